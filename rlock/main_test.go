@@ -74,6 +74,15 @@ func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 	return c
 }
 
+// overTransport is a client over a transport.
+func overTransport(t *testing.T, tr transport.Transport) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.NewWithTransport(tr)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
 // take takes a lock that is free.
 func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()

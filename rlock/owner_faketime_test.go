@@ -11,25 +11,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// distant is a transport to a server whose replies take their time.
-type distant struct {
-	transport.Transport
-
-	replies sync.WaitGroup
+// ofOneOwner returns a lock on a server whose replies take their time, and an owner for it.
+func ofOneOwner(t *testing.T, srv *redistest.MiniServer) (*rlock.Lock, redlatch.Owner) {
+	t.Helper()
+	tr := &faketransport.Distant{Transport: redigoTransport(srv)}
+	t.Cleanup(tr.Wait)
+	return rlock.New(overTransport(t, tr), "job"), redlatch.NewOwner(uuid.New(), 1)
 }
 
-// Start is part of transport.Transport.
-func (d *distant) Start(call *transport.Call, done transport.Done) {
-	d.Transport.Start(call, func(reply any, err error) {
-		d.replies.Go(func() {
-			time.Sleep(50 * time.Millisecond)
-			done(reply, err)
-		})
-	})
+// requireKept requires that a hold has its lock, also a minute later.
+func requireKept(t *testing.T, hold *rlock.Hold, other *redlatch.Client) {
+	t.Helper()
+	time.Sleep(time.Minute)
+	require.NoError(t, hold.Err())
+	_, err := rlock.New(other, "job").TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
 }
 
 // Two callers acquire for one owner at the same time, and the one that comes to the server last has
@@ -37,12 +39,7 @@ func (d *distant) Start(call *transport.Call, done transport.Done) {
 func TestCallersOfOneOwnerDoNotShortenEachOthersLeaseWhenTheyComeTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := inBubble(t)
-		tr := &distant{Transport: redigoTransport(srv)}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer tr.replies.Wait()
-		defer func() { require.NoError(t, client.Close()) }()
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		l, owner := ofOneOwner(t, srv)
 		long := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 		time.Sleep(time.Millisecond)
 		short := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Minute))
@@ -56,21 +53,13 @@ func TestCallersOfOneOwnerDoNotShortenEachOthersLeaseWhenTheyComeTogether(t *tes
 func TestACallerOfAnOwnerWhoseLeaseIsOverAtOnceTakesTheLockFromNoOtherOfItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, other := inBubble(t)
-		tr := &distant{Transport: redigoTransport(srv)}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer tr.replies.Wait()
-		defer func() { require.NoError(t, client.Close()) }()
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		l, owner := ofOneOwner(t, srv)
 		long := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 		time.Sleep(time.Millisecond)
 		short := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(30*time.Millisecond))
 		hold := long.acquired(t, soon)
 		short.ended(t, soon)
-		time.Sleep(time.Second)
-		require.NoError(t, hold.Err())
-		_, err = rlock.New(other, "job").TryLock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+		requireKept(t, hold, other)
 	})
 }
 
@@ -79,21 +68,13 @@ func TestACallerOfAnOwnerWhoseLeaseIsOverAtOnceTakesTheLockFromNoOtherOfItsCalle
 func TestAReleaseForAnOwnerLeavesACallerThatComesInTheLeaseThatItGets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, other := inBubble(t)
-		tr := &distant{Transport: redigoTransport(srv)}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer tr.replies.Wait()
-		defer func() { require.NoError(t, client.Close()) }()
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		l, owner := ofOneOwner(t, srv)
 		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
 		next := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 		time.Sleep(time.Millisecond) // it is on its way
 		require.NoError(t, first.Unlock())
 		hold := next.acquired(t, soon)
-		time.Sleep(time.Minute)
-		require.NoError(t, hold.Err())
-		_, err = rlock.New(other, "job").TryLock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+		requireKept(t, hold, other)
 	})
 }
 
@@ -122,9 +103,7 @@ func (l *lossy) Start(call *transport.Call, done transport.Done) {
 func TestAReleaseThatIsRepeatedLeavesACallerThatCameInItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, other := inBubble(t)
-		client, err := redlatch.NewWithTransport(&lossy{Transport: redigoTransport(srv)})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := overTransport(t, &lossy{Transport: redigoTransport(srv)})
 		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
 		first := take(t, l, rlock.WithOwner(owner))
 		unlocked := make(chan error, 1)
@@ -132,22 +111,14 @@ func TestAReleaseThatIsRepeatedLeavesACallerThatCameInItsLease(t *testing.T) {
 		synctest.Wait() // it pauses before it is sent again
 		hold := take(t, l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 		require.NoError(t, <-unlocked)
-		time.Sleep(time.Minute)
-		require.NoError(t, hold.Err())
-		_, err = rlock.New(other, "job").TryLock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+		requireKept(t, hold, other)
 	})
 }
 
 func TestAReleaseForAnOwnerLeavesACallerThatResumesTheLeaseThatItGets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, other := inBubble(t)
-		tr := &distant{Transport: redigoTransport(srv)}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer tr.replies.Wait()
-		defer func() { require.NoError(t, client.Close()) }()
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		l, owner := ofOneOwner(t, srv)
 		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
 		srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process has acquired for it, too
 		resumed := make(chan *rlock.Hold, 1)
@@ -159,9 +130,6 @@ func TestAReleaseForAnOwnerLeavesACallerThatResumesTheLeaseThatItGets(t *testing
 		time.Sleep(time.Millisecond) // it is on its way
 		require.NoError(t, first.Unlock())
 		hold := <-resumed
-		time.Sleep(time.Minute)
-		require.NoError(t, hold.Err())
-		_, err = rlock.New(other, "job").TryLock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+		requireKept(t, hold, other)
 	})
 }

@@ -19,20 +19,14 @@ import (
 func TestAReaderThatComesToLeadByARefusalListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		client := func(opts ...redlatch.Option) *redlatch.Client {
-			c, err := redlatch.New(srv.Server.Dial, opts...)
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, c.Close()) })
-			return c
-		}
 		// Those that follow ask a moment after their leader is in.
 		late := redlatch.Observer{Woken: func(_ context.Context, e redlatch.Woken) {
 			if e.By == "turn" {
 				time.Sleep(10 * time.Millisecond)
 			}
 		}}
-		far := rreadwritelock.New(client(), "job")
-		near := rreadwritelock.New(client(redlatch.WithObserver(late)), "job")
+		far := rreadwritelock.New(fakeClient(t, srv), "job")
+		near := rreadwritelock.New(fakeClient(t, srv, redlatch.WithObserver(late)), "job")
 		w := take(t, far.Write())
 		var readers []<-chan acquired
 		for range 3 {

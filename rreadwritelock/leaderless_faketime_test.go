@@ -22,19 +22,13 @@ type delayKey struct{}
 func TestAReaderThatIsLeftWithoutALeaderPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		client := func(opts ...redlatch.Option) *redlatch.Client {
-			c, err := redlatch.New(srv.Server.Dial, opts...)
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, c.Close()) })
-			return c
-		}
 		late := redlatch.Observer{Woken: func(ctx context.Context, e redlatch.Woken) {
 			if d, ok := ctx.Value(delayKey{}).(time.Duration); ok && e.By == "turn" {
 				time.Sleep(d)
 			}
 		}}
-		far := rreadwritelock.New(client(), "job")
-		near := rreadwritelock.New(client(redlatch.WithObserver(late)), "job")
+		far := rreadwritelock.New(fakeClient(t, srv), "job")
+		near := rreadwritelock.New(fakeClient(t, srv, redlatch.WithObserver(late)), "job")
 		w := take(t, far.Write())
 		first := later(t.Context(), near.Read())
 		synctest.Wait()

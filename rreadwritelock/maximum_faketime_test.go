@@ -3,7 +3,6 @@ package rreadwritelock_test
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,44 +12,45 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// distant is a transport to a server whose replies take their time.
-type distant struct {
-	transport.Transport
-
-	replies sync.WaitGroup
+// fakeClient is a client of a server inside a synctest bubble.
+func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.New(srv.Server.Dial, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
 }
 
-// Start is part of transport.Transport.
-func (d *distant) Start(call *transport.Call, done transport.Done) {
-	d.Transport.Start(call, func(reply any, err error) {
-		d.replies.Go(func() {
-			time.Sleep(50 * time.Millisecond)
-			done(reply, err)
-		})
-	})
+// overTransport is one over what wrap makes of its transport.
+func overTransport(t *testing.T, srv *redistest.MiniServer, wrap func(transport.Transport) transport.Transport) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
+		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
 }
 
 // A writer comes to its maximum while it enters as a reader: it leaves its role to its lease, as ever.
 func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		tr := &distant{Transport: redisconn.NewRedigo(redisconn.Config{
-			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		})}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer tr.replies.Wait()
-		defer func() { require.NoError(t, client.Close()) }()
-		other, err := redlatch.New(srv.Server.Dial)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, other.Close()) }()
+		tr := &faketransport.Distant{}
+		t.Cleanup(tr.Wait)
+		other := fakeClient(t, srv)
+		client := overTransport(t, srv, func(near transport.Transport) transport.Transport {
+			tr.Transport = near
+			return tr
+		})
 		rw := rreadwritelock.New(client, "job")
 		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
 		ctx := context.WithoutCancel(w.Context(t.Context()))
@@ -71,12 +71,7 @@ func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.
 func TestAWriterAtItsMaximumDoesNotStayForTheLeaseOfAReadThatItHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		client, err := redlatch.New(srv.Server.Dial)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
-		other, err := redlatch.New(srv.Server.Dial)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, other.Close()) }()
+		client, other := fakeClient(t, srv), fakeClient(t, srv)
 		rw := rreadwritelock.New(client, "job")
 		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
 		r, err := rw.Read().Lock(w.Context(t.Context()), rlock.WithLease(time.Hour))

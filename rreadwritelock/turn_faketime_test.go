@@ -1,7 +1,6 @@
 package rreadwritelock_test
 
 import (
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -58,13 +56,11 @@ func (s *stalling) stall() {
 func TestAWriterThatGivesUpWhileItEntersAsAReaderPassesItsTurnOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		tr := &stalling{Transport: redisconn.NewRedigo(redisconn.Config{
-			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		})}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		tr := &stalling{}
+		client := overTransport(t, srv, func(near transport.Transport) transport.Transport {
+			tr.Transport = near
+			return tr
+		})
 		rw := rreadwritelock.New(client, "job")
 		w := take(t, rw.Write(), rlock.WithLease(time.Hour))
 		tr.stall()
