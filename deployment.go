@@ -114,8 +114,7 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss-cluster or rediss-sentinel",
 			redisurl.Show(rawURL))
 	case d.User != "" && d.Password == "" && s.credentials == nil:
-		// The server would take the client for its default user, without a warning.
-		return nil, fmt.Errorf("redlatch: address %s: its user needs a password, any for a user with nopass", redisurl.Show(rawURL))
+		return nil, needsPassword(redisurl.Show(rawURL))
 	}
 	open := s.cluster
 	switch {

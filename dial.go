@@ -108,7 +108,7 @@ func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	}
 	password, given := u.User.Password() // a user alone counts as the password
 	if given && u.User.Username() != "" && password == "" && s.credentials == nil {
-		return nil, needsPassword(u)
+		return nil, needsPassword(redisurl.ShowURL(u))
 	}
 	target := *u
 	target.Scheme = "redis" // TLS is ours, and below it
@@ -131,7 +131,7 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	password, _ := u.User.Password()
 	user := u.User.Username()
 	if user != "" && password == "" && s.credentials == nil {
-		return nil, needsPassword(u)
+		return nil, needsPassword(redisurl.ShowURL(u))
 	}
 	return s.withOptions(false, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
 		opts = append([]redis.DialOption{
@@ -143,8 +143,8 @@ func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 
 // needsPassword refuses an address whose user the server would not hear of: it would take the client
 // for its default user.
-func needsPassword(u *url.URL) error {
-	return fmt.Errorf("redlatch: %s: its user needs a password, any for a user with nopass", redisurl.ShowURL(u))
+func needsPassword(shown string) error {
+	return fmt.Errorf("redlatch: %s: its user needs a password, any for a user with nopass", shown)
 }
 
 // socketDatabase returns the database in the address of a socket, whose path is a file.
