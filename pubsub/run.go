@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/backoff"
-	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -109,13 +109,18 @@ func (s *Subscriber) dialFailed(failures int, err error) {
 func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
 	var se *transport.ServerError
 	switch {
-	case errors.As(err, &se) && !respconn.IsFull(se.Text):
+	case errors.As(err, &se) && !full(se):
 		s.failPending(se)
 	case se != nil:
 		s.failPending(notSent(se))
 	case !useful && failures >= maxMute:
 		s.failPending(notSent(err))
 	}
+}
+
+// full reports whether err says that the server has no room for another client now.
+func full(err *transport.ServerError) bool {
+	return strings.HasPrefix(err.Text, "ERR max number of clients")
 }
 
 func (s *Subscriber) failPending(err error) {

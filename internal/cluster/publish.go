@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/redisconn/config"
-	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -79,7 +79,7 @@ func unable(err error) bool {
 	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
 		return true
 	}
-	return respconn.IsFull(refusal.Text)
+	return strings.HasPrefix(refusal.Text, "ERR max number of clients")
 }
 
 // Masters returns the addresses of the masters of a cluster, each once, in the order of
