@@ -91,7 +91,7 @@ func TestOwnersThatComeAgainExcludeEachOtherWhileConnectionsBreak(t *testing.T) 
 	srv := redistest.Start(t)
 	s := &workload{t: t, srv: srv}
 	breaks := testlevel.Rounds(2, 12)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(breaks+4)*300*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	name := redistest.Key(t)
 	var wg sync.WaitGroup
@@ -112,8 +112,10 @@ func TestOwnersThatComeAgainExcludeEachOtherWhileConnectionsBreak(t *testing.T) 
 			proxies[i/2%len(proxies)].Reset() // what was sent may run, and has no answer
 		}
 	}
+	before := s.holds.Load()
+	until(t, soon, "they go on after the last break", func() bool { return s.holds.Load() > max(100, before+20) })
+	cancel()
 	wg.Wait()
 	t.Logf("%d holds, %d times trouble", s.holds.Load(), s.trouble.Load())
-	assert.Greater(t, s.holds.Load(), int64(100))
 	requireNoTrace(t, srv, name)
 }

@@ -36,7 +36,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + timeout.String()}}
 	if !r.all { // most of these tests wait most of the time; of all, some load the machine
-		r.args = append(r.args, "-p="+strconv.Itoa(max(4, runtime.GOMAXPROCS(0))), "-parallel="+strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
+		r.args = append(r.args, "-p="+strconv.Itoa(max(6, runtime.GOMAXPROCS(0))), "-parallel="+strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
 	}
 	err := r.tests(ctx, longestFirst(flag.Args()))
 	stop()
