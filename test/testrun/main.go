@@ -35,9 +35,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + timeout.String()}}
-	if !r.all { // most of these tests wait most of the time; of all, some load the machine
-		r.args = append(r.args, "-p="+strconv.Itoa(max(6, runtime.GOMAXPROCS(0))), "-parallel="+strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
+	// Most of these tests wait most of the time; of all, some load the machine.
+	at := max(4, runtime.GOMAXPROCS(0))
+	if !r.all {
+		at = max(6, at)
+		r.args = append(r.args, "-parallel="+strconv.Itoa(at))
 	}
+	r.args = append(r.args, "-p="+strconv.Itoa(at))
 	err := r.tests(ctx, longestFirst(flag.Args()))
 	stop()
 	if err != nil {
