@@ -41,7 +41,9 @@ type Observer struct {
 	// Opened is called when the client was made, by whichever function. The observer may keep it, and
 	// ask for its Stats at any time.
 	Opened func(c *Client)
-	// Closed is called when the client was closed. None of its events follows.
+	// Closed is called when the client was closed: all its holds have Ended. What follows is of calls
+	// that the program makes, or that return, later: Released, DoEnded, and Started with NotAcquired,
+	// which has [ErrClosed].
 	Closed func(c *Client)
 
 	// Started is called when a call has begun that ends with Acquired or NotAcquired.

@@ -179,6 +179,29 @@ func TestAClientTellsOfItsBeginAndItsEnd(t *testing.T) {
 	require.Len(t, all, 2)
 }
 
+// What follows is what the comment of Observer.Closed says.
+func TestOfAClosedClientOnlyLateCallsAreReported(t *testing.T) {
+	t.Parallel()
+	_, client, w := watched(t)
+	l := rlock.New(client, redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	before := w.since()
+	require.Equal(t, observed.Closed{Client: client}, before[len(before)-1].event)
+	require.IsType(t, redlatch.Ended{}, before[len(before)-2].event)
+
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrClosed)
+	_, err = l.Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	late := w.since()
+	require.Len(t, late, 3)
+	require.IsType(t, redlatch.Released{}, late[0].event)
+	require.IsType(t, redlatch.Started{}, late[1].event)
+	require.IsType(t, redlatch.NotAcquired{}, late[2].event)
+	require.ErrorIs(t, late[2].event.(redlatch.NotAcquired).Err, redlatch.ErrClosed)
+}
+
 func TestSeveralObserversAreNotifiedAsOneIs(t *testing.T) {
 	t.Parallel()
 	first, second := &witness{}, &witness{}
