@@ -21,7 +21,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	scripts := scriptsOf(locks)
 	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
 	if err != nil && (engine.Passing(err) || errors.Is(err, engine.ErrUncertain)) {
-		locks[0].Engine.Resolve(undo(locks, &scripts, owner, holds[0].Lease()))
+		locks[0].Engine.Resolve(undo(locks, &scripts, owner, lastsOf(holds)))
 	}
 	errs := make([]error, len(locks))
 	for i := range errs {
@@ -33,6 +33,15 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 		}
 	}
 	return errs
+}
+
+// lastsOf returns for how long any of the locks may last on the server: one may have been entered again
+// with a longer lease.
+func lastsOf(holds []*hold.Hold) (most time.Duration) {
+	for _, h := range holds {
+		most = max(most, h.Lasts())
+	}
+	return most
 }
 
 // release repeats the release. Open says that one before the last may have run.

@@ -17,8 +17,8 @@ const Overdue = 500 * time.Millisecond
 // is a reason to stop. It listens before each attempt, so that a release after it is heard.
 func (a *Acquisition) wait(ctx context.Context) error {
 	var pause engine.Backoff
-	if events, _ := a.waiter.Signals(); events != nil {
-		// It listened when it was refused: nothing was missed.
+	if events, _ := a.waiter.Signals(); events != nil && a.Away == nil {
+		// It listened when it was refused: nothing was missed. One without an answer asks again.
 		if err := a.Sleep(ctx, a.napFor()); err != nil {
 			return err
 		}

@@ -31,6 +31,10 @@ type queue struct {
 	again   bool                   // another round is due after this one
 	sub     transport.Subscription // of the first of those that wait; nil: none yet
 	expiry  *time.Timer            // begins a round when a lease ends
+
+	// silence is what a caller listens to that another one wakes: it tells the loop that nothing
+	// was missed. Each queue has its own, since the channels of a synctest bubble are made inside.
+	silence chan transport.Event
 }
 
 var slot = engine.Slot[*engine.Registry[name, *queue]]{

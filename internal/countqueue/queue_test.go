@@ -126,7 +126,7 @@ func TestTheNextListensWhenTheFirstHasGone(t *testing.T) {
 	q, c := queued(t, 1, 1)
 	_, wake := c[1].Signals()
 	events, _ := c[1].Signals()
-	require.Equal(t, (<-chan transport.Event)(silence), events)
+	require.Equal(t, (<-chan transport.Event)(q.silence), events)
 	c[0].Leave(nil)
 	<-wake
 	ask, d := c[1].Woken()

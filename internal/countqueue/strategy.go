@@ -53,10 +53,6 @@ func (c *caller) signal() {
 	}
 }
 
-// silence is what a caller listens to that another one wakes. It tells the loop that nothing was
-// missed.
-var silence = make(chan transport.Event)
-
 // Enter is part of acquire.Waiter.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	switch may, refused := c.begin(a.Try); {
@@ -169,7 +165,10 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	defer q.mu.Unlock()
 	switch {
 	case !q.isFirst(c):
-		events = silence
+		if q.silence == nil {
+			q.silence = make(chan transport.Event)
+		}
+		events = q.silence
 	case q.sub != nil:
 		events = q.sub.Events()
 	}

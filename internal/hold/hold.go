@@ -140,8 +140,14 @@ func (h *Hold) live(sent time.Time) error {
 // Lock returns the lock.
 func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
-// Lease returns the lease that was asked for.
-func (h *Hold) Lease() time.Duration { return h.lease.TTL }
+// Lasts returns for how long the lock may last on the server: the longest of the leases that were asked
+// for under its owner.
+func (h *Hold) Lasts() time.Duration {
+	o := h.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(o.lease, o.longest)
+}
 
 // ID returns the owner under which the lock is held. It is part of acquire.Claim.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }

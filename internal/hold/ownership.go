@@ -50,7 +50,7 @@ type ownership struct {
 	holds     []*Hold
 	first     [1]*Hold      // room for the usual number of holds
 	asking    []*Hold       // what may become one, of a shared owner: an attempt of it is under way
-	longest   time.Duration // of the leases of all holds that there were
+	longest   time.Duration // of the leases that were asked for
 	reentered bool          // at least once
 	entering  int           // re-entries that were sent and not answered
 	freed     bool          // the last hold was given up: no way back in
@@ -98,6 +98,13 @@ func (o *ownership) lasts(lease time.Duration) {
 		defer b.mu.Unlock()
 		b.longest = max(b.longest, lease)
 	}
+}
+
+// asksFor is lasts for a re-entry that is about to be sent: it may run although no reply tells of it.
+func (o *ownership) asksFor(lease time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lasts(lease)
 }
 
 // remove takes a hold out and returns how many remain. It returns -1 when the hold had left

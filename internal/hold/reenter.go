@@ -42,6 +42,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 		return err
 	}
 	h.prepare(terms)
+	o.asksFor(h.lease.TTL)
 	h.Asks(true)
 	defer h.Asks(false)
 	var sent time.Time

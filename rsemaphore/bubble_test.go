@@ -1,0 +1,55 @@
+package rsemaphore_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// inBubble returns a semaphore of one permit, which is taken, on two clients of a server inside a
+// synctest bubble.
+func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	semaphore := func(settings ...redlatch.Option) *rsemaphore.Expirable {
+		c, err := redlatch.New(srv.Server.Dial, settings...)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		return rsemaphore.NewExpirable(c, "job", opts...)
+	}
+	far := semaphore()
+	made, err := far.TrySetPermits(t.Context(), 1)
+	require.NoError(t, err)
+	require.True(t, made)
+	held, err := far.Acquire(t.Context(), 1)
+	require.NoError(t, err)
+	return srv, semaphore(near), held
+}
+
+// Time goes on in a bubble while several callers of a client wait: none waits for anything outside.
+func TestSeveralCallersWaitInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, sem, held := inBubble(t, nil)
+		came := make(chan error, 2)
+		for range 2 {
+			go func() {
+				h, err := sem.Acquire(t.Context(), 1)
+				if err == nil {
+					err = h.Release()
+				}
+				came <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, held.Release())
+		require.NoError(t, <-came)
+		require.NoError(t, <-came)
+	})
+}
