@@ -70,7 +70,7 @@ func regular(pattern string) string {
 		case '[':
 			n = setLen(rest)
 		}
-		part := rest[:n]
+		part := withoutClasses(rest[:n])
 		rest = rest[n:]
 		switch {
 		case part == `\\` && strings.HasPrefix(strings.TrimPrefix(rest, `\`), "E"):
@@ -94,6 +94,23 @@ func setLen(pattern string) int {
 		}
 	}
 	return len(pattern)
+}
+
+// withoutClasses returns a set of characters in which [: stands for these two. In a regular expression
+// it begins a class, which would end with the next :], wherever in the pattern that is.
+func withoutClasses(set string) string {
+	var out strings.Builder
+	for i := 0; i < len(set); i++ {
+		switch {
+		case set[i] == '\\' && i+1 < len(set):
+			out.WriteByte('\\')
+			i++
+		case i > 0 && strings.HasPrefix(set[i:], "[:"):
+			out.WriteByte('\\')
+		}
+		out.WriteByte(set[i])
+	}
+	return out.String()
 }
 
 // isSet reports whether a set of characters is one in a regular expression, too.

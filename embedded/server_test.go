@@ -138,7 +138,7 @@ func TestNoPatternEndsTheProcess(t *testing.T) {
 	s := start(t)
 	c := dial(t, s)
 	do(t, c, "SET", "ab", "1")
-	for _, pattern := range []string{`a[c-a]`, `a[^]`, `a[^`, `a[\b]`, `a[[:alpha:]`, `a\\E(`, `a\\\E(`, `a[\`, `a\\E[`, "a[\xff]", `[]`, `\`} {
+	for _, pattern := range []string{`a[c-a]`, `a[^]`, `a[^`, `a[\b]`, `a[[:alpha:]`, `a\\E(`, `a\\\E(`, `a[\`, `a\\E[`, "a[\xff]", `[]`, `\`, `a[[:]b:]`} {
 		do(t, c, "KEYS", pattern)
 		do(t, c, "SCAN", "0", "MATCH", pattern)
 		do(t, c, "PUBSUB", "CHANNELS", pattern)
@@ -147,7 +147,7 @@ func TestNoPatternEndsTheProcess(t *testing.T) {
 		require.IsType(t, redis.Subscription{}, sub.Receive())
 		do(t, c, "PUBLISH", "ab", "m")
 	}
-	for _, pattern := range []string{`a[c-a]`, `a[^]`, `a[a-c]`, `[^b]b`, `a[\]b]`, `a[\b]`, `\a[b]`} {
+	for _, pattern := range []string{`a[c-a]`, `a[^]`, `a[a-c]`, `[^b]b`, `a[\]b]`, `a[\b]`, `\a[b]`, `a[[:b]`} {
 		require.Equal(t, []any{[]byte("ab")}, do(t, c, "KEYS", pattern), pattern)
 	}
 	for _, pattern := range []string{`a[^a-c]`, `a[\]]`, `a\[b]`, `a\\E`} {

@@ -23,8 +23,8 @@ type Asker struct {
 }
 
 // PublishCommand decides between PUBLISH and SPUBLISH, for which it may have to ask a
-// node: the first that can be reached, as Redisson does, and can serve clients now. When
-// there is none, the error wraps transport.ErrNotSent. It sends PUBSUB SHARDNUMSUB.
+// node: the first that can be reached, as Redisson does, and answers that it serves clients
+// now. When there is none, the error wraps transport.ErrNotSent. It sends PUBSUB SHARDNUMSUB.
 func (a *Asker) PublishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
 	if mode != transport.ShardingAuto {
 		return mode.PublishCommand(nil)
@@ -34,10 +34,13 @@ func (a *Asker) PublishCommand(ctx context.Context, mode transport.Sharding) (st
 		conn, err := a.connect(ctx, addr)
 		if err == nil {
 			err = a.ask(ctx, conn)
-			if !unable(err) {
+			var refusal *transport.ServerError
+			switch answered := errors.As(err, &refusal); {
+			case err == nil, answered && !unable(refusal):
 				return mode.PublishCommand(func() error { return err })
+			case answered:
+				err = errors.New(err.Error()) // it decides nothing
 			}
-			err = errors.New(err.Error()) // it decides nothing
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
 	}
@@ -50,7 +53,8 @@ func (a *Asker) connect(ctx context.Context, addr string) (redis.Conn, error) {
 	return a.Dial(ctx, addr)
 }
 
-// ask asks a node whether it can count listeners of shards, and closes the connection.
+// ask asks a node whether it can count listeners of shards, and closes the connection. What
+// is no transport.ServerError says why there was no answer.
 func (a *Asker) ask(ctx context.Context, conn redis.Conn) error {
 	defer func() { _ = conn.Close() }() // it has answered
 	ctx, cancel := context.WithTimeout(ctx, a.Conn.Command)
@@ -62,19 +66,15 @@ func (a *Asker) ask(ctx context.Context, conn redis.Conn) error {
 	case errors.As(err, &refusal):
 		return &transport.ServerError{Text: string(refusal)}
 	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", transport.ErrUncertain, context.Cause(ctx))
+		return fmt.Errorf("no answer to PUBSUB: %w", context.Cause(ctx))
 	case err != nil:
-		return fmt.Errorf("%w: %w", transport.ErrUncertain, err)
+		return fmt.Errorf("no answer to PUBSUB: %w", err)
 	}
 	return nil
 }
 
-// unable reports whether err says that a node can serve no client just now.
-func unable(err error) bool {
-	var refusal *transport.ServerError
-	if !errors.As(err, &refusal) {
-		return false
-	}
+// unable reports whether a node says that it can serve no client just now.
+func unable(refusal *transport.ServerError) bool {
 	switch refusal.Code() {
 	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
 		return true

@@ -41,3 +41,24 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 		})
 	}
 }
+
+// Behind a proxy a node that is down takes connections, and one that stands still does so anywhere.
+func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "SPUBLISH", one, two)
+		w.do(func() { w.servers[one].silent = true })
+		a := Asker{
+			Nodes: []string{one, two}, Dial: w.dial,
+			Conn: &config.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
+		}
+		got, err := a.PublishCommand(t.Context(), transport.ShardingAuto)
+		require.NoError(t, err)
+		require.Equal(t, "SPUBLISH", got)
+
+		a.Nodes = []string{one}
+		_, err = a.PublishCommand(t.Context(), transport.ShardingAuto)
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.NotErrorIs(t, err, transport.ErrUncertain, "nothing was to be done")
+	})
+}

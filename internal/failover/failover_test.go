@@ -173,3 +173,27 @@ func TestASentinelThatLagsBehindMovesNoConnection(t *testing.T) {
 		require.Equal(t, []string{"a:1"}, m.dialled())
 	})
 }
+
+// Their epochs begin again with 0, and come to those of before.
+func TestASwitchToTheEpochOfBeforeIsNoticedLater(t *testing.T) {
+	inFailover(t, func(m *masters) {
+		m.says("a:1", 1)
+		m.name("b:1")
+		for range 15 {
+			m.says("b:1", 1)
+		}
+		require.Equal(m.t, []string{"a:1", "b:1"}, m.dialled())
+	})
+}
+
+func TestSentinelsThatCallOneServerDifferentlyAreNotAskedAgainAndAgain(t *testing.T) {
+	inFailover(t, func(m *masters) {
+		m.says("a:1", 1)
+		asked := m.name("a:1")
+		for range 30 {
+			m.says("host-a:1", 1)
+			m.says("a:1", 1)
+		}
+		require.Equal(m.t, asked, m.name("a:1"))
+	})
+}

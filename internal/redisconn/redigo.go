@@ -103,6 +103,9 @@ func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(cont
 		case err != nil && conn.Err() != nil:
 			_ = conn.Close() // broken anyway
 			return nil, err
+		case err != nil && strings.HasPrefix(err.Error(), "ERR max number of clients"):
+			_ = conn.Close() // the server has no room for it, and hangs up
+			return nil, err
 		case err != nil:
 			n.refused(err)
 		}

@@ -167,6 +167,11 @@ func (b *Batcher) serve(batch []*request) {
 		case err == nil:
 			batch = settle(left, v)
 			b.judge()
+		case errors.Is(err, errFull):
+			b.hangUp()
+			b.pause.Failed()
+			notRun(left, err)
+			return
 		case fresh || b.ctx.Err() != nil:
 			b.hangUp()
 			b.pause.Failed()

@@ -28,7 +28,7 @@
 //
 //	none ──a call waits──▶ dialled ──▶ in use ──┬── a minute without use ──▶ none
 //	  ▲                       │                 ├── broken, or no answer ──▶ none
-//	  └── fails: a pause; ────┘                 ├── READONLY ──▶ none, after a pause
+//	  └── fails: a pause; ────┘                 ├── no room, READONLY ──▶ none, after a pause
 //	      its calls end not sent                └── another connection of the client
 //	                                                was replaced ──▶ none
 //

@@ -20,7 +20,7 @@ type request struct {
 	until    time.Time // when its time is over
 	done     transport.Replicated
 	asking   bool // the server does not own the call's slot yet: ASKING is sent before it
-	sent     bool // by this Batcher
+	sent     int  // how often, by this Batcher
 	eval     bool // the server did not know the script: send its text
 
 	reply   any   // of the exchange
@@ -39,7 +39,7 @@ func endAll(batch []*request, err error) {
 func endUnsent(batch []*request, err error) {
 	for _, r := range batch {
 		class := transport.ErrNotSent
-		if r.sent {
+		if r.sent > 0 {
 			class = transport.ErrUncertain
 		}
 		r.done(nil, 0, fmt.Errorf("%w: %w", class, err))
@@ -51,7 +51,19 @@ type link struct {
 	conn     redis.Conn
 	stop     func() bool                  // ends the watch for Close
 	known    map[*transport.Script]string // the digests of scripts that the server was sent on it
+	answered bool                         // the server has answered a command
 	readOnly bool                         // the server has said so
+}
+
+// errFull means that the server has no room for the connection: it has run nothing.
+var errFull = errors.New("the server has no room for another connection")
+
+// notRun takes back that calls were sent on a connection, and ends them.
+func notRun(batch []*request, err error) {
+	for _, r := range batch {
+		r.sent--
+	}
+	endUnsent(batch, err)
 }
 
 // newLink makes a link of conn, which ends with ctx.
@@ -152,10 +164,10 @@ func withdraw(batch []*request) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
 		switch {
-		case r.call.Abandoned() && r.sent: // on an earlier connection
+		case r.call.Abandoned() && r.sent > 0: // on an earlier connection
 			r.done(nil, 0, transport.ErrUncertain)
 		case !r.call.Abandoned() && r.call.Claim(0):
-			r.sent = true
+			r.sent++
 			sent = append(sent, r)
 		default:
 			r.done(nil, 0, transport.ErrNotSent)
@@ -226,10 +238,15 @@ func (l *link) receive() (reply any, refusal, err error) {
 	var sent redis.Error
 	switch {
 	case err == nil:
+		l.answered = true
 		return respconn.Plain(reply), nil, nil
 	case !errors.As(err, &sent):
 		return nil, nil, err
 	}
+	if !l.answered && strings.HasPrefix(string(sent), "ERR max number of clients") {
+		return nil, nil, fmt.Errorf("%w: %w", errFull, sent)
+	}
+	l.answered = true
 	se := &transport.ServerError{Text: string(sent)}
 	l.readOnly = l.readOnly || se.HasCode("READONLY")
 	return nil, se, nil

@@ -50,10 +50,14 @@ type said struct {
 }
 
 // Take notes c, which was received at now. It reports whether that is the first word of a
-// master, or tells of a switch. Words from before a switch are neither, and are not noted,
-// unless no others have come for a while: then they are the first.
+// master, or tells of a switch. Words from before a switch are neither, and are not noted, nor
+// are those that call the same epoch's master otherwise, unless no others have come for a while:
+// then they are the first.
 func (s Said) Take(c Claim, now time.Time) (first, switched bool) {
 	last, known := s[c.Name]
+	if c.Epoch == last.Epoch && c.Addr != last.Addr {
+		last.Epoch++ // no switch is between them: c counts as from before
+	}
 	if known && c.Epoch < last.Epoch {
 		if now.Sub(last.at) < forgetAfter {
 			return false, false

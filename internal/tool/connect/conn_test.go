@@ -70,6 +70,7 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 		{redis.Error("ERR DB index is out of range"), "index is out of range. It has no database of this number: most servers have 0 to 15. The address in --redis"},
 		{redis.Error("ERR SELECT is not allowed in cluster mode"), "It is a node of a cluster, which has database 0 alone: leave the number out"},
 		{redis.Error("WRONGTYPE Operation against a key"), "Something else uses a key of the lock: `redlatch status` names it."},
+		{redis.Error("ERR max number of clients reached"), "clients reached. It has no room for another connection"},
 		{redis.Error("ERR something else"), "Check user, password and database in --redis"},
 		{x509.UnknownAuthorityError{}, "with --tls-ca"},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},

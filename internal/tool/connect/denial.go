@@ -9,14 +9,14 @@ import (
 // Where a script failed is nothing that its user can do anything about. Redis 6 puts it
 // before what was wrong, and servers since then behind.
 var (
-	scriptBefore = regexp.MustCompile(`^ERR Error (running|compiling) script \([^)]*\): (@?user_script: ?\d+: )*`)
+	scriptBefore = regexp.MustCompile(`^ERR Error (running|compiling) script \([^)]*\): (@?user_script: ?\d+: )*-?`)
 	scriptBehind = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?$`)
 )
 
 // tidy returns what a server has answered without where in a script that was.
 func tidy(text string) string {
 	text = scriptBefore.ReplaceAllString(text, "")
-	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ".")
+	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ". ")
 }
 
 // deniedInScript are the beginnings of errors of commands that are denied within a script.

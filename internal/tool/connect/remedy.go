@@ -19,6 +19,8 @@ func remedy(text string) string {
 		return "It has no database of this number: most servers have 0 to 15. The address in --redis or REDIS_URL names it, behind the last /, or db= of a unix socket."
 	case strings.Contains(text, "SELECT is not allowed in cluster mode"):
 		return "It is a node of a cluster, which has database 0 alone: leave the number out, and name the cluster with redis-cluster:// in --redis or REDIS_URL."
+	case strings.Contains(text, "max number of clients"):
+		return "It has no room for another connection: end some clients, or raise maxclients."
 	case strings.Contains(text, "cluster support disabled"):
 		return "It is in no cluster: name it with redis:// in --redis or REDIS_URL."
 	}

@@ -89,12 +89,17 @@ func New(set Settings) (*Server, error) {
 
 // identify puts user and password into the address.
 func (s Settings) identify(u *url.URL) error {
-	password, _ := u.User.Password()
+	password, given := u.User.Password()
 	user, password, err := s.identity(u.User.Username(), password)
-	if password != "" {
+	switch {
+	case err != nil:
+		return err
+	case password != "":
 		u.User = url.UserPassword(user, password)
+	case user != "" && (given || u.Scheme == "unix"): // else, over TCP, a user alone is the password
+		return errNoPassword
 	}
-	return err
+	return nil
 }
 
 // identity returns user and password, given those of the address.

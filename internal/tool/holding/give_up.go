@@ -76,17 +76,19 @@ func (o *Options) await(ctx context.Context, h *Held, left time.Duration, signal
 	began := time.Now()
 	over := time.NewTimer(left)
 	defer over.Stop()
-	select {
-	case <-over.C:
-		return o.unlock(ctx, h)
-	case <-signals:
-		return h.leave(ctx, max(left-time.Since(began), time.Millisecond))
-	case <-h.Hold.Context(ctx).Done():
-		if !errors.Is(h.Hold.Err(), redlatch.ErrMaxHold) {
-			return h.Hold.Err()
+	lost := h.Hold.Context(ctx).Done()
+	for {
+		select {
+		case <-over.C:
+			return o.unlock(ctx, h)
+		case <-signals:
+			return h.leave(ctx, max(left-time.Since(began), time.Millisecond))
+		case <-lost:
+			if !errors.Is(h.Hold.Err(), redlatch.ErrMaxHold) {
+				return h.Hold.Err()
+			}
+			lost = nil // MaxHold is as long, and began a moment before AtLeast
 		}
-		<-over.C // MaxHold is as long, and began a moment before AtLeast
-		return o.unlock(ctx, h)
 	}
 }
 

@@ -23,11 +23,12 @@ func WithDetails(owner, what string) string {
 	return owner + "\n" + Indented("", what)
 }
 
-// Indented writes text under a word, in lines that fit a terminal.
+// Indented writes text under a word, in lines that fit a terminal. What the text quotes is made safe
+// for a terminal.
 func Indented(word, text string) string {
 	var b strings.Builder
 	line := fmt.Sprintf("  %-*s", hang-3, word)
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(sanitize.Text(text)) {
 		// The last column stays empty: a full line would make some terminals wrap.
 		if sanitize.Width(line)+1+sanitize.Width(word) >= Columns && sanitize.Width(line) >= hang {
 			b.WriteString(line + "\n")

@@ -20,3 +20,10 @@ func TestLeasesFitTheirColumn(t *testing.T) {
 		require.LessOrEqual(t, len(want), 7)
 	}
 }
+
+// A note may quote the answer of a server.
+func TestIndentedTextHasNoControlSequences(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "  note   listeners cannot be counted: NOPERM \ufffd]0;title\ufffd\ufffd[2J\n",
+		Indented("note", "listeners cannot be counted: NOPERM \x1b]0;title\a\x1b[2J"))
+}

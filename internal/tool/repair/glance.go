@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -32,7 +33,7 @@ func (t *Target) glance(ctx context.Context, name string) (odd string, err error
 		_ = c.Close() // only read from
 	}()
 	if odd, err = listing.Glance(c, name); err != nil {
-		err = fmt.Errorf("%w: %w", redlatch.ErrNotSent, err) // the repair was not
+		err = fmt.Errorf("%w: %w", redlatch.ErrNotSent, cmp.Or(ctx.Err(), err)) // the repair was not
 	}
 	return odd, err
 }
