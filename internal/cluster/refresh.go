@@ -148,8 +148,9 @@ func (c *Cluster) finish(spans []span, err error) {
 		return
 	}
 	c.err = err
+	moved := false
 	if err == nil {
-		c.install(spans)
+		moved = c.install(spans)
 		c.retire(time.Now())
 	}
 	for s := range c.subs {
@@ -162,6 +163,9 @@ func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Unlock()
 	for _, t := range failed {
 		t.done(nil, unserved(err))
+	}
+	if moved {
+		c.cfg.Conn.Logger.Info("redlatch: slots of the cluster have moved")
 	}
 }
 
@@ -183,8 +187,8 @@ func withoutClass(err error) error {
 	return err
 }
 
-// install makes spans the table, mu held.
-func (c *Cluster) install(spans []span) {
+// install makes spans the table, and reports whether a slot has moved, mu held.
+func (c *Cluster) install(spans []span) bool {
 	var table [slots]*node
 	replicas := map[string][]string{}
 	for _, s := range spans {
@@ -213,8 +217,8 @@ func (c *Cluster) install(spans []span) {
 	}
 	if moved {
 		c.announceLocked()
-		c.cfg.Conn.Logger.Info("redlatch: slots of the cluster have moved")
 	}
+	return moved
 }
 
 // release sends the calls that waited where their slots are served, in their order, and
