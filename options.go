@@ -194,7 +194,9 @@ func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, 
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
 // WithLogger sets where the client logs what it cannot return: losses, failed
-// renewals, outcomes settled in the background. Default: nowhere.
+// renewals, outcomes settled in the background. Default: nowhere. The end of a lost
+// hold does not wait for the handler, but the connection does when it logs that it was
+// lost or made anew: a handler that takes as long as a lease costs holds then.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
