@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +31,7 @@ type campaign struct {
 
 	mu       sync.Mutex // guards what follows
 	failures int
+	took     map[string]time.Duration // the last run of each kind and package
 }
 
 // work is one run of some tests of a suite.
@@ -75,26 +78,41 @@ func (c *campaign) rounds(ctx context.Context, kind string, done, due int) int {
 	return done
 }
 
-// round runs the tests of one kind in all packages, and reports whether it came to its end.
+// round runs the tests of one kind in all packages, and reports whether it came to its end. Twice
+// as many run at once as there are processors, since most tests wait most of the time.
 func (c *campaign) round(ctx context.Context, kind string, round int) bool {
 	todo := make(chan work)
 	var workers sync.WaitGroup
-	for range runtime.NumCPU() {
+	for range 2 * runtime.NumCPU() {
 		workers.Go(func() {
 			for w := range todo {
 				c.try(ctx, w)
 			}
 		})
 	}
-	for _, s := range c.suites {
-		if args := s.choose(kind, c.only); args != nil {
-			todo <- work{s, round, kind, args}
-		}
+	for _, w := range c.longestFirst(kind, round) {
+		todo <- w
 	}
 	close(todo)
 	workers.Wait()
 	return ctx.Err() == nil
 }
+
+// longestFirst returns what a round runs. Begun last, a long package would run alone at its end,
+// on idle processors.
+func (c *campaign) longestFirst(kind string, round int) (all []work) {
+	for _, s := range c.suites {
+		if args := s.choose(kind, c.only); args != nil {
+			all = append(all, work{s, round, kind, args})
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortStableFunc(all, func(a, b work) int { return cmp.Compare(c.took[b.key()], c.took[a.key()]) })
+	return all
+}
+
+func (w work) key() string { return w.kind + " " + w.pkg }
 
 // choose returns what makes the binary run its tests of one kind, nil if it has none.
 func (s *suite) choose(kind, only string) []string {
@@ -138,13 +156,15 @@ func (c *campaign) try(ctx context.Context, w work) {
 	cmd.Env = append(os.Environ(), testlevel.Env+"=", "GORACE=atexit_sleep_ms=100")
 	cmd.WaitDelay = 10 * time.Second
 	output, err := cmd.CombinedOutput()
+	took := time.Since(began)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.took[w.key()] = took
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.failures++
-	fmt.Printf("FAILED in round %d on %s, after %v: %s %s\n%s\n", w.round, w.kind, time.Since(began).Round(time.Second), w.pkg, failed(string(output)), output)
+	fmt.Printf("FAILED in round %d on %s, after %v: %s %s\n%s\n", w.round, w.kind, took.Round(time.Second), w.pkg, failed(string(output)), output)
 }
 
 var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)

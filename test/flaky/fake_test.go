@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,4 +50,16 @@ func TestEachKindOfRoundChoosesItsTests(t *testing.T) {
 	assert.Nil(t, (&suite{fake: []string{"TestA"}}).choose("real time", ""))
 	assert.Equal(t, []string{"-test.run="}, (&suite{others: true}).choose("real time", ""))
 	assert.Nil(t, (&suite{others: true}).choose("fake time", ""))
+}
+
+func TestTheLongestPackagesBeginARound(t *testing.T) {
+	c := campaign{
+		suites: []*suite{{pkg: "a", others: true}, {pkg: "b", others: true}, {pkg: "c", fake: []string{"TestC"}}, {pkg: "d", others: true}},
+		took:   map[string]time.Duration{"real time b": time.Second, "real time d": time.Minute, "fake time a": time.Hour},
+	}
+	var order []string
+	for _, w := range c.longestFirst("real time", 2) {
+		order = append(order, w.pkg)
+	}
+	assert.Equal(t, []string{"d", "b", "a"}, order)
 }

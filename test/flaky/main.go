@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	var c campaign
+	c := campaign{took: map[string]time.Duration{}}
 	flag.IntVar(&c.fake, "fake", 100, "rounds of the tests on fake time")
 	flag.IntVar(&c.rest, "rest", 20, "rounds of the other tests")
 	flag.StringVar(&c.only, "run", "", "only tests whose names match this regular expression")
