@@ -78,12 +78,12 @@ func (c *campaign) rounds(ctx context.Context, kind string, done, due int) int {
 	return done
 }
 
-// round runs the tests of one kind in all packages, and reports whether it came to its end. Twice
-// as many run at once as there are processors, since most tests wait most of the time.
+// round runs the tests of one kind in all packages, and reports whether it came to its end. One
+// more runs at once than there are processors, since most tests wait most of the time.
 func (c *campaign) round(ctx context.Context, kind string, round int) bool {
 	todo := make(chan work)
 	var workers sync.WaitGroup
-	for range 2 * runtime.NumCPU() {
+	for range runtime.NumCPU() + 1 {
 		workers.Go(func() {
 			for w := range todo {
 				c.try(ctx, w)
