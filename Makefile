@@ -54,7 +54,7 @@ test: setup ## day | 3 min | The tests, race detector, real server; lists at its
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun ./...
 
-test-all: setup ## change | 18 min | All tests: also Java machines, clusters, load, long leases, many rounds
+test-all: setup ## change | 15 min | All tests: also Java machines, clusters, load, long leases, many rounds
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun -all ./...
 
@@ -64,7 +64,7 @@ test-short: ## day | 2 min | Only the tests that need no server
 
 # The tests that can fail by chance, until they do: on fake time 100 rounds, the rest 20.
 flaky: LIMIT = 90m
-flaky: setup ## measure | 90 min | The tests of `make test` again and again, under processor load, until LIMIT
+flaky: setup ## measure | 70 min | The tests of `make test` again and again, under processor load, until LIMIT
 	$(GO) run ./test/flaky -fake $(FAKE) -rest $(REST) -limit $(LIMIT)
 
 compat: setup ## change | 1 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
@@ -111,6 +111,10 @@ model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (40
 bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
 	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -scale $(SCALE) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
+
+.PHONY: bench-profiles
+bench-profiles: setup ## measure | 10 min | What takes the processor time of each client, as texts in docs/performance/profiles
+	scripts/bench-profiles.sh docs/performance/profiles
 
 bench-quick: setup ## measure | 2 min | Compare the working tree with git revision BASE (HEAD)
 	scripts/bench-quick.sh '$(BASE)'
