@@ -42,6 +42,15 @@ func TestCloseWithNothingOpenTakesNoTime(t *testing.T) {
 	})
 }
 
+// A waiter that hears of the end asks once more, maybe before Close has come any further.
+func TestAnAttemptThatBeginsAfterTheEndHasBegunEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &faketransport.Fake{})
+		e.refuse()
+		require.ErrorIs(t, run(t.Context(), e, nil).ended(t).err, ErrClosed)
+	})
+}
+
 func TestCloseWaitsUntilCallsInDoubtAreResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}

@@ -9,12 +9,11 @@ import (
 // share one timer, which is set when it is missing or too late, and so hardly ever: a
 // timer for each call costs more than all else that a client does for it.
 type timeouts struct {
-	mu     sync.Mutex // guards what follows; held for a few instructions only, or while the timer fires
-	first  *Attempt   // of those that wait, in no order of time
-	waits  int
-	timer  *time.Timer
-	due    time.Duration // when the timer fires, on the clock of elapsed; 0: not at all
-	closed bool
+	mu    sync.Mutex // guards what follows; held for a few instructions only, or while the timer fires
+	first *Attempt   // of those that wait, in no order of time
+	waits int
+	timer *time.Timer
+	due   time.Duration // when the timer fires, on the clock of elapsed; 0: not at all
 }
 
 // epoch is where elapsed begins. Only differences matter.
@@ -29,7 +28,7 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.alarmed = false
-	if t.closed && a.closes {
+	if a.closes && a.engine.IsClosing() { // close finds those listed before
 		a.alarm()
 		return
 	}
@@ -113,7 +112,6 @@ func (t *timeouts) fire() {
 func (t *timeouts) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
 	for a := t.first; a != nil; {
 		following := a.next
 		if a.closes {
