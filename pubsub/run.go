@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -109,18 +108,13 @@ func (s *Subscriber) dialFailed(failures int, err error) {
 func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
 	var se *transport.ServerError
 	switch {
-	case errors.As(err, &se) && !full(se):
+	case errors.As(err, &se) && !se.IsFull():
 		s.failPending(se)
 	case se != nil:
 		s.failPending(notSent(se))
 	case !useful && failures >= maxMute:
 		s.failPending(notSent(err))
 	}
-}
-
-// full reports whether err says that the server has no room for another client now.
-func full(err *transport.ServerError) bool {
-	return strings.HasPrefix(err.Text, "ERR max number of clients")
 }
 
 func (s *Subscriber) failPending(err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -79,7 +78,7 @@ func unable(refusal *transport.ServerError) bool {
 	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
 		return true
 	}
-	return strings.HasPrefix(refusal.Text, "ERR max number of clients")
+	return refusal.IsFull()
 }
 
 // Masters returns the addresses of the masters of a cluster, each once, in the order of

@@ -44,7 +44,7 @@ type Losses struct {
 var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF"}
 
 // Passing reports whether err says that the call did not run and may succeed
-// later: not sent, or refused by a server that is starting, busy, failing over or unable to save.
+// later: not sent, or refused by a server that is starting, busy, full, failing over or unable to save.
 func Passing(err error) bool {
 	if err == nil {
 		return false // the usual case, for which what follows would allocate
@@ -62,7 +62,7 @@ func Passing(err error) bool {
 		}
 	}
 	// Redis before version 7 says so inside of the script, of its first write.
-	return se.HasCode("READONLY") || se.HasCode("MISCONF")
+	return se.IsFull() || se.HasCode("READONLY") || se.HasCode("MISCONF")
 }
 
 // Halfway reports whether err says that a script failed after it may have changed something.

@@ -80,6 +80,7 @@ func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF"} {
 		require.True(t, Passing(fmt.Errorf("wrapped: %w", &transport.ServerError{Text: code + " for now"})), code)
 	}
+	require.True(t, Passing(&transport.ServerError{Text: "ERR max number of clients reached"}), "over another client it is a call's reply")
 	require.True(t, Passing(errNotSent))
 	for _, err := range []error{
 		nil,

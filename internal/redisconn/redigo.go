@@ -103,7 +103,7 @@ func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(cont
 		case err != nil && conn.Err() != nil:
 			_ = conn.Close() // broken anyway
 			return nil, err
-		case err != nil && strings.HasPrefix(err.Error(), "ERR max number of clients"):
+		case err != nil && (&transport.ServerError{Text: err.Error()}).IsFull():
 			_ = conn.Close() // the server has no room for it, and hangs up
 			return nil, err
 		case err != nil:

@@ -243,11 +243,11 @@ func (l *link) receive() (reply any, refusal, err error) {
 	case !errors.As(err, &sent):
 		return nil, nil, err
 	}
-	if !l.answered && strings.HasPrefix(string(sent), "ERR max number of clients") {
+	se := &transport.ServerError{Text: string(sent)}
+	if !l.answered && se.IsFull() {
 		return nil, nil, fmt.Errorf("%w: %w", errFull, sent)
 	}
 	l.answered = true
-	se := &transport.ServerError{Text: string(sent)}
 	l.readOnly = l.readOnly || se.HasCode("READONLY")
 	return nil, se, nil
 }
