@@ -142,12 +142,7 @@ func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
 // Lasts returns for how long the lock may last on the server: the longest of the leases that were asked
 // for under its owner.
-func (h *Hold) Lasts() time.Duration {
-	o := h.ownership
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return max(o.lease, o.longest)
-}
+func (h *Hold) Lasts() time.Duration { return h.ownership.mayLast() }
 
 // ID returns the owner under which the lock is held. It is part of acquire.Claim.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }

@@ -107,6 +107,13 @@ func (o *ownership) asksFor(lease time.Duration) {
 	o.lasts(lease)
 }
 
+// mayLast returns for how long the lock may last on the server.
+func (o *ownership) mayLast() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(o.lease, o.longest)
+}
+
 // remove takes a hold out and returns how many remain. It returns -1 when the hold had left
 // before. The caller that takes the last one out must free the lock, unless a re-entry is
 // under way, in which case that is decided when it is over.

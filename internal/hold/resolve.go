@@ -9,9 +9,7 @@ import (
 func (o *ownership) inDoubt() *engine.InDoubt {
 	o.notReusable.Store(true)
 	text, _ := o.final.Owner.(string) // always one
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: max(o.lease, o.longest)}
+	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.mayLast()}
 }
 
 // discard frees the lock in the background if this owner has it.
