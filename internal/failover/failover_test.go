@@ -146,6 +146,7 @@ func TestASwitchIsNoticedAfterSentinelsWereSetUpAnew(t *testing.T) {
 
 // Their epochs begin again with 0, and may have come to the last one of before.
 func TestASwitchJustAfterSentinelsWereSetUpAnewIsNoticedLater(t *testing.T) {
+	t.Parallel()
 	for what, last := range map[string]int{"the same epoch": 1, "a lower epoch": 5} {
 		t.Run(what, func(t *testing.T) {
 			inFailover(t, func(m *masters) {
