@@ -60,6 +60,12 @@ func TestServerErrorShowsTheServersWords(t *testing.T) {
 	assert.Equal(t, "LOADING", err.Code())
 }
 
+func TestAServerThatIsFullIsKnownByItsWords(t *testing.T) {
+	t.Parallel()
+	assert.True(t, (&transport.ServerError{Text: "ERR max number of clients reached"}).IsFull())
+	assert.False(t, (&transport.ServerError{Text: "ERR unknown command 'max number of clients'"}).IsFull())
+}
+
 func TestErrorsOfTheContractAreDistinct(t *testing.T) {
 	t.Parallel()
 	all := []error{transport.ErrNotSent, transport.ErrUncertain, transport.ErrClosed}

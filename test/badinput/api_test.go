@@ -181,6 +181,7 @@ var functions = map[string]any{
 	"transport.Script.SHA": (*transport.Script).SHA, "transport.Script.Text": (*transport.Script).Text,
 	"transport.ServerError.Code": (*transport.ServerError).Code, "transport.ServerError.Error": (*transport.ServerError).Error,
 	"transport.ServerError.HasCode":     (*transport.ServerError).HasCode,
+	"transport.ServerError.IsFull":      (*transport.ServerError).IsFull,
 	"transport.Sharding.PublishCommand": transport.Sharding.PublishCommand,
 	"transport.Sharding.String":         transport.Sharding.String,
 
