@@ -3,14 +3,12 @@ package redistest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 )
 
 // serverEnv names the server program for tests that do not choose one.
@@ -108,19 +106,10 @@ func freePort() int {
 		if err != nil {
 			continue
 		}
-		closeNow(l)
+		stopListening(l)
 		return port
 	}
 	return 0 // the server will refuse it with an error
-}
-
-// closeNow closes a socket for the network too. A process that is being started
-// has copies of all sockets for a moment, in which a closed listener still
-// accepts and a cut connection still stands; the fork lock keeps out of it.
-func closeNow(c io.Closer) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	_ = c.Close() // closed already, at worst
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

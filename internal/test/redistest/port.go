@@ -35,3 +35,10 @@ func (p *Proxy) settle() (l net.Listener, err error) {
 	}
 	return nil, err
 }
+
+// stopListening closes l. The port refuses connections from then on, though a process that
+// is being started may have a copy of the listener for a moment: a copy would accept them.
+func stopListening(l net.Listener) {
+	shutDown(l.(*net.TCPListener))
+	_ = l.Close() // closed already, at worst
+}

@@ -53,3 +53,12 @@ func errorAfterClose(fd int, err error) error {
 	_ = unix.Close(fd) // a socket that was never used
 	return err
 }
+
+// shutDown ends what all copies of the listener would accept.
+func shutDown(l *net.TCPListener) {
+	c, err := l.SyscallConn()
+	if err != nil {
+		return // it is closed
+	}
+	_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // the same
+}

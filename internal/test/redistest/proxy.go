@@ -141,7 +141,7 @@ func (p *Proxy) Refuse(on bool) {
 	p.mu.Unlock()
 	switch {
 	case on && old != nil:
-		closeNow(old)
+		stopListening(old)
 	case !on && old == nil && !closed:
 		l, err := p.port.listen()
 		if err != nil {
@@ -194,7 +194,7 @@ func (p *Proxy) Close() {
 	links := p.allLinks()
 	p.mu.Unlock()
 	if listener != nil {
-		closeNow(listener)
+		stopListening(listener)
 	}
 	for _, l := range links {
 		l.reset(false)
@@ -228,7 +228,7 @@ func (p *Proxy) serve(l net.Listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.listener != nil {
-		closeNow(l) // a concurrent call was faster
+		stopListening(l) // a concurrent call was faster
 		return
 	}
 	p.listener = l

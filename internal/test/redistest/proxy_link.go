@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -99,10 +100,14 @@ func (l *link) reset(keepServer bool) {
 	}
 }
 
-// cutOff closes c with RST. It may be closed already.
+// cutOff closes c with RST. It may be closed already. A process that is being started has
+// copies of all sockets for a moment, in which a cut connection still stands; the fork lock
+// keeps out of most of it.
 func cutOff(c *net.TCPConn) {
 	_ = c.SetLinger(0)
-	closeNow(c)
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	_ = c.Close()
 }
 
 // read fills the queue from src until src ends.

@@ -309,6 +309,25 @@ func TestRefuseRefusesNewConnectionsOnly(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A process that is being started has a copy of the listener until it has closed it.
+func TestRefuseRefusesThoughAnotherProcessHasACopyOfTheListener(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("listeners are shut down on Linux only")
+	}
+	_, p, _ := through(t)
+	p.mu.Lock()
+	copied, err := p.listener.(*net.TCPListener).File()
+	p.mu.Unlock()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = copied.Close() })
+	p.Refuse(true)
+	require.ErrorIs(t, dialOther(p.Addr()), syscall.ECONNREFUSED)
+	p.Refuse(false)
+	_, err = dial(t, p.Addr()).Do("PING")
+	require.NoError(t, err)
+}
+
 func TestAConnectionBetweenRefuseAndResetIsRefused(t *testing.T) {
 	t.Parallel()
 	_, p, _ := through(t)
