@@ -31,6 +31,7 @@ func TestTroubleInTheMiddleOfABatchMakesNoUnwrittenCallUncertain(t *testing.T) {
 			p := &peer{}
 			before := func(h *hooked, args []any) error {
 				if len(args) == 1 && args[0] == "2" {
+					synctest.Wait() // the peer has read the first call
 					return trouble(p, h)
 				}
 				return nil
