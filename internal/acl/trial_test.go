@@ -135,6 +135,18 @@ func (x *trial) heldByHand(name string) {
 	x.server.Do(x, "PEXPIRE", name, lease.Milliseconds())
 }
 
+// readByMany makes other owners read a lock, for as long each.
+func (x *trial) readByMany(name string) {
+	until := time.Now().Add(2 * lease).UnixMilli()
+	x.server.Do(x, "HSET", name, codec.ModeField, codec.ModeRead)
+	for i := range 20 {
+		reader := fmt.Sprint(foreign, i)
+		x.server.Do(x, "SET", codec.HoldKey(name, reader, 1), "1", "PXAT", until)
+		x.server.Do(x, "HSET", name, reader, 1)
+	}
+	x.server.Do(x, "PEXPIREAT", name, until)
+}
+
 // queuedByHand puts others at the end of a fair lock's queue, with deadlines so far
 // from now.
 func (x *trial) queuedByHand(name string, owners map[string]time.Duration, order ...string) {
