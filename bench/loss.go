@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func runLoss(args []string) error {
 	s.note = strings.TrimSpace(s.note + fmt.Sprintf(" Load average %s at the beginning, %s at the end.", before, load()))
 	text := fmt.Sprintf("%v\n\n%s\n\n%s", env, s.note, loss.Notes(outcomes))
 	markdown := text
-	for _, t := range loss.Tables(outcomes) {
+	for _, t := range slices.Concat(loss.Overview(outcomes), loss.Tables(outcomes)) {
 		text += "\n" + t.Text()
 		markdown += "\n" + t.Markdown()
 	}

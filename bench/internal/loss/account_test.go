@@ -124,6 +124,13 @@ func TestTablesHaveARowForEachClientAndLease(t *testing.T) {
 	for _, table := range tables {
 		assert.Len(t, table.Rows[0], len(table.Head))
 	}
+	sums := Overview(outcomes)
+	assert.Equal(t, [][]string{{"a, x", "5", "1", "200 / 200", "-1 / 200"}, {"a, y", "1", "0", "", "400 / 400"}}, sums[0].Rows)
+	assert.Equal(t, [][]string{
+		{"`frozen`", "2", "200 / 200", ""},
+		{"`frozen`", "5", "-1 / 200 (1 late, 1 unclear)", "400 / 400"},
+	}, sums[1].Rows)
+	assert.Equal(t, [][]string{{"`deleted`", "2", "600 / 600"}}, sums[2].Rows)
 	notes := Notes(outcomes)
 	assert.Contains(t, notes, "6 holds.")
 	assert.Contains(t, notes, "found 1 keys free")

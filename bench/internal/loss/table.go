@@ -81,9 +81,7 @@ func Tables(outcomes []Outcome) []report.Table {
 
 // row is an outcome as its table has it.
 func (o Outcome) row(w Way) []string {
-	row := []string{
-		strconv.FormatFloat(float64(o.Lease)/1000, 'f', -1, 64), o.Client + ", " + o.Tells, strconv.Itoa(len(o.Before)),
-	}
+	row := []string{o.seconds(), o.teller(), strconv.Itoa(len(o.Before))}
 	figures, quantiles := o.Before, []float64{0, 0.01, 0.5, 0.99, 1}
 	if w.Forgets {
 		quantiles = []float64{0, 0.5, 0.99, 1}
