@@ -68,7 +68,7 @@ func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 	require.LessOrEqual(t, scripts, int64(2*n+n/10), "two for each, and a few polls")
 	require.EqualValues(t, n, y.acquired.Load())
 	require.Zero(t, y.unlocks.Load())
-	r.calmed(n)
+	r.calmed(n, "waiters for one lock", y.outcome(took))
 }
 
 func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
@@ -90,23 +90,25 @@ func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
 	freed := time.Now()
 	r.freeMany(name, n)
 	wait()
-	t.Logf("all had their locks within %v: %s", time.Since(freed).Round(time.Millisecond), &y)
+	took := time.Since(freed)
+	t.Logf("all had their locks within %v: %s", took.Round(time.Millisecond), &y)
 	require.EqualValues(t, n, y.acquired.Load())
 	require.Zero(t, y.unlocks.Load())
 	r.until("no listener", soon, func() bool { return r.channels() == 0 })
-	r.calmed(n)
+	r.calmed(n, "waiters for as many locks", y.outcome(took))
 }
 
 func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
 	testlevel.All(t, "load")
-	for name, many := range map[string]bool{"one lock": false, "as many locks": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, of := range []string{"one lock", "as many locks"} {
+		t.Run(of, func(t *testing.T) {
+			one := of == "one lock"
 			r, n := newRig(t, direct), sized(50000)
 			name := redistest.Key(t)
 			began := time.Now()
 			var y results
 			runConcurrently(n, func(i int) {
-				if !many {
+				if one {
 					i = 0
 				}
 				began := time.Now()
@@ -118,7 +120,7 @@ func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
 			require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax), "none, where the machine is not busy")
 			require.Zero(t, y.other.Load())
 			r.untilRenewed(began)
-			r.calmed(n)
+			r.calmed(n, "TryLocks of "+of+" at once", y.outcome(took))
 		})
 	}
 }
@@ -150,7 +152,7 @@ func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
 	// can be in flight; but this machine may be busy, too.
 	require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax))
 	require.Zero(t, y.other.Load())
-	r.calmed(n)
+	r.calmed(n, "TryLocks of as many locks at once, the server busy", y.outcome(took))
 }
 
 // keepBusy makes the server work for so long after each look at its connections, until
@@ -214,10 +216,11 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 			y.count(hold, err, began)
 		}
 	})()
-	t.Logf("%v: %s", time.Since(began).Round(time.Millisecond), &y)
+	took := time.Since(began)
+	t.Logf("%v: %s", took.Round(time.Millisecond), &y)
 	p.Latency(redistest.ToServer, 0)
 	p.Latency(redistest.ToClient, 0)
 	require.Zero(t, y.uncertain.Load()+y.notSent.Load()+y.other.Load()+y.unlocks.Load())
 	require.Positive(t, y.acquired.Load())
-	r.calmed(callers)
+	r.calmed(callers, "callers, replies after 500 ms", y.outcome(took))
 }

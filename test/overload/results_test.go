@@ -58,6 +58,23 @@ func (y *results) String() string {
 	return text
 }
 
+// outcome returns how long the load took, and how many calls ended in each way, for the table.
+func (y *results) outcome(took time.Duration) string {
+	text := fmt.Sprintf("%.1f s:", took.Seconds())
+	for _, c := range []struct {
+		n    *atomic.Int64
+		what string
+	}{
+		{&y.acquired, "acquired"}, {&y.held, "held by others"}, {&y.notSent, "not sent"},
+		{&y.uncertain, "uncertain"}, {&y.other, "otherwise"},
+	} {
+		if n := c.n.Load(); n > 0 {
+			text += fmt.Sprintf(" %d %s,", n, c.what)
+		}
+	}
+	return text[:len(text)-1]
+}
+
 // runConcurrently runs call on n goroutines at once, and returns what waits for them.
 func runConcurrently(n int, call func(i int)) (wait func()) {
 	var all sync.WaitGroup

@@ -2,6 +2,7 @@ package overload_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -19,7 +20,12 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("REDLATCH_OVERLOAD") == "full" {
+		fmt.Print("| load | outcome | renewal late by | peak memory |\n|---|---|---:|---:|\n")
+	}
+	redistest.Main(m)
+}
 
 // sized returns n, or a tenth of it where the full load was not asked for.
 func sized(n int) int {
@@ -125,8 +131,8 @@ func (r *rig) sample(ctx context.Context) {
 }
 
 // calmed holds that everything is as it was before a load of so many goroutines, and
-// how the holds fared.
-func (r *rig) calmed(load int) {
+// how the holds fared. It prints the row of docs/reliability.md: what the load was, and what came of it.
+func (r *rig) calmed(load int, what, outcome string) {
 	r.t.Helper()
 	ended := time.Now()
 	pair := r.pair()
@@ -148,6 +154,7 @@ func (r *rig) calmed(load int) {
 		time.Duration(r.slowest.Load()).Round(time.Millisecond), r.failures.Load())
 	r.t.Logf("afterwards: a pair in %v, all calm after %v", pair.Round(time.Microsecond), settled.Round(time.Millisecond))
 	r.t.Logf("memory: %s before, %s at the peak with stacks, %s after", mega(r.heap), mega(r.peak.Load()), mega(after))
+	r.t.Logf("| %d %s | %s | %.1f s | %s |", load, what, outcome, max(0, lateness).Seconds(), mega(r.peak.Load()))
 	require.Empty(r.t, r.log.Lines("connection lost", "cannot connect"))
 	require.Less(r.t, lateness, late)
 	require.Positive(r.t, r.slowest.Load(), "nothing was renewed: the test proves nothing")
