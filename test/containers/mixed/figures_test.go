@@ -40,6 +40,18 @@ func (f *figures) String() string {
 	return b.String()
 }
 
+// markdown returns the same as a table of docs/topologies.md, the lines headed by what.
+func (f *figures) markdown(what string) string {
+	var b strings.Builder
+	b.WriteString("| " + what + " | times | p50 | p90 | p99 | max |\n|---|---:|---:|---:|---:|---:|\n")
+	for _, line := range f.lines {
+		all := slices.Sorted(slices.Values(f.times[line]))
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s |\n", line, len(all),
+			share(all, 50), share(all, 90), share(all, 99), share(all, 100))
+	}
+	return b.String()
+}
+
 // share returns what so many percent of sorted times do not exceed.
 func share(sorted []time.Duration, percent int) string {
 	d := sorted[(len(sorted)*percent+99)/100-1]
