@@ -140,8 +140,8 @@ vuln: ## change | 1 min | Known vulnerabilities in what is used (needs the inter
 	cd bench && $(GO) tool -modfile=../tools/go.mod govulncheck ./...
 
 # Without a bound of its own: each of its steps has one.
-stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED)
-	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED)
+stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED; REPORTS: a file to add to)
+	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^TestStress$$' . -duration $(DURATION) -seed $(SEED) -reports '$(abspath $(REPORTS))'
 
 .PHONY: stress-rw
 stress-rw: setup ## measure | DURATION | Readers and writers of Redlatch and of two live Redissons, with faults (10m, SEED)
