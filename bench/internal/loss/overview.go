@@ -2,6 +2,7 @@ package loss
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,17 +70,13 @@ func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Ta
 	tellers := each(outcomes, Outcome.teller)
 	t := report.Table{Title: title, Head: append([]string{"way", "lease s"}, tellers...)}
 	for _, w := range Ways() {
-		for _, lease := range each(outcomes, Outcome.seconds) {
+		here := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.Way != w.Name })
+		for _, lease := range each(here, Outcome.seconds) {
 			row := append([]string{"`" + w.Name + "`", lease}, make([]string, len(tellers))...)
-			found := false
-			for _, o := range outcomes {
-				if o.Way == w.Name && o.seconds() == lease {
-					row[2+slices.Index(tellers, o.teller())], found = cell(o), true
-				}
+			for _, o := range only(here, Outcome.seconds, lease) {
+				row[2+slices.Index(tellers, o.teller())] = cell(o)
 			}
-			if found {
-				t.Rows = append(t.Rows, row)
-			}
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
@@ -88,29 +85,40 @@ func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Ta
 // worst has a row for each teller: of all trials, and the worst way for each lease.
 func worst(outcomes []Outcome) report.Table {
 	t := report.Table{Title: "All ways in which the lock stays", Head: []string{"told by", "trials", "too late"}}
-	for _, lease := range each(outcomes, Outcome.seconds) {
+	leases := each(outcomes, Outcome.seconds)
+	for _, lease := range leases {
 		t.Head = append(t.Head, "lease "+lease+" s, the worst way: least / middle ms")
 	}
 	for _, teller := range each(outcomes, Outcome.teller) {
+		own := only(outcomes, Outcome.teller, teller)
 		trials, late := 0, 0
-		var ways []string
-		for _, lease := range each(outcomes, Outcome.seconds) {
-			var least, middle []float64
-			for _, o := range outcomes {
-				if o.teller() == teller && o.seconds() == lease {
-					trials, late = trials+len(o.Before), late+o.Late()
-					least, middle = append(least, stats.Quantile(o.Before, 0)), append(middle, stats.Quantile(o.Before, 0.5))
-				}
-			}
-			if least == nil {
-				ways = append(ways, "")
-				continue
-			}
-			ways = append(ways, millis(slices.Min(least))+" / "+millis(slices.Min(middle)))
+		for _, o := range own {
+			trials, late = trials+len(o.Before), late+o.Late()
 		}
-		t.Rows = append(t.Rows, slices.Concat([]string{teller, strconv.Itoa(trials), strconv.Itoa(late)}, ways))
+		row := []string{teller, strconv.Itoa(trials), strconv.Itoa(late)}
+		for _, lease := range leases {
+			row = append(row, worstWay(only(own, Outcome.seconds, lease)))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// worstWay is a cell: the least of all, and the least of their middles.
+func worstWay(outcomes []Outcome) string {
+	if len(outcomes) == 0 {
+		return ""
+	}
+	least, middle := math.Inf(1), math.Inf(1)
+	for _, o := range outcomes {
+		least, middle = min(least, stats.Quantile(o.Before, 0)), min(middle, stats.Quantile(o.Before, 0.5))
+	}
+	return millis(least) + " / " + millis(middle)
+}
+
+// only returns the outcomes of which that is said.
+func only(outcomes []Outcome, of func(Outcome) string, said string) []Outcome {
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return of(o) != said })
 }
 
 // each returns what is said of the outcomes, once each, in their order.
