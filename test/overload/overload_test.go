@@ -68,7 +68,7 @@ func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 	require.LessOrEqual(t, scripts, int64(2*n+n/10), "two for each, and a few polls")
 	require.EqualValues(t, n, y.acquired.Load())
 	require.Zero(t, y.unlocks.Load())
-	r.calmed(n, "waiters for one lock", y.outcome(took))
+	r.calmed(n, "waiters for one lock", took, &y)
 }
 
 func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
@@ -95,7 +95,7 @@ func TestTwentyThousandWaitersOfTwentyThousandLocks(t *testing.T) {
 	require.EqualValues(t, n, y.acquired.Load())
 	require.Zero(t, y.unlocks.Load())
 	r.until("no listener", soon, func() bool { return r.channels() == 0 })
-	r.calmed(n, "waiters for as many locks", y.outcome(took))
+	r.calmed(n, "waiters for as many locks", took, &y)
 }
 
 func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
@@ -120,7 +120,7 @@ func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
 			require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax), "none, where the machine is not busy")
 			require.Zero(t, y.other.Load())
 			r.untilRenewed(began)
-			r.calmed(n, "TryLocks of "+of+" at once", y.outcome(took))
+			r.calmed(n, "TryLocks of "+of+" at once", took, &y)
 		})
 	}
 }
@@ -152,7 +152,7 @@ func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
 	// can be in flight; but this machine may be busy, too.
 	require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax))
 	require.Zero(t, y.other.Load())
-	r.calmed(n, "TryLocks of as many locks at once, the server busy", y.outcome(took))
+	r.calmed(n, "TryLocks of as many locks at once, the server busy", took, &y)
 }
 
 // keepBusy makes the server work for so long after each look at its connections, until
@@ -222,5 +222,5 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	p.Latency(redistest.ToClient, 0)
 	require.Zero(t, y.uncertain.Load()+y.notSent.Load()+y.other.Load()+y.unlocks.Load())
 	require.Positive(t, y.acquired.Load())
-	r.calmed(callers, "callers, replies after 500 ms", y.outcome(took))
+	r.calmed(callers, "callers, replies after 500 ms", took, &y)
 }

@@ -3,6 +3,7 @@ package overload_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,32 +48,30 @@ func (y *results) count(hold *rlock.Hold, err error, began time.Time) {
 	y.first.CompareAndSwap(nil, &err)
 }
 
-// String returns the counts, and the first error that is not contention.
-func (y *results) String() string {
-	text := fmt.Sprintf("%d acquired, %d held by others, %d not sent, %d uncertain, %d otherwise, %d unlocks failed; the slowest took %v",
-		y.acquired.Load(), y.held.Load(), y.notSent.Load(), y.uncertain.Load(), y.other.Load(), y.unlocks.Load(),
-		time.Duration(y.slowest.Load()).Round(time.Millisecond))
-	if err := y.first.Load(); err != nil {
-		text += fmt.Sprintf("; the first error: %v", *err)
-	}
-	return text
-}
-
-// outcome returns how long the load took, and how many calls ended in each way, for the table.
-func (y *results) outcome(took time.Duration) string {
-	text := fmt.Sprintf("%.1f s:", took.Seconds())
+// counts returns how many calls ended in each way that occurred.
+func (y *results) counts() string {
+	var all []string
 	for _, c := range []struct {
 		n    *atomic.Int64
 		what string
 	}{
 		{&y.acquired, "acquired"}, {&y.held, "held by others"}, {&y.notSent, "not sent"},
-		{&y.uncertain, "uncertain"}, {&y.other, "otherwise"},
+		{&y.uncertain, "uncertain"}, {&y.other, "otherwise"}, {&y.unlocks, "unlocks failed"},
 	} {
 		if n := c.n.Load(); n > 0 {
-			text += fmt.Sprintf(" %d %s,", n, c.what)
+			all = append(all, fmt.Sprint(n, " ", c.what))
 		}
 	}
-	return text[:len(text)-1]
+	return strings.Join(all, ", ")
+}
+
+// String returns the counts, and the first error that is not contention.
+func (y *results) String() string {
+	text := fmt.Sprintf("%s; the slowest took %v", y.counts(), time.Duration(y.slowest.Load()).Round(time.Millisecond))
+	if err := y.first.Load(); err != nil {
+		text += fmt.Sprintf("; the first error: %v", *err)
+	}
+	return text
 }
 
 // runConcurrently runs call on n goroutines at once, and returns what waits for them.

@@ -131,8 +131,9 @@ func (r *rig) sample(ctx context.Context) {
 }
 
 // calmed holds that everything is as it was before a load of so many goroutines, and
-// how the holds fared. It prints the row of docs/reliability.md: what the load was, and what came of it.
-func (r *rig) calmed(load int, what, outcome string) {
+// how the holds fared. It prints the row of docs/reliability.md: what the load was, how long it took,
+// and what came of it.
+func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 	r.t.Helper()
 	ended := time.Now()
 	pair := r.pair()
@@ -154,7 +155,7 @@ func (r *rig) calmed(load int, what, outcome string) {
 		time.Duration(r.slowest.Load()).Round(time.Millisecond), r.failures.Load())
 	r.t.Logf("afterwards: a pair in %v, all calm after %v", pair.Round(time.Microsecond), settled.Round(time.Millisecond))
 	r.t.Logf("memory: %s before, %s at the peak with stacks, %s after", mega(r.heap), mega(r.peak.Load()), mega(after))
-	r.t.Logf("| %d %s | %s | %.1f s | %s |", load, what, outcome, max(0, lateness).Seconds(), mega(r.peak.Load()))
+	r.t.Logf("| %d %s | %.1f s: %s | %.1f s | %s |", load, what, took.Seconds(), y.counts(), max(0, lateness).Seconds(), mega(r.peak.Load()))
 	require.Empty(r.t, r.log.Lines("connection lost", "cannot connect"))
 	require.Less(r.t, lateness, late)
 	require.Positive(r.t, r.slowest.Load(), "nothing was renewed: the test proves nothing")
