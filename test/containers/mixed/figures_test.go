@@ -26,28 +26,35 @@ func (f *figures) add(line string, d time.Duration) {
 	f.times[line] = append(f.times[line], d)
 }
 
-// String lays out a table with the distribution of each line, in milliseconds.
+// rows returns the distribution of each line, in milliseconds, with names of the columns first.
+func (f *figures) rows(what string) [][]string {
+	rows := [][]string{{what, "times", "p50", "p90", "p99", "max"}}
+	for _, line := range f.lines {
+		all := slices.Sorted(slices.Values(f.times[line]))
+		rows = append(rows, []string{
+			line, strconv.Itoa(len(all)), share(all, 50), share(all, 90), share(all, 99), share(all, 100),
+		})
+	}
+	return rows
+}
+
+// String lays out the rows.
 func (f *figures) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "\ttimes\tp50\tp90\tp99\tmax") // to memory
-	for _, line := range f.lines {
-		all := slices.Sorted(slices.Values(f.times[line]))
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", line, len(all), // to memory
-			share(all, 50), share(all, 90), share(all, 99), share(all, 100))
+	for _, row := range f.rows("") {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // to memory
 	}
 	_ = w.Flush() // to memory
 	return b.String()
 }
 
-// markdown returns the same as a table of docs/topologies.md, the lines headed by what.
+// markdown returns the rows as a table of docs/topologies.md.
 func (f *figures) markdown(what string) string {
+	rows := slices.Insert(f.rows(what), 1, []string{"---", "---:", "---:", "---:", "---:", "---:"})
 	var b strings.Builder
-	b.WriteString("| " + what + " | times | p50 | p90 | p99 | max |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, line := range f.lines {
-		all := slices.Sorted(slices.Values(f.times[line]))
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s |\n", line, len(all),
-			share(all, 50), share(all, 90), share(all, 99), share(all, 100))
+	for _, row := range rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	return b.String()
 }
