@@ -108,7 +108,7 @@ figures: ## measure | 1 s | List the tables of figures in docs, and those whose 
 model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (400), and print the table of docs/fair-lock.md
 	$(GO) run ./test/simulation -hours $(HOURS)
 
-bench: setup ## measure | 45 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
+bench: setup ## measure | 55 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
 	java=$$(scripts/bench-java.sh) && bin/bench run -rounds $(ROUNDS) -scale $(SCALE) -what '$(WHAT)' -out '$(OUT)' -java "$$java"
 
