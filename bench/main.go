@@ -2,7 +2,7 @@
 //
 //	bench run      all of them on all work, for tables and plots
 //	bench quick    the working tree against another build of itself
-//	bench plots    the plots of a run anew, from its results.json
+//	bench plots    the plots and the tables of a run anew, from its results.json
 //	bench summary  the tables of docs/performance.md, from the results.json of whole runs
 //	bench loss     when holders learn that they have lost a lock
 //	bench worker   the side that takes locks; run and quick start it

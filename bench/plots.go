@@ -12,21 +12,16 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
 
-// drawPlots draws the plots of a run anew, from its results.json.
+// drawPlots draws the plots of a run anew, with its tables, from its results.json.
 func drawPlots(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: bench plots FOLDER")
 	}
-	_, samples, err := measured(filepath.Join(args[0], "results.json"))
+	env, samples, err := measured(filepath.Join(args[0], "results.json"))
 	if err != nil {
 		return err
 	}
-	for _, c := range run.Cases() {
-		if _, err := report.Plots(args[0], c, known(), samples); err != nil {
-			return err
-		}
-	}
-	return nil
+	return report.Write(args[0], env, run.Cases(), known(), samples)
 }
 
 // printSummary prints the tables of docs/performance.md, from whole runs of one commit: what is asked

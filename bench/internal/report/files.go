@@ -78,23 +78,19 @@ func Failures(entrants []run.Entrant, samples []run.Sample) error {
 }
 
 // Write writes everything about a run into folder, which is made: results.json,
-// tables.txt, tables.md and the plots.
+// tables.md and the plots.
 func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
 	//nolint:gosec // not secret
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	var text, markdown strings.Builder
-	for _, b := range []*strings.Builder{&text, &markdown} {
-		b.WriteString(env.String() + "\n\n" + Disturbances(samples) + "\n")
-	}
+	var markdown strings.Builder
+	markdown.WriteString(env.String() + "\n\n" + Disturbances(samples) + "\n")
 	if t := Targets(entrants, samples); len(t.Rows) > 0 {
-		text.WriteString("\n" + t.Text())
 		markdown.WriteString("\n" + t.Markdown())
 	}
 	for _, c := range cases {
 		for _, t := range Tables(c, entrants, samples) {
-			text.WriteString("\n" + t.Text())
 			markdown.WriteString("\n" + t.Markdown())
 		}
 		plots, err := Plots(folder, c, entrants, samples)
@@ -114,7 +110,6 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 	}
 	for name, content := range map[string][]byte{
 		"results.json": append(data, '\n'),
-		"tables.txt":   []byte(text.String()),
 		"tables.md":    []byte(markdown.String()),
 	} {
 		//nolint:gosec // not secret
