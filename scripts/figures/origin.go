@@ -91,7 +91,9 @@ func (o origin) measures() []string {
 		return append([]string{"bench", "otelredlatch", "promredlatch"}, product...)
 	case strings.HasPrefix(o.command, "make bench"), strings.HasPrefix(o.command, "make loss"):
 		// What prints measures nothing.
-		return append([]string{"bench", ":(exclude)bench/internal/report", ":(exclude)bench/internal/loss/overview.go"}, product...)
+		return append([]string{
+			"bench", ":(exclude)bench/main.go", ":(exclude)bench/plots.go", ":(exclude)bench/internal/report", ":(exclude)bench/internal/loss/overview.go",
+		}, product...)
 	case strings.HasPrefix(o.command, "make failover"), strings.HasPrefix(o.command, "make adapters"):
 		return append([]string{"adapter"}, product...)
 	}
