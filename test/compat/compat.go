@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -45,7 +46,7 @@ func ShareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
 	table := &verdicts{releases: releases()}
-	t.Cleanup(func() { t.Logf("Redisson's releases and what was compared:\n%s", table) })
+	t.Cleanup(func() { t.Logf("Redisson's releases and what was compared:\n%s\n%s", table, table.markdown()) })
 	for _, text := range releases() {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel() // most of what they do is to wait for leases to end
@@ -228,5 +229,35 @@ func (v *verdicts) String() string {
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // to memory
 	}
 	_ = w.Flush() // to memory
+	return b.String()
+}
+
+// columns of the table of docs/compatibility.md, each with its line in the table of all.
+var columns = [][2]string{
+	{"plain: random steps", "plain, " + oracle.Ways[0].Name},
+	{"fair: random steps", "fair, " + oracle.Ways[0].Name},
+	{"a mixed fleet", "exclusion"},
+	{"its shares", "shares"},
+	{"Go wakes Java, ms", "Go wakes Java, ms"},
+	{"Java wakes Go, ms", "Java wakes Go, ms"},
+}
+
+// markdown returns the table of docs/compatibility.md, a row for each release.
+func (v *verdicts) markdown() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("| Redisson |")
+	for _, c := range columns {
+		b.WriteString(" " + c[0] + " |")
+	}
+	b.WriteString("\n|" + strings.Repeat(" --- |", 1+len(columns)) + "\n")
+	for _, release := range v.releases {
+		b.WriteString("| " + release + " |")
+		for _, c := range columns {
+			b.WriteString(" " + cmp.Or(v.cells[[2]string{release, c[1]}], "not run") + " |")
+		}
+		b.WriteString("\n")
+	}
 	return b.String()
 }

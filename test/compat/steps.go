@@ -87,8 +87,8 @@ func (s scripts) testSteps(t *testing.T) {
 	}
 }
 
-// noteSteps writes the table: a line for each operation, and one for each
-// difference that is meant; on other servers one for all.
+// noteSteps writes the table: a line for all operations, and on the tests' own server one
+// for each, and for each difference that is meant.
 func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, referee *oracle.Referee) {
 	t.Helper()
 	sum := 0
@@ -103,8 +103,8 @@ func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, refe
 			s.note(t, fmt.Sprintf("%s %s, %s", kind.Name, op, way.Name), fmt.Sprintf("same, %d steps", steps))
 		}
 	}
+	s.note(t, kind.Name+", "+way.Name, fmt.Sprintf("same, %d steps", sum))
 	if s.where != "" {
-		s.note(t, kind.Name+", "+way.Name, fmt.Sprintf("same, %d steps", sum))
 		return
 	}
 	for _, d := range kind.Diverges {
