@@ -35,7 +35,8 @@ func makeFair(n counter) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		n.key = codec.TokenKey(mapped)
 		f := &fair{&n, fairlock.New(e, mapped), luasrc.FencedFair{
-			Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Counter: n.key, Least: n.least,
+			Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Counter: n.key,
+			Channel: codec.LockChannel(mapped), Least: n.least,
 		}}
 		return f, f.Queues.Strategy(f)
 	}

@@ -58,40 +58,34 @@ type Fair struct {
 	Publish any
 }
 
-// queue begins a call of a script that has no channel.
-func (f *Fair) queue(c *transport.Call, script *transport.Script) {
-	c.Script, c.NumKeys = script, 3
-	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts)
-}
-
-// channel begins a call of a script that has a channel.
-func (f *Fair) channel(c *transport.Call, script *transport.Script) {
+// begin begins a call of a script.
+func (f *Fair) begin(c *transport.Call, script *transport.Script) {
 	c.Script, c.NumKeys = script, 4
 	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts, f.Channel)
 }
 
 // Try fills c with a call of [FairTry] whose refusal names the holder.
 func (f *Fair) Try(c *transport.Call, now, owner, wait, lease any) {
-	f.queue(c, FairTry)
+	f.begin(c, FairTry)
 	c.Args = append(c.Args, now, owner, wait, lease, tell)
 }
 
 // Acquire fills c with a call of [FairAcquire] whose refusal names the holder and the
 // next in the queue.
 func (f *Fair) Acquire(c *transport.Call, now, owner, wait, lease any) {
-	f.queue(c, FairAcquire)
+	f.begin(c, FairAcquire)
 	c.Args = append(c.Args, now, owner, wait, lease, tell)
 }
 
 // Reenter fills c with a call of [FairReenter].
 func (f *Fair) Reenter(c *transport.Call, now, owner, lease any, target int64) {
-	f.queue(c, FairReenter)
+	f.begin(c, FairReenter)
 	c.Args = append(c.Args, now, owner, lease, target)
 }
 
 // Release fills c with a call of [FairRelease].
 func (f *Fair) Release(c *transport.Call, now, owner, lease any, target int64) {
-	f.channel(c, FairRelease)
+	f.begin(c, FairRelease)
 	c.Args = append(c.Args, now, owner, lease, target, f.Publish, codec.MessageUnlock)
 }
 
@@ -104,7 +98,7 @@ func (f *Fair) ReleaseShared(c *transport.Call, latch string, now, owner, lease 
 
 // ForceRelease fills c with a call of [FairForceRelease].
 func (f *Fair) ForceRelease(c *transport.Call, now any) {
-	f.channel(c, FairForceRelease)
+	f.begin(c, FairForceRelease)
 	c.Args = append(c.Args, now, f.Publish, codec.MessageUnlock)
 }
 
@@ -115,13 +109,13 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 		c.Args = append(c.Args, owner, wait)
 		return
 	}
-	f.channel(c, FairGiveUp)
+	f.begin(c, FairGiveUp)
 	c.Args = append(c.Args, now, owner, wait, f.Publish, codec.MessageUnlock)
 }
 
 // Inspect fills c with a call of [FairInspect], for the places from first to last. It
 // counts the listeners of as many of them, by this subcommand of PUBSUB.
 func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int64) {
-	f.channel(c, FairInspect)
+	f.begin(c, FairInspect)
 	c.Args = append(c.Args, listeners, count, first, last)
 }

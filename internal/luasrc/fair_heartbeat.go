@@ -40,7 +40,7 @@ type Beat struct {
 // Heartbeat begins a call of [FairHeartbeat]. [AddWaiter] for each waiter of this
 // process, and [AddOther] for each other owner that is known, complete it.
 func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
-	f.queue(c, FairHeartbeat)
+	f.begin(c, FairHeartbeat)
 	c.Args = append(c.Args, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
 }
 
@@ -62,7 +62,7 @@ func AddOther(c *transport.Call, other reply.Other) {
 // Evict fills c with a call of [FairEvict]: the dead are in the order of the queue, and
 // keep is as in [Beat].
 func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
-	f.channel(c, FairEvict)
+	f.begin(c, FairEvict)
 	c.Args = append(c.Args, now, keep, f.Publish, codec.MessageUnlock)
 	for _, place := range dead {
 		c.Args = append(c.Args, place.Owner, place.Deadline)

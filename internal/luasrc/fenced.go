@@ -59,16 +59,16 @@ func (f *Fenced) Pass(c *transport.Call, owner, heir, lease any) {
 
 // FencedFair fills calls of the scripts that grant a fair lock with tokens, as [Fair] does.
 type FencedFair struct {
-	// Key, Queue, Timeouts and Counter are the names of the lock, of its queue, of its
-	// deadlines and of its counter, all strings.
-	Key, Queue, Timeouts, Counter any
+	// Key, Queue, Timeouts, Counter and Channel are the names of the lock, of its queue, of its
+	// deadlines, of its counter and of its channel, all strings.
+	Key, Queue, Timeouts, Counter, Channel any
 	// Least is what the counter must have reached, an int64, 0 for anything.
 	Least any
 }
 
 func (f *FencedFair) begin(c *transport.Call, script *transport.Script) {
-	c.Script, c.NumKeys = script, 4
-	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts, f.Counter)
+	c.Script, c.NumKeys = script, 5
+	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts, f.Counter, f.Channel)
 }
 
 // Try fills c with a call of [FencedFairTry].

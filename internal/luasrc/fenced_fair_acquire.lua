@@ -7,6 +7,8 @@
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
 --           from which it counts as dead
 -- KEYS[4]   the counter: the last token that was given, a number
+-- KEYS[5]   the lock's channel, unused: it is no key, and so a server whose slot moves
+--           runs the script with all keys or not at all
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds

@@ -126,7 +126,10 @@ func paramsUsed(body string) []string {
 // paramsDocumented returns the header's parameters in the same notation.
 func (c contract) paramsDocumented() []string {
 	var names []string
-	for _, p := range c.params {
+	for i, p := range c.params {
+		if strings.Contains(c.meanings[i], ", unused:") {
+			continue
+		}
 		if first, _, isRange := strings.Cut(p, ".."); isRange {
 			array, _, _ := strings.Cut(first, "[")
 			p = array + "[…]"

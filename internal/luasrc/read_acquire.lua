@@ -7,6 +7,8 @@
 -- is over.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
+-- KEYS[2]   the lock's channel, unused: it is no key, and so a server whose slot moves
+--           runs the script with all keys or not at all
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
 -- Replies:  nil when the owner holds the lock now; else the milliseconds that the writer

@@ -2,6 +2,8 @@
 -- owners that one process alone uses it says where to arrive, and so may run more than once.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
+-- KEYS[2]   the lock's channel, unused: it is no key, and so a server whose slot moves
+--           runs the script with all keys or not at all
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
 -- ARGV[3]   target: the count to arrive at; 0: one more than there is

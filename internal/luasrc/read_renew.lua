@@ -7,6 +7,8 @@
 -- itself: it must not cost the others their renewal.
 --
 -- KEYS[1..n]   the locks; one may stand there more than once, for several owners
+-- KEYS[n+1]    the channel of the first, unused: it is no key, and so a server whose slot moves
+--              runs the script with all keys or not at all
 -- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
 -- Replies:     an array of n numbers: 1 when the owner is a reader of the lock, the key of
 --              one of its holds is there, and the lease holds; else 0
@@ -17,7 +19,7 @@
 -- Messages:    none
 -- Uses:        hold_count, hold_key, last_for
 local renewed = {}
-for i = 1, #KEYS do
+for i = 1, #ARGV / 2 do
     local lock, owner, lease = KEYS[i], ARGV[2 * i - 1], tonumber(ARGV[2 * i])
     local text = redis.pcall('HGET', lock, owner)
     if type(text) == 'table' then

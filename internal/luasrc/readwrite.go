@@ -55,13 +55,17 @@ var (
 type Role struct {
 	acquire, reenter, release, releaseShared *transport.Script
 
+	// keys is how many keys those have that take the lock: a reader's holds have keys, too,
+	// whose names the script alone knows, so that the channel stands for them.
+	keys int
+
 	mode, message any // boxed once
 }
 
 // The roles. Owners of a writer are as codec.WriterField has them.
 var (
-	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, codec.ModeRead, codec.MessageUnlock}
-	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, codec.ModeWrite, codec.MessageWriterLeft}
+	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, 2, codec.ModeRead, codec.MessageUnlock}
+	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, codec.ModeWrite, codec.MessageWriterLeft}
 )
 
 // ReadWrite fills calls of the scripts for one role of one lock, as [Plain] does.
@@ -76,14 +80,22 @@ type ReadWrite struct {
 
 // Acquire fills c with a call of [ReadAcquire] or [WriteAcquire].
 func (l *ReadWrite) Acquire(c *transport.Call, owner, lease any) {
-	c.Script, c.NumKeys = l.Role.acquire, 1
-	c.Args = append(c.Args, l.Key, owner, lease)
+	l.take(c, l.Role.acquire)
+	c.Args = append(c.Args, owner, lease)
 }
 
 // Reenter fills c with a call of [ReadReenter] or [Reenter].
 func (l *ReadWrite) Reenter(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = l.Role.reenter, 1
-	c.Args = append(c.Args, l.Key, owner, lease, target)
+	l.take(c, l.Role.reenter)
+	c.Args = append(c.Args, owner, lease, target)
+}
+
+// take begins a call that takes the lock.
+func (l *ReadWrite) take(c *transport.Call, script *transport.Script) {
+	c.Script, c.NumKeys = script, l.Role.keys
+	if c.Args = append(c.Args, l.Key); l.Role.keys == 2 {
+		c.Args = append(c.Args, l.Channel)
+	}
 }
 
 // Release fills c with a call of [ReadRelease] or [WriteRelease].
@@ -107,15 +119,17 @@ func (l *ReadWrite) ForceRelease(c *transport.Call) {
 
 // Inspect fills c with a call of [ReadWriteInspect].
 func (l *ReadWrite) Inspect(c *transport.Call) {
-	c.Script, c.NumKeys = ReadWriteInspect, 1
-	c.Args = append(c.Args, l.Key)
+	c.Script, c.NumKeys = ReadWriteInspect, 2
+	c.Args = append(c.Args, l.Key, l.Channel)
 }
 
 // FillReadRenew fills c with a call of [ReadRenew] for n readers, as [FillRenew] does.
 func FillReadRenew(c *transport.Call, n int, reader func(i int) (key, owner, lease any)) {
-	c.Script, c.NumKeys = ReadRenew, n
-	c.Args = slices.Grow(c.Args, 3*n)[:3*n]
+	c.Script, c.NumKeys = ReadRenew, n+1
+	c.Args = slices.Grow(c.Args, 3*n+1)[:3*n+1]
 	for i := range n {
-		c.Args[i], c.Args[n+2*i], c.Args[n+2*i+1] = reader(i)
+		c.Args[i], c.Args[n+1+2*i], c.Args[n+2+2*i] = reader(i)
 	}
+	first, _ := c.Args[0].(string)
+	c.Args[n] = codec.ReadWriteChannel(first)
 }

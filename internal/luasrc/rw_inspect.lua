@@ -1,6 +1,8 @@
 -- Reads who holds a read/write lock, how often, and for how long, at one moment.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
+-- KEYS[2]   the lock's channel, unused: it is no key, and so a server whose slot moves
+--           runs the script with all keys or not at all
 -- Replies:  an array of the milliseconds that the lock has left, -1 when it never expires,
 --           -2 when it is free; and of an array of its fields and their values in turn; and of
 --           an array of the milliseconds that the longest hold of each field's owner as a

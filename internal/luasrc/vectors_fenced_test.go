@@ -144,7 +144,8 @@ func fencedReentered(l string) []vector {
 func fencedFair(l string) []vector {
 	fair := func(does string, fill func(f *FencedFair, c *transport.Call)) vector {
 		f := FencedFair{
-			Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Counter: codec.TokenKey(l), Least: int64(0),
+			Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Counter: codec.TokenKey(l),
+			Channel: codec.LockChannel(l), Least: int64(0),
 		}
 		return filled(does, func(c *transport.Call) { fill(&f, c) })
 	}

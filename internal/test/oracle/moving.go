@@ -1,0 +1,236 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"reflect"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Moving is a cluster of two masters. On them our scripts run while their slot moves from one
+// to the other, and some of its keys have moved already. It is for one goroutine.
+type Moving struct{ nodes [2]*node }
+
+// node is one of the masters.
+type node struct {
+	side
+	id, host, port string
+}
+
+// tryAgain is the reply to a script some of whose keys are on another node.
+var tryAgain any = Failure("TRYAGAIN")
+
+// NewMoving takes connections to two masters that nothing else uses, by their addresses.
+func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
+	m, i := &Moving{}, 0
+	for addr, conn := range masters {
+		n := &node{side: side{conn: conn}}
+		var err1, err2 error
+		n.id, err1 = redis.String(conn.Do("CLUSTER", "MYID"))
+		n.host, n.port, err2 = net.SplitHostPort(addr)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		m.nodes[i] = n
+		i++
+	}
+	return m, nil
+}
+
+// Ran is what a script did: its reply, and the keys of both nodes afterwards, whose times count
+// from the moment before the call, as in a [Vector]. Messages are not listened for.
+type Ran struct {
+	Reply any
+	After State
+}
+
+// Refused reports whether the script was not run, and is to be tried again.
+func (r Ran) Refused() bool { return r.Reply == tryAgain }
+
+// Local returns a vector without the keys that are not in the slot of its call; ok is false for
+// one that makes keys in another slot, as a name does that clusters cannot have.
+func (m *Moving) Local(ours Ours, v Vector) (local Vector, ok bool, err error) {
+	home, err := m.slot(ours.request(v.Step).keys[0])
+	if err != nil {
+		return v, false, err
+	}
+	local, local.Before, ok = v, maps.Clone(v.Before), true
+	for _, all := range []State{v.Before, v.After} {
+		for name := range all {
+			slot, err := m.slot(name)
+			if err != nil {
+				return v, false, err
+			}
+			if slot != home {
+				delete(local.Before, name)
+				_, before := v.Before[name]
+				ok = ok && before
+			}
+		}
+	}
+	return local, ok, nil
+}
+
+func (m *Moving) slot(key string) (int, error) {
+	return redis.Int(m.nodes[0].conn.Do("CLUSTER", "KEYSLOT", key))
+}
+
+// Play runs what we do in a vector.
+func (m *Moving) Play(ours Ours, v Vector) (ran Ran, err error) {
+	r := ours.request(v.Step)
+	from, _, err := m.become(r.keys[0], v.Before)
+	if err != nil {
+		return Ran{}, err
+	}
+	at, err := from.now()
+	if err != nil {
+		return Ran{}, err
+	}
+	if ran.Reply, err = from.run([]request{r}, false); err != nil {
+		return Ran{}, err
+	}
+	ran.After, err = from.stateSince(at)
+	return ran, err
+}
+
+// PlayMoving runs what we do in a vector while its slot moves. The named keys are on their new
+// node already. In the end the slot stays where it was.
+func (m *Moving) PlayMoving(ours Ours, v Vector, moved []string) (ran Ran, err error) {
+	r := ours.request(v.Step)
+	from, to, err := m.become(r.keys[0], v.Before)
+	if err != nil {
+		return Ran{}, err
+	}
+	slot, err := m.slot(r.keys[0])
+	if err != nil {
+		return Ran{}, err
+	}
+	at, err := from.now()
+	if err := errors.Join(err, from.begin(slot, to, moved)); err != nil {
+		return Ran{}, err
+	}
+	defer func() { err = errors.Join(err, from.stay(slot), to.stay(slot)) }()
+	moving := &node{side: side{conn: asking{to.conn}}}
+	if ran.Reply, err = from.run([]request{r}, false); err != nil {
+		return Ran{}, err
+	}
+	if ran.Reply == any(Failure("ASK")) {
+		if ran.Reply, err = moving.run([]request{r}, false); err != nil {
+			return Ran{}, err
+		}
+	}
+	ran.After, err = from.stateSince(at)
+	more, err2 := moving.stateSince(at)
+	for name, e := range more {
+		if _, twice := ran.After[name]; twice {
+			err2 = errors.Join(err2, fmt.Errorf("oracle: both nodes have %q", name))
+		}
+		ran.After[name] = e
+	}
+	return ran, errors.Join(err, err2)
+}
+
+// asking is a connection to the node that a slot moves to: it may use what is there already.
+type asking struct{ redis.Conn }
+
+func (a asking) Do(command string, args ...any) (any, error) {
+	if err := a.Conn.Send("ASKING"); err != nil {
+		return nil, err
+	}
+	return a.Conn.Do(command, args...)
+}
+
+func (a asking) Send(command string, args ...any) error {
+	return errors.Join(a.Conn.Send("ASKING"), a.Conn.Send(command, args...))
+}
+
+func (a asking) Receive() (any, error) {
+	if _, err := a.Conn.Receive(); err != nil {
+		return nil, err
+	}
+	return a.Conn.Receive()
+}
+
+// stateSince returns the keys, with times that count from a moment.
+func (n *node) stateSince(at int64) (State, error) {
+	all, err := n.state(false)
+	return all.after(-at), err
+}
+
+// become puts the cluster into a state, and returns the node that serves a key, and the other.
+func (m *Moving) become(key string, all State) (serves, other *node, err error) {
+	serves, other = m.nodes[0], m.nodes[1]
+	_, err = serves.conn.Do("EXISTS", key)
+	var redirected redis.Error
+	if errors.As(err, &redirected) {
+		serves, other, err = other, serves, nil
+	}
+	if err := errors.Join(err, other.make(nil), serves.make(all)); err != nil {
+		return nil, nil, err
+	}
+	for name, e := range all {
+		if e.Expires == never {
+			continue
+		}
+		if _, err := serves.conn.Do("PEXPIRE", name, e.Expires); err != nil {
+			return nil, nil, err
+		}
+	}
+	return serves, other, nil
+}
+
+// begin begins to move a slot, and moves some of its keys.
+func (n *node) begin(slot int, to *node, keys []string) error {
+	_, err1 := to.conn.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", n.id)
+	_, err2 := n.conn.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
+	if err := errors.Join(err1, err2); err != nil || len(keys) == 0 {
+		return err
+	}
+	_, err := n.conn.Do("MIGRATE", redis.Args{to.host, to.port, "", 0, lineTimeout.Milliseconds(), "KEYS"}.AddFlat(keys)...)
+	return err
+}
+
+// stay ends the move of a slot. Its owner is the same.
+func (n *node) stay(slot int) error {
+	_, err := n.conn.Do("CLUSTER", "SETSLOT", slot, "STABLE")
+	return err
+}
+
+// Times may differ by slack between two runs, in milliseconds. Numbers below leastTime are none.
+const slack, leastTime = 2000, 1000
+
+// Same returns how two runs differ, but for times.
+func (r Ran) Same(other Ran) error {
+	if !alike(r.Reply, other.Reply) {
+		return fmt.Errorf("the reply is %v, not %v", other.Reply, r.Reply)
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(r.After)), slices.Collect(maps.Keys(other.After)))
+	for _, name := range names {
+		a, inA := r.After[name]
+		b, inB := other.After[name]
+		if inA != inB || !alike(a.Value, b.Value) || !alike(a.Expires, b.Expires) {
+			return fmt.Errorf("%q is %v, not %v", name, b, a)
+		}
+	}
+	return nil
+}
+
+// alike reports whether values are the same, but for times.
+func alike(a, b any) bool {
+	switch a := a.(type) {
+	case int64:
+		b, ok := b.(int64)
+		return ok && (a == b || min(a, b) >= leastTime && max(a, b)-min(a, b) < slack)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, alike)
+	case map[string]float64:
+		b, ok := b.(map[string]float64)
+		return ok && maps.EqualFunc(a, b, func(x, y float64) bool { return alike(int64(x), int64(y)) })
+	}
+	return reflect.DeepEqual(a, b)
+}
