@@ -70,7 +70,7 @@ flaky: setup ## measure | 70 min | The tests of `make test` again and again, und
 compat: setup ## change | 1 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
-		$(GO) test -race -v -timeout 20m -run 'TestRedissonAndRedlatchShareLocks' .
+		$(GO) test -race -v -timeout 90m -run 'TestRedissonAndRedlatchShareLocks' .
 
 .PHONY: mixed mixed-check
 
