@@ -44,7 +44,9 @@ func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 // Ran is what a script did: its reply, and the keys of both nodes afterwards, whose times count
 // from the moment before the call, as in a [Vector]. Messages are not listened for.
 type Ran struct {
+	// Reply is the reply of the node that ran the script, or of the one that refused it.
 	Reply any
+	// After has all keys there are then.
 	After State
 }
 
