@@ -36,6 +36,8 @@ func TestScriptsDoAllOrNothingInASlotThatMoves(t *testing.T) {
 				ran, refused = ran+r, refused+f
 			}
 			t.Logf("%s, %s: run %d times, refused %d times", kind.Name, way.Name, ran, refused)
+			require.Positive(t, ran)
+			require.Positive(t, refused)
 		}
 	}
 }

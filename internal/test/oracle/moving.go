@@ -13,7 +13,7 @@ import (
 
 // Moving is a cluster of two masters. On them our scripts run while their slot moves from one
 // to the other, and some of its keys have moved already. It is for one goroutine.
-type Moving struct{ nodes [2]*node }
+type Moving struct{ nodes []*node }
 
 // node is one of the masters.
 type node struct {
@@ -24,9 +24,9 @@ type node struct {
 // tryAgain is the reply to a script some of whose keys are on another node.
 var tryAgain any = Failure("TRYAGAIN")
 
-// NewMoving takes connections to two masters that nothing else uses, by their addresses.
+// NewMoving takes connections to the two masters, which nothing else uses, by their addresses.
 func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
-	m, i := &Moving{}, 0
+	m := &Moving{}
 	for addr, conn := range masters {
 		n := &node{side: side{conn: conn}}
 		var err1, err2 error
@@ -35,8 +35,7 @@ func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
-		m.nodes[i] = n
-		i++
+		m.nodes = append(m.nodes, n)
 	}
 	return m, nil
 }
