@@ -246,18 +246,21 @@ var columns = [][2]string{
 func (v *verdicts) markdown() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var b strings.Builder
-	b.WriteString("| Redisson |")
+	head, line := []string{"Redisson"}, []string{"---"}
 	for _, c := range columns {
-		b.WriteString(" " + c[0] + " |")
+		head, line = append(head, c[0]), append(line, "---")
 	}
-	b.WriteString("\n|" + strings.Repeat(" --- |", 1+len(columns)) + "\n")
+	rows := [][]string{head, line}
 	for _, release := range v.releases {
-		b.WriteString("| " + release + " |")
+		row := []string{release}
 		for _, c := range columns {
-			b.WriteString(" " + cmp.Or(v.cells[[2]string{release, c[1]}], "not run") + " |")
+			row = append(row, cmp.Or(v.cells[[2]string{release, c[1]}], "not run"))
 		}
-		b.WriteString("\n")
+		rows = append(rows, row)
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	return b.String()
 }
