@@ -1,0 +1,35 @@
+package rreadwritelock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+// A slot that stays half moved costs readers their holds, since it is not known which of their
+// keys are where. They are told, and nothing is left behind.
+func TestAReaderWhoseSlotStaysHalfMovedIsTold(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2, 0)
+	client := connect(t, "redis-cluster://"+cluster.Addrs()[0], redlatch.WithWatchdogTimeout(2*time.Second))
+	rw := rreadwritelock.New(client, redistest.Key(t))
+	hold := take(t, rw.Read())
+	to := cluster.Nodes()[0]
+	if to == cluster.Owner(t, rw.Read().Name()) {
+		to = cluster.Nodes()[1]
+	}
+	cluster.MoveSlot(t, hashslot.Of(rw.Read().Name()), to, func() {
+		<-hold.Context(within(t)).Done()
+		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+		_, err := rw.Read().TryLock(within(t))
+		require.Error(t, err, "no attempt runs")
+	})
+	unlock(t, take(t, rw.Read()))
+	require.Zero(t, cluster.Do(t, "EXISTS", rw.Read().Name()))
+}
