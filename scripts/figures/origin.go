@@ -22,7 +22,7 @@ var (
 	mark = regexp.MustCompile(`^<!-- figures: ([a-z-]+) -->$`)
 	said = regexp.MustCompile("^\\*`([^`]+)`, commit `([0-9a-f]{7,40}(?:-dirty)?)`, (\\d{4}-\\d\\d-\\d\\d), (.+)\\.\\*$")
 	// measured matches a cell that begins with what was measured.
-	measured = regexp.MustCompile(`^[*−]*(\d[\d.,]*( (to|/) [−\d.,]+| ?(ms|µs|MiB|/s|pairs/s|s)\b)|\d{1,3}(,\d{3})+\b)`)
+	measured = regexp.MustCompile(`^[*−]*(\d[\d.,]*((, [\d.]+)+$| (to|/) [−\d.,]+| ?(ms|µs|MiB|/s|pairs/s|s)\b)|\d{1,3}(,\d{3})+\b)`)
 )
 
 // origins returns the origins in a document. It is an error when a table of figures has none.
