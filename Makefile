@@ -67,7 +67,7 @@ flaky: LIMIT = 90m
 flaky: setup ## measure | 70 min | The tests of `make test` again and again, under processor load, until LIMIT
 	$(GO) run ./test/flaky -fake $(FAKE) -rest $(REST) -limit $(LIMIT)
 
-compat: setup ## change | 1 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
+compat: setup ## change | 3 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
 	scripts/compat.sh $(COMPAT)
 	REDLATCH_COMPAT=1 REDLATCH_COMPAT_VERSIONS="$(COMPAT)" \
 		$(GO) test -race -v -timeout 90m -run 'TestRedissonAndRedlatchShareLocks' .

@@ -52,6 +52,5 @@ func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 	}
 	results := table(t, path, "Results")
 	require.Subset(t, results, run)
-	require.Equal(t, results, table(t, path, "Results of the fair lock"))
 	require.Equal(t, results, table(t, path, "What differs between releases"))
 }
