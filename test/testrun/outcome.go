@@ -25,13 +25,14 @@ type skip struct{ pkg, test, why string }
 type outcome struct {
 	out     io.Writer
 	output  map[string][]string // of tests and packages that have not ended
+	broken  map[string]bool     // the packages that panicked, or took too long
 	passed  int
 	failed  []string
 	skipped []skip
 }
 
 func newOutcome(out io.Writer) *outcome {
-	return &outcome{out: out, output: map[string][]string{}}
+	return &outcome{out: out, output: map[string][]string{}, broken: map[string]bool{}}
 }
 
 // read takes all events, and prints packages and failures as they come.
@@ -54,6 +55,8 @@ func (o *outcome) take(e event) {
 	switch {
 	case e.Action == "output" && e.Test == "":
 		o.line(e)
+	case e.Action == "output" && o.breaks(e):
+		_, _ = fmt.Fprint(o.out, e.Output)
 	case e.Action == "output":
 		o.output[id] = append(o.output[id], e.Output)
 	case e.Action == "build-output":
@@ -64,6 +67,15 @@ func (o *outcome) take(e event) {
 		o.testEnds(e, o.output[id])
 		delete(o.output, id)
 	}
+}
+
+// breaks tells whether the package has panicked, or taken too long. What it says from then on
+// stands under the test that spoke last, which may have passed.
+func (o *outcome) breaks(e event) bool {
+	if strings.HasPrefix(e.Output, "panic: ") || strings.HasPrefix(e.Output, "fatal error: ") {
+		o.broken[e.Package] = true
+	}
+	return o.broken[e.Package]
 }
 
 // line prints what a package says by itself, but for what is said of each.

@@ -39,9 +39,21 @@ func TestFailuresAndPackagesArePrintedAndPassesAreNot(t *testing.T) {
 		[4]string{"output", "p", "", "FAIL\tp\t0.1s\n"}, [4]string{"fail", "p"},
 		[4]string{"output", "q", "", "PASS\n"}, [4]string{"output", "q", "", "ok  \tq\t0.1s\n"}, [4]string{"pass", "q"},
 	)
-	assert.Equal(t, "what B said\nFAIL\tp\t0.1s\npanic: C\nok  \tq\t0.1s\n", out)
+	assert.Equal(t, "what B said\npanic: C\nFAIL\tp\t0.1s\nok  \tq\t0.1s\n", out)
 	assert.Equal(t, []string{"p TestB"}, o.failed)
 	assert.Equal(t, 1, o.passed)
+}
+
+// The time limit's list of goroutines is what tells where a test hangs.
+func TestAPanicUnderATestThatPassedIsPrinted(t *testing.T) {
+	t.Parallel()
+	_, out := said(t,
+		[4]string{"output", "p", "TestHangs", "=== RUN   TestHangs\n"},
+		[4]string{"output", "p", "TestA", "--- PASS: TestA (0.00s)\n"},
+		[4]string{"output", "p", "TestA", "panic: test timed out after 3s\n"}, [4]string{"output", "p", "TestA", "goroutine 1:\n"},
+		[4]string{"pass", "p", "TestA"}, [4]string{"fail", "p"},
+	)
+	assert.Equal(t, "panic: test timed out after 3s\ngoroutine 1:\n=== RUN   TestHangs\n", out)
 }
 
 func TestSkipsAreListedByTheirReasons(t *testing.T) {
