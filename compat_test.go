@@ -13,8 +13,8 @@ func TestMain(m *testing.M) {
 	compat.Member()
 	// Most of what the comparison with Redisson does is to wait for leases to end.
 	parallel := flag.Lookup("test.parallel").Value // not what the command line says, yet
-	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 6 {
-		_ = parallel.Set("6") // it takes any number
+	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
+		_ = parallel.Set("12") // it takes any number
 	}
 	redistest.Main(m)
 }
