@@ -147,9 +147,7 @@ func (k fairCaptor) renewal() {
 	k.t.Helper()
 	k.does("lock", peer.Command{"thread": "t1"})
 	owner := k.j.owner(k.t, "t1")
-	k.sent(oracle.Step{Op: oracle.FairAcquire, Owner: owner, Lease: watchdogMS, Wait: fairWaitMS})
-	call, err := k.o.watch.Until(k.name)
-	require.NoError(k.t, err)
-	k.check(call, oracle.Renew, owner, watchdogMS)
+	k.is(k.next(), oracle.Step{Op: oracle.FairAcquire, Owner: owner, Lease: watchdogMS, Wait: fairWaitMS})
+	k.check(k.next(), oracle.Renew, owner, watchdogMS)
 	k.does("unlock", peer.Command{"thread": "t1"})
 }

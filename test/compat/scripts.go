@@ -198,6 +198,15 @@ func (k *captor) learn(op *oracle.Operation, owner string, lease int64) {
 	k.check(k.o.script(k.t, k.name), op, owner, lease)
 }
 
+// next is the script that is sent next. Redisson renews all its locks at once, so that a renewal
+// may follow an acquisition at any time.
+func (k *captor) next() monitor.Call {
+	k.t.Helper()
+	call, err := k.o.watch.Until(k.name)
+	require.NoError(k.t, err)
+	return call
+}
+
 func (k *captor) check(call monitor.Call, op *oracle.Operation, owner string, lease int64) {
 	k.t.Helper()
 	want := oracle.Step{Op: op, Names: []string{k.name}, Owner: owner, Lease: lease}
@@ -266,10 +275,8 @@ func (k *captor) futures() {
 func (k *captor) renewal() {
 	k.t.Helper()
 	k.does("lock", peer.Command{"thread": "t1"})
-	k.learn(oracle.Acquire, k.j.owner(k.t, "t1"), watchdogMS)
-	call, err := k.o.watch.Until(k.name)
-	require.NoError(k.t, err)
-	k.check(call, oracle.Renew, k.j.owner(k.t, "t1"), watchdogMS)
+	k.check(k.next(), oracle.Acquire, k.j.owner(k.t, "t1"), watchdogMS)
+	k.check(k.next(), oracle.Renew, k.j.owner(k.t, "t1"), watchdogMS)
 	k.does("unlock", peer.Command{"thread": "t1"})
 }
 
@@ -288,9 +295,7 @@ func (k *captor) tokens() {
 		require.GreaterOrEqual(k.t, i, 0, "%d renewals, and nothing else", len(sent))
 		k.check(sent[i], oracle.AcquireToken, owner, watchdogMS)
 	}
-	call, err := k.o.watch.Until(k.name)
-	require.NoError(k.t, err)
-	k.check(call, oracle.Renew, owner, watchdogMS)
+	k.check(k.next(), oracle.Renew, owner, watchdogMS)
 	k.does("forceUnlock", t1)
 
 	k.name += " leased"
