@@ -136,6 +136,19 @@ func TestAnOverlapIsExcusedForARenewalPeriodAfterTheServerForgot(t *testing.T) {
 	assert.Contains(t, checks(history(deeds, forgot("k", 2*s-1))), "overlap", "it lasted too long")
 }
 
+// The owner that heard of its grant last had the lock first.
+func TestAnOverlapIsExcusedWhenTheServerForgotTheOneThatHeardLast(t *testing.T) {
+	t.Parallel()
+	asked := func(at Time) []Record {
+		records := deed{"b", 2*s + s/100, 4 * s}.records("late")
+		records[0].T = at
+		return append(records, Record{T: 2*s - s/20, Until: 2*s - s/20, Kind: Fault, Key: "k"})
+	}
+	deeds := []deed{{"a", 2 * s, 3 * s}}
+	assert.Empty(t, checks(history(deeds, asked(2*s-s/10)...)))
+	assert.Contains(t, checks(history(deeds, asked(2*s-s/25)...)), "overlap", "it asked after the fault")
+}
+
 func TestMarksBetweenThoseOfAnotherOwnerAreFoundWithoutAClock(t *testing.T) {
 	t.Parallel()
 	deeds := []deed{{"a", 1 * s, 2 * s}, {"b", 3 * s, 4 * s}}

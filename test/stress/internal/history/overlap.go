@@ -55,24 +55,33 @@ func (s *Story) Overlaps() []Overlap {
 	return all
 }
 
-// excuse looks for the fault that made the server forget the first hold. It is the
-// first one that came when the hold was granted for sure: if that did not end it
-// in time, no later one is the reason.
+// excuse looks for the fault that made the server forget one of the holds. That is the first,
+// or either where both were asked for at once: the server may have granted them in the other
+// order.
 func (s *Story) excuse(o Overlap) Overlap {
-	period := o.First.Lease
-	if o.First.Renewed {
+	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.Called < o.First.From {
+		o.excuse(s.Faults, o.Second)
+	}
+	return o
+}
+
+// excuse looks for the fault that made the server forget the hold. It is the first one that
+// came when the hold was granted for sure: if that did not end it in time, no later one is the
+// reason.
+func (o *Overlap) excuse(faults []Record, h *Hold) {
+	period := h.Lease
+	if h.Renewed {
 		period /= 3
 	}
-	for _, f := range s.Faults {
-		if f.Key != "*" && f.Key != o.First.Key || f.Until <= o.First.Called || f.T >= o.Span.To {
+	for _, f := range faults {
+		if f.Key != "*" && f.Key != h.Key || f.Until <= h.Called || f.T >= o.Span.To {
 			continue
 		}
 		o.After, o.Excused = o.Span.To-f.T, o.Span.To <= f.Until+period+latency
-		if f.T > o.First.From && f.Op != Evicted {
+		if f.T > h.From && f.Op != Evicted {
 			break
 		}
 	}
-	return o
 }
 
 // Evicted is the fault that makes the server forget some keys, unknown which.
