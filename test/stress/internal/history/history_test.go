@@ -139,14 +139,15 @@ func TestAnOverlapIsExcusedForARenewalPeriodAfterTheServerForgot(t *testing.T) {
 // The owner that heard of its grant last had the lock first.
 func TestAnOverlapIsExcusedWhenTheServerForgotTheOneThatHeardLast(t *testing.T) {
 	t.Parallel()
-	asked := func(at Time) []Record {
+	sent := func(at Time) []Record {
 		records := deed{"b", 2*s + s/100, 4 * s}.records("late")
-		records[0].T = at
+		records[0].T = 1 * s // it has waited
+		records[3].Until = at + 3*s - s/3
 		return append(records, Record{T: 2*s - s/20, Until: 2*s - s/20, Kind: Fault, Key: "k"})
 	}
 	deeds := []deed{{"a", 2 * s, 3 * s}}
-	assert.Empty(t, checks(history(deeds, asked(2*s-s/10)...)))
-	assert.Contains(t, checks(history(deeds, asked(2*s-s/25)...)), "overlap", "it asked after the fault")
+	assert.Empty(t, checks(history(deeds, sent(2*s-s/10)...)))
+	assert.Contains(t, checks(history(deeds, sent(2*s-s/25)...)), "overlap", "what was granted was sent after the fault")
 }
 
 func TestMarksBetweenThoseOfAnotherOwnerAreFoundWithoutAClock(t *testing.T) {

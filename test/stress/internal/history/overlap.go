@@ -59,7 +59,7 @@ func (s *Story) Overlaps() []Overlap {
 // or either where both were asked for at once: the server may have granted them in the other
 // order.
 func (s *Story) excuse(o Overlap) Overlap {
-	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.Called < o.First.From {
+	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)
 	}
 	return o
@@ -74,7 +74,7 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 		period /= 3
 	}
 	for _, f := range faults {
-		if f.Key != "*" && f.Key != h.Key || f.Until <= h.Called || f.T >= o.Span.To {
+		if f.Key != "*" && f.Key != h.Key || f.Until <= h.sent || f.T >= o.Span.To {
 			continue
 		}
 		o.After, o.Excused = o.Span.To-f.T, o.Span.To <= f.Until+period+latency

@@ -27,6 +27,9 @@ type Hold struct {
 	// Early is how long before its deadline it was seen to have ended, 0 if it was not.
 	Early Time
 
+	// sent is when the attempt that was granted was sent, as the first deadline says: a lease
+	// counts from there.
+	sent                Time
 	lastValid, deadline Time
 	over, given         Time // first sample that was not nil; the moment before it was given up
 }
@@ -151,6 +154,7 @@ func (s *Story) grant(r Record) {
 	if c := s.Calls[r.ID]; c != nil {
 		h.Called = c.T
 	}
+	h.sent = h.Called
 	s.Holds[h.ID] = h
 	byName := s.ByKey
 	if h.Permits > 0 {
@@ -165,6 +169,9 @@ func frees(op string) bool { return op == "unlock" || op == "release" }
 func (h *Hold) sample(r Record) {
 	switch r.Kind {
 	case Valid:
+		if h.deadline == h.From { // the first
+			h.sent = min(h.From, max(h.Called, r.Until-(h.Lease-h.Margin)))
+		}
 		h.lastValid, h.deadline = max(h.lastValid, r.T), max(h.deadline, r.Until)
 	case Over:
 		h.over, h.Cause = r.T, r.Err
