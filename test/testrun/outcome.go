@@ -25,14 +25,13 @@ type skip struct{ pkg, test, why string }
 type outcome struct {
 	out     io.Writer
 	output  map[string][]string // of tests and packages that have not ended
-	broken  map[string]bool     // the packages that panicked, or took too long
 	passed  int
 	failed  []string
 	skipped []skip
 }
 
 func newOutcome(out io.Writer) *outcome {
-	return &outcome{out: out, output: map[string][]string{}, broken: map[string]bool{}}
+	return &outcome{out: out, output: map[string][]string{}}
 }
 
 // read takes all events, and prints packages and failures as they come.
@@ -55,8 +54,6 @@ func (o *outcome) take(e event) {
 	switch {
 	case e.Action == "output" && e.Test == "":
 		o.line(e)
-	case e.Action == "output" && o.breaks(e):
-		_, _ = fmt.Fprint(o.out, e.Output)
 	case e.Action == "output":
 		o.output[id] = append(o.output[id], e.Output)
 	case e.Action == "build-output":
@@ -69,15 +66,6 @@ func (o *outcome) take(e event) {
 	}
 }
 
-// breaks tells whether the package has panicked, or taken too long. What it says from then on
-// stands under the test that spoke last, which may have passed.
-func (o *outcome) breaks(e event) bool {
-	if strings.HasPrefix(e.Output, "panic: ") || strings.HasPrefix(e.Output, "fatal error: ") {
-		o.broken[e.Package] = true
-	}
-	return o.broken[e.Package]
-}
-
 // line prints what a package says by itself, but for what is said of each.
 func (o *outcome) line(e event) {
 	switch text := strings.TrimSpace(e.Output); {
@@ -87,7 +75,16 @@ func (o *outcome) line(e event) {
 	}
 }
 
+func panics(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+}
+
 func (o *outcome) testEnds(e event, output []string) {
+	// What a package says when it panics, or takes too long, stands under the test that spoke
+	// last, which may have passed.
+	if i := slices.IndexFunc(output, panics); i >= 0 && e.Action != "fail" {
+		_, _ = fmt.Fprint(o.out, strings.Join(output[i:], ""))
+	}
 	switch e.Action {
 	case "pass":
 		o.passed++

@@ -39,7 +39,7 @@ func TestFailuresAndPackagesArePrintedAndPassesAreNot(t *testing.T) {
 		[4]string{"output", "p", "", "FAIL\tp\t0.1s\n"}, [4]string{"fail", "p"},
 		[4]string{"output", "q", "", "PASS\n"}, [4]string{"output", "q", "", "ok  \tq\t0.1s\n"}, [4]string{"pass", "q"},
 	)
-	assert.Equal(t, "what B said\npanic: C\nFAIL\tp\t0.1s\nok  \tq\t0.1s\n", out)
+	assert.Equal(t, "what B said\nFAIL\tp\t0.1s\npanic: C\nok  \tq\t0.1s\n", out)
 	assert.Equal(t, []string{"p TestB"}, o.failed)
 	assert.Equal(t, 1, o.passed)
 }
