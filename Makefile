@@ -132,7 +132,7 @@ loss: setup ## measure | 8 min | When holders of a lost lock are told, beside ot
 bench-check: setup ## change | 2 min | Vet, lint and test the benchmark
 	scripts/bench-check.sh
 
-overload: setup ## measure | 5 min | Load one client far beyond reason, and print how it bears that
+overload: setup ## measure | 1 min | Load one client far beyond reason, and print how it bears that
 	REDLATCH_OVERLOAD=full $(GO) test -count=1 -v -timeout 30m ./test/overload
 
 vuln: ## change | 1 min | Known vulnerabilities in what is used (needs the internet)
