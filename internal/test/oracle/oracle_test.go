@@ -113,21 +113,27 @@ var theirsFromOurs = strings.NewReplacer("ARGV[1]", "ARGV[2]", "ARGV[2]", "ARGV[
 
 // ourselves has our scripts in the place of Redisson's, so that the twin can be tried
 // without a Java machine.
-func ourselves(t *testing.T, acquire string) *Theirs {
+func ourselves(t *testing.T, op *Operation, script string) *Theirs {
 	t.Helper()
 	theirs := NewTheirs(parse(t, "4.3.1"))
-	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: acquire}))
+	require.NoError(t, theirs.Learn(op, monitor.Call{Script: script}))
 	return theirs
 }
 
-func TestATwinSeesEveryKindOfDifference(t *testing.T) {
-	t.Parallel()
+func newTwin(t *testing.T) *Twin {
+	t.Helper()
 	dial := func(s *redistest.Server) func() (redis.Conn, error) {
 		return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
 	}
 	twin, err := NewTwin(dial(redistest.Start(t)), dial(redistest.Start(t)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, twin.Close()) })
+	return twin
+}
+
+func TestATwinSeesEveryKindOfDifference(t *testing.T) {
+	t.Parallel()
+	twin := newTwin(t)
 	step := Step{Op: Acquire, Names: []string{"l"}, Owner: "o:1", Lease: 30000}
 	same := theirsFromOurs.Replace(luasrc.Acquire.Text())
 	for what, theirs := range map[string]string{
@@ -143,7 +149,7 @@ func TestATwinSeesEveryKindOfDifference(t *testing.T) {
 		require.NoError(t, err)
 		_, err = twin.Do("PEXPIRE", "l", 60000)
 		require.NoError(t, err)
-		outcome, err := twin.Play(ourselves(t, theirs), Ours{}, step)
+		outcome, err := twin.Play(ourselves(t, Acquire, theirs), Ours{}, step)
 		require.NoError(t, err)
 		kinds := map[string]bool{}
 		for _, d := range outcome.Diffs {
@@ -158,9 +164,31 @@ func TestATwinSeesEveryKindOfDifference(t *testing.T) {
 	}
 }
 
+// slowPermit is Redisson's attempt for a permit, on a server that pauses between its question and
+// its answer to it.
+const slowPermit = `
+redis.call('DECRBY', KEYS[1], 1)
+redis.call('ZADD', KEYS[2], ARGV[2], ARGV[6])
+local left = redis.call('PTTL', KEYS[1])
+for _ = 1, 3000000 do end
+redis.call('PEXPIRE', KEYS[2], left)
+return 'OK'
+`
+
+func TestATimeThatWasLeftMayEndLaterOnEitherSide(t *testing.T) {
+	t.Parallel()
+	twin := newTwin(t)
+	_, err := twin.Do("SET", "s", 2, "PX", 60000)
+	require.NoError(t, err)
+	step := Step{Op: PermitAcquire, Names: []string{"s"}, IDs: []string{strings.Repeat("1", 32)}, Lease: 30000}
+	outcome, err := twin.Play(ourselves(t, PermitAcquire, slowPermit), Ours{}, step)
+	require.NoError(t, err)
+	require.NoError(t, NewReferee(parse(t, "4.3.1"), Ours{}, &Permits).Judge(outcome))
+}
+
 func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
 	t.Parallel()
-	theirs := ourselves(t, "return 1")
+	theirs := ourselves(t, Acquire, "return 1")
 	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: "return 1"}))
 	require.Error(t, theirs.Learn(Acquire, monitor.Call{Script: "return 2"}))
 	require.Equal(t, []*Operation{Free, Force, Renew}, theirs.Missing(&Plain))

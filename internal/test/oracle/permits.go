@@ -32,7 +32,8 @@ var PermitAcquire = &Operation{
 	Ours: func(s Step, _ bool) Call {
 		return s.permits(func(l *luasrc.Permits, c *transport.Call) { l.Acquire(c, s.Now, s.allIDs(), s.Lease) })
 	},
-	Check: isAsPromised,
+	Check:   isAsPromised,
+	Redates: true, // the permits' key gets what the counter has left
 }
 
 // PermitAcquireForEver takes a permit that never expires, which ours do not.
