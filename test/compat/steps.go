@@ -79,7 +79,19 @@ func (s scripts) testSteps(t *testing.T) {
 		for _, way := range oracle.Ways {
 			t.Run(g.kind.Name+", "+way.Name, func(t *testing.T) {
 				referee := oracle.NewReferee(s.release, way.Ours, g.kind)
-				rapid.Check(t, func(rt *rapid.T) { require.NoError(rt, s.play(rt, g, referee, way.Ours)) })
+				var first error
+				defer func() {
+					if first != nil { // after all that is printed of the attempt: it may not be found again
+						t.Log("the first difference:", first)
+					}
+				}()
+				rapid.Check(t, func(rt *rapid.T) {
+					err := s.play(rt, g, referee, way.Ours)
+					if first == nil {
+						first = err
+					}
+					require.NoError(rt, err)
+				})
 				require.Empty(t, referee.Unseen(), "listed differences that did not occur")
 				s.noteSteps(t, g.kind, way, referee)
 			})
