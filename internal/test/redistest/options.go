@@ -96,18 +96,14 @@ func (c *config) findBinary() error {
 // FreePort returns a port of the loopback interface without a listener, 0 if there is none.
 func FreePort() int { return freePort() }
 
-// freePort returns a port without a listener. It is below the range that systems give to
+// freePort returns a port without a listener that no server has, see claimPort. It is below the range that systems give to
 // outgoing connections, so that none of those takes it before the server does, or while the
 // server is down.
 func freePort() int {
 	for range 1000 {
-		port := 20000 + rand.IntN(12000) //nolint:gosec // a port to try, not a secret
-		l, err := net.Listen("tcp", loopback(port))
-		if err != nil {
-			continue
+		if port := 20000 + rand.IntN(12000); isFree(port) { //nolint:gosec // a port to try, not a secret
+			return port
 		}
-		stopListening(l)
-		return port
 	}
 	return 0 // the server will refuse it with an error
 }

@@ -2,8 +2,31 @@ package redistest
 
 import (
 	"context"
+	"io"
 	"net"
 )
+
+// claimPort keeps the servers of other tests, of other programs too, off a port until it is closed:
+// else one of them could take it while the server that had it is down, and answer clients that
+// were to be refused. It is a UDP socket, which no server here has a use for.
+func claimPort(port int) (io.Closer, error) {
+	return new(net.ListenConfig).ListenPacket(context.Background(), "udp", loopback(port))
+}
+
+// isFree reports whether a port has no listener and no claim.
+func isFree(port int) bool {
+	claimed, err := claimPort(port)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = claimed.Close() }() // a socket that was never used
+	l, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return false
+	}
+	stopListening(l)
+	return true
+}
 
 // port is a port of the loopback interface that stays reserved while it has no listener:
 // else another test's server could take it, and clients that were to be refused would find

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,11 +30,12 @@ var errExited = errors.New("the server ended while starting")
 // Server is a redis-server or valkey-server process. All methods are safe for
 // concurrent use, but Shutdown and Restart are for one goroutine at a time.
 type Server struct {
-	tb   testing.TB // nil for the shared server
-	cfg  config
-	dir  string
-	port int
-	pool *redis.Pool
+	tb    testing.TB // nil for the shared server
+	cfg   config
+	dir   string
+	port  int
+	claim io.Closer // of the port; nil where another server here has it, too
+	pool  *redis.Pool
 
 	mu   sync.Mutex // guards what follows; never held across I/O
 	proc *process
@@ -86,9 +88,13 @@ func start(cfg config) (*Server, error) {
 		if cfg.port == 0 {
 			s.port = freePort()
 		}
+		if s.claim, err = claimPort(s.port); err != nil && cfg.port == 0 {
+			continue // another has just found it free
+		}
 		if err = s.launch(); err == nil {
 			return s, nil
 		}
+		s.release()
 		if cfg.port != 0 || !errors.Is(err, errExited) {
 			break
 		}
@@ -257,4 +263,13 @@ func (s *Server) discard() {
 	// A directory left behind in the system's temporary one does no harm.
 	_ = s.pool.Close()
 	_ = os.RemoveAll(s.dir)
+	s.release()
+}
+
+// release lets other servers have the port.
+func (s *Server) release() {
+	if s.claim != nil {
+		_ = s.claim.Close() // a socket that was never used
+		s.claim = nil
+	}
 }

@@ -35,6 +35,20 @@ func TestServerEndsWithItsTest(t *testing.T) {
 	require.NoDirExists(t, s.dir)
 }
 
+func TestThePortOfAServerThatIsDownIsNotGivenToAnother(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	s.Shutdown()
+	_, err := redis.Dial("tcp", s.Addr())
+	require.Error(t, err)
+	require.False(t, isFree(s.port))
+	s.Restart()
+	require.Equal(t, "PONG", s.Do(t, "PING"))
+	require.False(t, isFree(s.port))
+	s.Kill()
+	require.False(t, isFree(s.port))
+}
+
 func TestStartTakesArgumentsPortPasswordAndSocket(t *testing.T) {
 	t.Parallel()
 	port := freePort()
