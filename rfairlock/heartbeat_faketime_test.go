@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -95,7 +96,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 			all := oneByOne(t.Context(), 6, clients...)
 			before := queueOf(t, srv, "job")
 			require.Len(t, before, 6)
-			for range 20 {
+			for range testlevel.Rounds(10, 20) {
 				time.Sleep(time.Minute)
 				require.Equal(t, before, queueOf(t, srv, "job"))
 			}
@@ -129,7 +130,7 @@ func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T
 			listensByHand(t, srv, foreignTail)
 			before := queueOf(t, srv, "job")
 			require.Len(t, before, 6)
-			for range 10 {
+			for range testlevel.Rounds(7, 10) {
 				time.Sleep(time.Minute)
 				require.Equal(t, before, queueOf(t, srv, "job"))
 				for owner, deadline := range deadlinesOf(t, srv, "job") {

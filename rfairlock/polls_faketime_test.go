@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -121,7 +122,7 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{1, 100} {
+			for _, n := range []int{1, testlevel.Rounds(30, 100)} {
 				synctest.Test(t, func(t *testing.T) {
 					srv, client, calls := inBubble(t)
 					block(t, srv)
@@ -165,7 +166,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 		holdByHand(t, srv, "job", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all []*waiter
-		for range 1000 {
+		for range testlevel.Rounds(300, 1000) {
 			all = append(all, await(ctx, rfairlock.New(client, "job")))
 		}
 		time.Sleep(time.Second)

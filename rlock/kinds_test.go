@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -23,6 +24,9 @@ var kinds = map[string]func(*redlatch.Client, string) *rlock.Lock{
 	"fair":  rfairlock.New,
 	"write": func(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() },
 }
+
+// long is for how long a hold is renewed.
+var long = time.Duration(testlevel.Rounds(10, 60)) * time.Minute
 
 // scene is a lock of some kind, of two clients, on a server inside a bubble.
 type scene struct {
@@ -155,7 +159,7 @@ func TestKindsAreRenewedForAsLongAsTheyAreHeld(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l)
-		time.Sleep(time.Hour)
+		time.Sleep(long)
 		s.refused(t)
 		require.NoError(t, hold.Err())
 		require.NoError(t, hold.Unlock())
@@ -214,7 +218,7 @@ func TestKindsAreHandedOver(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		resumed, err := s.other.Resume(t.Context(), travels(t, owner))
 		require.NoError(t, err)
-		time.Sleep(time.Hour)
+		time.Sleep(long)
 		w.stillWaits(t)
 		owner, err = resumed.HandOver()
 		require.NoError(t, err)

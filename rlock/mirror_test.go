@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -94,7 +95,8 @@ func TestMirrorConcurrencyTryLockUnLock(t *testing.T) {
 
 func TestMirrorSubscriptionsPerConnection(t *testing.T) {
 	t.Parallel()
-	const goroutines, cycles = 32, 1600 // Redisson: 5,000 cycles of up to 20 ms
+	const goroutines = 32
+	cycles := testlevel.Rounds(640, 1600) // Redisson: 5,000 cycles of up to 20 ms
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), noPoll())
 	var wg sync.WaitGroup

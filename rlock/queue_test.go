@@ -24,7 +24,8 @@ import (
 // which the queue forms, is left out.
 func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	t.Parallel()
-	const goroutines, rounds = 1000, 4
+	const rounds = 4
+	goroutines := testlevel.Rounds(400, 1000)
 	s := redistest.Start(t)
 	client := connect(t, s.URL())
 	l := rlock.New(client, redistest.Key(t))
@@ -68,7 +69,7 @@ func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	wg.Wait()
 	require.Len(t, waits, goroutines*(rounds-1))
 	slices.Sort(waits)
-	requests := float64(s.CommandStats(t)["evalsha"]-before) / (goroutines * rounds)
+	requests := float64(s.CommandStats(t)["evalsha"]-before) / float64(goroutines*rounds)
 	median, longest := waits[len(waits)/2], waits[len(waits)-1]
 	t.Logf("requests per acquisition %.3f, wait p50 %v, longest %v = %.2f x", requests, median, longest,
 		longest.Seconds()/median.Seconds())

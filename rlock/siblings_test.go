@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -291,7 +292,7 @@ func TestSiblingsRace(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			l := newLock(client, redistest.Key(t))
-			for range 20 {
+			for range testlevel.Rounds(8, 20) {
 				outer := take(t, l)
 				raceInside(t, l, outer)
 				require.NoError(t, outer.Err())

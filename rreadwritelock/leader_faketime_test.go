@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
@@ -71,7 +72,7 @@ func TestWritersOfOneProcessLeaveTheLockToOthersAfterSomeTurns(t *testing.T) {
 			})
 		}
 		held, longest, free := 0, 0, 0
-		for range 1000 {
+		for range testlevel.Rounds(400, 1000) {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			if held++; srv.Do(t, "EXISTS", "job") == int64(0) {

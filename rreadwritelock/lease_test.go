@@ -121,8 +121,9 @@ func TestAReaderIsToldBeforeAShortenedLockIsOver(t *testing.T) {
 func TestAReaderWhoseHoldIsGoneIsTold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	rw := newLock(t, s, redlatch.WithWatchdogTimeout(3*time.Second))
-	other := take(t, same(t, s, rw).Read())
+	soonOver := redlatch.WithWatchdogTimeout(3 * time.Second)
+	rw := newLock(t, s, soonOver)
+	other := take(t, same(t, s, rw, soonOver).Read())
 	for _, key := range []func(r *rlock.Hold) string{
 		func(r *rlock.Hold) string { return codec.HoldKey(rw.Name(), r.Owner().String(), 1) },
 		func(*rlock.Hold) string { return rw.Name() },

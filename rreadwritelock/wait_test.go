@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
@@ -309,7 +310,7 @@ func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	one, two := connect(t, s.URL()), connect(t, s.URL())
-	var turns [4][2]atomic.Int64
+	turns := make([][2]atomic.Int64, testlevel.Rounds(2, 4))
 	var all sync.WaitGroup
 	for i := range turns {
 		name := redistest.Key(t)

@@ -160,7 +160,7 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	require.Contains(t, program.Finish(t, url, "run", "--lease=876001h", "job", "--", "true").Stderr, "--lease and --watchdog must be at most ")
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
-			for _, value := range some(worseFlags[f.kind]) {
+			for _, value := range some(worseFlags[f.kind], path+f.name) {
 				if needless(path, f.name, value) {
 					continue
 				}
@@ -181,9 +181,14 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	}
 }
 
-// some are the values that are tried: a process for each is much where not all tests run.
-func some(values []string) []string {
-	return values[:testlevel.Rounds(min(2, len(values)), len(values))]
+// some are the values that are tried with what is called name: a process for each is much where
+// not all tests run. Then it is one, not the same for all.
+func some(values []string, name string) []string {
+	if testlevel.IsAll() || len(values) == 0 {
+		return values
+	}
+	i := len(name) % len(values)
+	return values[i : i+1]
 }
 
 // needless are command lines that mean something, and go on until they are ended.
@@ -209,7 +214,7 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 		if usual[path] != nil {
 			sensible(t, program.Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
 		}
-		for _, text := range some(badTexts) {
+		for _, text := range some(badTexts, path) {
 			for i := range usual[path] {
 				if usual[path][i] == "--" || path == "run" && i > 0 && text != "" && text != longArg {
 					continue

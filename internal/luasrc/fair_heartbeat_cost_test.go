@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -59,7 +60,7 @@ func (c *timedQueue) times(script *transport.Script, fill func(call *transport.C
 	c.t.Helper()
 	c.do("SCRIPT", "LOAD", script.Text())
 	var spent []time.Duration
-	for range 51 {
+	for range testlevel.Rounds(11, 51) {
 		var call transport.Call
 		fill(&call)
 		require.Equal(c.t, script, call.Script)

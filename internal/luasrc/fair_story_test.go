@@ -224,9 +224,7 @@ func TestFairScriptsDoWhatTheVectorsSay(t *testing.T) {
 		t.Helper()
 		tellAllFair(t, target, fairStories())
 		t.Run("long", func(t *testing.T) {
-			if _, real := target.(*redistest.Server); !real {
-				testlevel.All(t, "queues of thousands in an interpreter that the race detector watches")
-			}
+			testlevel.All(t, "queues of thousands")
 			tellAllFair(t, target, fairLongStories())
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -47,6 +48,7 @@ func countPermits(l string, at int64) vector {
 
 // They take a moment all together.
 func TestSemaphoreVectorsNoticeMistakesInTheScripts(t *testing.T) {
+	testlevel.All(t, "replays the vectors for each mistake")
 	t.Parallel()
 	s := newQuietStage(t, redistest.Start(t))
 	for _, m := range semaphoreMutations {

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -40,7 +41,7 @@ type leaders struct {
 // while they read, calls that are abandoned, connections that are killed, servers that
 // pause, pauses in which the reader takes over, and Close in the middle.
 func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
-	total := 5 * time.Second
+	total := time.Duration(testlevel.Rounds(2, 5)) * time.Second
 	if d, err := time.ParseDuration(os.Getenv(executorEnv)); err == nil {
 		total = d
 	}

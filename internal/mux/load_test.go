@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -88,7 +89,7 @@ func TestNoReplyReachesTheWrongCallerUnderKillsAndCancels(t *testing.T) {
 	t.Parallel()
 	const goroutines, each = 50, 500
 	server := redistest.Start(t)
-	for round := range 3 {
+	for round := range testlevel.Rounds(1, 3) {
 		m := open(t, configFor(server.Addr()))
 		require.NoError(t, roundtrip.Ping(t.Context(), m))
 		stop := make(chan struct{})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // server stands for Redis: it answers renewals as the test says.
@@ -271,7 +273,7 @@ func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
 		w := newLoop(s)
 		defer w.Close()
 		var holders []*holder
-		for i := range 10_000 {
+		for i := range testlevel.Rounds(2_000, 10_000) {
 			holders = append(holders, hold(w, 30*time.Second, false))
 			if i%100 == 0 {
 				time.Sleep(50 * time.Millisecond)

@@ -193,7 +193,7 @@ func TestEveryCallSurvivesEveryReply(t *testing.T) {
 	for name, p := range plays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			step := testlevel.Rounds(4, 1) // or a part of them, not the same for all calls
+			step := testlevel.Rounds(8, 1) // or a part of them, not the same for all calls
 			for i := len(name) % step; i < len(replies); i += step {
 				reply := replies[i]
 				what := fmt.Sprintf("%T %.80q", reply, fmt.Sprint(reply))

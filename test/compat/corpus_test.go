@@ -70,6 +70,7 @@ func TestRecordedVectorsHoldForOurScripts(t *testing.T) {
 		requireCorpus(t, dialer(redistest.StartValkey(t)))
 	})
 	t.Run("miniredis", func(t *testing.T) {
+		testlevel.All(t, "the same on the in-memory server")
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := redistest.Mini(t, embedded.WithInProcess())

@@ -123,7 +123,8 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 
 // env is the environment of the tests. The race detector makes each process sleep a second at
 // its end, so that reports of other threads are written. A tenth is enough: no package leaves
-// a goroutine.
+// a goroutine. The heaps of linkers and tests are small: collected at four times what lives,
+// not at twice, they take a sixth less processor time. All tests have what users have.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {
@@ -131,6 +132,9 @@ func (r *run) env() []string {
 	}
 	if os.Getenv("GORACE") == "" {
 		env = append(env, "GORACE=atexit_sleep_ms=100")
+	}
+	if os.Getenv("GOGC") == "" && !r.all {
+		env = append(env, "GOGC=300")
 	}
 	return env
 }

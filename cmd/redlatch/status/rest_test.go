@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -108,7 +109,7 @@ func (s *movingQueue) drop(n int) { s.queue = s.queue[min(n, len(s.queue)):] }
 
 func TestAnOwnerThatStaysQueuedIsReturnedOnce(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	for seed := range uint64(testlevel.Rounds(30, 100)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		at := &movingQueue{}
 		for i := range random.IntN(2000) {

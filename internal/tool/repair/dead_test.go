@@ -12,16 +12,17 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// longQueue queues 250 owners, some overdue, some without a deadline, and listens for some. It
+// longQueue queues owners, some overdue, some without a deadline, and listens for some. It
 // returns those that it does not listen for.
-func longQueue(t *testing.T, s *redistest.Server, name string, now time.Time, lives func(i int) bool) (dead []string) {
+func longQueue(t *testing.T, s *redistest.Server, name string, length int, now time.Time, lives func(i int) bool) (dead []string) {
 	t.Helper()
 	c := redis.PubSubConn{Conn: s.Dial(t)}
-	for i := range 250 {
+	for i := range length {
 		owner := fmt.Sprint("owner-", i)
 		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
 		if i%37 != 5 {
@@ -48,13 +49,14 @@ func stateOf(t *testing.T, s *redistest.Server, name string) (queue []string, de
 
 func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 	t.Parallel()
+	length := testlevel.Rounds(120, 250)
 	for what, lives := range map[string]func(i int) bool{
 		"none lives":             func(int) bool { return false },
 		"all live":               func(int) bool { return true },
 		"one in three":           func(i int) bool { return i%3 == 1 },
 		"the first":              func(i int) bool { return i == 0 },
-		"the last":               func(i int) bool { return i == 249 },
-		"the second half":        func(i int) bool { return i >= 125 },
+		"the last":               func(i int) bool { return i == length-1 },
+		"the second half":        func(i int) bool { return i >= length/2 },
 		"beside ends of a batch": func(i int) bool { return i%50 == 0 || i%50 == 49 },
 	} {
 		for _, held := range []bool{false, true} {
@@ -65,8 +67,8 @@ func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, client.Close()) })
 				one, all, now := redistest.Key(t)+"-one", redistest.Key(t)+"-all", time.Now()
-				dead := longQueue(t, s, one, now, lives)
-				longQueue(t, s, all, now, lives)
+				dead := longQueue(t, s, one, length, now, lives)
+				longQueue(t, s, all, length, now, lives)
 				if held {
 					s.Do(t, "HSET", one, "holder", 1)
 					s.Do(t, "HSET", all, "holder", 1)

@@ -16,7 +16,8 @@ import (
 // short is for how long a load is simulated here: so many of its longest holds.
 // `make model` takes longer.
 func short(load fairsim.Load) time.Duration {
-	return max(3*time.Hour, min(150*load.Hold, 15*time.Hour))
+	longest := time.Duration(testlevel.Rounds(5, 15)) * time.Hour
+	return max(longest/5, min(150*load.Hold, longest))
 }
 
 // seeds are what the fleets here are simulated with: one that is always the same, and,
