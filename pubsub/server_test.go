@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -62,7 +63,7 @@ func requireIdle(t testing.TB, server *redistest.Server, s *Subscriber) {
 
 func TestTenThousandChannelsOnOneConnection(t *testing.T) {
 	t.Parallel()
-	const n = 10_000
+	n := testlevel.Rounds(3_000, 10_000)
 	server := redistest.Start(t)
 	s := subscriberTo(t, configFor(server.Addr()))
 	require.Zero(t, server.Clients(t), "New dialled")

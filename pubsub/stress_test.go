@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -22,7 +23,8 @@ import (
 // Subscribe has returned leads to an event.
 func TestChurnUnderKilledConnectionsLosesNoWakeUp(t *testing.T) {
 	t.Parallel()
-	const goroutines, rounds, channels = 40, 100, 20
+	const goroutines, channels = 40, 20
+	rounds := testlevel.Rounds(40, 100)
 	server := redistest.Start(t)
 	s := subscriberTo(t, configFor(server.Addr()))
 	pool := &redis.Pool{MaxActive: 8, Wait: true, Dial: func() (redis.Conn, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
@@ -92,13 +93,13 @@ func TestTwentyTabsCostTheServerWhatOneCosts(t *testing.T) {
 
 // It is not parallel: it counts.
 func TestTwentyTabsOfTheServersPageAreOneExamination(t *testing.T) {
-	s := redistest.Start(t)
+	s, most := redistest.Start(t), time.Duration(testlevel.Rounds(300, 1000))*time.Millisecond
 	page := open(t, s, redlatchui.Options{})
 	s.Do(t, "CONFIG", "RESETSTAT")
 	var done sync.WaitGroup
 	for range 20 {
 		done.Go(func() {
-			for began := time.Now(); time.Since(began) < time.Second; {
+			for began := time.Now(); time.Since(began) < most; {
 				answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/server", nil))
 			}
 		})

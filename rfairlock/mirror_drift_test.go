@@ -251,11 +251,12 @@ func drift(t *testing.T, wait, lease, stay time.Duration, tries int) {
 		defer wg.Wait()
 		done := make(chan struct{})
 		go func() { defer close(done); wg.Wait() }()
+		every := time.Duration(testlevel.Rounds(50, 10)) * time.Millisecond
 		for running := true; running; {
 			select {
 			case <-done:
 				running = false
-			case <-time.After(10 * time.Millisecond):
+			case <-time.After(every):
 				requireNear(t, srv, bound)
 			}
 		}

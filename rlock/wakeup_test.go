@@ -174,7 +174,7 @@ func TestU27FloodOfMessagesCostsNoWaiterAWakeUp(t *testing.T) {
 	busy, calm := await(t.Context(), rlock.New(waiters, flooded)), await(t.Context(), rlock.New(waiters, quiet))
 	listening(t, srv, codec.LockChannel(flooded), codec.LockChannel(quiet))
 
-	const messages = 20_000
+	messages := testlevel.Rounds(5_000, 20_000)
 	conn := srv.Dial(t)
 	for range messages {
 		require.NoError(t, conn.Send("PUBLISH", codec.LockChannel(flooded), "0"))

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -93,7 +94,8 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Shared(t)
-			const permits, callers, rounds = 5, 40, 25
+			const permits, callers = 5, 40
+			rounds := testlevel.Rounds(10, 25)
 			sem := newSemaphore(t, s, permits, opts...)
 			far := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), sem.Name(), opts...)
 			ctx := within(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -117,7 +118,8 @@ func TestCallersOfOneClientAreServedInOrder(t *testing.T) {
 // and the second attempt, or after it.
 func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 	t.Parallel()
-	const workers, rounds = 3, 200
+	const workers = 3
+	rounds := testlevel.Rounds(60, 200)
 	s := redistest.Shared(t)
 	holders, waiters := connect(t, s.URL()), connect(t, s.URL(), noPoll())
 	var wg sync.WaitGroup

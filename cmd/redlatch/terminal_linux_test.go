@@ -15,12 +15,14 @@ import (
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // A terminal breaks what is too long wherever that is, between two letters of an owner
 // as well. Names, owners, leases and labels here are as long as they may well be.
 func TestAllOutputFitsATerminal(t *testing.T) {
+	testlevel.All(t, "a program for each of 25 command lines")
 	t.Parallel()
 	s := redistest.Start(t)
 	wideFixture(t, s)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 const before = `package sum
@@ -58,6 +60,7 @@ func TestCount(t *testing.T) {
 
 // The bound is tried at -1 and 2 only, so one of the mutants survives: by <= 1.
 func TestMutantsOfWhatAChangeTouchedAreGenerated(t *testing.T) {
+	testlevel.All(t, "it compiles and runs go test for each mutant")
 	root, file := t.TempDir(), "sum/sum.go"
 	write := func(name, text string) {
 		path := filepath.Join(root, filepath.FromSlash(name))

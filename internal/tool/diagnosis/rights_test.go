@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -95,6 +96,9 @@ func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 		"redis": redistest.Start, "valkey": redistest.StartValkey,
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "valkey" {
+				testlevel.All(t, "the same on Valkey")
+			}
 			t.Parallel()
 			s := start(t)
 			all := everything()

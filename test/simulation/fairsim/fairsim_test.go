@@ -16,7 +16,7 @@ import (
 // short is for how long a load is simulated here: so many of its longest holds.
 // `make model` takes longer.
 func short(load fairsim.Load) time.Duration {
-	longest := time.Duration(testlevel.Rounds(5, 15)) * time.Hour
+	longest := time.Duration(testlevel.Rounds(3, 15)) * time.Hour
 	return max(longest/5, min(150*load.Hold, longest))
 }
 
