@@ -123,8 +123,8 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 
 // env is the environment of the tests. The race detector makes each process sleep a second at
 // its end, so that reports of other threads are written. A tenth is enough: no package leaves
-// a goroutine. The heaps of linkers and tests are small: collected at four times what lives,
-// not at twice, they take a sixth less processor time. All tests have what users have.
+// a goroutine. Linkers and tests have small heaps, whose collection would take a sixth of the
+// processor time; where all tests run, they are collected as those of users are.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {

@@ -96,10 +96,10 @@ func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 		"redis": redistest.Start, "valkey": redistest.StartValkey,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if name == "valkey" {
 				testlevel.All(t, "the same on Valkey")
 			}
-			t.Parallel()
 			s := start(t)
 			all := everything()
 			for _, word := range all {
