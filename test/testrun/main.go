@@ -31,7 +31,7 @@ import (
 
 func main() {
 	all := flag.Bool("all", false, "run all tests")
-	timeout := flag.Duration("timeout", 15*time.Minute, "how long a package may take")
+	timeout := flag.Duration("timeout", 25*time.Minute, "how long a package may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + timeout.String()}}
@@ -42,7 +42,7 @@ func main() {
 		r.args = append(r.args, "-parallel="+strconv.Itoa(at))
 	}
 	r.args = append(r.args, "-p="+strconv.Itoa(at))
-	err := r.tests(ctx, longestFirst(flag.Args()))
+	err := r.tests(ctx, longestFirst(flag.Args(), r.all))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -51,15 +51,21 @@ func main() {
 }
 
 // long are the packages whose tests take longest. Begun last, one of them would run alone at
-// the end.
-var long = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
+// the end. longer take more than those where all tests run.
+var (
+	longer = []string{".", "./internal/luasrc", "./internal/test/locksuite"}
+	long   = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
+)
 
-// longestFirst puts the packages that take longest first where all are asked for.
-func longestFirst(packages []string) []string {
-	if slices.Contains(packages, "./...") {
-		return append(slices.Clone(long), packages...)
+// longestFirst puts the packages that take longest first where all packages are asked for.
+func longestFirst(packages []string, allTests bool) []string {
+	switch {
+	case !slices.Contains(packages, "./..."):
+		return packages
+	case allTests:
+		return slices.Concat(longer, long, packages)
 	}
-	return packages
+	return slices.Concat(long, packages)
 }
 
 // run is one run of the tests.
