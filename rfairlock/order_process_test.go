@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -49,9 +50,14 @@ func turner(url string) error {
 		return err
 	}
 	fmt.Println("ready")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+	parent := bufio.NewReader(os.Stdin)
+	if _, err := parent.ReadString('\n'); err != nil {
 		return err
 	}
+	go func() { // the parent's death, however it dies, ends the pipe and us
+		_, _ = io.Copy(io.Discard, parent)
+		os.Exit(1)
+	}()
 	if err := takeTurns(context.Background(), rfairlock.New(client, os.Getenv(turnerLock)), goroutines, rounds); err != nil {
 		return err
 	}
