@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -37,7 +36,7 @@ const (
 
 // turnsLoop is what a Go process does that takes turns: for each line of input, each of its
 // goroutines takes the lock once.
-func turnsLoop(url string) error {
+func turnsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)
 	if err != nil {
@@ -48,9 +47,8 @@ func turnsLoop(url string) error {
 		return err
 	}
 	lock := rfairlock.New(client, os.Getenv(memberLock))
-	// The parent's death, however it dies, ends the pipe and us.
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		fmt.Println(in.Text(), oneTurnEach(ctx, lock, waiters))
+	for what := range commands {
+		fmt.Println(what, oneTurnEach(ctx, lock, waiters))
 	}
 	return nil
 }

@@ -6,4 +6,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	Member()
+	redistest.Main(m)
+}

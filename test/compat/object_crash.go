@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -32,20 +31,19 @@ const permitTrials = 50
 const permitBack = watchdogMS*time.Millisecond + 2*time.Second
 
 // permitsLoop takes the permits, says so, and holds them until it is killed.
-func permitsLoop(url string) error {
+func permitsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
 	if err != nil {
 		return err
 	}
-	in := bufio.NewScanner(os.Stdin)
-	in.Scan()
+	<-commands
 	for _, name := range strings.Split(os.Getenv(memberPermits), "\n") {
 		_, taken := rsemaphore.NewExpirable(client, name).TryAcquire(ctx, 1)
 		err = errors.Join(err, taken)
 	}
 	fmt.Println("lock", err)
-	in.Scan() // the parent's death, however it dies, ends the pipe and us
+	<-commands // until it is killed
 	return nil
 }
 

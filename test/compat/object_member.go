@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -27,7 +26,7 @@ const (
 )
 
 // permitLoop is what the process does: a command a line, and its outcome a line.
-func permitLoop(url string) error {
+func permitLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
 	if err != nil {
@@ -35,14 +34,14 @@ func permitLoop(url string) error {
 	}
 	acquire := permitsOf(client, os.Getenv(memberPermit), os.Getenv(memberLock))
 	var release func() error
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+	for what := range commands {
 		var err error
-		if in.Text() == "lock" {
+		if what == "lock" {
 			release, err = acquire(ctx, 1)
 		} else {
 			err = release()
 		}
-		fmt.Println(in.Text(), err)
+		fmt.Println(what, err)
 	}
 	return nil
 }

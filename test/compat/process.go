@@ -47,7 +47,7 @@ type begin func(t *testing.T, url, name string) member
 // goMember is a Go process.
 type goMember struct {
 	process *os.Process
-	in      io.Writer
+	in      io.WriteCloser
 	output  chan goLine // its lines; closed with its output
 }
 
@@ -74,15 +74,28 @@ func Member() {
 	if os.Getenv(memberPermit) != "" {
 		loop = permitLoop
 	}
-	if err := loop(url); err != nil {
+	if err := loop(url, commands()); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
+// commands receives the lines of standard input. The parent's death, however it dies, ends the
+// pipe and us, also while a lock is waited for.
+func commands() <-chan string {
+	all := make(chan string)
+	go func() {
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			all <- in.Text()
+		}
+		os.Exit(0)
+	}()
+	return all
+}
+
 // memberLoop is what the process does: a command a line, and its outcome a line.
-func memberLoop(url string) error {
+func memberLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond),
 		redlatch.WithFairWaitTimeout(fairGraceMS*time.Millisecond))
@@ -91,15 +104,14 @@ func memberLoop(url string) error {
 	}
 	lock := newMemberLock(client)
 	var hold *rlock.Hold
-	// The parent's death, however it dies, ends the pipe and us.
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+	for what := range commands {
 		var err error
-		if in.Text() == "lock" {
+		if what == "lock" {
 			hold, err = lock(ctx)
 		} else {
 			err = hold.Unlock()
 		}
-		fmt.Println(in.Text(), err)
+		fmt.Println(what, err)
 	}
 	return nil
 }

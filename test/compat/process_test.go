@@ -1,0 +1,28 @@
+package compat
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestAMemberEndsWithItsParentAlsoWhileItWaits(t *testing.T) {
+	t.Parallel()
+	s, name := redistest.Shared(t), redistest.Key(t)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	m, isGo := startGo(t, s.URL(), name).(*goMember)
+	require.True(t, isGo)
+	m.lock(t)
+	require.Eventually(t, func() bool { return len(s.Channels(t)) > 0 }, atMost, 5*time.Millisecond, "it does not wait")
+	require.NoError(t, m.in.Close()) // as the parent's death does
+	select {
+	case line, more := <-m.output:
+		require.False(t, more, line.text)
+	case <-time.After(atMost):
+		require.Fail(t, "it is still there")
+	}
+}
