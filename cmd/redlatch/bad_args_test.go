@@ -160,7 +160,8 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	require.Contains(t, program.Finish(t, url, "run", "--lease=876001h", "job", "--", "true").Stderr, "--lease and --watchdog must be at most ")
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
-			for _, value := range some(worseFlags[f.kind], path+f.name) {
+			worse := worseFlags[f.kind] // a process for each
+			for _, value := range testlevel.Part(worse, len(worse), path+f.name) {
 				if needless(path, f.name, value) {
 					continue
 				}
@@ -179,16 +180,6 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 			}
 		}
 	}
-}
-
-// some are the values that are tried with what is called name: a process for each is much where
-// not all tests run. Then it is one, not the same for all.
-func some(values []string, name string) []string {
-	if testlevel.IsAll() || len(values) == 0 {
-		return values
-	}
-	i := len(name) % len(values)
-	return values[i : i+1]
 }
 
 // needless are command lines that mean something, and go on until they are ended.
@@ -214,7 +205,7 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 		if usual[path] != nil {
 			sensible(t, program.Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
 		}
-		for _, text := range some(badTexts, path) {
+		for _, text := range testlevel.Part(badTexts, len(badTexts), path) {
 			for i := range usual[path] {
 				if usual[path][i] == "--" || path == "run" && i > 0 && text != "" && text != longArg {
 					continue

@@ -64,10 +64,7 @@ func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {
 			}
 			lines = append(lines, args)
 		}
-		if !testlevel.IsAll() { // one, not the same for all
-			lines = lines[len(path)%len(lines):][:1]
-		}
-		for _, args := range lines {
+		for _, args := range testlevel.Part(lines, len(lines), path) {
 			t.Run(strings.Join(args, " "), func(t *testing.T) {
 				t.Parallel()
 				got := program.Finish(t, url, args...)

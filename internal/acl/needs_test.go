@@ -76,9 +76,8 @@ func TestU42EachRightOfTheManualIsNeededAndNoOther(t *testing.T) {
 				below, own := n.words(t)
 				require.NotEmpty(t, own)
 				require.NoError(t, try(t, s, slices.Concat(below, own), n.use, n.opts...))
-				step := testlevel.Rounds(3, 1) // or a part of them, not the same for all
-				for i := len(n.title) % step; i < len(own); i += step {
-					word := own[i]
+				for _, word := range testlevel.Part(own, 3, n.title) {
+					i := slices.Index(own, word)
 					fewer := slices.Concat(below, own[:i], own[i+1:])
 					wrong := try(t, s, fewer, n.use, n.opts...)
 					assert.Error(t, wrong, "%s is not needed", word)

@@ -193,9 +193,7 @@ func TestEveryCallSurvivesEveryReply(t *testing.T) {
 	for name, p := range plays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			step := testlevel.Rounds(8, 1) // or a part of them, not the same for all calls
-			for i := len(name) % step; i < len(replies); i += step {
-				reply := replies[i]
+			for _, reply := range testlevel.Part(replies, 8, name) {
 				what := fmt.Sprintf("%T %.80q", reply, fmt.Sprint(reply))
 				for _, err := range p.perform(t, reply) {
 					if err != nil {

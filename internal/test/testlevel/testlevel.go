@@ -53,6 +53,20 @@ func Rounds(quick, all int) int {
 	return quick
 }
 
+// Part is what a test tries of all, where each costs time and adds certainty: in make test every
+// step-th, one at least, beginning where the length of name decides, so that the parts of several
+// tests differ; all where all tests run.
+func Part[T any](all []T, step int, name string) []T {
+	if IsAll() || len(all) == 0 {
+		return all
+	}
+	var part []T
+	for i := len(name) % min(step, len(all)); i < len(all); i += step {
+		part = append(part, all[i])
+	}
+	return part
+}
+
 // IsAll reports whether all tests are to run. It panics when the variable has another value: a
 // misspelt one would leave tests out.
 func IsAll() bool {

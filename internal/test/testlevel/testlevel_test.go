@@ -1,6 +1,7 @@
 package testlevel_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,6 +35,21 @@ func TestWhatIsLeftOutRunsWhereAllTestsDo(t *testing.T) {
 		assert.Empty(t, run.why)
 	}
 	assert.Equal(t, 100, testlevel.Rounds(3, 100))
+}
+
+func TestAPartIsEveryStepthAndNeverEmpty(t *testing.T) {
+	all := []int{1, 2, 3, 4, 5}
+	t.Setenv(testlevel.Env, "")
+	assert.Equal(t, []int{1, 4}, testlevel.Part(all, 3, ""))
+	assert.Equal(t, []int{2, 5}, testlevel.Part(all, 3, "name"))
+	assert.Equal(t, []int{3}, testlevel.Part(all, 3, "12345678"))
+	assert.Equal(t, []int{3}, testlevel.Part(all, len(all), "123456789012"))
+	for length := range 10 {
+		assert.Equal(t, []int{1}, testlevel.Part([]int{1}, 3, strings.Repeat("x", length)))
+	}
+	assert.Empty(t, testlevel.Part([]int{}, 0, "name"))
+	t.Setenv(testlevel.Env, "all")
+	assert.Equal(t, all, testlevel.Part(all, 3, "name"))
 }
 
 func TestALevelThatDoesNotExistIsNotTakenForLess(t *testing.T) {
