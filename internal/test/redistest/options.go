@@ -96,9 +96,9 @@ func (c *config) findBinary() error {
 // FreePort returns a port of the loopback interface without a listener, 0 if there is none.
 func FreePort() int { return freePort() }
 
-// freePort returns a port without a listener that no server has, see claimPort. It is below the range that systems give to
-// outgoing connections, so that none of those takes it before the server does, or while the
-// server is down.
+// freePort returns a port that is free. It is below the range that systems give to outgoing
+// connections, so that none of those takes it before the server does, or while the server is
+// down.
 func freePort() int {
 	for range 1000 {
 		if port := 20000 + rand.IntN(12000); isFree(port) { //nolint:gosec // a port to try, not a secret

@@ -6,9 +6,10 @@ import (
 	"net"
 )
 
-// claimPort keeps the servers of other tests, of other programs too, off a port until it is closed:
-// else one of them could take it while the server that had it is down, and answer clients that
-// were to be refused. It is a UDP socket, which no server here has a use for.
+// claimPort keeps the servers of other tests, of other processes too, off a port until it is
+// closed: else one of them could take it while the server that had it is down, and answer
+// clients that were to be refused. It is a UDP socket, for which no server here has a use. What
+// reserve does for a proxy would keep the server itself from listening again.
 func claimPort(port int) (io.Closer, error) {
 	return new(net.ListenConfig).ListenPacket(context.Background(), "udp", loopback(port))
 }
