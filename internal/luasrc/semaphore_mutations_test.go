@@ -46,7 +46,6 @@ func countPermits(l string, at int64) vector {
 	return onSemaphore("count permits", l, func(s *Permits, c *transport.Call) { s.Count(c, at) })
 }
 
-// They take a moment all together.
 func TestSemaphoreVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each mistake")
 	t.Parallel()

@@ -42,7 +42,7 @@ func main() {
 		r.args = append(r.args, "-parallel="+strconv.Itoa(at))
 	}
 	r.args = append(r.args, "-p="+strconv.Itoa(at))
-	err := r.tests(ctx, longestFirst(flag.Args(), r.all))
+	err := r.tests(ctx, r.longestFirst(flag.Args()))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -57,17 +57,6 @@ var (
 	long   = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
 )
 
-// longestFirst puts the packages that take longest first where all packages are asked for.
-func longestFirst(packages []string, allTests bool) []string {
-	switch {
-	case !slices.Contains(packages, "./..."):
-		return packages
-	case allTests:
-		return slices.Concat(longer, long, packages)
-	}
-	return slices.Concat(long, packages)
-}
-
 // run is one run of the tests.
 type run struct {
 	out  io.Writer
@@ -75,6 +64,17 @@ type run struct {
 	args []string // of each go test
 
 	used time.Duration // processor time, of the go command and of the tests
+}
+
+// longestFirst puts the packages that take longest first where all packages are asked for.
+func (r *run) longestFirst(packages []string) []string {
+	switch {
+	case !slices.Contains(packages, "./..."):
+		return packages
+	case r.all:
+		return slices.Concat(longer, long, packages)
+	}
+	return slices.Concat(long, packages)
 }
 
 // tests runs the tests of packages and prints what became of them.
