@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,8 +52,15 @@ type fleet struct {
 	name, key string
 	lock      doer // of a client that does not count
 	theirs    []*peer.Call
-	ours      atomic.Int64
-	ended     chan error // of each of our goroutines
+	ours      ourCounters
+}
+
+// ourCounters are goroutines of ours that count, in this process or in one of their own.
+type ourCounters interface {
+	// rounds returns how many they have done by now.
+	rounds(t *testing.T) int64
+	// wait returns when all of them have ended well.
+	wait(t *testing.T)
 }
 
 // testFleet demands that no round is lost, and that each language gets its share.
@@ -70,7 +75,7 @@ func (c *compat) testFleet(t *testing.T) {
 	f := &fleet{server: s, name: redistest.Key(t), key: redistest.Key(t)}
 	f.lock = rlock.New(open(t, s), f.name)
 	c.javaCounts(t, f)
-	f.goCounts(t)
+	f.ours = startCounters(t, f)
 	require.Eventually(t, func() bool {
 		count, ours := f.rounds(t)
 		return ours >= fleetWarm && count-ours >= fleetWarm
@@ -81,7 +86,7 @@ func (c *compat) testFleet(t *testing.T) {
 	require.GreaterOrEqual(t, count-began, int64(fleetLeast))
 	requireClean(t, s, f.name)
 	longest := time.Duration(theirs.Longest) * time.Microsecond
-	t.Logf("Redisson %s: Go %d of %d rounds, longest wait in Java %v", c.release, f.ours.Load()-beganOurs, count-began, longest)
+	t.Logf("Redisson %s: Go %d of %d rounds, longest wait in Java %v", c.release, f.ours.rounds(t)-beganOurs, count-began, longest)
 	require.GreaterOrEqual(t, share, int64(leastShare), "Go's share")
 	require.GreaterOrEqual(t, 100-share, int64(leastShare), "Java's share")
 }
@@ -101,37 +106,6 @@ func (c *compat) javaCounts(t *testing.T, f *fleet) {
 	}
 }
 
-// goCounts begins the Go side.
-func (f *fleet) goCounts(t *testing.T) {
-	t.Helper()
-	f.ended = make(chan error, fleetClients*fleetThreads)
-	for range fleetClients {
-		lock := rlock.New(open(t, f.server), f.name)
-		for range fleetThreads {
-			conn := f.server.Dial(t)
-			go func() { f.ended <- f.countUp(t.Context(), lock, conn) }()
-		}
-	}
-}
-
-func (f *fleet) countUp(ctx context.Context, lock doer, conn redis.Conn) (err error) {
-	for over := false; !over && err == nil; {
-		err = lock.Do(ctx, func(context.Context) error {
-			count, err := redis.Int64(conn.Do("GET", f.key))
-			if err != nil && !errors.Is(err, redis.ErrNil) {
-				return err
-			}
-			if over = count >= fleetOver; over {
-				return nil
-			}
-			f.ours.Add(1)
-			_, err = conn.Do("SET", f.key, strconv.FormatInt(count+1, 10))
-			return err
-		})
-	}
-	return err
-}
-
 // rounds returns how many there were by now, in all and of ours.
 func (f *fleet) rounds(t *testing.T) (count, ours int64) {
 	t.Helper()
@@ -139,7 +113,7 @@ func (f *fleet) rounds(t *testing.T) (count, ours int64) {
 	if !errors.Is(err, redis.ErrNil) {
 		require.NoError(t, err)
 	}
-	return count, f.ours.Load()
+	return count, f.ours.rounds(t)
 }
 
 // measure returns Go's share of the rounds, in per cent.
@@ -165,11 +139,9 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 		f.server.Do(t, "SET", f.key, fleetOver)
 		return nil
 	}))
-	for range cap(f.ended) {
-		require.NoError(t, <-f.ended)
-	}
+	f.ours.wait(t)
 	theirs = awaitThreadCounts(t, f.theirs, 2*time.Minute)
-	require.Equal(t, count, f.ours.Load()+theirs.Rounds, "rounds were lost: two were inside at once")
+	require.Equal(t, count, f.ours.rounds(t)+theirs.Rounds, "rounds were lost: two were inside at once")
 	return count, theirs
 }
 

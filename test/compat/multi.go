@@ -190,17 +190,17 @@ func (c *compat) testMultiFleet(t *testing.T) {
 			"thread": thread, "address": p.server.URL(), "key": f.key, "total": fleetOver, "timeouts": mostTimeouts,
 		})))
 	}
-	f.ended = make(chan error, 2)
-	for range 2 {
-		conn := p.server.Dial(t)
-		go func() { f.ended <- f.countUp(t.Context(), p.ours, conn) }()
+	counters := newCounters(f.key, 2)
+	for range cap(counters.ended) {
+		counters.begin(t.Context(), p.ours, p.server.Dial(t))
 	}
+	f.ours = counters
 	require.Eventually(t, func() bool {
 		count, ours := f.rounds(t)
 		return ours >= multiRounds && count-ours >= multiRounds
 	}, 2*time.Minute, 10*time.Millisecond, "one language does not get in")
 	count, _ := f.end(t)
-	t.Logf("Redisson %s: Go %d of %d rounds", c.release, f.ours.Load(), count)
+	t.Logf("Redisson %s: Go %d of %d rounds", c.release, f.ours.rounds(t), count)
 	p.requireClean(t)
 }
 

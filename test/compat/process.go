@@ -27,6 +27,7 @@ const (
 	memberFenced = "REDLATCH_TEST_MEMBER_FENCED" // set: the lock is one with tokens
 	memberRole   = "REDLATCH_TEST_MEMBER_ROLE"   // set: the lock is read, or written: "read", "write"
 	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // set: so many wait for it at once
+	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS" // set: they count under it, in this key
 )
 
 // member is a process of a mixed fleet, in either language, that takes one lock.
@@ -67,6 +68,9 @@ func Member() {
 	loop := memberLoop
 	if os.Getenv(memberTurns) != "" {
 		loop = turnsLoop
+	}
+	if os.Getenv(memberCounts) != "" {
+		loop = countLoop
 	}
 	if os.Getenv(memberPermits) != "" {
 		loop = permitsLoop
