@@ -69,3 +69,12 @@ func TestAFigureIsOutdatedByWhatItsCommandMeasures(t *testing.T) {
 		require.Contains(t, origin{command: command}.measures(), "rreadwritelock", command)
 	}
 }
+
+func TestACommandIsRunAsAReaderWouldRunIt(t *testing.T) {
+	t.Parallel()
+	out, err := output(`printf '%s\n' COMPAT='$(RELEASES)' "two words"`)
+	require.NoError(t, err)
+	require.Equal(t, "COMPAT=$(RELEASES)\ntwo words\n", out)
+	_, err = output("exit 3")
+	require.ErrorContains(t, err, "exit 3: exit status 3")
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,12 +128,9 @@ func measure(all []origin, name string) error {
 		return fmt.Errorf("no table is called %q", name)
 	}
 	o := all[i]
-	words := strings.Fields(o.command)
-	cmd := exec.Command(words[0], words[1:]...) //nolint:gosec // a command of the documents
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	out, err := output(o.command)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.command, err)
+		return err
 	}
 	commit, err := git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
 	if err != nil {
@@ -143,9 +141,21 @@ func measure(all []origin, name string) error {
 		return err
 	}
 	o.commit, o.date = strings.TrimSpace(commit), time.Now().Format(time.DateOnly)
-	changed, err := o.replace(string(text), string(out))
+	changed, err := o.replace(string(text), out)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(o.file, []byte(changed), 0o644) //nolint:gosec // a document
+}
+
+// output runs a command of the documents in a shell, as a reader of them does, and returns what
+// it prints. That also goes to standard error: a command that fails has said why.
+func output(command string) (string, error) {
+	var out strings.Builder
+	cmd := exec.Command("sh", "-c", command) //nolint:gosec // the documents are this program's own
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, os.Stderr), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w", command, err)
+	}
+	return out.String(), nil
 }
