@@ -76,10 +76,7 @@ func (c *compat) testFleet(t *testing.T) {
 	f.lock = rlock.New(open(t, s), f.name)
 	c.javaCounts(t, f)
 	f.ours = startCounters(t, f)
-	require.Eventually(t, func() bool {
-		count, ours := f.rounds(t)
-		return ours >= fleetWarm && count-ours >= fleetWarm
-	}, 2*time.Minute, 10*time.Millisecond, "one language does not get in")
+	f.awaitRounds(t, fleetWarm)
 	began, beganOurs := f.rounds(t)
 	share = f.measure(t)
 	count, theirs = f.end(t)
@@ -114,6 +111,16 @@ func (f *fleet) rounds(t *testing.T) (count, ours int64) {
 		require.NoError(t, err)
 	}
 	return count, f.ours.rounds(t)
+}
+
+// awaitRounds waits until each language has done that many.
+func (f *fleet) awaitRounds(t *testing.T, least int64) {
+	t.Helper()
+	var count, ours int64
+	for end := time.Now().Add(2 * time.Minute); min(ours, count-ours) < least; time.Sleep(10 * time.Millisecond) {
+		count, ours = f.rounds(t)
+		require.True(t, time.Now().Before(end), "one language does not get in: Go %d of %d rounds", ours, count)
+	}
 }
 
 // measure returns Go's share of the rounds, in per cent.

@@ -195,16 +195,7 @@ func (c *compat) testMultiFleet(t *testing.T) {
 		counters.begin(t.Context(), p.ours, p.server.Dial(t))
 	}
 	f.ours = counters
-	defer func() {
-		if t.Failed() {
-			count, ours := f.rounds(t)
-			t.Logf("Redisson %s: Go %d of %d rounds", c.release, ours, count)
-		}
-	}()
-	require.Eventually(t, func() bool {
-		count, ours := f.rounds(t)
-		return ours >= multiRounds && count-ours >= multiRounds
-	}, 2*time.Minute, 10*time.Millisecond, "one language does not get in")
+	f.awaitRounds(t, multiRounds)
 	count, _ := f.end(t)
 	t.Logf("Redisson %s: Go %d of %d rounds", c.release, f.ours.rounds(t), count)
 	p.requireClean(t)
