@@ -175,10 +175,16 @@ func (c *compat) testMultiWakeUps(t *testing.T) {
 	p.requireClean(t)
 }
 
-// multiRounds is how often each language gets in when both count under the same locks.
-const multiRounds = 25
+const (
+	// multiRounds is how often each language gets in when both count under the same locks.
+	multiRounds = 25
+	// multiRest is the milliseconds that a Java thread rests between two rounds, at most.
+	multiRest = 20
+)
 
-// testMultiFleet has both languages take the same locks in opposite orders, as often as they can.
+// testMultiFleet has both languages take the same locks in opposite orders. Since 3.27.2 Redisson
+// frees one after the other: of threads without a rest the next has the first before the last is
+// free, and ours, which needs all at one moment, gets in by luck (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
@@ -188,6 +194,7 @@ func (c *compat) testMultiFleet(t *testing.T) {
 	for _, thread := range []string{"t1", "t2"} {
 		f.theirs = append(f.theirs, p.begin("count", p.theirs.With(peer.Command{
 			"thread": thread, "address": p.server.URL(), "key": f.key, "total": fleetOver, "timeouts": mostTimeouts,
+			"rest": multiRest,
 		})))
 	}
 	counters := newCounters(f.key, 2)

@@ -3,6 +3,7 @@ package dev.redlatch.peer;
 import java.io.IOException;
 import java.net.URI;
 import java.util.Map;
+import java.util.Random;
 import org.redisson.api.RLock;
 import org.redisson.client.RedisTimeoutException;
 
@@ -11,9 +12,10 @@ import org.redisson.client.RedisTimeoutException;
  * steps, until it has reached a total. Without exclusion steps would get lost:
  * then the rounds of all that count add up to more than the counter says.
  *
- * <p>Fields: as for lock, and address (redis://host:port), key, total, and
+ * <p>Fields: as for lock, and address (redis://host:port), key, total,
  * timeouts: after how many subscription timeouts lock() is called again (default
- * none). Replies rounds, timeouts, and in microseconds waited in all and the
+ * none), and rest: the milliseconds between two rounds at most (default none).
+ * Replies rounds, timeouts, and in microseconds waited in all and the
  * longest wait.
  */
 final class CountLoop implements Operation {
@@ -27,13 +29,15 @@ final class CountLoop implements Operation {
     }
 
     @Override
-    public Object run(Request r) throws IOException {
+    public Object run(Request r) throws IOException, InterruptedException {
         RLock lock = clients.lock(r);
+        Random random = new Random();
         URI address = URI.create(r.text("address"));
         try (PlainRedis redis = new PlainRedis(address.getHost(), address.getPort())) {
             Tally tally = new Tally();
             while (round(lock, redis, r, tally)) {
                 tally.rounds++;
+                Thread.sleep((long) (random.nextDouble() * r.number("rest", 0)));
             }
             return Map.of(
                     "rounds", tally.rounds, "timeouts", tally.timeouts,
