@@ -242,25 +242,23 @@ var columns = [][2]string{
 	{"Java wakes Go, ms", "Java wakes Go, ms"},
 }
 
+func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+
 // markdown returns the table of docs/compatibility.md, a row for each release.
 func (v *verdicts) markdown() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	head, line := []string{"Redisson"}, []string{"---"}
+	head := []string{"Redisson"}
 	for _, c := range columns {
-		head, line = append(head, c[0]), append(line, "---")
+		head = append(head, c[0])
 	}
-	rows := [][]string{head, line}
+	var body strings.Builder
 	for _, release := range v.releases {
 		row := []string{release}
 		for _, c := range columns {
 			row = append(row, cmp.Or(v.cells[[2]string{release, c[1]}], "not run"))
 		}
-		rows = append(rows, row)
+		body.WriteString(markdownRow(row))
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-	}
-	return b.String()
+	return markdownRow(head) + strings.Repeat("|---", len(head)) + "|\n" + body.String()
 }

@@ -50,6 +50,9 @@ func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 			run = append(run, strings.Fields(list[1])...)
 		}
 	}
+	document, err := os.ReadFile(filepath.Join(checkout(t), path))
+	require.NoError(t, err)
+	require.Contains(t, string(document), (&verdicts{}).markdown(), "its head is not the one that a run writes")
 	results := table(t, path, "Results")
 	require.Subset(t, results, run)
 	require.Equal(t, results, table(t, path, "What differs between releases"))
