@@ -3,7 +3,6 @@ package dev.redlatch.peer;
 import java.io.IOException;
 import java.net.URI;
 import java.util.Map;
-import java.util.Random;
 import org.redisson.api.RLock;
 import org.redisson.client.RedisTimeoutException;
 
@@ -31,13 +30,12 @@ final class CountLoop implements Operation {
     @Override
     public Object run(Request r) throws IOException, InterruptedException {
         RLock lock = clients.lock(r);
-        Random random = new Random();
         URI address = URI.create(r.text("address"));
         try (PlainRedis redis = new PlainRedis(address.getHost(), address.getPort())) {
             Tally tally = new Tally();
             while (round(lock, redis, r, tally)) {
                 tally.rounds++;
-                Thread.sleep((long) (random.nextDouble() * r.number("rest", 0)));
+                r.rest();
             }
             return Map.of(
                     "rounds", tally.rounds, "timeouts", tally.timeouts,

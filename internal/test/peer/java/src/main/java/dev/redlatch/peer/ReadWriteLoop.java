@@ -31,7 +31,7 @@ final class ReadWriteLoop implements Operation {
         try (PlainRedis redis = new PlainRedis(address.getHost(), address.getPort())) {
             Random random = new Random();
             do {
-                Thread.sleep((long) (random.nextDouble() * r.number("rest")));
+                r.rest();
             } while (random.nextInt(100) < r.number("readers") ? rounds.read(redis) : rounds.write(redis));
         }
         return Map.of(

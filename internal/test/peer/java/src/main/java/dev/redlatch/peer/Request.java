@@ -5,6 +5,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
 
 /** One command. A field that is needed and missing is an IllegalArgumentException. */
 record Request(JsonObject fields) {
@@ -57,6 +58,14 @@ record Request(JsonObject fields) {
         List<String> all = new ArrayList<>();
         need(field).getAsJsonArray().forEach(e -> all.add(e.getAsString()));
         return all;
+    }
+
+    /** Sleeps for less than the milliseconds of the field rest; without it, not at all. */
+    void rest() throws InterruptedException {
+        long most = number("rest", 0);
+        if (most > 0) {
+            Thread.sleep(ThreadLocalRandom.current().nextLong(most));
+        }
     }
 
     private JsonElement need(String field) {
