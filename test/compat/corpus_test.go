@@ -160,9 +160,7 @@ func requireSpoilt(t *testing.T, s *oracle.Stage, newest oracle.Release, kind *o
 
 func TestEverySupportedReleaseHasAVectorForEachCase(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile(filepath.Join(checkout(t), "Makefile"))
-	require.NoError(t, err)
-	require.Contains(t, string(makefile), "\nRELEASES ?= "+supportedReleases+"\n")
+	require.Contains(t, contents(t, "Makefile"), "\nRELEASES ?= "+supportedReleases+"\n")
 	require.Subset(t, strings.Fields(supportedReleases), strings.Fields(defaultReleases))
 	for _, kind := range oracle.Kinds {
 		corpus := loadCorpus(t, kind)
@@ -212,14 +210,13 @@ func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
 
 func TestEveryMeantDifferenceIsInTheProtocolWithItsReason(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(checkout(t), "docs/protocol.md"))
-	require.NoError(t, err)
+	text := contents(t, "docs/protocol.md")
 	for _, kind := range oracle.Kinds {
 		for _, d := range kind.Diverges {
 			row := fmt.Sprintf("| %s |", d.Name)
-			i := strings.Index(string(text), row)
+			i := strings.Index(text, row)
 			require.GreaterOrEqual(t, i, 0, "docs/protocol.md has no row %q", row)
-			line, _, _ := strings.Cut(string(text)[i:], "\n")
+			line, _, _ := strings.Cut(text[i:], "\n")
 			require.True(t, strings.HasSuffix(line, "| "+d.Reason+" |"), "the reason in %q is not %q", line, d.Reason)
 		}
 	}

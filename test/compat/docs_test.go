@@ -10,13 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// contents returns the text of a file of this repository.
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(checkout(t), path))
+	require.NoError(t, err)
+	return string(text)
+}
+
 // table returns the first column of a Markdown table: the first one after a
 // heading.
 func table(t *testing.T, path, heading string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(checkout(t), path))
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	_, section, found := strings.Cut(contents(t, path), "\n## "+heading+"\n")
 	require.True(t, found, "%s has no section %q", path, heading)
 	var column []string
 	for line := range strings.Lines(section) {
@@ -42,17 +48,13 @@ func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 		"Makefile":          regexp.MustCompile(`(?m)^(?:COMPAT|RELEASES)\s*\?=(.*)$`),
 		"scripts/compat.sh": regexp.MustCompile(`(?m)^defaults="(.*)"$`),
 	} {
-		text, err := os.ReadFile(filepath.Join(checkout(t), file))
-		require.NoError(t, err)
-		found := lists.FindAllStringSubmatch(string(text), -1)
+		found := lists.FindAllStringSubmatch(contents(t, file), -1)
 		require.NotEmpty(t, found, "%s has no list of releases: the check itself is broken", file)
 		for _, list := range found {
 			run = append(run, strings.Fields(list[1])...)
 		}
 	}
-	document, err := os.ReadFile(filepath.Join(checkout(t), path))
-	require.NoError(t, err)
-	require.Contains(t, string(document), (&verdicts{}).markdown(), "its head is not the one that a run writes")
+	require.Contains(t, contents(t, path), (&verdicts{}).markdown(), "its head is not the one that a run writes")
 	results := table(t, path, "Results")
 	require.Subset(t, results, run)
 	require.Equal(t, results, table(t, path, "What differs between releases"))
