@@ -111,19 +111,38 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 		t.Helper()
 		s := newQuietStage(t, target)
 		s.instead = map[*transport.Script]*transport.Script{}
-		for _, script := range []*transport.Script{ReadAcquire, ReadReenter, ReadRenew} {
+		for _, script := range []*transport.Script{
+			ReadAcquire, ReadReenter, ReadRenew, ReadRelease, ReadReleaseShared, WriteRelease, WriteReleaseShared,
+		} {
 			s.instead[script] = transport.NewScript("slow", hesitates+script.Text())
 		}
 		l := redistest.Key(t)
-		for i, call := range []vector{
-			read(l, ownerA, 20000), reread(l, ownerA, 30000, 1), reads(lease{l, ownerA, 40000}), read(l, ownerA, 50000),
-		} {
-			_, err1 := s.run(call)
-			holds, err2 := redis.Int64(s.conn.Do("PTTL", codec.HoldKey(l, ownerA, int64(1+i/3))))
-			lasts, err3 := redis.Int64(s.conn.Do("PTTL", l))
-			require.NoError(t, errors.Join(err1, err2, err3))
-			require.LessOrEqual(t, lasts, holds, call.does)
-			require.Greater(t, lasts, int64(10000*(1+i)), call.does)
+		longest := func(owner string, k, millis int64, calls ...vector) {
+			t.Helper()
+			for _, call := range calls {
+				_, err := s.run(call)
+				require.NoError(t, err, call.does)
+			}
+			does := calls[len(calls)-1].does
+			holds, err1 := redis.Int64(s.conn.Do("PTTL", codec.HoldKey(l, owner, k)))
+			lasts, err2 := redis.Int64(s.conn.Do("PTTL", l))
+			require.NoError(t, errors.Join(err1, err2))
+			require.LessOrEqual(t, lasts, holds, does)
+			require.True(t, about(millis).covers(lasts), "%s: lasts for %d ms", does, lasts)
+		}
+		longest(ownerA, 1, 20000, read(l, ownerA, 20000))
+		longest(ownerA, 1, 30000, reread(l, ownerA, 30000, 1))
+		longest(ownerA, 1, 40000, reads(lease{l, ownerA, 40000}))
+		longest(ownerA, 2, 50000, read(l, ownerA, 50000))
+		longest(ownerA, 1, 40000, read(l, ownerB, 30000), unread(l, ownerA, 1, 40000))
+		longest(ownerB, 1, 30000, unread(l, ownerA, 0, 40000))
+		longest(ownerB, 1, 30000, command("PERSIST", l), read(l, ownerA, 20000))
+		longest(ownerB, 1, 30000, command("PERSIST", l), reads(lease{l, ownerA, 20000}))
+		longest(ownerB, 2, 50000, read(l, ownerB, 50000), unreadShared(l, ownerA, 40000))
+		longest(ownerB, 1, 50000, command("DEL", codec.LatchKey(l, requestID)), unreadShared(l, ownerB, 40000))
+		for _, release := range []vector{unwrite(l, writerA, 0, 60000), unwriteShared(l, writerA, 60000)} {
+			longest(ownerA, 1, 30000, command("DEL", l), command("DEL", codec.LatchKey(l, requestID)),
+				write(l, writerA, 60000), read(l, ownerA, 30000), release)
 		}
 	})
 }

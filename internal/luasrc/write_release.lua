@@ -30,7 +30,7 @@ if target == 0 then
     return 1
 end
 if tonumber(count) > target then
-    redis.call('PEXPIRE', lock, math.max(lease, longest_read(lock)))
+    redis.call('PEXPIRE', lock, math.max(lease, (longest_read(lock))))
     redis.call('HSET', lock, owner, target)
 end
 return 0

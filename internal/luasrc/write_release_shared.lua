@@ -42,7 +42,7 @@ local over = 0
 if tonumber(count) > 1 then
     redis.call('HDEL', lock, '')
     redis.call('HINCRBY', lock, owner, -1)
-    lengthen(lock, math.max(lease, longest_read(lock)))
+    lengthen(lock, math.max(lease, (longest_read(lock))))
 else
     end_write(lock, channel, owner, publish, message)
     over = 1

@@ -6,7 +6,7 @@
 -- hold had left. Among more than four others that is asked only until one has as much as the
 -- lock, which stays as it is then; among more than sixteen see outlived.
 --
--- Uses: lengthen, longest_read, outlived
+-- Uses: last_as, lengthen, longest_read, outlived
 local function end_read(lock, channel, mode, publish, message, fields, left)
     if mode == 'write' then
         lengthen(lock, longest_read(lock))
@@ -16,9 +16,9 @@ local function end_read(lock, channel, mode, publish, message, fields, left)
     if fields > 17 and lasts > 0 and outlived(lock, lasts, left) then
         return 0
     end
-    local most = longest_read(lock, lasts > 0 and lasts)
+    local most, longest = longest_read(lock, lasts > 0 and lasts)
     if most > 0 and most ~= lasts then
-        redis.call('PEXPIRE', lock, most)
+        last_as(lock, longest, most)
     end
     if most > 0 then
         return 0

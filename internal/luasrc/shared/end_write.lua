@@ -2,13 +2,13 @@
 -- readers remain, whose lock it is then, for as long as the longest of their holds. One of
 -- these at least must be alive, else the lock is deleted.
 --
--- Uses: longest_read
+-- Uses: last_as, longest_read
 local function end_write(lock, channel, writer, publish, message)
     redis.call('HDEL', lock, writer)
-    local most = redis.call('HLEN', lock) > 1 and longest_read(lock) or 0
+    local most, longest = longest_read(lock)
     if most > 0 then
         redis.call('HSET', lock, 'mode', 'read')
-        redis.call('PEXPIRE', lock, most)
+        last_as(lock, longest, most)
     else
         redis.call('DEL', lock)
     end
