@@ -1,7 +1,9 @@
 -- Extends the leases of many readers, each for its own owner: no other owner's hold lives on
 -- by it.
 --
--- A renewal never makes a time to live shorter: another reader may count on a longer one.
+-- A renewal never makes a time to live shorter: another reader may count on a longer one. The
+-- lock gets its time before the holds are looked at, which have as much left then: it must not
+-- outlast the longest of them (see outlived).
 --
 -- A key that is no lock any more, because something else was stored under it, answers 0 for
 -- itself: it must not cost the others their renewal.
@@ -29,22 +31,21 @@ for i = 1, #ARGV / 2 do
         text = false
     end
     renewed[i] = 0
-    local short = {}
+    local held = {}
     for k = 1, hold_count(text) do
         local key = hold_key(lock, owner, k)
-        local left = redis.call('PTTL', key)
-        if left > -2 then
+        if redis.call('PTTL', key) > -2 then
             renewed[i] = 1
-        end
-        if left > -2 and left < lease then
-            short[#short + 1] = key
+            held[#held + 1] = key
         end
     end
     if renewed[i] == 1 then
         last_for(lock, redis.call('PTTL', lock), lease)
     end
-    for k = 1, #short do
-        redis.call('PEXPIRE', short[k], lease)
+    for k = 1, #held do
+        if redis.call('PTTL', held[k]) < lease then
+            redis.call('PEXPIRE', held[k], lease)
+        end
     end
 end
 return renewed

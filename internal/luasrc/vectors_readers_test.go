@@ -154,6 +154,12 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 		longest(ownerB, 1, 3000000, command("PERSIST", l), read(l, ownerA, 2000000))
 		longest(ownerB, 1, 3000000, command("PERSIST", l), reads(lease{l, ownerA, 2000000}))
 		longest(ownerB, 2, 5000000, read(l, ownerB, 5000000), unreadShared(l, ownerA, 4000000))
+		// A renewal that finds as much left as it would give, or hardly more.
+		for d := range 10 {
+			longest(ownerB, 2, 5000000, command("PEXPIRE", codec.HoldKey(l, ownerB, 1), 4000000),
+				command("PEXPIRE", codec.HoldKey(l, ownerB, 2), 5000000), command("PEXPIRE", l, 4000000),
+				reads(lease{l, ownerB, int64(5000000 - 3*d)}))
+		}
 		longest(ownerB, 1, 5000000, command("DEL", codec.LatchKey(l, requestID)), unreadShared(l, ownerB, 4000000))
 		for _, release := range []vector{unwrite(l, writerA, 0, 6000000), unwriteShared(l, writerA, 6000000)} {
 			longest(ownerA, 1, 3000000, command("DEL", l), command("DEL", codec.LatchKey(l, requestID)),

@@ -46,7 +46,7 @@ var rwMutants = []mutant{
 	{"a renewal cuts the lock", luasrc.ReadRenew, "last_for(lock, redis.call('PTTL', lock), lease)", "redis.call('PEXPIRE', lock, lease)"},
 	{"a renewal leaves the lock", luasrc.ReadRenew, "if renewed[i] == 1 then", "if false then"},
 	{"a renewal renews the newest key alone", luasrc.ReadRenew, "for k = 1, hold_count(text) do", "for k = hold_count(text), hold_count(text) do"},
-	{"a renewal renews a lock without a key", luasrc.ReadRenew, "        if left > -2 then\n            renewed[i] = 1\n        end\n", "        renewed[i] = 1\n"},
+	{"a renewal renews a lock without a key", luasrc.ReadRenew, "if redis.call('PTTL', key) > -2 then", "if true then"},
 	{"a writer takes a read lock", luasrc.WriteAcquire, "if not mode and redis.call('EXISTS', lock) == 0 then", "if mode ~= 'write' then"},
 	{"a writer takes a written lock", luasrc.WriteAcquire, "mode == 'write' and redis.call('HEXISTS', lock, owner) == 1", "mode == 'write'"},
 	{"a writer's leases add up", luasrc.WriteAcquire, "lengthen(lock, tonumber(lease))", "redis.call('PEXPIRE', lock, redis.call('PTTL', lock) + tonumber(lease))"},
