@@ -193,3 +193,16 @@ func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
 	require.Error(t, theirs.Learn(Acquire, monitor.Call{Script: "return 2"}))
 	require.Equal(t, []*Operation{Free, Force, Renew}, theirs.Missing(&Plain))
 }
+
+// A hold that a lock without a time to live lasts for may get what it has left again.
+func TestAHoldThatARenewalLeavesMayEndLaterByWhatTheScriptTook(t *testing.T) {
+	t.Parallel()
+	hold := codec.HoldKey("l", "c:1", 1)
+	for late, explained := range map[int64]bool{-1: false, 0: true, 3: true, 4: false} {
+		o := &Outcome{
+			Step: Step{Op: ReadRenew, Names: []string{"l"}, Owner: "c:1"}, Elapsed: 3, Prior: State{hold: {Expires: 5000}},
+			Theirs: Seen{After: State{hold: {Expires: 1000}}}, Ours: Seen{After: State{hold: {Expires: 5000 + late}}},
+		}
+		require.Equal(t, explained, isRWLonger(o, Diff{What: "ttl", Key: hold}), late)
+	}
+}

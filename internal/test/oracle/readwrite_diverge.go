@@ -283,13 +283,23 @@ func isReadsLease(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && d.What == "ttl" && d.Key == o.name() && late <= o.Elapsed && longest != never
 }
 
+// lasts tells whether a key on our side lasts as long as before: a hold that a lock lasts for may
+// get what it has left again, which is later by what the script took (see Redates).
+func (o *Outcome) lasts(key string) bool {
+	before, isThere := o.Prior[key]
+	ours := o.Ours.After[key]
+	late := ours.Expires - before.Expires
+	ours.Expires = before.Expires
+	return isThere && late >= 0 && late <= o.Elapsed && o.Prior.same(State{key: ours}, key)
+}
+
 func (o *Outcome) isRenewal() bool { return o.Step.Op.act == rwRenew }
 
 // isRWLonger: more was left than a renewal of ours would set.
 func isRWLonger(o *Outcome, d Diff) bool {
 	before := o.Prior[d.Key].Expires
 	return o.isRenewal() && d.What == "ttl" && (slices.Contains(o.Step.Names, d.Key) || o.isOwnKey(d.Key)) &&
-		before == o.Ours.After[d.Key].Expires && before > o.Theirs.After[d.Key].Expires
+		o.lasts(d.Key) && before > o.Theirs.After[d.Key].Expires
 }
 
 // isOtherReader: Redisson renews the keys of all readers, and ours leaves those of others. With
@@ -297,7 +307,7 @@ func isRWLonger(o *Outcome, d Diff) bool {
 func isOtherReader(o *Outcome, d Diff) bool {
 	return o.Step.isRead(rwRenew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
 		fields, _ := o.Prior[name].Value.(map[string]string)
-		return isHoldKey(d.Key, name, "") && (!o.isOwnKey(d.Key) && o.Prior.same(o.Ours.After, d.Key) ||
+		return isHoldKey(d.Key, name, "") && (!o.isOwnKey(d.Key) && o.lasts(d.Key) ||
 			len(fields) == 1 && o.Prior.same(o.Theirs.After, d.Key))
 	})
 }
