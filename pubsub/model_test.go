@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -199,7 +200,7 @@ func (w *world) checkAtRest() {
 func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
 	t.Parallel()
 	names := rapid.SampledFrom([]string{"a", "b", "c", "forbidden"})
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(t *rapid.T) {
 		w := newWorld(t)
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "which") }
 		unless := func(empty bool, f func()) {
@@ -235,7 +236,7 @@ func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
 
 func TestManyChannelsShareFewCommands(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(t *rapid.T) {
 		w := newWorld(t)
 		n := rapid.IntRange(1, 3*batchSize).Draw(t, "channels")
 		for i := range n {

@@ -37,7 +37,7 @@ func TestStateMachine(t *testing.T) {
 		require.NoError(t, checks.Value.Set(strconv.Itoa(testlevel.Rounds(60, 300))))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
 		// A panic is how a rapid check fails, and must not leave the bubble.
 		var failure any
 		synctest.Test(t, func(t *testing.T) {

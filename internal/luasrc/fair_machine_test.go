@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -90,7 +91,7 @@ func TestFairScriptsDoWhatTheModelDoes(t *testing.T) {
 func playFairModel(t *testing.T, target redistest.Target) {
 	t.Helper()
 	s := newQuietStage(t, target)
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
 		require.NoError(rt, s.playFair(fairPlays.Draw(rt, "ops")))
 	})
 }

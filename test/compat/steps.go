@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/oracle"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -85,7 +86,7 @@ func (s scripts) testSteps(t *testing.T) {
 						t.Log("the first difference:", first)
 					}
 				}()
-				rapid.Check(t, func(rt *rapid.T) {
+				rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
 					err := s.play(rt, g, referee, way.Ours)
 					if first == nil {
 						first = err

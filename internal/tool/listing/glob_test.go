@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func TestPatternsMatchAsRedisHasThem(t *testing.T) {
@@ -59,7 +60,7 @@ func TestTheServerMatchesAlike(t *testing.T) {
 		s.Do(t, "SET", name, "x")
 	}
 	letters := rapid.SampledFrom([]rune(`ab-*?[]^\`))
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
 		pattern := rapid.StringOfN(letters, 1, 6, -1).Draw(rt, "pattern")
 		found, err := redis.Strings(s.Do(t, "KEYS", pattern), nil)
 		require.NoError(rt, err)

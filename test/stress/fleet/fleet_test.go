@@ -20,6 +20,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"pgregory.net/rapid"
 
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
@@ -114,7 +115,7 @@ func shrink(t *testing.T, number uint64) {
 	} {
 		require.NoError(t, flag.Set("rapid."+name, value))
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
 		p := plans.Draw(rt, "plan")
 		r := run(t, p)
 		for more := tries; len(r.findings) == 0 && more > 1; more-- {
