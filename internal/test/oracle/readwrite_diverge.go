@@ -286,11 +286,8 @@ func isReadsLease(o *Outcome, d Diff) bool {
 // lasts tells whether a key on our side lasts as long as before: a hold that a lock lasts for may
 // get what it has left again, which is later by what the script took (see Redates).
 func (o *Outcome) lasts(key string) bool {
-	before, isThere := o.Prior[key]
-	ours := o.Ours.After[key]
-	late := ours.Expires - before.Expires
-	ours.Expires = before.Expires
-	return isThere && late >= 0 && late <= o.Elapsed && o.Prior.same(State{key: ours}, key)
+	late := o.Ours.After[key].Expires - o.Prior[key].Expires
+	return late >= 0 && late <= o.Elapsed
 }
 
 func (o *Outcome) isRenewal() bool { return o.Step.Op.act == rwRenew }
