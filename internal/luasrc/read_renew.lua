@@ -1,5 +1,5 @@
 -- Extends the leases of many readers, each for its own owner: no other owner's hold lives on
--- by it.
+-- by it, but by what the script takes where last_as says so.
 --
 -- A renewal never makes a time to live shorter: another reader may count on a longer one. The
 -- lock gets its time before the holds are looked at, which have as much left then: it must not
