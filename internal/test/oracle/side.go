@@ -45,6 +45,36 @@ func newSide(dial func() (redis.Conn, error)) (*side, error) {
 
 func (s *side) close() error { return errors.Join(s.conn.Close(), s.listener.Conn.Close()) }
 
+// command is a command of Redis.
+type command struct {
+	name string
+	args []any
+}
+
+// ask sends commands at once and returns their replies. Error replies are among these.
+func (s *side) ask(all []command) ([]any, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	for _, c := range all {
+		if err := s.conn.Send(c.name, c.args...); err != nil {
+			return nil, err
+		}
+	}
+	return redis.Values(s.conn.Do(""))
+}
+
+// do sends commands at once. An error reply is an error.
+func (s *side) do(all []command) error {
+	replies, err := s.ask(all)
+	for _, reply := range replies {
+		if refused, ok := reply.(redis.Error); ok && err == nil {
+			err = refused
+		}
+	}
+	return err
+}
+
 // eval is the command that runs a request, and its arguments.
 func (r request) eval() (command string, args []any) {
 	args = []any{r.script, len(r.keys)}
