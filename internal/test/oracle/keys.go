@@ -10,108 +10,74 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// state reads all keys, with their dumps if they are wanted. It asks about all of them at once:
-// round trips are what takes the time here.
-func (s *side) state(dumps bool) (State, error) {
-	names, err := redis.Strings(s.conn.Do("KEYS", "*"))
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.heads(names, dumps)
-	if err != nil {
-		return nil, err
-	}
-	return all, s.values(all)
-}
+// readAll returns all keys: name, type, when it expires (an error before 7.0), value, and dump if
+// ARGV[1] is 1.
+const readAll = `
+local readers = {hash = {'HGETALL'}, string = {'GET'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
+local all = {}
+for _, name in ipairs(redis.call('KEYS', '*')) do
+	local kind = redis.call('TYPE', name).ok
+	local reader = readers[kind]
+	local value = reader and redis.call(reader[1], name, unpack(reader, 2))
+	if kind ~= 'none' then -- it has not expired meanwhile
+		local dump = ARGV[1] == '1' and redis.call('DUMP', name)
+		all[#all + 1] = {name, kind, redis.pcall('PEXPIRETIME', name), value or false, dump}
+	end
+end
+return all`
 
-// heads reads what keys have besides their values. Keys that expired while it looked are left
-// out.
-func (s *side) heads(names []string, dumps bool) (State, error) {
-	questions := []string{"TYPE", "PEXPIRETIME"}
-	if dumps {
-		questions = append(questions, "DUMP")
-	}
-	var commands []command
-	for _, name := range names {
-		for _, question := range questions {
-			commands = append(commands, command{question, []any{name}})
-		}
-	}
-	replies, err := s.ask(commands)
+// state reads all keys, with their dumps if they are wanted. One script does: round trips are what
+// takes the time of the tests.
+func (s *side) state(dumps bool) (State, error) {
+	keys, err := redis.Values(s.conn.Do("EVAL", readAll, 0, dumps))
 	if err != nil {
 		return nil, err
 	}
 	all := State{}
-	for i, name := range names {
-		e, err := s.head(name, replies[i*len(questions):(i+1)*len(questions)])
-		if errors.Is(err, redis.ErrNil) {
-			continue
-		}
+	for _, key := range keys {
+		parts, err := redis.Values(key, nil)
 		if err != nil {
 			return nil, err
 		}
-		all[name] = e
+		name, err := redis.String(parts[0], nil)
+		if err != nil {
+			return nil, err
+		}
+		if all[name], err = s.entry(name, parts[1:]); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
 
-func (s *side) head(name string, replies []any) (e Entry, err error) {
-	var err1, err2, err3 error
-	e.Type, err1 = redis.String(replies[0], nil)
-	e.Expires, err2 = redis.Int64(replies[1], nil)
-	if len(replies) > 2 {
-		e.Dump, err3 = redis.String(replies[2], nil)
-	}
-	if e.Type == "none" {
-		return e, redis.ErrNil
+// entry understands what readAll returned of a key.
+func (s *side) entry(name string, parts []any) (e Entry, err error) {
+	var err1, err2, err3, err4 error
+	e.Type, err1 = redis.String(parts[0], nil)
+	e.Expires, err2 = redis.Int64(parts[1], nil)
+	e.Value, err3 = valueOf(e.Type, parts[2])
+	if parts[3] != nil {
+		e.Dump, err4 = redis.String(parts[3], nil)
 	}
 	var refused redis.Error
 	if errors.As(err2, &refused) {
 		e.Expires, err2 = s.expires(name)
 	}
-	return e, errors.Join(err1, err2, err3)
+	return e, errors.Join(err1, err2, err3, err4)
 }
 
-// values puts the values into entries that have all else.
-func (s *side) values(all State) error {
-	names := slices.Collect(maps.Keys(all))
-	var commands []command
-	for _, name := range names {
-		r, ok := readers[all[name].Type]
-		if !ok {
-			return fmt.Errorf("oracle: key %q has type %q", name, all[name].Type)
-		}
-		commands = append(commands, command{r.command, append([]any{name}, r.args...)})
+func valueOf(kind string, reply any) (any, error) {
+	switch kind {
+	case "hash":
+		return redis.StringMap(reply, nil)
+	case "string":
+		return redis.String(reply, nil)
+	case "list":
+		return redis.Strings(reply, nil)
+	case "zset":
+		return redis.Float64Map(reply, nil)
 	}
-	replies, err := s.ask(commands)
-	if err != nil {
-		return err
-	}
-	for i, name := range names {
-		e := all[name]
-		e.Value, err = readers[e.Type].read(replies[i])
-		switch {
-		case errors.Is(err, redis.ErrNil): // it expired while we looked
-			delete(all, name)
-		case err != nil:
-			return err
-		default:
-			all[name] = e
-		}
-	}
-	return nil
-}
-
-// readers say how a value of each type is read.
-var readers = map[string]struct {
-	command string
-	args    []any // after the key
-	read    func(reply any) (any, error)
-}{
-	"hash":   {"HGETALL", nil, func(reply any) (any, error) { return redis.StringMap(reply, nil) }},
-	"string": {"GET", nil, func(reply any) (any, error) { return redis.String(reply, nil) }},
-	"list":   {"LRANGE", []any{0, -1}, func(reply any) (any, error) { return redis.Strings(reply, nil) }},
-	"zset":   {"ZRANGE", []any{0, -1, "WITHSCORES"}, func(reply any) (any, error) { return redis.Float64Map(reply, nil) }},
+	return nil, fmt.Errorf("oracle: a key has type %q", kind)
 }
 
 // expires asks servers before 7.0 when a key expires. They report only what is left, so
