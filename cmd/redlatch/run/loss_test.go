@@ -49,7 +49,7 @@ func TestLossEndsACommandThatIgnoresSIGTERMWithSIGKILL(t *testing.T) {
 func TestFixedLeaseEndsTheCommandBeforeTheServerEndsTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	unlessTheMachineStalls(t, func() error {
+	redistest.UnlessTheMachineStalls(t, func() error {
 		name := redistest.Key(t)
 		pipe, death := awaitDeaths(t)
 		p := program.Start(t, s.URL(), "run", "--lease", "5s", name, "--", "sh", "-c", "exec 3>"+pipe+"; "+program.IgnoresSIGTERM)

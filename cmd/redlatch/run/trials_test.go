@@ -53,7 +53,7 @@ func TestServerThatFreezesCostsTheCommandItsLifeBeforeTheKeyExpires(t *testing.T
 	t.Parallel()
 	batches(t, 2, func(t *testing.T, trials int) {
 		t.Helper()
-		unlessTheMachineStalls(t, func() error { return freezeServer(t, trials) })
+		redistest.UnlessTheMachineStalls(t, func() error { return freezeServer(t, trials) })
 	})
 }
 
