@@ -90,7 +90,7 @@ func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
 	kept := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(3*time.Second))
 	cancel()
 	for _, w := range all {
-		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
+		require.ErrorIs(t, w.failed(t, soon), context.Canceled)
 	}
 	until(t, time.Minute, "none is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
 	require.NoError(t, kept.Unlock())
