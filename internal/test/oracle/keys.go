@@ -26,10 +26,22 @@ for _, name in ipairs(redis.call('KEYS', '*')) do
 end
 return all`
 
-// state reads all keys, with their dumps if they are wanted. One script does: round trips are what
-// takes the time of the tests.
+// readKeys is the command that reads all keys, with their dumps if they are wanted. It is one
+// script: round trips are what takes the time of the tests.
+func readKeys(dumps bool) command { return command{"EVAL", []any{readAll, 0, dumps}} }
+
 func (s *side) state(dumps bool) (State, error) {
-	keys, err := redis.Values(s.conn.Do("EVAL", readAll, 0, dumps))
+	c := readKeys(dumps)
+	reply, err := s.conn.Do(c.name, c.args...)
+	if err != nil {
+		return nil, err
+	}
+	return s.understand(reply)
+}
+
+// understand makes a state of the reply to readKeys.
+func (s *side) understand(reply any) (State, error) {
+	keys, err := redis.Values(reply, nil)
 	if err != nil {
 		return nil, err
 	}

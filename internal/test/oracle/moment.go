@@ -81,8 +81,8 @@ func (s *side) send(before State, all []request) error {
 		}
 	}
 	for _, r := range all {
-		command, args := r.eval()
-		errs = append(errs, s.conn.Send(command, args...))
+		c := r.eval()
+		errs = append(errs, s.conn.Send(c.name, c.args...))
 	}
 	return errors.Join(append(errs, s.conn.Send("TIME"))...)
 }

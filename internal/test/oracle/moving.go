@@ -91,7 +91,7 @@ func (m *Moving) Play(ours Ours, v Vector) (ran Ran, err error) {
 	if err != nil {
 		return Ran{}, err
 	}
-	if ran.Reply, err = from.run([]request{r}, false); err != nil {
+	if ran.Reply, err = from.run(r); err != nil {
 		return Ran{}, err
 	}
 	ran.After, err = from.stateSince(at)
@@ -116,11 +116,11 @@ func (m *Moving) PlayMoving(ours Ours, v Vector, moved []string) (ran Ran, err e
 	}
 	defer func() { err = errors.Join(err, from.stay(slot), to.stay(slot)) }()
 	moving := &node{side: side{conn: asking{to.conn}}}
-	if ran.Reply, err = from.run([]request{r}, false); err != nil {
+	if ran.Reply, err = from.run(r); err != nil {
 		return Ran{}, err
 	}
 	if ran.Reply == any(Failure("ASK")) {
-		if ran.Reply, err = moving.run([]request{r}, false); err != nil {
+		if ran.Reply, err = moving.run(r); err != nil {
 			return Ran{}, err
 		}
 	}
@@ -143,17 +143,6 @@ func (a asking) Do(command string, args ...any) (any, error) {
 		return nil, err
 	}
 	return a.Conn.Do(command, args...)
-}
-
-func (a asking) Send(command string, args ...any) error {
-	return errors.Join(a.Conn.Send("ASKING"), a.Conn.Send(command, args...))
-}
-
-func (a asking) Receive() (any, error) {
-	if _, err := a.Conn.Receive(); err != nil {
-		return nil, err
-	}
-	return a.Conn.Receive()
 }
 
 // stateSince returns the keys, with times that count from a moment.

@@ -75,28 +75,44 @@ func (s *side) do(all []command) error {
 	return err
 }
 
-// eval is the command that runs a request, and its arguments.
-func (r request) eval() (command string, args []any) {
-	args = []any{r.script, len(r.keys)}
+// eval is the command that runs a request.
+func (r request) eval() command {
+	args := []any{r.script, len(r.keys)}
 	for _, key := range r.keys {
 		args = append(args, key)
 	}
-	return "EVAL", append(args, r.argv...)
+	return command{"EVAL", append(args, r.argv...)}
 }
 
-// run runs scripts in turn. The reply is that of the one script, or the list of
-// them if the caller wants a list.
-func (s *side) run(all []request, list bool) (any, error) {
-	var replies []any
+// run runs one script.
+func (s *side) run(r request) (any, error) {
+	c := r.eval()
+	return normal(s.conn.Do(c.name, c.args...))
+}
+
+// act runs scripts in turn and looks at what there is then, in one round trip. The reply is that
+// of the one script, or the list of them if the caller wants a list.
+func (s *side) act(all []request, list bool) (seen Seen, err error) {
+	var commands []command
 	for _, r := range all {
-		command, args := r.eval()
-		reply, err := normal(s.conn.Do(command, args...))
-		if err != nil {
-			return nil, err
-		}
-		replies = append(replies, reply)
+		commands = append(commands, r.eval())
 	}
-	return oneOf(replies, list), nil
+	mark := s.mark()
+	raw, err := s.ask(append(commands, readKeys(true), mark.publish()))
+	if err != nil {
+		return seen, err
+	}
+	replies := make([]any, len(all))
+	for i := range replies {
+		if replies[i], err = normal(raw[i], nil); err != nil {
+			return seen, err
+		}
+	}
+	seen.Reply = oneOf(replies, list)
+	var err1, err2 error
+	seen.After, err1 = s.understand(raw[len(all)])
+	seen.Messages, err2 = s.until(mark)
+	return seen, errors.Join(err1, err2)
 }
 
 func oneOf(replies []any, list bool) any {
@@ -141,18 +157,32 @@ func failure(text string) Failure {
 	return Failure(code)
 }
 
+// mark is a message that ends what is read of the messages.
+type mark string
+
+func (s *side) mark() mark {
+	s.marks++
+	return mark(fmt.Sprintf("mark-%d", s.marks))
+}
+
+func (m mark) publish() command { return command{"PUBLISH", []any{"the end", string(m)}} }
+
 // messages returns what was published since the last time.
 func (s *side) messages() ([]string, error) {
-	s.marks++
-	mark := fmt.Sprintf("mark-%d", s.marks)
-	if _, err := s.conn.Do("PUBLISH", "the end", mark); err != nil {
+	mark := s.mark()
+	if err := s.do([]command{mark.publish()}); err != nil {
 		return nil, err
 	}
+	return s.until(mark)
+}
+
+// until returns what was published before a mark.
+func (s *side) until(end mark) ([]string, error) {
 	got := []string{}
 	for {
 		switch m := s.listener.ReceiveWithTimeout(10 * time.Second).(type) {
 		case redis.Message:
-			if string(m.Data) == mark {
+			if string(m.Data) == string(end) {
 				return got, nil
 			}
 			got = append(got, m.Channel+" "+string(m.Data))

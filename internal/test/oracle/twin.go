@@ -41,9 +41,8 @@ func (t *Twin) Do(command string, args ...any) (any, error) {
 
 // Alone takes a step on Redisson's side, to bring about a state.
 func (t *Twin) Alone(theirs *Theirs, step Step) error {
-	_, err1 := t.theirs.run(theirs.requests(step), theirs.isList(step))
-	_, err2 := t.theirs.messages()
-	return errors.Join(err1, err2)
+	_, err := t.theirs.act(theirs.requests(step), theirs.isList(step))
+	return err
 }
 
 // Play puts our side into the state of Redisson's, takes the step on both and
@@ -59,19 +58,12 @@ func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 	began := time.Now()
 	o := &Outcome{Step: step, Shared: ours.Shared, Prior: prior, At: began.UnixMilli()}
 	var err1, err2 error
-	o.Theirs.Reply, err1 = t.theirs.run(theirs.requests(step), theirs.isList(step))
-	o.Ours.Reply, err2 = t.ours.run([]request{ours.request(step)}, false)
+	o.Theirs, err1 = t.theirs.act(theirs.requests(step), theirs.isList(step))
+	o.Ours, err2 = t.ours.act([]request{ours.request(step)}, false)
 	o.Elapsed = time.Since(began).Milliseconds() + 2
-	if err := errors.Join(err1, err2, t.theirs.look(&o.Theirs), t.ours.look(&o.Ours)); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	o.Diffs = o.compare()
 	return o, nil
-}
-
-func (s *side) look(seen *Seen) error {
-	var err1, err2 error
-	seen.After, err1 = s.state(true)
-	seen.Messages, err2 = s.messages()
-	return errors.Join(err1, err2)
 }
