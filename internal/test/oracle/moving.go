@@ -162,15 +162,13 @@ func (m *Moving) become(key string, all State) (serves, other *node, err error) 
 	if err := errors.Join(err, other.make(nil), serves.make(all)); err != nil {
 		return nil, nil, err
 	}
+	var commands []command
 	for name, e := range all {
-		if e.Expires == never {
-			continue
-		}
-		if _, err := serves.conn.Do("PEXPIRE", name, e.Expires); err != nil {
-			return nil, nil, err
+		if e.Expires != never {
+			commands = append(commands, command{"PEXPIRE", []any{name, e.Expires}})
 		}
 	}
-	return serves, other, nil
+	return serves, other, serves.do(commands)
 }
 
 // begin begins to move a slot, and moves some of its keys.
