@@ -129,11 +129,11 @@ func (s *stage) run(v vector) (any, error) {
 	if other := s.instead[script]; other != nil {
 		script = other
 	}
-	args := []any{script.Text(), len(v.keys)}
+	args := make([]any, 0, len(v.keys)+len(v.args))
 	for _, k := range v.keys {
 		args = append(args, k)
 	}
-	return s.conn.Do("EVAL", append(args, v.args...)...)
+	return redis.NewScript(len(v.keys), script.Text()).Do(s.conn, append(args, v.args...)...)
 }
 
 // replyOf returns want if the reply is as wanted, and else the reply.

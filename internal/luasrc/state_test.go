@@ -55,23 +55,26 @@ var kinds = map[string]struct {
 	"none": {[]any{"EXISTS"}, func(any) (any, error) { return "expired", nil }},
 }
 
-// readKeys reads keys, in two round trips however many they are.
+// types are the types of kinds, in the order in which keys are read as such.
+var types = slices.Sorted(maps.Keys(kinds))
+
+// readKeys reads keys, each as one of every type, in one round trip. What it is not is refused.
 func (s *stage) readKeys(names []string) map[string]any {
-	var ask, read [][]any
+	var ask [][]any
 	for _, name := range names {
-		ask = append(ask, []any{"TYPE", name}, []any{"PTTL", name})
+		ask = append(ask, []any{"PTTL", name}, []any{"TYPE", name})
+		for _, kind := range types {
+			read := kinds[kind].read
+			ask = append(ask, append([]any{read[0], name}, read[1:]...))
+		}
 	}
-	replies := s.pipeline(ask)
-	for i, name := range names {
-		kind, known := kinds[fmt.Sprint(replies[2*i])]
-		require.True(s.t, known, "%s is a %v", name, replies[2*i])
-		read = append(read, append([]any{kind.read[0], name}, kind.read[1:]...))
-	}
-	states := map[string]any{}
-	for i, reply := range s.pipeline(read) {
-		value, err := kinds[fmt.Sprint(replies[2*i])].decode(reply)
+	replies, states := s.pipeline(ask), map[string]any{}
+	for i, of := range slices.Collect(slices.Chunk(replies, 2+len(types))) {
+		pttl, err := redis.Int64(of[0], nil)
 		require.NoError(s.t, err)
-		pttl, err := redis.Int64(replies[2*i+1], nil)
+		at := slices.Index(types, fmt.Sprint(of[1]))
+		require.GreaterOrEqual(s.t, at, 0, "%s is a %v", names[i], of[1])
+		value, err := kinds[types[at]].decode(of[2+at])
 		require.NoError(s.t, err)
 		states[names[i]] = expiring(value, pttl)
 	}
