@@ -139,7 +139,7 @@ func (m *Moving) PlayMoving(ours Ours, v Vector, moved []string) (ran Ran, err e
 type asking struct{ redis.Conn }
 
 func (a asking) Do(command string, args ...any) (any, error) {
-	if err := a.Conn.Send("ASKING"); err != nil {
+	if err := a.Send("ASKING"); err != nil {
 		return nil, err
 	}
 	return a.Conn.Do(command, args...)
