@@ -97,8 +97,8 @@ func (s *side) act(all []request, list bool) (seen Seen, err error) {
 	for _, r := range all {
 		commands = append(commands, r.eval())
 	}
-	mark := s.mark()
-	raw, err := s.ask(append(commands, readKeys(true), mark.publish()))
+	mark, publish := s.mark()
+	raw, err := s.ask(append(commands, readKeys(true), publish))
 	if err != nil {
 		return seen, err
 	}
@@ -124,7 +124,7 @@ func oneOf(replies []any, list bool) any {
 
 // normal makes error replies values and bulk strings texts.
 func normal(reply any, err error) (any, error) {
-	if refused, ok := reply.(redis.Error); ok { // within a transaction
+	if refused, ok := reply.(redis.Error); ok { // one of several replies
 		reply, err = nil, refused
 	}
 	var refused redis.Error
@@ -157,32 +157,29 @@ func failure(text string) Failure {
 	return Failure(code)
 }
 
-// mark is a message that ends what is read of the messages.
-type mark string
-
-func (s *side) mark() mark {
+// mark returns a message that ends what is read of the messages, and the command that sends it.
+func (s *side) mark() (mark string, publish command) {
 	s.marks++
-	return mark(fmt.Sprintf("mark-%d", s.marks))
+	mark = fmt.Sprintf("mark-%d", s.marks)
+	return mark, command{"PUBLISH", []any{"the end", mark}}
 }
-
-func (m mark) publish() command { return command{"PUBLISH", []any{"the end", string(m)}} }
 
 // messages returns what was published since the last time.
 func (s *side) messages() ([]string, error) {
-	mark := s.mark()
-	if err := s.do([]command{mark.publish()}); err != nil {
+	mark, publish := s.mark()
+	if err := s.do([]command{publish}); err != nil {
 		return nil, err
 	}
 	return s.until(mark)
 }
 
 // until returns what was published before a mark.
-func (s *side) until(end mark) ([]string, error) {
+func (s *side) until(mark string) ([]string, error) {
 	got := []string{}
 	for {
 		switch m := s.listener.ReceiveWithTimeout(10 * time.Second).(type) {
 		case redis.Message:
-			if string(m.Data) == string(end) {
+			if string(m.Data) == mark {
 				return got, nil
 			}
 			got = append(got, m.Channel+" "+string(m.Data))
