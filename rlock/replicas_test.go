@@ -30,10 +30,11 @@ func replicated(t *testing.T) (master, replica *redistest.Server, link *redistes
 	return master, replica, link
 }
 
-// awaitWait returns when a caller waits for replicas.
-func awaitWait(t *testing.T, s *redistest.Server) {
+// awaitsReplicas returns when the call, which has the lock, waits for replicas.
+func (w *waiter) awaitsReplicas(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	until(t, soon, "no call waits for replicas", func() bool {
+	until(t, soon, "the call does not wait for replicas", func() bool {
+		w.stillWaits(t)
 		for line := range strings.Lines(text(t, s, "CLIENT", "LIST")) {
 			if strings.Contains(line, " flags=b ") && strings.Contains(line, " cmd=wait ") {
 				return true
@@ -164,7 +165,7 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 		require.NoError(t, take(t, lock(syncing, kind+" first")).Unlock())
 		link.Blackhole()
 		refused := await(t.Context(), lock(syncing, kind))
-		awaitWait(t, master)
+		refused.awaitsReplicas(t, master)
 		there := await(t.Context(), lock(lax, kind))
 		until(t, soon, "it waits", func() bool { return len(master.Channels(t)) > 0 })
 		// A caller behind it in the local queue is next in this process.
@@ -190,7 +191,7 @@ func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 	held := take(t, rlock.New(client, "held"))
 	link.Blackhole()
 	waiting := await(t.Context(), rlock.New(client, "job"))
-	awaitWait(t, master)
+	waiting.awaitsReplicas(t, master)
 	began := time.Now()
 	for range 10 {
 		_, err := rlock.New(client, "other").IsLocked(t.Context())
@@ -206,6 +207,7 @@ func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 // A caller that leaves during the wait for replicas releases the lock.
 func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 	t.Parallel()
+	const patience = 2 * time.Second // enough to come to the wait for replicas on a busy machine
 	master, _, link := replicated(t)
 	link.Blackhole()
 	traveller, err := redlatch.ParseOwner(foreignOwner)
@@ -216,7 +218,8 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 		end  func(cancel context.CancelFunc, c *redlatch.Client)
 	}{
 		"context": {nil, []error{context.Canceled}, func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
-		"wait":    {[]rlock.Option{rlock.WithWait(cutFor)}, nil, func(context.CancelFunc, *redlatch.Client) {}},
+		"wait": {[]rlock.Option{rlock.WithWait(patience)}, nil,
+			func(context.CancelFunc, *redlatch.Client) { time.Sleep(patience) }},
 		"owner": {[]rlock.Option{rlock.WithOwner(traveller)}, []error{context.Canceled},
 			func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
 		"close": {nil, []error{redlatch.ErrClosed}, func(_ context.CancelFunc, c *redlatch.Client) { _ = c.Close() }},
@@ -227,7 +230,7 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			name := what + kind
 			w := await(ctx, lock(client, name), leave.opts...)
-			awaitWait(t, master)
+			w.awaitsReplicas(t, master)
 			leave.end(cancel, client)
 			err = w.failed(t, 2*time.Second)
 			require.ErrorIs(t, err, redlatch.ErrNotReplicated, what)
