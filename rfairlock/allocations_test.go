@@ -16,7 +16,7 @@ const allocationsOfAPair = 5
 
 // Not parallel: it counts allocations.
 func TestPairStaysWithinItsAllocations(t *testing.T) {
-	testlevel.NoRace(t, "allocations")
+	testlevel.NoRace(t, "it takes allocations, too")
 	client := connect(t, redistest.Shared(t).URL())
 	l := rfairlock.New(client, redistest.Key(t))
 	ctx := t.Context()

@@ -51,7 +51,7 @@ const (
 
 // Not parallel: it counts allocations.
 func TestPairStaysWithinItsAllocations(t *testing.T) {
-	testlevel.NoRace(t, "allocations")
+	testlevel.NoRace(t, "it takes allocations, too")
 	_, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	ctx := t.Context()

@@ -33,7 +33,7 @@ func inLocalQueue() int {
 
 // Not parallel: the heap is that of the whole process.
 func TestAWaiterTakesLittleMemory(t *testing.T) {
-	testlevel.NoRace(t, "memory")
+	testlevel.NoRace(t, "it takes memory, too")
 	const callers, most = 1000, 1750 // bytes: it is 1,588, of which the goroutine is 480
 	srv, client := onShared(t, noPoll())
 	name := redistest.Key(t)

@@ -5,8 +5,8 @@
 //	go run ./test/testrun ./...        what `make test` runs
 //	go run ./test/testrun -all ./...   all tests: REDLATCH_TEST=all
 //
-// With -all, tests that count what the race detector takes, too (testlevel.NoRace), run once
-// more without it, and a test that is left out although it is to run (testlevel.All) is a
+// With -all, tests that the race detector would disturb or only slow down (testlevel.NoRace) run
+// once more without it, and a test that is left out although it is to run (testlevel.All) is a
 // failure. It vets nothing: make lint does, and here it would take more than half of the
 // processor time of compiling.
 package main
@@ -81,7 +81,7 @@ func (r *run) longestFirst(packages []string) []string {
 func (r *run) tests(ctx context.Context, packages []string) error {
 	began := time.Now()
 	seen, err := r.goTest(ctx, append([]string{"-race"}, packages...))
-	if r.all && err == nil && len(seen.because(testlevel.Counted)) > 0 {
+	if r.all && err == nil && len(seen.because(testlevel.NotWithRace)) > 0 {
 		err = r.again(ctx, seen)
 	}
 	_, _ = fmt.Fprint(r.out, seen.skips())
@@ -94,16 +94,16 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	return err
 }
 
-// again runs, without the race detector, the tests that it kept from counting. What they
-// become counts in place of the skip.
+// again runs, without the race detector, the tests that were left out with it. What they become
+// counts in place of the skip.
 func (r *run) again(ctx context.Context, seen *outcome) error {
-	counted := seen.because(testlevel.Counted)
+	left := seen.because(testlevel.NotWithRace)
 	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")
-	second, err := r.goTest(ctx, append([]string{"-v", "-run=" + pattern(counted)}, packagesOf(counted)...))
+	second, err := r.goTest(ctx, append([]string{"-v", "-run=" + pattern(left)}, packagesOf(left)...))
 	if err == nil && len(second.skipped) > 0 {
 		err = fmt.Errorf("%d tests were skipped with the race detector and without", len(second.skipped))
 	}
-	seen.replace(counted, second)
+	seen.replace(left, second)
 	return err
 }
 

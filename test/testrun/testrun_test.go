@@ -94,7 +94,7 @@ func TestLeftOut(t *testing.T) {
 
 func TestCounted(t *testing.T) {
 	if race || os.Getenv("NEVER") != "" {
-		t.Skip("` + testlevel.Counted + `bytes")
+		t.Skip("` + testlevel.NotWithRace + `bytes")
 	}
 }
 `

@@ -19,9 +19,9 @@ const Env = "REDLATCH_TEST"
 // in a run of all tests.
 const Left = "left to make test-all: "
 
-// Counted begins the reason of each test that NoRace skips. test/testrun runs those again
+// NotWithRace begins the reason of each test that NoRace skips. test/testrun runs those again
 // without the race detector, where all tests run.
-const Counted = "not with the race detector: "
+const NotWithRace = "not with the race detector: "
 
 // All skips the test unless all tests are to run; why says what it costs. Under -short it
 // skips too.
@@ -35,12 +35,12 @@ func All(tb testing.TB, why string) {
 	}
 }
 
-// NoRace skips the test in a binary with the race detector, which itself takes what is
-// counted.
-func NoRace(tb testing.TB, counted string) {
+// NoRace skips the test in a binary with the race detector: that disturbs it, or finds nothing in
+// it and makes it last much longer; why says which.
+func NoRace(tb testing.TB, why string) {
 	tb.Helper()
 	if race {
-		tb.Skip(Counted + "it takes " + counted + ", too")
+		tb.Skip(NotWithRace + why)
 	}
 }
 
