@@ -45,7 +45,7 @@ func TestHeartbeatScriptsTakeQueuesOfTenThousand(t *testing.T) {
 
 func beatMovesMany(f *telling, n int64) {
 	held := f.hold()
-	f.enqueueAll(append([]entry{{ownerA1, t0 + 9}}, entriesFrom(n, t0+10)...))
+	f.enqueue(append([]entry{{ownerA1, t0 + 9}}, entriesFrom(n, t0+10)...)...)
 	after := append([]entry{{ownerA1, t0 + 15000}}, entriesFrom(n, t0+15001)...)
 	f.beat(t0, own{ownerA1, 5}).finds(int64(-1), int(n)+1, after[:64]...)
 	f.leaves(held, f.entries(after...))
@@ -54,7 +54,7 @@ func beatMovesMany(f *telling, n int64) {
 func beatKeepsMany(f *telling, n int64) {
 	held := f.hold()
 	all := entriesFrom(n, t0+10)
-	f.enqueueAll(all)
+	f.enqueue(all...)
 	var mine []own
 	for i := range all {
 		all[i].deadline = t0 + 15000 + int64(i)*7
@@ -66,7 +66,7 @@ func beatKeepsMany(f *telling, n int64) {
 
 func evictBeforeMany(f *telling, n int64) {
 	held := f.hold()
-	f.enqueueAll(append([]entry{{ownerA1, t0 + 315000}}, entriesFrom(n, t0+400000)...))
+	f.enqueue(append([]entry{{ownerA1, t0 + 315000}}, entriesFrom(n, t0+400000)...)...)
 	f.evict(t0, entry{ownerA1, t0 + 315000}).gives(gone(ownerA1))
 	f.leaves(held, f.entries(entriesFrom(n, t0+100000)...))
 }
@@ -74,7 +74,7 @@ func evictBeforeMany(f *telling, n int64) {
 func evictMany(f *telling, n int64) {
 	held := f.hold()
 	dead := entriesFrom(n, t0+115000)
-	f.enqueueAll(append(entriesFrom(n, t0+115000), entry{ownerA1, t0 + 400000}))
+	f.enqueue(append(entriesFrom(n, t0+115000), entry{ownerA1, t0 + 400000})...)
 	evicted := gone()
 	for _, s := range dead {
 		evicted = append(evicted, s.owner)

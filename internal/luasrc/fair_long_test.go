@@ -22,22 +22,12 @@ func entriesFrom(n, first int64) []entry {
 	return all
 }
 
-// enqueueAll is enqueue in one step.
-func (f *telling) enqueueAll(all []entry) {
-	push, add := []any{codec.QueueKey(f.l)}, []any{codec.TimeoutKey(f.l)}
-	for _, s := range all {
-		push, add = append(push, s.owner), append(add, s.deadline, s.owner)
-	}
-	f.command("RPUSH", push...)
-	f.command("ZADD", add...)
-}
-
 // takeMovesMany looks at both sides of the ends of chunks, and at more than fits
 // on a stack.
 func takeMovesMany(f *telling) {
 	for _, take := range []func(owner string, now, wait int64) *telling{f.try, f.acquire} {
 		for _, n := range []int64{3, 4, 5, 999, 1000, 1001, 9000} {
-			f.enqueueAll(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...))
+			f.enqueue(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...)...)
 			take(ownerA1, t0, fairWait).gives(nil)
 			f.leaves(f.heldBy(ownerA1, "1"), f.entries(entriesFrom(n, t0+10-fairWait)...))
 			f.command("DEL", f.l, codec.QueueKey(f.l), codec.TimeoutKey(f.l))
@@ -48,7 +38,7 @@ func takeMovesMany(f *telling) {
 func leaveBeforeMany(f *telling) {
 	held := f.hold()
 	for _, n := range []int64{499, 500, 501, 1000, 4500} {
-		f.enqueueAll(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...))
+		f.enqueue(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...)...)
 		f.giveUp(ownerA1, t0, fairWait).gives(nil)
 		f.leaves(held, f.entries(entriesFrom(n, t0+10-fairWait)...))
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
@@ -60,7 +50,7 @@ func leaveAmongMany(f *telling) {
 	held := f.hold()
 	for _, n := range []int64{999, 1000, 1001, 2100} {
 		all := entriesFrom(2*n, t0+1_000_000)
-		f.enqueueAll(all)
+		f.enqueue(all...)
 		var rest []entry
 		var more []leaver
 		fall := int64(0)

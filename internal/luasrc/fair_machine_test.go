@@ -271,10 +271,7 @@ func (p *fairPlayer) check(replies error) error {
 		due = append(due, codec.OwnerChannel(p.l, owner)+" 0")
 	}
 	p.Notified = nil
-	return errors.Join(replies,
-		differs("messages", due, p.messagesSince()),
-		p.stateDiffers(p.l, fairState(p.Lock, p.l)),
-	)
+	return errors.Join(replies, p.leftDiffers(p.l, due, fairState(p.Lock, p.l)))
 }
 
 // clear deletes what a play has left: it slows the next one down.

@@ -35,7 +35,6 @@ type telling struct {
 	failed error    // the error that the call has answered with
 	due    []string // messages that leaves is to find
 	open   bool     // a step that leaves has not ended
-	calls  string
 }
 
 // tellFair returns the first difference between a story and what happened.
@@ -60,7 +59,6 @@ func (f *telling) step(v vector) *telling {
 	f.steps++
 	f.does, f.due, f.open = v.does, nil, true
 	f.reply, f.failed = f.run(v)
-	f.calls = f.callsSince()
 	return f
 }
 
@@ -101,10 +99,7 @@ func (f *telling) leaves(states ...map[string]any) {
 	if f.err != nil {
 		return
 	}
-	f.err = errors.Join(
-		differs("messages", f.due, f.messagesSince()),
-		f.stateDiffers(f.l, also(states...)),
-	)
+	f.err = f.leftDiffers(f.l, f.due, also(states...))
 	f.open = false
 }
 
@@ -149,10 +144,12 @@ func (f *telling) timeouts(t timeouts) map[string]any {
 
 // enqueue fills queue and timeouts, as if these waiters had come.
 func (f *telling) enqueue(all ...entry) {
+	push, add := []any{codec.QueueKey(f.l)}, []any{codec.TimeoutKey(f.l)}
 	for _, s := range all {
-		f.command("RPUSH", codec.QueueKey(f.l), s.owner)
-		f.command("ZADD", codec.TimeoutKey(f.l), s.deadline, s.owner)
+		push, add = append(push, s.owner), append(add, s.deadline, s.owner)
 	}
+	f.command("RPUSH", push...)
+	f.command("ZADD", add...)
 }
 
 // heldBy is a state of the lock, with the lease that the calls here give.

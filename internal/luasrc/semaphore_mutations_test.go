@@ -48,14 +48,11 @@ func countPermits(l string, at int64) vector {
 
 func TestSemaphoreVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each mistake")
+	testlevel.NoRace(t, "it would take twice as long, and shares nothing between goroutines")
 	t.Parallel()
 	s := newQuietStage(t, redistest.Start(t))
 	for _, m := range semaphoreMutations {
-		require.Contains(t, m.script.Text(), m.old)
-		text := strings.Replace(m.script.Text(), m.old, m.new, 1)
-		_, err := s.conn.Do("SCRIPT", "LOAD", text)
-		require.NoError(t, err, "a mistake that is worth noticing compiles")
-		s.instead = map[*transport.Script]*transport.Script{m.script: transport.NewScript("mistaken", text)}
+		s.mistake(m)
 		noticed := slices.ContainsFunc(semaphoreScenarios, func(sc scenario) bool { return s.play(sc) != nil })
 		require.True(t, noticed, "%s with %q in place of %q", m.script.Name(), m.new, m.old)
 	}

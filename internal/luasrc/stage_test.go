@@ -64,13 +64,16 @@ type scenario struct {
 	vectors func(l string) []vector
 }
 
-// stage plays scenarios, one after another, on a server of its own.
+// stage plays scenarios, one after another, on a server of its own. It sends together what it
+// need not wait for.
 type stage struct {
 	t        *testing.T
 	conn     redis.Conn
 	listener redis.PubSubConn // hears every channel
 	monitor  redis.Conn       // nil where the server has no MONITOR
 	marks    int
+	known    map[string]string // the digests of the texts that the server knows
+	calls    string            // commands that the script of the last run has run
 	// instead has the texts to run in place of scripts.
 	instead map[*transport.Script]*transport.Script
 }
@@ -89,7 +92,7 @@ func newStage(t *testing.T, target redistest.Target) *stage {
 // newQuietStage returns a stage that does not watch what scripts do.
 func newQuietStage(t *testing.T, target redistest.Target) *stage {
 	t.Helper()
-	s := &stage{t: t, conn: target.Dial(t), listener: redis.PubSubConn{Conn: target.Dial(t)}}
+	s := &stage{t: t, conn: target.Dial(t), listener: redis.PubSubConn{Conn: target.Dial(t)}, known: map[string]string{}}
 	require.NoError(t, s.listener.PSubscribe("*"))
 	require.IsType(t, redis.Subscription{}, s.listener.ReceiveWithTimeout(10*time.Second))
 	return s
@@ -110,30 +113,59 @@ func (s *stage) play(sc scenario) error {
 
 func (s *stage) check(l string, v vector) error {
 	reply, err := s.run(v)
-	calls := s.callsSince()
 	return errors.Join(
 		differs("reply", v.reply, replyOf(reply, err, v.reply)),
-		s.callsDiffer(v, calls),
-		differs("messages", v.messages, s.messagesSince()),
-		s.stateDiffers(l, v.after),
+		s.callsDiffer(v),
+		s.leftDiffers(l, v.messages, v.after),
 	)
 }
 
+// run makes a call.
 func (s *stage) run(v vector) (any, error) {
-	if v.script == nil {
-		name, ok := v.args[0].(string)
-		require.True(s.t, ok)
-		return s.conn.Do(name, v.args[1:]...)
+	mark := s.mark()
+	commands := [][]any{v.args}
+	if v.script != nil {
+		commands[0] = s.evaluation(v)
 	}
+	if s.monitor != nil {
+		commands = append(commands, []any{"ECHO", mark})
+	}
+	reply := s.pipeline(commands)[0]
+	s.calls = s.callsUntil(mark)
+	if err, failed := reply.(redis.Error); failed {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// evaluation is the command that runs the script of a vector, which the server knows then.
+func (s *stage) evaluation(v vector) []any {
 	script := v.script
 	if other := s.instead[script]; other != nil {
 		script = other
 	}
-	args := make([]any, 0, len(v.keys)+len(v.args))
-	for _, k := range v.keys {
-		args = append(args, k)
+	digest := s.known[script.Text()]
+	if digest == "" {
+		var err error
+		digest, err = redis.String(s.conn.Do("SCRIPT", "LOAD", script.Text()))
+		require.NoError(s.t, err, "each script compiles, also one with a mistake that is worth noticing: %s", script.Text())
+		s.known[script.Text()] = digest
 	}
-	return redis.NewScript(len(v.keys), script.Text()).Do(s.conn, append(args, v.args...)...)
+	command := []any{"EVALSHA", digest, len(v.keys)}
+	for _, k := range v.keys {
+		command = append(command, k)
+	}
+	return append(command, v.args...)
+}
+
+// mistake makes the stage run a script with this mistake in it, on a server without keys.
+func (s *stage) mistake(m mutation) {
+	s.t.Helper()
+	require.Contains(s.t, m.script.Text(), m.old, m.script.Name())
+	text := strings.Replace(m.script.Text(), m.old, m.new, 1)
+	s.instead = map[*transport.Script]*transport.Script{m.script: transport.NewScript("mistaken", text)}
+	_, err := s.conn.Do("FLUSHALL") // what other mistakes have left makes looking at keys slow
+	require.NoError(s.t, err)
 }
 
 // replyOf returns want if the reply is as wanted, and else the reply.
@@ -173,14 +205,11 @@ func (s *stage) mark() string {
 
 var scriptCall = regexp.MustCompile(`^\S+ \[\d+ lua\] "([^"]*)"`)
 
-// callsSince returns the commands that scripts have run since the last time.
-func (s *stage) callsSince() string {
+// callsUntil returns the commands that scripts have run since the last time.
+func (s *stage) callsUntil(mark string) string {
 	if s.monitor == nil {
 		return ""
 	}
-	mark := s.mark()
-	_, err := s.conn.Do("ECHO", mark)
-	require.NoError(s.t, err)
 	var calls []string
 	for {
 		line, err := redis.String(redis.ReceiveWithTimeout(s.monitor, 10*time.Second))
@@ -194,18 +223,25 @@ func (s *stage) callsSince() string {
 	}
 }
 
-func (s *stage) callsDiffer(v vector, calls string) error {
+func (s *stage) callsDiffer(v vector) error {
 	if s.monitor == nil || v.script == nil {
 		return nil
 	}
-	return differs("calls", v.calls, calls)
+	return differs("calls", v.calls, s.calls)
 }
 
 // messagesSince returns what has arrived since the last time.
 func (s *stage) messagesSince() []string {
 	mark := s.mark()
-	_, err := s.conn.Do("PUBLISH", "the end", mark)
-	require.NoError(s.t, err)
+	s.pipeline([][]any{{"PUBLISH", theEnd, mark}})
+	return s.messagesUntil(mark)
+}
+
+// theEnd is the channel of the messages behind which nothing is looked for.
+const theEnd = "the end"
+
+// messagesUntil returns what has arrived since the last time, before a message on theEnd.
+func (s *stage) messagesUntil(mark string) []string {
 	var got []string
 	for {
 		switch m := s.listener.ReceiveWithTimeout(10 * time.Second).(type) {

@@ -1,6 +1,7 @@
 package luasrc
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +14,30 @@ import (
 	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
-// stateDiffers compares every key whose name contains l.
-func (s *stage) stateDiffers(l string, want map[string]any) error {
-	names, err := redis.Strings(s.conn.Do("KEYS", "*"+l+"*"))
+// leftDiffers compares messages since the last time, and every key whose name contains l.
+func (s *stage) leftDiffers(l string, messages []string, want map[string]any) error {
+	mark, names := s.mark(), slices.Sorted(maps.Keys(want))
+	commands := [][]any{{"PUBLISH", theEnd, mark}, {"KEYS", "*" + l + "*"}}
+	for _, name := range names {
+		commands = append(commands, readsOf(name, want[name])...)
+	}
+	replies := s.pipeline(commands)
+	return errors.Join(
+		differs("messages", messages, s.messagesUntil(mark)),
+		s.keysDiffer(names, replies[1], replies[2:], want),
+	)
+}
+
+func (s *stage) keysDiffer(names []string, list any, states []any, want map[string]any) error {
+	there, err := redis.Strings(list, nil)
 	require.NoError(s.t, err)
-	slices.Sort(names)
-	if err := differs("keys", slices.Sorted(maps.Keys(want)), names); err != nil {
+	slices.Sort(there)
+	if err := differs("keys", names, there); err != nil {
 		return err
 	}
-	for name, got := range s.readKeys(names) {
+	for i, of := range slices.Collect(slices.Chunk(states, 3)) {
+		name := names[i]
+		got := s.stateOf(want[name], of)
 		h, isLock := got.(held)
 		w, wantLock := want[name].(held)
 		if isLock && wantLock && about(w.pttl).covers(h.pttl) {
@@ -51,34 +67,57 @@ var kinds = map[string]struct {
 		scores, err := redis.Float64Map(reply, nil)
 		return timeouts(scores), err
 	}},
-	// A key that expired between its listing and its reading differs from whatever was wanted.
-	"none": {[]any{"EXISTS"}, func(any) (any, error) { return "expired", nil }},
 }
 
-// types are the types of kinds, in the order in which keys are read as such.
-var types = slices.Sorted(maps.Keys(kinds))
-
-// readKeys reads keys, each as one of every type, in one round trip. What it is not is refused.
-func (s *stage) readKeys(names []string) map[string]any {
-	var ask [][]any
-	for _, name := range names {
-		ask = append(ask, []any{"PTTL", name}, []any{"TYPE", name})
-		for _, kind := range types {
-			read := kinds[kind].read
-			ask = append(ask, append([]any{read[0], name}, read[1:]...))
+// kindOf is the type of the key that has a state.
+func kindOf(state any) string {
+	switch state := state.(type) {
+	case lasting:
+		return kindOf(state.value)
+	case queue:
+		return "list"
+	case timeouts:
+		return "zset"
+	case held:
+		if _, isLatch := state.counts[""]; !isLatch {
+			return "hash"
 		}
 	}
-	replies, states := s.pipeline(ask), map[string]any{}
-	for i, of := range slices.Collect(slices.Chunk(replies, 2+len(types))) {
-		pttl, err := redis.Int64(of[0], nil)
-		require.NoError(s.t, err)
-		at := slices.Index(types, fmt.Sprint(of[1]))
-		require.GreaterOrEqual(s.t, at, 0, "%s is a %v", names[i], of[1])
-		value, err := kinds[types[at]].decode(of[2+at])
-		require.NoError(s.t, err)
-		states[names[i]] = expiring(value, pttl)
+	return "string"
+}
+
+// readsOf are the commands that read a key which is to have a state.
+func readsOf(name string, want any) [][]any {
+	read := kinds[kindOf(want)].read
+	return [][]any{{"PTTL", name}, {"TYPE", name}, append([]any{read[0], name}, read[1:]...)}
+}
+
+// stateOf is the state that readsOf has read, or the type of a key that is of another than wanted.
+func (s *stage) stateOf(want any, read []any) any {
+	kind := kindOf(want)
+	if is := fmt.Sprint(read[1]); is != kind {
+		return "of type " + is
 	}
-	return states
+	pttl, err := redis.Int64(read[0], nil)
+	require.NoError(s.t, err)
+	value, err := kinds[kind].decode(read[2])
+	require.NoError(s.t, err)
+	return expiring(value, pttl)
+}
+
+// readLocks reads the hashes of these names.
+func (s *stage) readLocks(names ...string) map[string]held {
+	var commands [][]any
+	for _, name := range names {
+		commands = append(commands, readsOf(name, held{})...)
+	}
+	replies, locks := s.pipeline(commands), map[string]held{}
+	for i, name := range names {
+		state := s.stateOf(held{}, replies[3*i:])
+		require.IsType(s.t, held{}, state, name)
+		locks[name] = state.(held)
+	}
+	return locks
 }
 
 // pipeline sends commands together and returns their replies.
@@ -94,7 +133,10 @@ func (s *stage) pipeline(commands [][]any) []any {
 	return replies
 }
 
-// expiring is a value and what it has left. Only locks and latches may expire.
+// lasting is what expires at a time that is not looked at.
+type lasting struct{ value any }
+
+// expiring is a value and what it has left. Of locks and latches that is looked at.
 func expiring(value any, pttl int64) any {
 	switch v := value.(type) {
 	case map[string]string:
@@ -105,7 +147,7 @@ func expiring(value any, pttl int64) any {
 		}
 	default:
 		if pttl >= 0 {
-			return fmt.Sprintf("%v that expires", v)
+			return lasting{v}
 		}
 	}
 	return value
