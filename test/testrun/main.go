@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -31,8 +32,11 @@ import (
 
 func main() {
 	all := flag.Bool("all", false, "run all tests")
-	timeout := flag.Duration("timeout", 25*time.Minute, "how long a package may take")
+	timeout := flag.Duration("timeout", 0, "how long a package may take: three minutes, with -all 25")
 	flag.Parse()
+	if *timeout == 0 {
+		*timeout = limit(*all)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + timeout.String()}}
 	// Most of these tests wait most of the time; of all, some load the machine.
@@ -48,6 +52,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
+}
+
+// limit is how long a package may take. Without -all it is what all of them together are to take on
+// two processors.
+func limit(all bool) time.Duration {
+	if all {
+		return 25 * time.Minute
+	}
+	return 3 * time.Minute
 }
 
 // long are the packages whose tests take longest. Begun last, one of them would run alone at
@@ -87,7 +100,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	_, _ = fmt.Fprint(r.out, seen.skips())
 	took := time.Since(began).Round(time.Second)
 	_, _ = fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d were skipped; %v, %v of processor time\n",
-		seen.passed, len(seen.failed), len(seen.skipped), took, r.used.Round(time.Second))
+		len(seen.passed), len(seen.failed), len(seen.skipped), took, r.used.Round(time.Second))
 	if left := seen.because(testlevel.Left); r.all && len(left) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d tests were left out of a run of all tests", len(left)))
 	}
@@ -149,10 +162,13 @@ func (r *run) env() []string {
 func pattern(tests []skip) string {
 	var names []string
 	for _, s := range tests {
-		top, _, _ := strings.Cut(s.test, "/")
-		names = append(names, top)
+		parts := strings.Split(s.test, "/")
+		for i, part := range parts {
+			parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+		}
+		names = append(names, strings.Join(parts, "/"))
 	}
-	return "^(" + strings.Join(unique(names), "|") + ")$"
+	return strings.Join(unique(names), "|")
 }
 
 func packagesOf(tests []skip) []string {

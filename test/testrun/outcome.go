@@ -25,13 +25,13 @@ type skip struct{ pkg, test, why string }
 type outcome struct {
 	out     io.Writer
 	output  map[string][]string // of tests and packages that have not ended
-	passed  int
+	passed  map[string]bool
 	failed  []string
 	skipped []skip
 }
 
 func newOutcome(out io.Writer) *outcome {
-	return &outcome{out: out, output: map[string][]string{}}
+	return &outcome{out: out, output: map[string][]string{}, passed: map[string]bool{}}
 }
 
 // read takes all events, and prints packages and failures as they come.
@@ -87,7 +87,7 @@ func (o *outcome) testEnds(e event, output []string) {
 	}
 	switch e.Action {
 	case "pass":
-		o.passed++
+		o.passed[e.Package+" "+e.Test] = true
 	case "skip":
 		o.skipped = append(o.skipped, skip{e.Package, e.Test, reason(output)})
 	default:
@@ -139,7 +139,7 @@ func (o *outcome) replace(tests []skip, by *outcome) {
 	o.skipped = slices.DeleteFunc(o.skipped, func(s skip) bool { return slices.Contains(tests, s) })
 	o.skipped = append(o.skipped, by.skipped...)
 	o.failed = append(o.failed, by.failed...)
-	o.passed += by.passed
+	maps.Copy(o.passed, by.passed) // with what leads to a part of a test
 }
 
 // few is how many tests that share a reason are named.

@@ -41,7 +41,7 @@ func TestFailuresAndPackagesArePrintedAndPassesAreNot(t *testing.T) {
 	)
 	assert.Equal(t, "what B said\nFAIL\tp\t0.1s\npanic: C\nok  \tq\t0.1s\n", out)
 	assert.Equal(t, []string{"p TestB"}, o.failed)
-	assert.Equal(t, 1, o.passed)
+	assert.Len(t, o.passed, 1)
 }
 
 // The time limit's list of goroutines is what tells where a test hangs.
@@ -97,6 +97,19 @@ func TestCounted(t *testing.T) {
 		t.Skip("` + testlevel.NotWithRace + `bytes")
 	}
 }
+
+func TestPart(t *testing.T) {
+	t.Run("other", func(t *testing.T) {
+		if !race {
+			t.Error("once more")
+		}
+	})
+	t.Run("a (part)", func(t *testing.T) {
+		if race {
+			t.Skip("` + testlevel.NotWithRace + `one goroutine")
+		}
+	})
+}
 `
 
 func inModule(t *testing.T, r *run) error {
@@ -130,7 +143,7 @@ func TestWhatTheRaceDetectorDisturbsRunsWithoutIt(t *testing.T) {
 	out.Reset()
 	require.NoError(t, inModule(t, &run{out: &out, all: true}))
 	assert.Contains(t, out.String(), "Without the race detector:\n")
-	assert.Contains(t, out.String(), "2 tests passed, 0 failed, 0 were skipped")
+	assert.Contains(t, out.String(), "5 tests passed, 0 failed, 0 were skipped")
 	t.Setenv("NEVER", "1")
 	require.ErrorContains(t, inModule(t, &run{out: io.Discard, all: true}), "1 tests were skipped with the race detector and without")
 }
