@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -87,6 +88,7 @@ type scripts struct {
 
 // testScripts runs on the tests' own server and on Valkey.
 func (c *compat) testScripts(t *testing.T) {
+	testlevel.NoRace(t, "it would take half as long again, and shares nothing between goroutines")
 	t.Run("server", func(t *testing.T) {
 		s := c.scripts(t, func(t *testing.T) *redistest.Server { t.Helper(); return redistest.Start(t) })
 		s.note(t, "server", s.on.server.Name()+" "+s.on.server.Version())
