@@ -207,7 +207,7 @@ func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 // A caller that leaves during the wait for replicas releases the lock.
 func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 	t.Parallel()
-	const patience = 2 * time.Second // enough to come to the wait for replicas on a busy machine
+	const wait = 2 * time.Second // enough to come to the wait for replicas on a busy machine
 	master, _, link := replicated(t)
 	link.Blackhole()
 	traveller, err := redlatch.ParseOwner(foreignOwner)
@@ -218,8 +218,8 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 		end  func(cancel context.CancelFunc, c *redlatch.Client)
 	}{
 		"context": {nil, []error{context.Canceled}, func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
-		"wait": {[]rlock.Option{rlock.WithWait(patience)}, nil,
-			func(context.CancelFunc, *redlatch.Client) { time.Sleep(patience) }},
+		"wait": {[]rlock.Option{rlock.WithWait(wait)}, nil,
+			func(context.CancelFunc, *redlatch.Client) { time.Sleep(wait) }},
 		"owner": {[]rlock.Option{rlock.WithOwner(traveller)}, []error{context.Canceled},
 			func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
 		"close": {nil, []error{redlatch.ErrClosed}, func(_ context.CancelFunc, c *redlatch.Client) { _ = c.Close() }},
