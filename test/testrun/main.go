@@ -32,13 +32,9 @@ import (
 
 func main() {
 	all := flag.Bool("all", false, "run all tests")
-	timeout := flag.Duration("timeout", 0, "how long a package may take: three minutes, with -all 25")
 	flag.Parse()
-	if *timeout == 0 {
-		*timeout = limit(*all)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + timeout.String()}}
+	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + limit(*all).String()}}
 	// Most of these tests wait most of the time; of all, some load the machine.
 	at := max(4, runtime.GOMAXPROCS(0))
 	if !r.all {
