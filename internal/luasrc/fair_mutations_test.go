@@ -213,7 +213,7 @@ func noticed[C any](checks []C, fails func(C) bool) bool {
 
 func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each of 150 mistakes")
-	testlevel.NoRace(t, "it would take twice as long, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	stories, long := fairStories(), fairLongStories()
@@ -228,7 +228,7 @@ func TestFairVectorsNoticeMistakesInTheScripts(t *testing.T) {
 // The model must notice them by itself: it is there for what no vector thinks of.
 func TestFairModelNoticesMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "plays up to 2,000 games for each of 150 mistakes")
-	testlevel.NoRace(t, "it would take twice as long, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		mutations []mutation

@@ -162,7 +162,7 @@ func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
 
 func TestVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each mistake")
-	testlevel.NoRace(t, "it would take twice as long, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	s := newStage(t, redistest.Start(t))
 	for _, m := range mutations {

@@ -90,7 +90,7 @@ func forceWrite(l string) vector {
 
 func TestReadWriteVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each mistake")
-	testlevel.NoRace(t, "it would take twice as long, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	s := newQuietStage(t, redistest.Start(t))
 	for _, m := range readWriteMutations {

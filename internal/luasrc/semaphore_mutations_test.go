@@ -48,7 +48,7 @@ func countPermits(l string, at int64) vector {
 
 func TestSemaphoreVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the vectors for each mistake")
-	testlevel.NoRace(t, "it would take twice as long, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	s := newQuietStage(t, redistest.Start(t))
 	for _, m := range semaphoreMutations {

@@ -98,7 +98,7 @@ func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 
 func TestRecordedVectorsNoticeMistakesInTheScripts(t *testing.T) {
 	testlevel.All(t, "replays the corpus for each mistake")
-	testlevel.NoRace(t, "it would take half as long again, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	s := newStage(t, dialer(redistest.Start(t)))
 	newest := supported(t)[len(supported(t))-1]

@@ -18,7 +18,7 @@ import (
 // then does what it does otherwise, or nothing at all.
 func TestScriptsDoAllOrNothingInASlotThatMoves(t *testing.T) {
 	testlevel.All(t, "a cluster, and each vector with each of its keys moved")
-	testlevel.NoRace(t, "it would take half as long again, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Parallel()
 	masters := map[string]redis.Conn{}
 	for _, s := range redistest.StartCluster(t, 2, 0).Nodes() {

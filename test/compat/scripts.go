@@ -88,7 +88,7 @@ type scripts struct {
 
 // testScripts runs on the tests' own server and on Valkey.
 func (c *compat) testScripts(t *testing.T) {
-	testlevel.NoRace(t, "it would take half as long again, and shares nothing between goroutines")
+	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Run("server", func(t *testing.T) {
 		s := c.scripts(t, func(t *testing.T) *redistest.Server { t.Helper(); return redistest.Start(t) })
 		s.note(t, "server", s.on.server.Name()+" "+s.on.server.Version())

@@ -23,6 +23,9 @@ const Left = "left to make test-all: "
 // without the race detector, where all tests run.
 const NotWithRace = "not with the race detector: "
 
+// OneGoroutine is why NoRace skips a test that takes long: the race detector has nothing to find.
+const OneGoroutine = "it shares nothing between goroutines, and would take half as long again"
+
 // All skips the test unless all tests are to run; why says what it costs. Under -short it
 // skips too.
 func All(tb testing.TB, why string) {
