@@ -64,7 +64,26 @@ func TestU26LostReplyOfTheFirstAcquireLeavesNoQueueEntry(t *testing.T) {
 	})
 }
 
-// The same when it is the attempt after the subscription: the waiter goes on,
+// Each call that takes owners out of a queue walks the whole of it.
+func TestManyOwnersWhoseRepliesWereLostLeaveTheQueueByFewCalls(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s, redlatch.WithCommandTimeout(soon)) // the machine may be busy
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, s, l.Name(), forever)
+	p.Blackhole(redistest.ToClient)
+	all := queueMany(t.Context(), t, s, l, 500)
+	before := s.CommandStats(t)["lrange"]
+	p.Reset()
+	p.Heal()
+	for _, w := range all {
+		require.ErrorIs(t, w.failed(t, soon), redlatch.ErrUncertain)
+	}
+	until(t, soon, "none is queued", func() bool { return len(queueOf(t, s, l.Name())) == 0 })
+	require.Less(t, int(s.CommandStats(t)["lrange"]-before), len(all)/5)
+}
+
+// The reply to the attempt after the subscription is lost: the waiter goes on,
 // with a new owner, behind the waiters that came meanwhile.
 func TestU26LostReplyOfALaterAcquireCostsTheQueueEntryAndLeavesNone(t *testing.T) {
 	t.Parallel()

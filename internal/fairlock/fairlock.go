@@ -102,10 +102,13 @@ func (f *Kind) Inspect(c *transport.Call, first, last int64) {
 	f.scripts.Inspect(c, inspected, count, first, last)
 }
 
-// GiveUp is part of hold.Queueing and fairqueue.Kind.
+// GiveUp is part of fairqueue.Kind.
 func (f *Kind) GiveUp(c *transport.Call, r *acquire.Request) {
 	f.scripts.GiveUp(c, f.Queues.NowMillis(), r.Owner, r.Wait)
 }
+
+// Dequeue is part of hold.Queueing.
+func (f *Kind) Dequeue(lock string, r *acquire.Request) error { return f.Queues.Dequeue(f, lock, r) }
 
 // Leave is part of hold.Queueing.
 func (f *Kind) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }

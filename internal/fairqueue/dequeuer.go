@@ -50,6 +50,7 @@ type departure struct {
 	request acquire.Request // of the owner
 	place   int64           // grows from the front of a queue to its end, 0 when it is not known
 	done    func()          // if not nil, runs when it has left, or was given up
+	once    func(error)     // if not nil, takes in the outcome of one call, and none is tried again
 
 	failed time.Time // when its call failed first
 }
@@ -194,7 +195,8 @@ func (dq *dequeuer) send(all []*departure) {
 // sent takes in the outcome of a call. What may succeed later is tried again by calls for
 // several, or many owners that left while Redis was away would take long.
 func (dq *dequeuer) sent(all []*departure, err error) {
-	if err != nil && engine.Retryable(err) && !errors.Is(err, engine.ErrClosed) && dq.sendLater(all, err) {
+	all = dq.endOnce(all, err)
+	if len(all) > 0 && err != nil && engine.Retryable(err) && !errors.Is(err, engine.ErrClosed) && dq.sendLater(all, err) {
 		return
 	}
 	dq.sendNext()
@@ -210,6 +212,18 @@ func (dq *dequeuer) sent(all []*departure, err error) {
 		}
 		dq.engine.Leave()
 	}
+}
+
+// endOnce ends those that are not tried again, and returns the others.
+func (dq *dequeuer) endOnce(all []*departure, err error) []*departure {
+	return slices.DeleteFunc(all, func(d *departure) bool {
+		if d.once == nil {
+			return false
+		}
+		d.once(err)
+		dq.engine.Leave()
+		return true
+	})
 }
 
 // resolve leaves an owner whose call has failed for good to the engine.

@@ -62,6 +62,38 @@ func TestLeaveTakesTheOwnerOfARequestOut(t *testing.T) {
 	})
 }
 
+// Those that leave by the same call are tried again.
+func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
+	for name, want := range map[string]error{"left": nil, "not sent": errNotSent, "reply lost": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &faketransport.Fake{}
+				qs, _ := queuesOver(t, f)
+				free := keepBusy(qs, f)
+				ended := make(chan error, 1)
+				go func() {
+					ended <- qs.Dequeue(kindOf(theLock), "lock", &acquire.Request{Owner: "once", Lease: int64(1)})
+				}()
+				synctest.Wait()
+				leave(qs)
+				free()
+				shared := f.Last(t)
+				require.ElementsMatch(t, []any{"once", "x"}, shared.Call.Args)
+				f.Answer = answering(nil, nil)
+				shared.Ends(nil, want)
+				require.Equal(t, want, <-ended)
+				time.Sleep(testLease)
+				if want == nil {
+					require.Same(t, shared, f.Last(t))
+				} else {
+					require.Equal(t, []any{"x"}, f.Last(t).Call.Args)
+				}
+				requireNothingOpen(t, qs)
+			})
+		})
+	}
+}
+
 func TestDequeueThatFailsIsTriedAgain(t *testing.T) {
 	for name, err := range map[string]error{"not sent": errNotSent, "reply lost": errBroken, "loading": errLoading} {
 		t.Run(name, func(t *testing.T) {

@@ -91,8 +91,15 @@ func (qs *Queues) Prepare(ctx context.Context) { qs.clock.Keep(ctx) }
 // owners that have none of their own.
 func (qs *Queues) Lasts() time.Duration { return qs.engine.FairWait }
 
-// Leave takes the owner of r, which waits no more for the lock called name, out of its queue.
-// It does not wait for that.
+// Dequeue takes the owner of r, which waits no more for the lock called name, out of its queue,
+// and waits for the outcome. When many leave one queue, they share calls.
+func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
+	ended := make(chan error, 1)
+	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, once: func(err error) { ended <- err }})
+	return <-ended
+}
+
+// Leave is Dequeue without waiting for that. What goes wrong is tried again.
 func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }

@@ -124,7 +124,7 @@ func (h *Hold) cleanUp() *engine.InDoubt {
 			freed, err = o.undo(run, &place)
 		}
 		if err == nil && queues {
-			_, err = run(func(c *transport.Call) { queue.GiveUp(c, &place) })
+			err = queue.Dequeue(o.lock.Name, &place)
 		}
 		return freed, err
 	}

@@ -95,10 +95,10 @@ type Replicable interface {
 
 // Queueing is a kind whose refused attempts put owners in a queue on the server.
 type Queueing interface {
-	// GiveUp fills c with the call that takes the owner out of the queue. It may run more
-	// than once.
-	GiveUp(c *transport.Call, r *acquire.Request)
-	// Leave takes the owner of a lock of that name out of the queue, in the background.
+	// Dequeue takes the owner of a lock of that name out of the queue. It may run more than
+	// once.
+	Dequeue(lock string, r *acquire.Request) error
+	// Leave does the same in the background, and tries again what fails.
 	Leave(lock string, r *acquire.Request)
 	// Lasts returns for how long at most a place can stand in the way of others.
 	Lasts() time.Duration
