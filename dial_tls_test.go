@@ -36,13 +36,19 @@ func speakingTLS(t *testing.T, a *authority, change func(c *x509.Certificate)) (
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", a.file), net.JoinHostPort("127.0.0.1", port)
 }
 
-// unusedPort is one that outgoing connections do not get.
+// unusedPort is one that outgoing connections do not get, nor other tests: a UDP socket, for
+// which no server here has a use, keeps them off.
 func unusedPort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
 		port := 12000 + mathrand.IntN(8000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		claim, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { require.NoError(t, claim.Close()) })
+		if l, err := net.Listen("tcp", address); err == nil {
 			require.NoError(t, l.Close())
 			return port
 		}
