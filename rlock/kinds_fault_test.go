@@ -93,6 +93,8 @@ func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
 			_, err := lock(t.Context())
 			require.ErrorIs(t, err, redlatch.ErrUncertain)
 			until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, l.Name()) })
+			// The next reply is to be that of an acquire, and not one that frees the lock.
+			until(t, soon, "all is resolved", func() bool { return l.Internal().Engine.Stats().InDoubt == 0 })
 		}
 	})
 }
