@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -166,8 +165,5 @@ func OneLine(t *testing.T, text string) {
 // NoServer returns a URL with a password, of an address without a listener.
 func NoServer(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return "redis://user:sesame@" + l.Addr().String()
+	return "redis://user:sesame@" + redistest.Refusing(t)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"testing"
 )
 
 // claimPort keeps the servers of other tests, of other processes too, off a port until it is
@@ -41,6 +42,21 @@ type port struct {
 // listen listens on the port. Only one listener may be open at a time.
 func (p *port) listen() (net.Listener, error) {
 	return p.config.Listen(context.Background(), "tcp", p.addr)
+}
+
+// Refusing returns an address, host:port, that refuses connections until the test ends.
+func Refusing(tb testing.TB) string {
+	tb.Helper()
+	var err error
+	for range startAttempts {
+		var p *port
+		if p, err = reserve(loopback(freePort())); err == nil {
+			tb.Cleanup(p.release)
+			return p.addr
+		}
+	}
+	tb.Fatalf("redistest: no port is free: %v", err)
+	return ""
 }
 
 // settle takes a port for the proxy, where no outgoing connection can take it while
