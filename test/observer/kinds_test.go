@@ -3,6 +3,7 @@ package observer_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,8 +23,11 @@ import (
 // acquirer acquires something, or with try only tries, and returns what gives it back.
 type acquirer func(ctx context.Context, try bool) (give func() error, err error)
 
+// maker makes a lock of one kind.
+type maker func(t *testing.T, c *redlatch.Client, name string) acquirer
+
 // locks are the kinds, each with the kind that its events have.
-var locks = map[string]func(t *testing.T, c *redlatch.Client, name string) acquirer{
+var locks = map[string]maker{
 	"plain": func(_ *testing.T, c *redlatch.Client, name string) acquirer { return of(rlock.New(c, name)) },
 	"fair":  func(_ *testing.T, c *redlatch.Client, name string) acquirer { return of(rfairlock.New(c, name)) },
 	"fenced": func(_ *testing.T, c *redlatch.Client, name string) acquirer {
@@ -131,36 +135,52 @@ func TestAnObserverSeesEveryKindFromItsBeginToItsEnd(t *testing.T) {
 	for kind, newLock := range locks {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			_, client, w := watched(t)
-			acquire := newLock(t, client, redistest.Key(t))
-			give, err := acquire(context.WithValue(t.Context(), mark{"caller"}, "first"), false)
-			require.NoError(t, err)
-			_, refused := acquire(context.WithValue(t.Context(), mark{"caller"}, "refused"), true)
-			require.ErrorIs(t, refused, redlatch.ErrNotAcquired)
-
-			type got struct {
-				give func() error
-				err  error
+			var all []seen
+			// A caller that is not asleep yet when the lock is freed needs no waking.
+			for pause := 20 * time.Millisecond; pause < 10*time.Second && !wasWoken(by(all, "second")); pause *= 5 {
+				all = fromBeginToEnd(t, newLock, pause)
 			}
-			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), mark{"caller"}, "second"))
-			done := make(chan got, 1)
-			go func() {
-				give, err := acquire(ctx, false)
-				done <- got{give, err}
-			}()
-			find(t, w, func(redlatch.Queued) bool { return true })
-			time.Sleep(20 * time.Millisecond) // it sleeps
-			require.NoError(t, give())
-			second := <-done
-			require.NoError(t, second.err)
-			cancel() // the call's context ends before the hold
-			require.NoError(t, second.give())
-
-			all := w.since()
 			checkCall(t, kind, by(all, "second"))
-			checkRefusal(t, refused, by(all, "refused"))
 		})
 	}
+}
+
+// fromBeginToEnd plays a call that is refused, and one that waits for so long at least, and
+// returns the events.
+func fromBeginToEnd(t *testing.T, newLock maker, pause time.Duration) []seen {
+	t.Helper()
+	_, client, w := watched(t)
+	acquire := newLock(t, client, redistest.Key(t))
+	give, err := acquire(context.WithValue(t.Context(), mark{"caller"}, "first"), false)
+	require.NoError(t, err)
+	_, refused := acquire(context.WithValue(t.Context(), mark{"caller"}, "refused"), true)
+	require.ErrorIs(t, refused, redlatch.ErrNotAcquired)
+
+	type got struct {
+		give func() error
+		err  error
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), mark{"caller"}, "second"))
+	done := make(chan got, 1)
+	go func() {
+		give, err := acquire(ctx, false)
+		done <- got{give, err}
+	}()
+	find(t, w, func(redlatch.Queued) bool { return true })
+	time.Sleep(pause)
+	require.NoError(t, give())
+	second := <-done
+	require.NoError(t, second.err)
+	cancel() // the call's context ends before the hold
+	require.NoError(t, second.give())
+
+	all := w.since()
+	checkRefusal(t, refused, by(all, "refused"))
+	return all
+}
+
+func wasWoken(all []seen) bool {
+	return slices.ContainsFunc(all, func(s seen) bool { _, woken := s.event.(redlatch.Woken); return woken })
 }
 
 // by returns the events of one caller.
