@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -23,7 +24,8 @@ func requests(t *testing.T, srv *redistest.Server) int64 {
 // An attempt that queues, one when its turn has come, a release.
 func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 	t.Parallel()
-	const workers, rounds = 16, 50
+	const workers = 16
+	rounds := testlevel.Rounds(20, 50)
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), noPoll())
 	loadScripts(t, client)
@@ -33,7 +35,7 @@ func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 	srv.Do(t, "CONFIG", "RESETSTAT")
 	require.NoError(t, takeTurns(ctx, l, workers, rounds))
 	requireNoTrace(t, srv, l.Name())
-	each := float64(requests(t, srv)) / (workers * rounds)
+	each := float64(requests(t, srv)) / float64(workers*rounds)
 	t.Logf("%.2f requests for each acquisition", each)
 	require.LessOrEqual(t, each, 3.2)
 }

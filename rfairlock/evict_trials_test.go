@@ -22,7 +22,7 @@ const atOnceAfterEvict = time.Second
 // whichever process the next one is of. No time passes at all: a waiter that is not woken asks
 // again within a second and a quarter.
 func TestTheNextWaiterHoldsWithinASecondOfAnyEvict(t *testing.T) {
-	for trial := range testlevel.Rounds(5, 50) {
+	for trial := range testlevel.Rounds(3, 50) {
 		synctest.Test(t, func(t *testing.T) {
 			draw := rand.New(rand.NewPCG(1, uint64(trial)))
 			srv := redistest.Mini(t, embedded.WithInProcess())

@@ -96,7 +96,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 			all := oneByOne(t.Context(), 6, clients...)
 			before := queueOf(t, srv, "job")
 			require.Len(t, before, 6)
-			for range testlevel.Rounds(10, 20) {
+			for range testlevel.Rounds(7, 20) {
 				time.Sleep(time.Minute)
 				require.Equal(t, before, queueOf(t, srv, "job"))
 			}
@@ -157,7 +157,7 @@ func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 			off, right := hostOf(t, srv, ahead, log), hostOf(t, srv, ahead, redlatch.WithServerTime())
 			var inside, turns atomic.Int32
 			var wg sync.WaitGroup
-			over := time.Now().Add(6 * time.Minute)
+			over := time.Now().Add(time.Duration(testlevel.Rounds(2, 6)) * time.Minute)
 			for i := range 6 {
 				l := rfairlock.New([]*redlatch.Client{off, right}[i%2], "job")
 				wg.Go(func() {

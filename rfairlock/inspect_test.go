@@ -107,10 +107,12 @@ func TestInspectingAPartReadsNoMore(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
+	queue, deadlines := []any{codec.QueueKey(l.Name())}, []any{codec.TimeoutKey(l.Name())}
 	for i := range 2000 {
-		srv.Do(t, "RPUSH", codec.QueueKey(l.Name()), i)
-		srv.Do(t, "ZADD", codec.TimeoutKey(l.Name()), 1000+i, i)
+		queue, deadlines = append(queue, i), append(deadlines, 1000+i, i)
 	}
+	srv.Do(t, "RPUSH", queue...)
+	srv.Do(t, "ZADD", deadlines...)
 	_, err := admin.InspectPart(t.Context(), l, 500, 10)
 	require.NoError(t, err)
 	srv.Do(t, "CONFIG", "RESETSTAT")

@@ -192,7 +192,7 @@ func TestMirrorLeaseTimeout(t *testing.T) {
 }
 
 func TestMirrorMultipleLocks(t *testing.T) {
-	threads := testlevel.Rounds(100, 500)
+	threads := testlevel.Rounds(40, 500)
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := inBubble(t)
 		var r criticalSection

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -63,7 +64,8 @@ func TestMirrorConcurrency_SingleInstance(t *testing.T) {
 
 func TestMirrorConcurrencyLoop_MultiInstance(t *testing.T) {
 	t.Parallel()
-	const clients, iterations = 16, 20 // Redisson: 100 iterations
+	const clients = 16
+	iterations := testlevel.Rounds(5, 20) // Redisson: 100
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
 	var r criticalSection

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -103,7 +104,8 @@ func (p *process) hears(t *testing.T, want string) {
 
 func TestProcessesAcquireInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	const processes, goroutines, rounds = 5, 10, 10
+	const processes, goroutines = 5, 10
+	rounds := testlevel.Rounds(4, 10)
 	srv := redistest.Start(t)
 	name := redistest.Key(t)
 	u := watch(t, srv, name)
@@ -122,7 +124,7 @@ func TestProcessesAcquireInTheOrderOfTheQueue(t *testing.T) {
 	for _, p := range all {
 		p.hears(t, "done <nil>")
 	}
-	t.Logf("%.0f hand-overs per second", processes*goroutines*rounds/time.Since(began).Seconds())
+	t.Logf("%.0f hand-overs per second", float64(processes*goroutines*rounds)/time.Since(began).Seconds())
 	inverted, queued := u.inversions(t, srv)
 	require.Zero(t, inverted)
 	require.Len(t, u.granted, processes*goroutines*rounds)

@@ -114,7 +114,8 @@ func takeTurns(ctx context.Context, l *rlock.Lock, goroutines, rounds int) error
 
 func TestSeveralClientsAcquireInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	const clients, goroutines, rounds = 5, 10, 10
+	const clients, goroutines = 5, 10
+	rounds := testlevel.Rounds(4, 10)
 	srv := redistest.Start(t)
 	name := redistest.Key(t)
 	u := watch(t, srv, name)
@@ -136,10 +137,10 @@ func TestSeveralClientsAcquireInTheOrderOfTheQueue(t *testing.T) {
 // Redisson's default pool of subscriptions starves with so many.
 func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{500, 1000} {
+	for _, n := range []int{200, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			if n > 500 {
+			if n > 200 {
 				testlevel.All(t, "load: 1,000 waiters")
 			}
 			srv := redistest.Start(t)

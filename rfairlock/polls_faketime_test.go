@@ -122,7 +122,7 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{1, testlevel.Rounds(30, 100)} {
+			for _, n := range []int{1, testlevel.Rounds(10, 100)} {
 				synctest.Test(t, func(t *testing.T) {
 					srv, client, calls := inBubble(t)
 					block(t, srv)
@@ -166,7 +166,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 		holdByHand(t, srv, "job", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all []*waiter
-		for range testlevel.Rounds(300, 1000) {
+		for range testlevel.Rounds(100, 1000) {
 			all = append(all, await(ctx, rfairlock.New(client, "job")))
 		}
 		time.Sleep(time.Second)

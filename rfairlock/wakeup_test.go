@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -110,7 +111,7 @@ func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	holder, one, other := connect(t, srv.URL()), connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())
-	for round := range 200 {
+	for round := range testlevel.Rounds(40, 200) {
 		name := redistest.Key(t)
 		stays := other
 		if round%2 == 0 {

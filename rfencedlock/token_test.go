@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -147,7 +148,8 @@ func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t) // its statistics are those of the test
 			lock := newLock(connect(t, s.URL()), "lock")
-			const callers, turns = 8, 100
+			const callers = 8
+			turns := testlevel.Rounds(30, 100)
 			var mu sync.Mutex // guards last, beside the lock, for the race detector
 			var last int64
 			var all sync.WaitGroup

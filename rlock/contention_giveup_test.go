@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -16,7 +17,8 @@ import (
 // That is contention all the same, and no trouble with Redis.
 func TestU33WaitThatEndsDuringAnAttemptIsDistinguishedFromTroubleWithRedis(t *testing.T) {
 	const latency = 200 * time.Millisecond
-	for wait := 6 * latency; wait < 5*time.Second; wait += 70 * time.Millisecond {
+	step := time.Duration(testlevel.Rounds(350, 70)) * time.Millisecond
+	for wait := 6 * latency; wait < 5*time.Second; wait += step {
 		synctest.Test(t, func(t *testing.T) {
 			w, client := wired(t, latency, redlatch.WithPollCap(latency))
 			holdByHand(t, w.srv, "job", time.Hour)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -89,6 +90,7 @@ func TestU11TheSameGoroutineExcludesItself(t *testing.T) {
 
 func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 	t.Parallel()
+	rounds := testlevel.Rounds(3, 8)
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
 	var r criticalSection
@@ -96,11 +98,11 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 	for range 8 {
 		l := rlock.New(connect(t, srv.URL(), noPoll()), name)
 		for range 8 {
-			wg.Go(func() { r.visitLocked(t, l, 8, 0) })
+			wg.Go(func() { r.visitLocked(t, l, rounds, 0) })
 		}
 	}
 	wg.Wait()
-	require.Equal(t, 8*8*8, r.entered)
+	require.Equal(t, 8*8*rounds, r.entered)
 }
 
 // Half of the callers do not wait: their failed attempts must not disturb the

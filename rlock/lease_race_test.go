@@ -20,7 +20,8 @@ import (
 
 func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
 	t.Parallel()
-	const workers, races = 20, 100
+	const workers = 20
+	races := testlevel.Rounds(30, 100)
 	const watchdog = 600 * time.Millisecond
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(watchdog))

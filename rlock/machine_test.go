@@ -34,7 +34,7 @@ type machine struct {
 // TestStateMachine runs a few hundred sequences, or -rapid.checks of them.
 func TestStateMachine(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		require.NoError(t, checks.Value.Set(strconv.Itoa(testlevel.Rounds(60, 300))))
+		require.NoError(t, checks.Value.Set(strconv.Itoa(testlevel.Rounds(30, 300))))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
 	}
 	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {

@@ -37,7 +37,8 @@ func TestMirrorConcurrency_SingleInstance(t *testing.T) {
 
 func TestMirrorConcurrencyLoop_MultiInstance(t *testing.T) {
 	t.Parallel()
-	const clients, iterations = 16, 20 // Redisson: 100 iterations
+	const clients = 16
+	iterations := testlevel.Rounds(5, 20) // Redisson: 100
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
 	var r criticalSection
@@ -68,7 +69,8 @@ func TestMirrorConcurrency_MultiInstance(t *testing.T) {
 // thread left it.
 func TestMirrorConcurrencyTryLockUnLock(t *testing.T) {
 	t.Parallel()
-	const goroutines, tries = 16, 300 // Redisson: 10,000 tries
+	const goroutines = 16
+	tries := testlevel.Rounds(60, 300) // Redisson: 10,000
 	srv, client := onShared(t)
 	name := redistest.Key(t)
 	var wg sync.WaitGroup
@@ -96,7 +98,7 @@ func TestMirrorConcurrencyTryLockUnLock(t *testing.T) {
 func TestMirrorSubscriptionsPerConnection(t *testing.T) {
 	t.Parallel()
 	const goroutines = 32
-	cycles := testlevel.Rounds(640, 1600) // Redisson: 5,000 cycles of up to 20 ms
+	cycles := testlevel.Rounds(320, 1600) // Redisson: 5,000 cycles of up to 20 ms
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), noPoll())
 	var wg sync.WaitGroup

@@ -25,7 +25,7 @@ import (
 func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	t.Parallel()
 	const rounds = 4
-	goroutines := testlevel.Rounds(400, 1000)
+	goroutines := testlevel.Rounds(150, 1000)
 	s := redistest.Start(t)
 	client := connect(t, s.URL())
 	l := rlock.New(client, redistest.Key(t))

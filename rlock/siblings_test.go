@@ -292,7 +292,7 @@ func TestSiblingsRace(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			l := newLock(client, redistest.Key(t))
-			for range testlevel.Rounds(8, 20) {
+			for range testlevel.Rounds(3, 20) {
 				outer := take(t, l)
 				raceInside(t, l, outer)
 				require.NoError(t, outer.Err())

@@ -30,7 +30,7 @@ const promptly = 2 * time.Second
 func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
 	const workers = 4
-	rounds := testlevel.Rounds(150, 500)
+	rounds := testlevel.Rounds(50, 500)
 	srv := redistest.Shared(t)
 	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
 	var wg sync.WaitGroup
@@ -188,9 +188,9 @@ func TestU27FloodOfMessagesCostsNoWaiterAWakeUp(t *testing.T) {
 	require.NoError(t, busy.acquired(t, promptly).Unlock())
 }
 
-func TestU17ThousandWaitersOfThousandLocksShareTwoConnections(t *testing.T) {
+func TestU17WaitersOfManyLocksShareTwoConnections(t *testing.T) {
 	t.Parallel()
-	n := testlevel.Rounds(1000, 3000)
+	n := testlevel.Rounds(300, 3000)
 	srv := redistest.Start(t)
 	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
 	before := srv.Clients(t)

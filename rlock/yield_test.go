@@ -157,7 +157,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 		{"four others that do not come in", 4, 40, 0, 1, 600, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.bundle > 1 || c.turns == 0 && c.others > 1 {
+			if c.others > 1 {
 				testlevel.All(t, "2 s of a processor")
 			}
 			synctest.Test(t, func(t *testing.T) {

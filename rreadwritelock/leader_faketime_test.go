@@ -72,7 +72,7 @@ func TestWritersOfOneProcessLeaveTheLockToOthersAfterSomeTurns(t *testing.T) {
 			})
 		}
 		held, longest, free := 0, 0, 0
-		for range testlevel.Rounds(400, 1000) {
+		for range testlevel.Rounds(150, 1000) {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			if held++; srv.Do(t, "EXISTS", "job") == int64(0) {

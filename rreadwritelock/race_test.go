@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -77,7 +78,7 @@ func TestAReadThatCrossesTheWritersUnlockIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	rw := newLock(t, s)
-	for i := range 600 {
+	for i := range testlevel.Rounds(150, 600) {
 		w := take(t, rw.Write())
 		read := later(context.WithoutCancel(w.Context(within(t))), rw.Read())
 		time.Sleep(time.Duration(i%20) * 5 * time.Microsecond) // the moment of the crossing varies

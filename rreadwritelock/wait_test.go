@@ -310,7 +310,7 @@ func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	one, two := connect(t, s.URL()), connect(t, s.URL())
-	turns := make([][2]atomic.Int64, testlevel.Rounds(2, 4))
+	turns := make([][2]atomic.Int64, testlevel.Rounds(1, 4))
 	var all sync.WaitGroup
 	for i := range turns {
 		name := redistest.Key(t)

@@ -120,7 +120,7 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 		for _, f := range flags(c) {
 			kind := f.kind
 			require.True(t, badFlags[kind] != nil || worseFlags[kind] != nil, "%s --%s is a %s: say what is bad", path, f.name, kind)
-			for _, value := range badFlags[kind] {
+			for _, value := range testlevel.Part(badFlags[kind], 4, path+f.name) {
 				got := inProcess(t, call(path, f, value))
 				require.Error(t, got, "%s --%s=%.40q", path, f.name, value)
 				line := sanitize.Message(got.Error())
@@ -159,7 +159,7 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	// With a server, a lease that is too long would be no lease there.
 	require.Contains(t, program.Finish(t, url, "run", "--lease=876001h", "job", "--", "true").Stderr, "--lease and --watchdog must be at most ")
 	for path, c := range commands(t) {
-		for _, f := range flags(c) {
+		for _, f := range testlevel.Part(flags(c), 3, path) {
 			worse := worseFlags[f.kind] // a process for each
 			for _, value := range testlevel.Part(worse, len(worse), path+f.name) {
 				if needless(path, f.name, value) {

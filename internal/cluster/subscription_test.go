@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -153,7 +154,7 @@ func TestASubscriptionIsNotMadeWhereNoNodeAnswersButAnEstablishedOneWaits(t *tes
 		defer cancel()
 		_, err := w.Subscribe(ctx, key+"2")
 		require.ErrorIs(t, err, transport.ErrNotSent)
-		time.Sleep(10 * time.Minute)
+		time.Sleep(time.Duration(testlevel.Rounds(2, 10)) * time.Minute)
 		require.NoError(t, sub.Err())
 		w.do(func() { w.servers[one].down = false; clear(w.servers[one].subs) })
 		w.requireEvent(sub, transport.Event{Gap: true})

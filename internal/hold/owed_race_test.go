@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -41,10 +42,11 @@ func TestAReleaseLeavesAHoldThatIsJustGrantedItsLease(t *testing.T) {
 		assert.NoError(t, err)
 		return h
 	}
+	most := time.Duration(testlevel.Rounds(250, 1000)) * time.Millisecond
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			for began := time.Now(); time.Since(began) < time.Second; {
+			for began := time.Now(); time.Since(began) < most; {
 				assert.NoError(t, take().Unlock())
 			}
 		})

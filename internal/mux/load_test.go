@@ -87,7 +87,8 @@ func (y *tally) count(o outcome, id string, withdrawn bool) {
 
 func TestNoReplyReachesTheWrongCallerUnderKillsAndCancels(t *testing.T) {
 	t.Parallel()
-	const goroutines, each = 50, 500
+	const goroutines = 50
+	each := testlevel.Rounds(200, 500)
 	server := redistest.Start(t)
 	for round := range testlevel.Rounds(1, 3) {
 		m := open(t, configFor(server.Addr()))

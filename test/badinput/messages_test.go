@@ -45,7 +45,7 @@ func TestForeignMessagesGrantNoLock(t *testing.T) {
 				got <- err
 			}()
 			channel := listened(t, srv, codec.LockChannel(name))
-			for range testlevel.Rounds(3, 20) {
+			for range testlevel.Rounds(1, 20) {
 				for _, payload := range payloads {
 					srv.Do(t, "PUBLISH", channel, payload)
 				}

@@ -193,7 +193,7 @@ func TestEveryCallSurvivesEveryReply(t *testing.T) {
 	for name, p := range plays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, reply := range testlevel.Part(replies, 8, name) {
+			for _, reply := range testlevel.Part(replies, 20, name) {
 				what := fmt.Sprintf("%T %.80q", reply, fmt.Sprint(reply))
 				for _, err := range p.perform(t, reply) {
 					if err != nil {
@@ -255,7 +255,7 @@ func TestTheHeartbeatSurvivesEveryReply(t *testing.T) {
 	for _, target := range []string{"fair_heartbeat", "fair_evict", "fair_nudge", "fair_give_up"} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			for _, reply := range replies {
+			for _, reply := range testlevel.Part(replies, 4, target) {
 				synctest.Test(t, func(t *testing.T) { waitsInAQueue(t, target, reply) })
 			}
 		})

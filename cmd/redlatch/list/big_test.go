@@ -59,7 +59,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 
 // It is not parallel: other tests would make the machine busier.
 func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
-	keys := testlevel.Rounds(50_000, 1_000_000)
+	keys := testlevel.Rounds(20_000, 1_000_000)
 	if text := os.Getenv(bigEnv); text != "" {
 		var err error
 		keys, err = strconv.Atoi(text)

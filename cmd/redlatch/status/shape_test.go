@@ -51,11 +51,14 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
+	var fields, owners []any
 	for i := range 1000 {
-		s.Do(t, "HSET", "big-map", fmt.Sprint("field", i), 1)
-		s.Do(t, "HSET", "owners", redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
-		s.Do(t, "HSET", "readers", redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
+		fields = append(fields, fmt.Sprint("field", i), 1)
+		owners = append(owners, redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
 	}
+	s.Do(t, "HSET", append([]any{"big-map"}, fields...)...)
+	s.Do(t, "HSET", append([]any{"owners"}, owners...)...)
+	s.Do(t, "HSET", append([]any{"readers"}, owners...)...)
 	s.Do(t, "HSET", "readers", "mode", "read")
 	s.Do(t, "CONFIG", "RESETSTAT")
 	require.Contains(t, program.Finish(t, s.URL(), "status", "big-map").Stderr, " is no owner\n")

@@ -364,7 +364,7 @@ func TestUnlockWritesItsAuditAlsoWhenASignalComes(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "audit.jsonl")
 		far.Latency(redistest.ToClient, 300*time.Millisecond)
 		p := program.Start(t, far.URL(), "unlock", "--force", "--even-if-alive", "--yes", "--audit-file", file, name)
-		require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, time.Millisecond)
+		require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, 20*time.Millisecond)
 		require.NoError(t, p.Cmd.Process.Signal(sig))
 		got := p.Outcome(program.Soon)
 		require.Equal(t, 0, got.Code)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // eachKind runs body for each kind of server that clusters are made of.
@@ -18,6 +19,7 @@ func eachKind(t *testing.T, body func(t *testing.T, opts ...Option)) {
 }
 
 func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
+	testlevel.All(t, "a cluster")
 	t.Parallel()
 	eachKind(t, func(t *testing.T, opts ...Option) {
 		t.Helper()

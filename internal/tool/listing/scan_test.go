@@ -56,17 +56,27 @@ func addLocks(t *testing.T, s redistest.Target) {
 	s.Do(t, "HSET", "{both}", java, 1)
 	s.Do(t, "RPUSH", codec.QueueKey("{both}"), java2)
 	s.Do(t, "HSET", "rw", "mode", "read", java, 1, java2, 1)
+	var keys, fields []any
 	for i := range 600 {
-		s.Do(t, "HSET", "many-readers", redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
-		s.Do(t, "HSET", "big-map", fmt.Sprint("field", i), 1)
-		s.Do(t, "HSET", "many-owners", redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
-		s.Do(t, "SET", fmt.Sprint("key", i), 1)
+		keys, fields = append(keys, fmt.Sprint("key", i), 1), append(fields, fmt.Sprint("field", i), 1)
 	}
+	s.Do(t, "MSET", keys...)
+	s.Do(t, "HSET", append([]any{"big-map"}, fields...)...)
+	s.Do(t, "HSET", append([]any{"many-owners"}, owners(600)...)...)
+	s.Do(t, "HSET", append([]any{"many-readers"}, owners(600)...)...)
 	s.Do(t, "HSET", "many-readers", "mode", "read")
 	s.Do(t, "HSET", "user", "name", "x")
 	s.Do(t, "RPUSH", "list", java)
 	s.Do(t, "RPUSH", codec.QueueKey("user"), java) // of something that is no lock
 	s.Do(t, "SET", label.Key(uuid.MustParse(ours[:36])), "billing@host-3")
+}
+
+// owners are fields and values of a hash with so many owners.
+func owners(n int) (fields []any) {
+	for i := range n {
+		fields = append(fields, redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
+	}
+	return fields
 }
 
 func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {

@@ -43,9 +43,7 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 		t.Parallel()
 		addLocks(t, s)
 		s.Do(t, "HSET", "odd-mode", "mode", "dark")
-		for i := range 600 {
-			s.Do(t, "HSET", "odd-mode", redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
-		}
+		s.Do(t, "HSET", append([]any{"odd-mode"}, owners(600)...)...)
 		c := s.Dial(t)
 		for name, want := range map[string]string{
 			"plain": "", "rw": "", "many-readers": "", "list": "", "nothing": "", "key1": "", "stuck": "",
