@@ -67,5 +67,8 @@ func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
+// Dequeue is part of hold.Queueing.
+func (f *fair) Dequeue(lock string, r *acquire.Request) error { return f.Queues.Dequeue(f, lock, r) }
+
 // Leave is part of hold.Queueing.
 func (f *fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }

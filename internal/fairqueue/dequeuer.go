@@ -50,7 +50,7 @@ type departure struct {
 	request acquire.Request // of the owner
 	place   int64           // grows from the front of a queue to its end, 0 when it is not known
 	done    func()          // if not nil, runs when it has left, or was given up
-	once    func(error)     // if not nil, takes in the outcome of one call, and none is tried again
+	tell    func(error)     // in place of done: takes in the outcome of one call, and none is tried again
 
 	failed time.Time // when its call failed first
 }
@@ -176,7 +176,7 @@ func (b *byPlace) Pop() any {
 }
 
 // leave takes an owner out of a queue. It does not wait for that; what goes wrong is tried
-// again in the background. When many leave one queue, one call takes several out.
+// again in the background, but for a departure that is to be told. When many leave one queue, one call takes several out.
 func (dq *dequeuer) leave(d *departure) {
 	dq.engine.Join()
 	if dq.begin(d) {
@@ -195,7 +195,7 @@ func (dq *dequeuer) send(all []*departure) {
 // sent takes in the outcome of a call. What may succeed later is tried again by calls for
 // several, or many owners that left while Redis was away would take long.
 func (dq *dequeuer) sent(all []*departure, err error) {
-	all = dq.endOnce(all, err)
+	all = dq.tell(all, err)
 	if len(all) > 0 && err != nil && engine.Retryable(err) && !errors.Is(err, engine.ErrClosed) && dq.sendLater(all, err) {
 		return
 	}
@@ -214,16 +214,17 @@ func (dq *dequeuer) sent(all []*departure, err error) {
 	}
 }
 
-// endOnce ends those that are not tried again, and returns the others.
-func (dq *dequeuer) endOnce(all []*departure, err error) []*departure {
-	return slices.DeleteFunc(all, func(d *departure) bool {
-		if d.once == nil {
-			return false
+// tell ends those that are told the outcome, and returns the others.
+func (dq *dequeuer) tell(all []*departure, err error) (rest []*departure) {
+	for _, d := range all {
+		if d.tell == nil {
+			rest = append(rest, d)
+			continue
 		}
-		d.once(err)
+		d.tell(err)
 		dq.engine.Leave()
-		return true
-	})
+	}
+	return rest
 }
 
 // resolve leaves an owner whose call has failed for good to the engine.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
@@ -90,6 +91,28 @@ func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
 				}
 				requireNothingOpen(t, qs)
 			})
+		})
+	}
+}
+
+// The call has no answer, or was not sent: its turn did not come.
+func TestDequeueWaitsForACommandTimeoutAtMost(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &faketransport.Fake{}
+			qs, _ := queuesOver(t, f)
+			free := func() {}
+			if busy {
+				free = keepBusy(qs, f)
+			}
+			began := time.Now()
+			err := qs.Dequeue(kindOf(theLock), "lock", &acquire.Request{Owner: "x", Lease: int64(1)})
+			require.ErrorIs(t, err, engine.ErrUncertain)
+			require.Equal(t, qs.engine.Command, time.Since(began))
+			free()
+			require.Equal(t, []any{"x"}, f.Last(t).Call.Args)
+			f.Last(t).Ends(nil, nil)
+			requireNothingOpen(t, qs)
 		})
 	}
 }

@@ -17,6 +17,7 @@
 // places on the server, tell dead waiters from live ones (package liveness), evict the dead
 // ones in front, and nudge a head that sleeps before a free lock.
 //
-// The dequeuer takes owners that gave up out of their queues, many by one call. The pool keeps
-// an owner and its subscription for a second after the wait, for the next caller.
+// The dequeuer takes owners that gave up, or whose attempts are in doubt, out of their queues,
+// many by one call. The pool keeps an owner and its subscription for a second after the wait,
+// for the next caller.
 package fairqueue

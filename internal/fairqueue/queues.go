@@ -2,6 +2,7 @@ package fairqueue
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,14 +93,22 @@ func (qs *Queues) Prepare(ctx context.Context) { qs.clock.Keep(ctx) }
 func (qs *Queues) Lasts() time.Duration { return qs.engine.FairWait }
 
 // Dequeue takes the owner of r, which waits no more for the lock called name, out of its queue,
-// and waits for the outcome. When many leave one queue, they share calls.
+// and waits for the outcome, one command timeout at most. When many leave one queue, they share
+// calls.
 func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	ended := make(chan error, 1)
-	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, once: func(err error) { ended <- err }})
-	return <-ended
+	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, tell: func(err error) { ended <- err }})
+	late := time.NewTimer(qs.engine.Command)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C: // it may leave later, which does no harm
+		return fmt.Errorf("%w: not out of the queue within %v", engine.ErrUncertain, qs.engine.Command)
+	}
 }
 
-// Leave is Dequeue without waiting for that. What goes wrong is tried again.
+// Leave is like Dequeue, but does not wait, and tries again what goes wrong.
 func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }

@@ -95,8 +95,8 @@ type Replicable interface {
 
 // Queueing is a kind whose refused attempts put owners in a queue on the server.
 type Queueing interface {
-	// Dequeue takes the owner of a lock of that name out of the queue. It may run more than
-	// once.
+	// Dequeue takes the owner of a lock of that name out of the queue, and waits for that, one
+	// command timeout at most. It may run more than once.
 	Dequeue(lock string, r *acquire.Request) error
 	// Leave does the same in the background, and tries again what fails.
 	Leave(lock string, r *acquire.Request)
