@@ -24,7 +24,8 @@ type InDoubt struct {
 	// Name and Owner are those of the lock, for the log.
 	Name, Owner string
 	// Undo asks the server, by calls that do nothing when there is nothing to undo, each for
-	// one command timeout at most, and reports whether they have undone something. Nil: the call is only kept from running.
+	// one command timeout at most, and reports whether they have undone something. Nil: the
+	// call is only kept from running.
 	Undo func(run Run) (undone bool, err error)
 	// Superseded, if not nil, is asked before each Undo: true ends the doubt, since another
 	// caller frees the lock.

@@ -176,7 +176,8 @@ func (b *byPlace) Pop() any {
 }
 
 // leave takes an owner out of a queue. It does not wait for that; what goes wrong is tried
-// again in the background, but for a departure that is to be told. When many leave one queue, one call takes several out.
+// again in the background, but for a departure that is to be told. When many leave one queue,
+// one call takes several out.
 func (dq *dequeuer) leave(d *departure) {
 	dq.engine.Join()
 	if dq.begin(d) {
