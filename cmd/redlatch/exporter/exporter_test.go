@@ -66,7 +66,7 @@ func looks(t *testing.T, base string, n float64) map[string]float64 {
 	require.Eventually(t, func() bool {
 		series = scrape(t, base)
 		return series[ok] >= want
-	}, time.Minute, 20*time.Millisecond) // a loaded machine takes its time for a million locks
+	}, time.Minute, 100*time.Millisecond) // a loaded machine takes its time for a million locks
 	return series
 }
 
@@ -153,7 +153,7 @@ func TestADeadWaiterForANameThatIsNoTextHidesNoFigures(t *testing.T) {
 	require.Eventually(t, func() bool {
 		series = scrape(t, base)
 		return series[failed] > 0 || series[ok] >= 2
-	}, program.Soon, program.PollEvery)
+	}, program.Soon, 100*time.Millisecond)
 	require.Zero(t, series[failed])
 	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
 }
@@ -171,7 +171,7 @@ func TestADeadWaiterForANameThatNoClusterTakesHidesNoFigures(t *testing.T) {
 	require.Eventually(t, func() bool {
 		series = scrape(t, base)
 		return series[failed] > 0 || series[ok] >= 2
-	}, program.Soon, program.PollEvery)
+	}, program.Soon, 100*time.Millisecond)
 	require.Zero(t, series[failed])
 	require.InDelta(t, 2, series[`redlatch_server_queue_length{group="all"}`], 0)
 	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
