@@ -51,7 +51,7 @@ setup: ## day | 1 min once | Get a redis-server and a valkey-server to test agai
 	@scripts/redis-server.sh setup
 
 test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
-	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet -fleets 10
+	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet -fleets 5
 	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 15 min | All tests: also Java machines, clusters, load, long leases, many rounds
