@@ -22,11 +22,14 @@ const (
 	// fleetWarm is how many rounds each language does before the measure begins:
 	// the first there has the lock alone for a while, and Java compiles.
 	fleetWarm = 300
-	// fleetLeast is how many rounds a measurement needs.
+	// fleetLeast is how many rounds a measurement needs. How long they take is the
+	// machine's affair, and that of what else runs there.
 	fleetLeast = 2000
-	// fleetSpans and fleetSpan are how often and how long is measured.
-	fleetSpans = 3
-	fleetSpan  = 5 * time.Second
+	// fleetSpan is how long is measured at once, fleetSpans and fleetMostSpans how
+	// often at least and at most.
+	fleetSpan      = 5 * time.Second
+	fleetSpans     = 3
+	fleetMostSpans = 24
 	// fleetOver in the counter says that it is over.
 	fleetOver = int64(1) << 40
 
@@ -80,7 +83,6 @@ func (c *compat) testFleet(t *testing.T) {
 	began, beganOurs := f.rounds(t)
 	share = f.measure(t)
 	count, theirs = f.end(t)
-	require.GreaterOrEqual(t, count-began, int64(fleetLeast))
 	requireClean(t, s, f.name)
 	longest := time.Duration(theirs.Longest) * time.Microsecond
 	t.Logf("Redisson %s: Go %d of %d rounds, longest wait in Java %v", c.release, f.ours.rounds(t)-beganOurs, count-began, longest)
@@ -128,7 +130,8 @@ func (f *fleet) measure(t *testing.T) int64 {
 	t.Helper()
 	first, firstOurs := f.rounds(t)
 	before, beforeOurs := first, firstOurs
-	for range fleetSpans {
+	for span := 0; span < fleetSpans || before-first < fleetLeast; span++ {
+		require.Less(t, span, fleetMostSpans, "only %d rounds so far", before-first)
 		time.Sleep(fleetSpan) // what is measured
 		count, ours := f.rounds(t)
 		t.Logf("%d rounds in %v, %d by Go", count-before, fleetSpan, ours-beforeOurs)
