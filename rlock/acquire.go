@@ -108,7 +108,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 			return err
 		}
 		if next == outer {
-			break // its kind has no re-entry
+			break // of a kind within which this one has no role
 		}
 		outer = next
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ErrNotReentered says that the hold that a proof stands for was given up, or is of a kind
-// without re-entry: then the proof counts for nothing.
+// ErrNotReentered says that the hold that a proof stands for was given up, or is of another kind
+// within which this one has no role: then the proof counts for nothing.
 var ErrNotReentered = errors.New("the proof counts for nothing")
 
 // Reenter makes h, which is zero, a hold of l for the owner of outer, by acquiring the lock
@@ -21,10 +21,7 @@ var ErrNotReentered = errors.New("the proof counts for nothing")
 // to arrive. A caller that does not wait for the lock waits neither for an inner hold nor for
 // long for another change.
 func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) error {
-	kind, can := l.Kind.(Reentrant)
-	if !can {
-		return ErrNotReentered
-	}
+	kind, _ := l.Kind.(Reentrant) // it is one, else Proof has no outer
 	h.ownership = outer.ownership
 	o, outer, err := l.inRole(outer)
 	if err != nil {
