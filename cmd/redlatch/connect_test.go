@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,25 +44,10 @@ func encrypted(t *testing.T) (address, cert, key string) {
 	} {
 		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
-	port := strconv.Itoa(unusedPort(t))
+	port := strconv.Itoa(redistest.UnusedPort(t))
 	redistest.Start(t, redistest.WithArgs("--tls-port", port,
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert))
 	return net.JoinHostPort("127.0.0.1", port), cert, key
-}
-
-// unusedPort is one that outgoing connections do not get.
-func unusedPort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		port := 20000 + mathrand.IntN(8000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	require.Fail(t, "no port is free")
-	return 0
 }
 
 func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {

@@ -133,8 +133,7 @@ func (s *clusterLocks) watch(t *testing.T) {
 	name := redistest.Key(t)
 	p := program.Start(t, s.url, "watch", "--json", name)
 	program.ToEvent(p, `"event":"free"`)
-	s.lockFor(t, name, 1500*time.Millisecond)
-	program.ToEvent(p, `"event":"taken"`)
+	s.lockWhile(t, name, func() { program.ToEvent(p, `"event":"taken"`) })
 	require.Contains(t, p.Line(), `"event":"released"`, "a message said so")
 	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
 	require.Equal(t, program.CodeInterrupted, p.Code())
@@ -148,15 +147,15 @@ func (s *clusterLocks) watchPattern(t *testing.T) {
 	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
-// lockFor has a lock for so long.
-func (s *clusterLocks) lockFor(t *testing.T, name string, d time.Duration) {
+// lockWhile has a lock until do has returned.
+func (s *clusterLocks) lockWhile(t *testing.T, name string, do func()) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), s.url)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	hold, err := rlock.New(client, name).Lock(t.Context())
 	require.NoError(t, err)
-	time.Sleep(d)
+	do()
 	require.NoError(t, hold.Unlock())
 }
 

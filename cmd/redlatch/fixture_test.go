@@ -37,7 +37,7 @@ func newFixture(t *testing.T, e *coverage, p *peer.Peer) *fixture {
 	f := &fixture{coverage: e, server: redistest.Start(t)}
 	var err error
 	f.client, err = redlatch.Open(t.Context(), f.server.URL(), redlatch.WithClientID(goID),
-		redlatch.WithLabel(program.LabelText), redlatch.WithObserver(redlatch.Observer{Evicted: func(redlatch.Evicted) { f.evicted.Add(1) }}))
+		redlatch.WithLabel(program.LabelText), redlatch.WithDeadWaiterGrace(time.Minute), redlatch.WithObserver(redlatch.Observer{Evicted: func(redlatch.Evicted) { f.evicted.Add(1) }}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.client.Close()) })
 	f.java = f.newJava(t, p, nil)

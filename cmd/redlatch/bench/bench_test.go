@@ -117,8 +117,8 @@ func TestInterruptedBenchEndsSoonAndFreesItsLocks(t *testing.T) {
 func TestBenchSaysWhenTheServerGoesAway(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := program.Start(t, s.URL(), "bench", "--duration", "4s")
-	// Locks are there for microseconds only: polling may see none in four seconds.
+	p := program.Start(t, s.URL(), "bench", "--duration", "12s")
+	// Locks are there for microseconds only: polling may see none for seconds.
 	require.Eventually(t, func() bool { return s.CommandStats(t)["evalsha"] > 1000 }, program.Soon, program.PollEvery)
 	s.Kill()
 	got := p.Outcome(3 * program.Soon)

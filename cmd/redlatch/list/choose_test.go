@@ -22,7 +22,7 @@ import (
 func addChoice(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "HSET", "soon", program.SomeOwner, 1)
-	s.Do(t, "PEXPIRE", "soon", 60_000)
+	s.Do(t, "PEXPIRE", "soon", 600_000)
 	s.Do(t, "HSET", "late", program.SomeOwner, 1)
 	s.Do(t, "PEXPIRE", "late", time.Hour.Milliseconds())
 	s.Do(t, "HSET", "never", program.SomeOwner, 1)

@@ -44,11 +44,11 @@ func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 	s := redistest.Shared(t)
 	for _, c := range []struct{ script, left string }{{program.EndsOnSIGTERM, "term\n"}, {program.IgnoresSIGTERM, ""}} {
 		name := redistest.Key(t)
-		p := program.Start(t, s.URL(), "run", "--max-hold", "2s", name, "--", "sh", "-c", c.script)
+		p := program.Start(t, s.URL(), "run", "--max-hold", "4s", name, "--", "sh", "-c", c.script)
 		require.Equal(t, "up", p.Line())
 		require.Equal(t, c.left, p.Rest())
 		require.Equal(t, 125, p.Code())
-		require.Contains(t, p.Stderr.String(), "was held for 2s, which is the most by --max-hold")
+		require.Contains(t, p.Stderr.String(), "was held for 4s, which is the most by --max-hold")
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 	}
 	got := program.Finish(t, s.URL(), "run", "--max-hold", "1m", redistest.Key(t), "--", "sh", "-c", "exit 3")
@@ -95,9 +95,9 @@ func TestMaxHoldAsLongAsAtLeastFreesTheLock(t *testing.T) {
 	far.Latency(redistest.ToClient, 50*time.Millisecond)
 	name := redistest.Key(t)
 	began := time.Now()
-	got := program.Finish(t, far.URL(), "run", "--max-hold", "2s", "--at-least", "2s", name, "--", "true")
+	got := program.Finish(t, far.URL(), "run", "--max-hold", "4s", "--at-least", "4s", name, "--", "true")
 	require.Equal(t, program.Outcome{}, got)
-	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	require.GreaterOrEqual(t, time.Since(began), 4*time.Second)
 	require.False(t, program.Exists(t, s, name), "it is left to its lease of 30s")
 }
 
@@ -105,6 +105,7 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
+	asked := time.Now()
 	// When the command ends, more is left of --at-least than of the lease.
 	p := program.Start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
 	require.Equal(t, "began", p.Line())
@@ -117,7 +118,7 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	require.Less(t, time.Since(began), 6*time.Second, "it waited on")
 	require.Empty(t, p.Stderr.String())
 	left := ttl(t, s, name)
-	require.Greater(t, time.Since(began)+left, 6500*time.Millisecond) // acquired some time before it was reported
+	require.Greater(t, time.Since(asked)+left, 7*time.Second)
 }
 
 func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
@@ -169,14 +170,14 @@ func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
 		t.Run(c.policy, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			p := program.Start(t, s.URL(), "run", "--watchdog", "3s", "--on-lost", c.policy, name, "--", "sh", "-c",
+			p := program.Start(t, s.URL(), "run", "--watchdog", "10s", "--on-lost", c.policy, name, "--", "sh", "-c",
 				`trap 'echo term; exit 0' TERM; echo up; read x; echo went on; exit 4`)
 			require.Equal(t, "up", p.Line())
 			s.Do(t, "DEL", name)
 			if c.policy == "ignore" {
 				s.Do(t, "HSET", name, program.SomeOwner, 1) // the renewal that finds out leaves it alone
 				s.Do(t, "PEXPIRE", name, 60_000)
-				require.Eventually(t, func() bool { return ttl(t, s, name) < 57*time.Second }, program.Soon, program.PollEvery)
+				require.Eventually(t, func() bool { return ttl(t, s, name) < 55*time.Second }, program.Soon, program.PollEvery)
 				require.NoError(t, p.Stdin.Close())
 			}
 			require.Equal(t, c.left, p.Rest())

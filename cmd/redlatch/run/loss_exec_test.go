@@ -47,7 +47,7 @@ func TestOnLostExecIsBoundedAndOnlyForLosses(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	began := time.Now()
-	p := program.Start(t, s.URL(), "run", "--watchdog=3s", "--on-lost-exec", "sleep 600 | sleep 600", name, "--", "sh", "-c", program.EndsOnSIGTERM)
+	p := program.Start(t, s.URL(), "run", "--watchdog=10s", "--on-lost-exec", "sleep 600 | sleep 600", name, "--", "sh", "-c", program.EndsOnSIGTERM)
 	require.Equal(t, "up", p.Line())
 	s.Do(t, "DEL", name)
 	require.Equal(t, "term\n", p.RestWithin(4*program.Soon))
