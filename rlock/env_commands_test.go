@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +18,7 @@ func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T)
 	redistest.StartReplica(t, s) // a replica that WAIT would wait for
 	s.Do(t, "CONFIG", "RESETSTAT")
 	one, other := connect(t, s.URL()), connect(t, s.URL())
-	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(3*time.Second))
+	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(shortLease))
 	w := await(t.Context(), rlock.New(other, "job"))
 	listening(t, s, "redisson_lock__channel:{job}")
 	inner, err := rlock.New(one, "job").Lock(hold.Context(t.Context()))

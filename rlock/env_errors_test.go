@@ -53,13 +53,12 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 	require.Equal(t, client.ID().String(), details.Owner.String()[:36])
 	require.ErrorContains(t, err, "left")
 
-	_, err = l.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
-	requireOnly(t, err, "lock", name, redlatch.ErrNotAcquired)
-
-	timed, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	waits := await(t.Context(), l, rlock.WithWait(refusal))
+	timed, stop := context.WithTimeout(t.Context(), refusal)
 	defer stop()
-	_, err = l.Lock(timed)
+	_, err = rlock.New(connect(t, s.URL()), name).Lock(timed) // at the same time
 	requireOnly(t, err, "lock", name, redlatch.ErrNotAcquired, context.DeadlineExceeded)
+	requireOnly(t, waits.failed(t, soon), "lock", name, redlatch.ErrNotAcquired)
 
 	reason := errors.New("the user has gone")
 	for _, cause := range []error{nil, reason} {
@@ -84,7 +83,7 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(200*time.Millisecond))
+	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
 	name := redistest.Key(t)
 	l := rlock.New(client, name)
 
@@ -140,8 +139,8 @@ func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 	}
 	t.Run("lease over", func(t *testing.T) {
 		t.Parallel()
-		hold := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(time.Second))
-		awaitClosed(t, hold.Context(t.Context()).Done(), time.Second+slack, "the loss")
+		hold := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(2*time.Second))
+		awaitClosed(t, hold.Context(t.Context()).Done(), 2*time.Second+slack, "the loss")
 		lost(t, hold)
 	})
 	t.Run("unlocked twice", func(t *testing.T) {

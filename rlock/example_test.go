@@ -110,7 +110,7 @@ func ExampleHold_Context() {
 	client, stop := demo()
 	defer stop()
 	ctx := context.Background()
-	hold, err := rlock.New(client, "orders:42").Lock(ctx, rlock.WithLease(100*time.Millisecond))
+	hold, err := rlock.New(client, "orders:42").Lock(ctx, rlock.WithLease(time.Second))
 	if err != nil {
 		log.Print(err)
 		return

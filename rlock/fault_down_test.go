@@ -137,7 +137,7 @@ func TestU9NothingIsAcquiredWhileRedisIsDown(t *testing.T) {
 
 func TestU9NoQuestionIsAnsweredWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
-	for _, l := range downLocks(t, redlatch.WithCommandTimeout(time.Second)) {
+	for _, l := range downLocks(t, redlatch.WithCommandTimeout(2*time.Second)) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -160,7 +160,7 @@ func TestU35WaitEndsInTimeWithATransportErrorWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	const wait = 2 * time.Second
 	var waiters []*waiter
-	for _, l := range downLocks(t) {
+	for _, l := range downLocks(t, redlatch.WithCommandTimeout(3*wait)) { // which would end it too late
 		waiters = append(waiters, await(t.Context(), l, rlock.WithWait(wait)))
 	}
 	for _, w := range waiters {
@@ -171,7 +171,7 @@ func TestU35WaitEndsInTimeWithATransportErrorWhileRedisIsDown(t *testing.T) {
 
 func TestU35WithoutAnyBoundTheCommandTimeoutIsTheBound(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second
+	const timeout = 2 * time.Second
 	var waiters []*waiter
 	for _, l := range downLocks(t, redlatch.WithCommandTimeout(timeout)) {
 		waiters = append(waiters,

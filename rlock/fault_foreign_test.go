@@ -78,7 +78,7 @@ func TestU10RenewalThatAFrozenServerRunsLateLeavesTheNextHolderAlone(t *testing.
 	testlevel.All(t, "a real lease, 12 s")
 	t.Parallel()
 	s := redistest.Start(t)
-	holder := connect(t, s.URL(), redlatch.WithWatchdogTimeout(forever)) // keeps its connection
+	holder := connect(t, s.URL(), redlatch.WithWatchdogTimeout(forever), earlyLoss()) // keeps its connection
 	rival := connect(t, s.URL(), redlatch.WithCommandTimeout(forever), redlatch.WithWatchdogTimeout(2*forever))
 	loadScripts(t, rival)
 	l := rlock.New(holder, redistest.Key(t))

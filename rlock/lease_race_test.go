@@ -22,7 +22,7 @@ func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
 	t.Parallel()
 	const workers = 20
 	races := testlevel.Rounds(30, 100)
-	const watchdog = 600 * time.Millisecond
+	const watchdog = 6 * time.Second
 	srv := redistest.Start(t)
 	client := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(watchdog))
 	var acquired atomic.Int64
@@ -52,7 +52,7 @@ func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
 	requireNoTrace(t, srv)
 
 	before, _ := commands(t, srv)
-	<-time.After(watchdog) // nothing can be waited for: three renewals would have come
+	<-time.After(watchdog/3 + time.Second) // nothing can be waited for: a renewal would have come
 	after, _ := commands(t, srv)
 	require.Equal(t, before, after, "renewals of a lock without a holder")
 	require.EqualValues(t, 0, redisInt(t, srv, "DBSIZE"))
@@ -86,15 +86,15 @@ func race(t *testing.T, l *rlock.Lock, within time.Duration) int64 {
 }
 
 func TestU39WorkLongerThanTheLeaseKeepsTheLockOnARealServer(t *testing.T) {
-	testlevel.All(t, "a real lease, 9 s")
+	testlevel.All(t, "a real lease, 14 s")
 	t.Parallel()
-	srv, client := onShared(t)
+	srv, client := onShared(t, noPoll())
 	name := redistest.Key(t)
 	began := time.Now()
-	hold := take(t, rlock.New(client, name), rlock.WithWatchdog(3*time.Second))
+	hold := take(t, rlock.New(client, name), rlock.WithWatchdog(shortLease))
 	ctx := hold.Context(t.Context())
 	w := await(t.Context(), rlock.New(client, name))
-	for time.Since(began) < 7*time.Second {
+	for time.Since(began) < 2*shortLease+time.Second {
 		awaitRenewal(t, srv, name)
 		require.NoError(t, ctx.Err())
 	}
@@ -111,8 +111,10 @@ func TestU39FixedLeaseIsLostOnARealServer(t *testing.T) {
 	ctx := hold.Context(t.Context())
 	deadline, bounded := ctx.Deadline()
 	require.True(t, bounded)
-	require.InDelta(t, 2700*time.Millisecond, time.Until(deadline), float64(slack))
-	awaitClosed(t, ctx.Done(), 3*time.Second, "the loss comes before the lease is over")
+	asked := time.Now()
+	ends := asked.Add(ttl(t, srv, name)) // no later than the lease does
+	require.True(t, deadline.Before(ends), "the loss comes before the lease is over")
+	awaitClosed(t, ctx.Done(), soon, "the loss")
 	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 	until(t, promptly, "the lock is free", func() bool { return !locked(t, srv, name) })
 }

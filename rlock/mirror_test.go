@@ -77,7 +77,7 @@ func TestMirrorConcurrencyTryLockUnLock(t *testing.T) {
 	for range goroutines {
 		wg.Go(func() {
 			for range tries {
-				hold, err := rlock.New(client, name).TryLock(t.Context(), rlock.WithWatchdog(time.Second))
+				hold, err := rlock.New(client, name).TryLock(t.Context(), rlock.WithWatchdog(shortLease))
 				if err != nil {
 					checkHeld(t, err)
 					continue
@@ -88,8 +88,8 @@ func TestMirrorConcurrencyTryLockUnLock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	hold := take(t, rlock.New(client, name), rlock.WithWatchdog(time.Second))
-	for range 3 {
+	hold := take(t, rlock.New(client, name), rlock.WithWatchdog(shortLease))
+	for range 2 {
 		awaitRenewal(t, srv, name)
 	}
 	require.NoError(t, hold.Unlock())
@@ -173,7 +173,7 @@ func TestMirrorTryLockWait(t *testing.T) {
 	name := redistest.Key(t)
 	hold := take(t, rlock.New(connect(t, srv.URL()), name))
 	w := await(t.Context(), rlock.New(connect(t, srv.URL()), name), rlock.WithWait(3*time.Second))
-	checkHeld(t, w.failed(t, 4*time.Second))
+	checkHeld(t, w.failed(t, soon))
 	require.GreaterOrEqual(t, w.took, 3*time.Second)
 	require.NoError(t, hold.Unlock())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -19,7 +20,7 @@ import (
 func TestAnUnlockOutlastsAServerThatCannotSave(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	l := rlock.New(connect(t, s.URL()), redistest.Key(t))
+	l := rlock.New(connect(t, s.URL(), redlatch.WithCommandTimeout(soon)), redistest.Key(t))
 	hold, err := l.Lock(t.Context())
 	require.NoError(t, err)
 

@@ -120,7 +120,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 		require.Equal(t, want, e.Err)
 		require.Equal(t, l.Name(), e.Name)
 	}
-	hold := take(t, l, rlock.WithWatchdog(3*time.Second))
+	hold := take(t, l, rlock.WithWatchdog(shortLease))
 	srv.Do(t, "DEL", l.Name())
 	ended(redlatch.LossTaken)
 	renewal := next[redlatch.Renewed](t, w)
@@ -131,7 +131,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 	require.ErrorIs(t, unlockErr, redlatch.ErrLost)
 	require.Equal(t, unlockErr, next[redlatch.Released](t, w).Err)
 
-	require.NoError(t, take(t, l, rlock.WithLease(3*time.Second)).LetExpire())
+	require.NoError(t, take(t, l, rlock.WithLease(shortLease)).LetExpire())
 	ended(nil)
 	srv.Do(t, "DEL", l.Name())
 
@@ -146,7 +146,7 @@ func TestObserverSeesWhyHoldsEnd(t *testing.T) {
 	require.NoError(t, resumed.Unlock())
 	ended(nil)
 
-	take(t, l, rlock.WithMaxHold(50*time.Millisecond))
+	take(t, l, rlock.WithMaxHold(time.Second))
 	ended(redlatch.ErrMaxHold)
 	srv.Do(t, "DEL", l.Name())
 

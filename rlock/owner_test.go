@@ -145,7 +145,7 @@ func TestResumeDoesNotWait(t *testing.T) {
 
 func TestTwoUsersOfOneOwnerAreOneOwner(t *testing.T) {
 	t.Parallel()
-	srv, client := onShared(t, redlatch.WithWatchdogTimeout(3*time.Second))
+	srv, client := onShared(t, redlatch.WithWatchdogTimeout(shortLease))
 	l := rlock.New(client, redistest.Key(t))
 	owner := newOwner()
 	a, b := take(t, l, rlock.WithOwner(owner)), take(t, l, rlock.WithOwner(owner))

@@ -88,7 +88,7 @@ func ExampleHold_Err_fencing() {
 		return nil
 	}
 	orders := rlock.New(client, "orders:42")
-	hold, err := orders.Lock(ctx, rlock.WithLease(100*time.Millisecond))
+	hold, err := orders.Lock(ctx, rlock.WithLease(time.Second))
 	if err != nil {
 		log.Print(err)
 		return

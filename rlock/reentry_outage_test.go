@@ -18,7 +18,7 @@ func TestTheReleaseGoesOnForTheLeaseOfAReentryWithoutAReply(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
-	c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(2*time.Second), redlatch.WithCommandTimeout(600*time.Millisecond))
+	c := connect(t, p.URL(), redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(1500*time.Millisecond))
 	l := rlock.New(c, redistest.Key(t))
 	outer, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestTheReleaseGoesOnForTheLeaseOfAReentryWithoutAReply(t *testing.T) {
 	p.Reset()
 	p.Heal()
 	require.Error(t, outer.Unlock())
-	time.Sleep(5 * time.Second)
+	time.Sleep(shortLease + 2*time.Second)
 	p.Refuse(false)
-	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", l.Name()) == int64(0) }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", l.Name()) == int64(0) }, soon, 10*time.Millisecond)
 }

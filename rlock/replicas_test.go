@@ -51,15 +51,16 @@ func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t 
 	testlevel.All(t, "replicas that change roles")
 	t.Parallel()
 	master, replica, link := replicated(t)
+	patient := connect(t, master.URL(), redlatch.WithReplicaSync(1, soon))
 	syncing := connect(t, master.URL(), redlatch.WithReplicaSync(1, cutFor))
 	lax := connect(t, master.URL())
 	for kind, lock := range kinds {
 		name := kind + " job"
-		before := take(t, lock(syncing, name))
+		before := take(t, lock(patient, name))
 		require.Equal(t, owners(t, master, name), owners(t, replica, name))
 		require.NoError(t, before.Unlock())
 	}
-	kept := take(t, rlock.New(syncing, "kept"))
+	kept := take(t, rlock.New(patient, "kept"))
 
 	link.Blackhole()
 	for kind, lock := range kinds {
@@ -158,28 +159,31 @@ func holders(t *testing.T, s redistest.Target, key string) map[string]string {
 
 func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 	t.Parallel()
-	master, _, link := replicated(t)
-	syncing := connect(t, master.URL(), redlatch.WithReplicaSync(1, time.Second), noPoll())
-	lax := connect(t, master.URL(), noPoll())
 	for kind, lock := range kinds {
-		require.NoError(t, take(t, lock(syncing, kind+" first")).Unlock())
-		link.Blackhole()
-		refused := await(t.Context(), lock(syncing, kind))
-		refused.awaitsReplicas(t, master)
-		there := await(t.Context(), lock(lax, kind))
-		until(t, soon, "it waits", func() bool { return len(master.Channels(t)) > 0 })
-		// A caller behind it in the local queue is next in this process.
-		here := await(t.Context(), lock(syncing, kind), rlock.WithWait(time.Minute))
-		require.ErrorIs(t, refused.failed(t, soon), redlatch.ErrNotReplicated)
-		require.NoError(t, there.acquired(t, soon).Unlock())
-		link.Heal()
-		here.ended(t, soon)
-		if here.err == nil {
-			require.NoError(t, here.hold.Unlock())
-		} else { // it was its turn before the other's
-			require.ErrorIs(t, here.err, redlatch.ErrNotReplicated)
-		}
-		until(t, soon, "it is free", func() bool { return !locked(t, master, kind) })
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			master, _, link := replicated(t)
+			syncing := connect(t, master.URL(), redlatch.WithReplicaSync(1, 3*time.Second), noPoll())
+			lax := connect(t, master.URL(), noPoll())
+			require.NoError(t, take(t, lock(syncing, kind+" first")).Unlock())
+			link.Blackhole()
+			refused := await(t.Context(), lock(syncing, kind))
+			refused.awaitsReplicas(t, master)
+			there := await(t.Context(), lock(lax, kind))
+			until(t, soon, "it waits", func() bool { return len(master.Channels(t)) > 0 })
+			// A caller behind it in the local queue is next in this process.
+			here := await(t.Context(), lock(syncing, kind), rlock.WithWait(time.Minute))
+			require.ErrorIs(t, refused.failed(t, soon), redlatch.ErrNotReplicated)
+			require.NoError(t, there.acquired(t, soon).Unlock())
+			link.Heal()
+			here.ended(t, soon)
+			if here.err == nil {
+				require.NoError(t, here.hold.Unlock())
+			} else { // it was its turn before the other's
+				require.ErrorIs(t, here.err, redlatch.ErrNotReplicated)
+			}
+			until(t, soon, "it is free", func() bool { return !locked(t, master, kind) })
+		})
 	}
 }
 
@@ -198,7 +202,7 @@ func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, held.Unlock())
-	require.Less(t, time.Since(began), 2*atOnce)
+	require.Less(t, time.Since(began), atOnce)
 	waiting.stillWaits(t)
 	link.Heal()
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
@@ -232,7 +236,7 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 			w := await(ctx, lock(client, name), leave.opts...)
 			w.awaitsReplicas(t, master)
 			leave.end(cancel, client)
-			err = w.failed(t, 2*time.Second)
+			err = w.failed(t, soon)
 			require.ErrorIs(t, err, redlatch.ErrNotReplicated, what)
 			for _, is := range leave.is {
 				require.ErrorIs(t, err, is)
@@ -253,7 +257,11 @@ func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
 	require.NoError(t, err)
 	for kind, lock := range kinds {
 		l := lock(client, kind)
-		hold := take(t, l, rlock.WithOwner(traveller))
+		var hold *rlock.Hold
+		until(t, soon, "the replica has it in time", func() bool {
+			hold, err = l.TryLock(t.Context(), rlock.WithOwner(traveller))
+			return err == nil
+		})
 		link.Blackhole()
 		for range 2 {
 			_, err := l.TryLock(t.Context(), rlock.WithOwner(traveller))

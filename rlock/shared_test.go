@@ -120,7 +120,7 @@ func TestReentryOfAGivenOwnerNeverTakesAFreeLock(t *testing.T) {
 func TestReleaseOfAGivenOwnerGoesOnInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
 	l, owner := rlock.New(client, redistest.Key(t)), rlock.WithOwner(newOwner())
 	require.NoError(t, take(t, l, owner).Unlock())
 	hold := take(t, l, owner)
@@ -169,7 +169,7 @@ func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
 	srv, client := onShared(t)
 	l := rlock.New(client, redistest.Key(t))
 	hold := take(t, l, rlock.WithLease(time.Minute))
-	resumed, err := l.Resume(t.Context(), hold.Owner(), rlock.WithWatchdog(3*time.Second)) // sends that renewal
+	resumed, err := l.Resume(t.Context(), hold.Owner(), rlock.WithWatchdog(shortLease)) // sends that renewal
 	require.NoError(t, err)
 	require.Greater(t, ttl(t, srv, l.Name()), 50*time.Second)
 	require.NoError(t, resumed.Unlock())
@@ -202,7 +202,7 @@ func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
 func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
 	l := rlock.New(client, redistest.Key(t))
 	hold := take(t, l)
 	require.NoError(t, again(t, l, hold).Unlock())
@@ -222,15 +222,15 @@ func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
 func TestReentryBehindAnUnresolvedOneEndsWithTheLoss(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(300*time.Millisecond))
+	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
 	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l, rlock.WithWatchdog(3*time.Second))
+	hold := take(t, l, rlock.WithWatchdog(shortLease))
 	require.NoError(t, again(t, l, hold).Unlock())
 	p.Blackhole()
 	_, err := l.TryLock(hold.Context(t.Context()))
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
 	w := inBackground(func() (*rlock.Hold, error) { return l.Lock(context.WithoutCancel(hold.Context(t.Context()))) })
-	w.ended(t, 3*time.Second+slack)
+	w.ended(t, shortLease+slack)
 	require.ErrorIs(t, w.err, redlatch.ErrLost)
 	p.Heal()
 }

@@ -180,9 +180,27 @@ func TestProcessesShareALockEvenly(t *testing.T) {
 		{8, 16, 15 * time.Second, 0.06, 0.20},
 		{2, 50, 10 * time.Second, 0.35, 0.65},
 	} {
-		for _, share := range shares(t, c.processes, c.goroutines, c.length) {
-			require.GreaterOrEqual(t, share, c.least)
-			require.LessOrEqual(t, share, c.most)
-		}
+		onceOfThree(t, func() error {
+			for _, share := range shares(t, c.processes, c.goroutines, c.length) {
+				if share < c.least || share > c.most {
+					return fmt.Errorf("a share of %.3f", share)
+				}
+			}
+			return nil
+		})
 	}
+}
+
+// onceOfThree measures until the result is good, three times at most. Other load of the machine
+// may have made one bad; a queue that is unfair makes all of them bad.
+func onceOfThree(t *testing.T, measure func() error) {
+	t.Helper()
+	var err error
+	for range 3 {
+		if err = measure(); err == nil {
+			return
+		}
+		t.Log(err)
+	}
+	require.NoError(t, err)
 }

@@ -33,8 +33,8 @@ func init() { roles[sleeperURL] = sleepAndTell }
 
 // Suspended for longer than the lease, with a margin for a loaded machine.
 const (
-	sleeperLease = time.Second
-	sleeperSleep = 1500 * time.Millisecond
+	sleeperLease = 2 * time.Second
+	sleeperSleep = 2500 * time.Millisecond
 )
 
 // sleepAndTell holds locks, one after the other, and looks at the time all the
@@ -79,7 +79,7 @@ func sleepAndTell(url string) {
 }
 
 func TestU3SuspendedHolderKnowsOfItsLossAtItsFirstInstruction(t *testing.T) {
-	testlevel.All(t, "processes and real leases, 8 s")
+	testlevel.All(t, "processes and real leases, 14 s")
 	t.Parallel()
 	const processes, trials = 10, 5
 	s := redistest.Start(t)

@@ -74,7 +74,7 @@ func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
 			hold := take(t, rlock.New(client, n.name))
 			require.Equal(t, "hash", text(t, srv, "TYPE", n.key))
 			require.Equal(t, map[string]string{clientID.String() + ":1": "1"}, owners(t, srv, n.key))
-			require.InDelta(t, 29.5, ttl(t, srv, n.key).Seconds(), 0.5)
+			requireLeft(t, ttl(t, srv, n.key), 30*time.Second)
 			requireMessages(t, srv, conn, "")
 			require.NoError(t, hold.Unlock())
 			require.EqualValues(t, 0, srv.Do(t, "DBSIZE"), "no key is left, and no latch")
@@ -128,12 +128,12 @@ func TestQuestionsAboutALockThatRedissonHolds(t *testing.T) {
 		requireAnswers(t, l, answers{locked: true, count: 2})
 		left, err := l.TTL(t.Context())
 		require.NoError(t, err)
-		require.InDelta(t, 19.5, left.Seconds(), 0.5)
+		requireLeft(t, left, 20*time.Second)
 		_, err = l.TryLock(t.Context())
 		checkHeld(t, err)
 		var le *redlatch.LockError
 		require.ErrorAs(t, err, &le)
-		require.InDelta(t, 19.5, le.TTL.Seconds(), 0.5)
+		requireLeft(t, le.TTL, 20*time.Second)
 
 		srv.Do(t, "PERSIST", "job")
 		left, err = l.TTL(t.Context())

@@ -23,7 +23,7 @@ import (
 
 // promptly is what a wake-up may take on a busy machine. A waiter that sleeps
 // until its poll takes thirty seconds.
-const promptly = 2 * time.Second
+const promptly = soon
 
 // The unlock falls before the first attempt, between it and the subscription,
 // between the subscription and the second attempt, or after that.
@@ -155,11 +155,11 @@ func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
 		t.Run(lease.String(), func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			holdByHand(t, srv, name, lease)
 			began := time.Now()
+			holdByHand(t, srv, name, lease)
 			w := await(t.Context(), rlock.New(client, name), rlock.WithWait(lease+5*time.Second))
 			hold := w.acquired(t, lease+4*time.Second)
-			require.InDelta(t, lease, time.Since(began), float64(time.Second))
+			require.GreaterOrEqual(t, time.Since(began), lease-100*time.Millisecond)
 			require.NoError(t, hold.Unlock())
 		})
 	}
