@@ -42,13 +42,15 @@ func aclNames(t *testing.T) []string {
 func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, name string) {
 	t.Helper()
 	l := rfairlock.New(client, name)
-	hold := take(t, l, rlock.WithWatchdog(3*time.Second))
+	hold := take(t, l, rlock.WithWatchdog(6*time.Second))
 	inner, err := l.Lock(hold.Context(t.Context()))
 	require.NoError(t, err)
 	require.NoError(t, inner.Unlock())
 	queue := queueUp(t.Context(), t, s, l, 3)
-	_, err = l.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
-	checkHeld(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	leaver := queueUp(ctx, t, s, l, 1)[0]
+	cancel()
+	checkHeld(t, leaver.failed(t, promptly))
 	awaitQueue(t, s, name, 3)
 	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)

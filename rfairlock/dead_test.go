@@ -61,7 +61,7 @@ func TestU13DeadWaitersOfThisLibraryAreEvictedSoon(t *testing.T) {
 	w := await(t.Context(), l)
 	awaitQueue(t, s, l.Name(), 51)
 	require.NoError(t, hold.Unlock())
-	w.acquired(t, 17*time.Second)
+	w.acquired(t, 25*time.Second)
 	until(t, soon, "all are reported", func() bool { return len(ev.reported()) == len(dead) }) // the lock may come first
 	var reported []string
 	for _, e := range ev.reported() {

@@ -274,7 +274,11 @@ func TestErrorOfAWaiterNeverReportsTheDeadlineOfAnotherAsTheLease(t *testing.T) 
 	holdByHand(t, srv, l.Name(), forever)
 	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(time.Hour))
 	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), "")) // there is no second attempt
-	_, err := l.Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
+	ctx, cancel := context.WithCancel(t.Context())
+	w := await(ctx, l)
+	awaitClosed(t, held.Seen(), "the subscription, after the reply")
+	cancel()
+	err := w.failed(t, promptly)
 	checkHeld(t, err)
 	var refusal *redlatch.LockError
 	require.ErrorAs(t, err, &refusal)

@@ -188,7 +188,7 @@ func TestU26LateGrantGoesToTheNextInTheQueue(t *testing.T) {
 func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := connect(t, s.URL(), redlatch.WithCommandTimeout(500*time.Millisecond))
+	client := connect(t, s.URL(), redlatch.WithCommandTimeout(time.Second))
 	loadScripts(t, client)
 	l := rfairlock.New(client, redistest.Key(t))
 	holdByHand(t, s, l.Name(), forever)
@@ -202,7 +202,7 @@ func TestU26WaitersThatLeaveAFrozenServerAreGoneWhenItWakes(t *testing.T) {
 	for _, w := range waiting {
 		require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
 	}
-	<-time.After(2 * time.Second) // longer than any command may take
+	<-time.After(3 * time.Second) // longer than any command may take
 	s.Resume()
 	requireNoneQueued(t, s, l.Name())
 	freeByHand(t, s, l.Name())

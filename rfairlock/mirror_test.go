@@ -121,8 +121,8 @@ func TestMirrorTryLockNonDelayed(t *testing.T) {
 	loadScripts(t, client)
 	l := rfairlock.New(client, redistest.Key(t))
 	hold := take(t, l)
-	w := await(t.Context(), l, rlock.WithWait(200*time.Millisecond))
-	checkHeld(t, w.failed(t, promptly))
+	w := await(t.Context(), l, rlock.WithWait(3*time.Second))
+	checkHeld(t, w.failed(t, soon))
 	require.NoError(t, hold.Unlock())
 	// The give-up went before this on the same connection.
 	require.NoError(t, take(t, l).Unlock())
@@ -135,7 +135,7 @@ func TestMirrorTryLockWait(t *testing.T) {
 	name := redistest.Key(t)
 	hold := take(t, rfairlock.New(connect(t, srv.URL()), name))
 	w := await(t.Context(), rfairlock.New(connect(t, srv.URL()), name), rlock.WithWait(3*time.Second))
-	checkHeld(t, w.failed(t, 4*time.Second))
+	checkHeld(t, w.failed(t, soon))
 	require.GreaterOrEqual(t, w.took, 3*time.Second)
 	require.NoError(t, hold.Unlock())
 }
@@ -159,12 +159,13 @@ func TestMirrorAutoExpire(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
-	holder := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(3*time.Second))
+	const lease = 6 * time.Second
+	holder := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(lease))
 	take(t, rfairlock.New(holder, name))
 	w := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 1)[0]
 	require.NoError(t, holder.Close())
 	require.True(t, locked(t, srv, name))
-	require.NoError(t, w.acquired(t, 4*time.Second+promptly).Unlock())
+	require.NoError(t, w.acquired(t, lease+soon).Unlock())
 }
 
 func TestMirrorNameMapper(t *testing.T) {
@@ -191,21 +192,21 @@ func TestMirrorNameMapper(t *testing.T) {
 func TestMirrorAcquireFailedNotCalledOnRedisTimeout(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(500*time.Millisecond))
+	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(time.Second))
 	loadScripts(t, client)
 	l := rfairlock.New(client, redistest.Key(t))
 	hold := take(t, l)
 	all := []*waiter{
-		await(t.Context(), l, rlock.WithWait(2*time.Second)),
-		await(t.Context(), l, rlock.WithWait(3*time.Second)),
+		await(t.Context(), l, rlock.WithWait(4*time.Second)),
+		await(t.Context(), l, rlock.WithWait(5*time.Second)),
 	}
 	awaitAsleep(t, srv, l.Name(), 2)
-	srv.Do(t, "CLIENT", "PAUSE", 4000, "WRITE")
+	srv.Do(t, "CLIENT", "PAUSE", 6000, "WRITE")
 	srv.Do(t, "PUBLISH", codec.OwnerChannel(l.Name(), queueOf(t, srv, l.Name())[0]), codec.MessageUnlock)
 	for _, w := range all {
-		require.Error(t, w.failed(t, 3*time.Second+promptly))
+		require.Error(t, w.failed(t, 5*time.Second+promptly))
 	}
-	until(t, 4*time.Second+gone, "no place is left", func() bool {
+	until(t, 6*time.Second+gone, "no place is left", func() bool {
 		return len(queueOf(t, srv, l.Name()))+len(deadlinesOf(t, srv, l.Name())) == 0
 	})
 	require.NoError(t, hold.Unlock())

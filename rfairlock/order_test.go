@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -144,7 +145,7 @@ func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
 				testlevel.All(t, "load: 1,000 waiters")
 			}
 			srv := redistest.Start(t)
-			client := connect(t, srv.URL(), noPoll())
+			client := connect(t, srv.URL(), noPoll(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
 			l := rfairlock.New(client, redistest.Key(t))
 			holdByHand(t, srv, l.Name(), forever)
 			var got []string // the lock guards it
@@ -159,8 +160,9 @@ func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
 					assert.NoError(t, hold.Unlock())
 				})
 			}
-			queue := awaitQueue(t, srv, l.Name(), n)
-			until(t, soon, "the listeners", func() bool { return len(srv.Channels(t)) == n })
+			until(t, time.Minute, "all are queued", func() bool { return len(queueOf(t, srv, l.Name())) == n })
+			until(t, time.Minute, "the listeners", func() bool { return len(srv.Channels(t)) == n })
+			queue := queueOf(t, srv, l.Name())
 			require.Equal(t, 2, srv.Clients(t), "one for commands, one for all subscriptions")
 			began := time.Now()
 			freeByHand(t, srv, l.Name())

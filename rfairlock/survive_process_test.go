@@ -17,10 +17,11 @@ import (
 
 const (
 	// What it may take until a dead waiter is passed over: the grace of its kind, one
-	// period of the heartbeat, and what a busy machine may need.
-	nativeBound       = 10*time.Second + 5*time.Second + 2*time.Second
-	subscribedBound   = 30*time.Second + 5*time.Second + 2*time.Second
-	unsubscribedBound = 60*time.Second + 5*time.Second + 2*time.Second
+	// period of the heartbeat, and what a busy machine may need, which is less than to the
+	// grace of the next kind.
+	nativeBound       = 10*time.Second + 5*time.Second + 10*time.Second
+	subscribedBound   = 30*time.Second + 5*time.Second + 10*time.Second
+	unsubscribedBound = 60*time.Second + 5*time.Second + 10*time.Second
 )
 
 // stop makes the process stand still, and returns when it does.
@@ -130,7 +131,7 @@ func deadForLong(t *testing.T) stage {
 			}
 			released := time.Now()
 			m.release(t)
-			m.passed(t, released, promptly, false)
+			m.passed(t, released, soon, false)
 			return nil
 		}
 	}
