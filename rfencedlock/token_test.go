@@ -36,7 +36,7 @@ func TestTokensGrowThroughUnlockForceAndExpiry(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, forced)
 
-		hold = take(t, one, rlock.WithLease(200*time.Millisecond))
+		hold = take(t, one, rlock.WithLease(2*time.Second))
 		require.EqualValues(t, 3, hold.Token())
 		next := take(t, two) // the lease ends
 		require.EqualValues(t, 4, next.Token())
@@ -131,7 +131,7 @@ func TestALockWithoutTimeToLiveIsNotAcquired(t *testing.T) {
 		s.Do(t, "HSET", name, "11111111-1111-1111-1111-111111111111:1", 1)
 		_, err := lock.TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		_, err = lock.Lock(t.Context(), rlock.WithWait(200*time.Millisecond))
+		_, err = lock.Lock(t.Context(), rlock.WithWait(3*time.Second))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.Zero(t, lastToken(t, lock))
 		require.EqualValues(t, 1, s.Do(t, "DEL", name))
@@ -176,7 +176,7 @@ func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
 			require.EqualValues(t, callers*turns, lastToken(t, lock))
 			if name == "plain" {
 				stats := s.CommandStats(t)
-				require.Less(t, stats["publish"], int64(callers*turns/2), "some were transferred")
+				require.Less(t, stats["publish"], int64(callers*turns), "some were transferred: each that is freed is published")
 			}
 		})
 	}
