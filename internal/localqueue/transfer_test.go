@@ -221,22 +221,24 @@ func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 }
 
 func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
-	self := native(t)
-	qs := NewQueues(self.Client(), time.Minute)
-	l, _ := enter(qs)
-	turns(l, qs, 5, 0, true)
-	ahead := l.ahead
-	l.Others(1, true)
-	l.Refused(self, 30*time.Second)
-	require.Equal(t, ahead, l.ahead)
-	_, p := enter(qs)
-	require.False(t, l.PassLock(qs.Transfer("owner")))
-	l.Refused(native(t), 30*time.Second)
-	require.Equal(t, ahead-1, l.ahead)
-	require.True(t, l.PassLock(qs.Transfer("owner")))
-	require.True(t, isReady(p))
-	l.Pass(true)
-	requireNoQueue(t, qs)
+	synctest.Test(t, func(t *testing.T) {
+		self := native(t)
+		qs := NewQueues(self.Client(), time.Minute)
+		l, _ := enter(qs)
+		turns(l, qs, 5, 0, true)
+		ahead := l.ahead
+		l.Others(1, true)
+		l.Refused(self, 30*time.Second)
+		require.Equal(t, ahead, l.ahead)
+		_, p := enter(qs)
+		require.False(t, l.PassLock(qs.Transfer("owner")))
+		l.Refused(native(t), 30*time.Second)
+		require.Equal(t, ahead-1, l.ahead)
+		require.True(t, l.PassLock(qs.Transfer("owner")))
+		require.True(t, isReady(p))
+		l.Pass(true)
+		requireNoQueue(t, qs)
+	})
 }
 
 func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
