@@ -86,9 +86,9 @@ func everyQuestion(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// wakeBound bounds how long a waiter may sleep on: far less than until its next poll, in ten
-// seconds, or until the next heartbeat of a queue, every five.
-const wakeBound = 2 * time.Second
+// wakeBound bounds how long a waiter may sleep on: less than until its next poll, in ten
+// seconds, or until the next heartbeat of a queue, five after it came.
+const wakeBound = 4 * time.Second
 
 func wokenByOwn(t *testing.T, s suite) {
 	t.Helper()

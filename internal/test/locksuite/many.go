@@ -88,7 +88,7 @@ func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 // goroutines as one is.
 func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) transport.Transport) {
 	t.Helper()
-	many, lease := 3000, 6*time.Second
+	many, lease := 3000, 18*time.Second
 	if os.Getenv("REDLATCH_OVERLOAD") == "full" {
 		many, lease = 50_000, 30*time.Second
 	} else {

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// downAfter is how long Sentinels wait for a master that is silent.
-	downAfter = time.Second
+	// downAfter is how long Sentinels wait for a master that is silent, measuredDownAfter when the
+	// table is made: on a machine that stands still a moment no master is silent for long.
+	downAfter, measuredDownAfter = 3 * time.Second, time.Second
 	// pauseBound, toldBound and servedBound are the limits of the figures, far above what
 	// they are on an idle machine. Holders have to get ErrLost before their next renewal
 	// would find the loss. A node of a cluster that stands still is detected only by calls
@@ -31,10 +32,10 @@ const (
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
-	each := size{50, 30 * time.Second}
+	each, silence := size{50, 30 * time.Second}, measuredDownAfter
 	if !full {
 		t.Parallel()
-		each = size{10, 60 * time.Second}
+		each, silence = size{10, 60 * time.Second}, downAfter
 	}
 	rows := &table{}
 	for i, deployment := range []string{"cluster", "Sentinel"} {
@@ -47,7 +48,7 @@ func Run(t *testing.T, a Adapter) {
 					if !full {
 						t.Parallel()
 					}
-					figures := f.try(t, a.start(t, deployment, servers), each)
+					figures := f.try(t, a.start(t, deployment, servers, silence), each)
 					figures.check(t, f.lossBoundOf(deployment, each))
 					rows.add(t, figures.row(deployment+", "+f.name, servers, a.Name))
 				})
@@ -81,15 +82,15 @@ func (tab *table) add(t *testing.T, row string) {
 	tab.rows = append(tab.rows, row)
 }
 
-// start starts servers of a kind, for one failure.
-func (a Adapter) start(t *testing.T, deployment, servers string) deployment {
+// start starts servers of a kind, for one failure. Sentinels wait so long for a silent master.
+func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Duration) deployment {
 	t.Helper()
 	opts := []redistest.Option{mayCutOff()}
 	if servers == "Valkey" {
 		opts = append(opts, redistest.WithBinary(redistest.ValkeyBinary(t)))
 	}
 	if deployment == "Sentinel" {
-		return withSentinels{a, redistest.StartSentinels(t, downAfter, opts...)}
+		return withSentinels{a, redistest.StartSentinels(t, silence, opts...)}
 	}
 	return inCluster{a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t)}
 }
