@@ -156,7 +156,7 @@ func (k crash) park(t *testing.T, all ...member) {
 	time.Sleep(k.parks)
 }
 
-// leaseSlack is for how long the answer with the time to live was on its way.
+// leaseSlack is for the clocks of two languages.
 const leaseSlack = 100 * time.Millisecond
 
 func (k crash) whileItHolds(t *testing.T) {
@@ -167,9 +167,9 @@ func (k crash) whileItHolds(t *testing.T) {
 	victim.locked(t, atMost)
 	k.park(t, living)
 	victim.kill(t)
+	died := time.Now()
 	left, err := redis.Int64(k.server.Do(t, "PTTL", k.name), nil)
 	require.NoError(t, err)
-	died := time.Now()
 	require.Positive(t, left, "it has died with a lease")
 	took := living.locked(t, atMost).Sub(died)
 	require.Greater(t, took, time.Duration(left)*time.Millisecond-leaseSlack, "the dead one's lease is respected")
@@ -227,9 +227,9 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	awaitHeld(t, message)
 	victim.kill(t)
 	requireHeld(t, k.server, k.name, 0)
+	acquired := time.Now()
 	attempt.Release()
 	requireHeld(t, k.server, k.name, 1)
-	acquired := time.Now()
 	message.Release()
 	took := living.locked(t, atMost).Sub(acquired)
 	require.Greater(t, took, watchdogMS*time.Millisecond/2, "the dead one's lease is respected")

@@ -109,11 +109,11 @@ func (k fairCaptor) waits() {
 	const wait = 500
 	k.does("lock", peer.Command{"thread": "t1", "lease": 60000})
 	k.calls()
-	s := oracle.Step{Owner: k.j.owner(k.t, "t2"), Lease: 6000, Wait: wait}
-	k.does("tryLock", peer.Command{"thread": "t2", "wait": wait, "lease": 6000})
+	s := oracle.Step{Owner: k.j.owner(k.t, "t2"), Lease: 8000, Wait: wait}
+	k.does("tryLock", peer.Command{"thread": "t2", "wait": wait, "lease": 8000})
 	k.gaveUp(s, wait)
 	s.Owner = k.j.id + ":77"
-	k.does("tryLockAsync", peer.Command{"threadId": 77, "wait": wait, "lease": 6000})
+	k.does("tryLockAsync", peer.Command{"threadId": 77, "wait": wait, "lease": 8000})
 	k.gaveUp(s, fairWaitMS)
 	k.does("forceUnlock", nil)
 	k.calls()
@@ -123,11 +123,11 @@ func (k fairCaptor) waits() {
 // choice.
 func (k fairCaptor) futures() {
 	k.t.Helper()
-	s := oracle.Step{Owner: k.j.id + ":0", Lease: 6000, Wait: fairWaitMS}
+	s := oracle.Step{Owner: k.j.id + ":0", Lease: 8000, Wait: fairWaitMS}
 	for _, n := range []int64{0, -5, 1 << 62} {
 		s.Op, s.Owner = oracle.FairAcquire, fmt.Sprintf("%s:%d", k.j.id, n)
 		fields := peer.Command{"threadId": n, "object": strconv.FormatInt(n, 10)}
-		k.does("lockAsync", fields.With(peer.Command{"lease": 6000}))
+		k.does("lockAsync", fields.With(peer.Command{"lease": 8000}))
 		k.sent(s)
 		s.Op = oracle.FairFree
 		k.does("unlockAsync", fields)
@@ -136,7 +136,7 @@ func (k fairCaptor) futures() {
 		k.does("tryLockAsync", fields.With(peer.Command{"object": "fresh" + strconv.FormatInt(n, 10)}))
 		s.Lease = watchdogMS
 		k.sent(s)
-		s.Op, s.Lease = oracle.FairForce, 6000
+		s.Op, s.Lease = oracle.FairForce, 8000
 		k.does("forceUnlockAsync", fields)
 		k.sent(s)
 	}

@@ -90,7 +90,7 @@ func (c *compat) mayNotBear(t *testing.T) {
 	t.Skipf("Redisson %s, as all before 3.32.0, may sleep without an end behind a holder that died", c.release)
 }
 
-// holder holds the lock in this process, renewed every second: what is queued then
+// holder holds the lock in this process, renewed every two seconds: what is queued then
 // has a deadline that the test can await.
 func (k fairCrash) holder(t *testing.T) *rlock.Hold {
 	t.Helper()

@@ -23,8 +23,9 @@ const (
 	// fairRuns is how many fair locks are tried side by side.
 	fairRuns = 20
 	// What it may take until a dead Java waiter is evicted, whether it had a subscriber or not:
-	// its grace, a period of the heartbeat, and what a busy machine may need.
-	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*time.Second
+	// its grace, a period of the heartbeat, and what a busy machine may need. Its own deadline
+	// is minutes away.
+	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*wakeBound
 )
 
 // goName is the name of our connections, which distinguishes them from others.

@@ -48,7 +48,7 @@ func (c *compat) testFairLate(t *testing.T) {
 	<-time.After(lost - time.Since(queued))
 	proxy.Heal(redistest.ToClient)
 
-	if _, err := call.Wait(3 * time.Second); errors.Is(err, peer.ErrTimeout) {
+	if _, err := call.Wait(10 * time.Second); errors.Is(err, peer.ErrTimeout) {
 		t.Logf("Redisson %s waits on after %v without replies", c.release, lost)
 		require.Equal(t, int64(1), listenersOf(t, server, name, first))
 		<-time.After(deadBound - time.Since(queued))

@@ -250,15 +250,16 @@ func (o observed) attempted(t *testing.T, name string, times int) {
 func (c *compat) testFairWaitOver(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
+	const wait = 5 * time.Second // each must be seen in the queue before its end
 	p := c.fairPair(t)
 	p.does(t, "lock", fair(peer.Command{"thread": "t1", "lease": 60000}))
 	ours := make(chan error, 1)
 	go func() {
-		_, err := p.lock.Lock(t.Context(), rlock.WithWait(2*time.Second))
+		_, err := p.lock.Lock(t.Context(), rlock.WithWait(wait))
 		ours <- err
 	}()
 	awaitQueued(t, p.server, p.name, 1)
-	require.False(t, p.truth(t, "tryLock", fair(peer.Command{"thread": "t2", "wait": 2000, "lease": 60000})))
+	require.False(t, p.truth(t, "tryLock", fair(peer.Command{"thread": "t2", "wait": wait.Milliseconds(), "lease": 60000})))
 	require.ErrorIs(t, <-ours, redlatch.ErrNotAcquired)
 	require.Empty(t, queueOf(t, p.server, p.name))
 	p.does(t, "unlock", fair(peer.Command{"thread": "t1"}))

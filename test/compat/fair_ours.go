@@ -82,9 +82,9 @@ func (u *fairUs) ownOwner() {
 	u.step.Lease = 5000 // the first one's; it does not matter any more
 	u.sent(oracle.Ours{}, oracle.FairFree, 0)
 
-	hold, err := u.lock.TryLock(u.t.Context(), rlock.WithLease(6*time.Second))
+	hold, err := u.lock.TryLock(u.t.Context(), rlock.WithLease(8*time.Second))
 	require.NoError(u.t, err)
-	u.step.Owner, u.step.Wait, u.step.Lease = hold.Owner().String(), fairWaitMS, 6000
+	u.step.Owner, u.step.Wait, u.step.Lease = hold.Owner().String(), fairWaitMS, 8000
 	u.sent(oracle.Ours{}, oracle.FairTry, 0)
 	_, err = u.lock.ForceUnlock(u.t.Context())
 	require.NoError(u.t, err)

@@ -214,7 +214,7 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
 	p := c.multiPair(t)
-	const wait, theirWait = 300 * time.Millisecond, 3 * time.Second // Java has its five all the while
+	const wait, theirWait = time.Second, 10 * time.Second // Java has its five all the while
 	first, err := rlock.New(p.client, p.names[0]).Lock(t.Context())
 	require.NoError(t, err)
 	theirs := p.begin("tryLock", p.theirs.With(peer.Command{"wait": theirWait.Milliseconds()}))

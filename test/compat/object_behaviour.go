@@ -19,6 +19,7 @@ func (c *compat) testObjectBehaviour(t *testing.T) {
 	t.Run("permits wake waiters of both", c.testPermitWakeUps)
 	t.Run("a counter wakes waiters of both", c.testCounterWakeUps)
 	t.Run("a latch opens for both", c.testLatchOpens)
+	c.testObjectDefects(t)
 }
 
 func (c *compat) testPermitCounts(t *testing.T) {
@@ -115,7 +116,7 @@ func (c *compat) testPermitRenewal(t *testing.T) {
 func (c *compat) testJavaRenewsPermit(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
-	const lease = 2000
+	const lease = 6000
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 1)
 	id := p.takes(t, lease, msUnit)

@@ -161,9 +161,9 @@ func (k permitCrash) afterItsWakeUp(t *testing.T) {
 	}
 	victim.kill(t)
 	k.has(t, crashPermits, 0)
+	acquired := time.Now()
 	attempt.Release()
 	k.has(t, crashPermits-1, 1)
-	acquired := time.Now()
 	toFirst.Release()
 	first.locked(t, wakeBound)
 	k.has(t, 0, crashPermits)

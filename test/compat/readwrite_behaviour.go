@@ -69,6 +69,7 @@ func (c *compat) testReadWriteBehaviour(t *testing.T) {
 	t.Run("Java forces our roles and we force Java's", c.testRolesForced)
 	t.Run("Java unlocks the roles that we acquired, and we Java's", c.testRolesUnlocked)
 	t.Run("our watchdog keeps a reader, and Java's a writer", c.testRoleWatchdogs)
+	c.testReadWriteDefects(t)
 }
 
 func (c *compat) testReadersShare(t *testing.T) {
@@ -135,7 +136,7 @@ func (c *compat) testGoDowngrades(t *testing.T) {
 	}
 	ours := lockLater(t, p.another(t).Read())
 	p.waiters(t, 2)
-	time.Sleep(10 * rwParks)
+	time.Sleep(4 * rwParks)
 	require.NoError(t, writer.Unlock())
 	for _, call := range theirs {
 		_, err := call.Wait(wakeBound)
@@ -156,7 +157,7 @@ func (c *compat) testRolesForced(t *testing.T) {
 		hold := p.take(t, ours, rlock.WithLease(time.Minute))
 		waiter := p.begin("lock", writing(peer.Command{"thread": "waits"}))
 		p.waiters(t, 1)
-		time.Sleep(10 * rwParks)
+		time.Sleep(4 * rwParks)
 		require.True(t, p.truth(t, "forceUnlock", at))
 		_, err := waiter.Wait(wakeBound)
 		require.NoError(t, err)
@@ -205,13 +206,18 @@ func (c *compat) testRolesUnlocked(t *testing.T) {
 func (c *compat) testRoleWatchdogs(t *testing.T) {
 	c.ownLine(t)
 	t.Parallel()
-	p := c.rwPair(t)
-	hold := p.take(t, p.rw.Read())
-	require.False(t, p.truth(t, "tryLock", writing(peer.Command{"wait": twoLeases.Milliseconds()})))
-	require.NoError(t, hold.Unlock())
-	p.does(t, "lock", writing(nil))
-	_, err := p.rw.Read().Lock(t.Context(), rlock.WithWait(twoLeases))
+	ours, theirs := c.rwPair(t), c.rwPair(t) // at once: each takes two leases
+	hold := ours.take(t, ours.rw.Read())
+	theirs.does(t, "lock", writing(nil))
+	writer := ours.begin("tryLock", writing(peer.Command{"wait": twoLeases.Milliseconds()}))
+	_, err := theirs.rw.Read().Lock(t.Context(), rlock.WithWait(twoLeases))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	p.does(t, "unlock", writing(nil))
-	requireCleanOn(t, p.server, p.name, codec.ReadWriteChannel(p.name))
+	reply, err := writer.Wait(atMost)
+	require.NoError(t, err)
+	require.JSONEq(t, "false", string(reply.Value), "Java writes beside a reader that is renewed")
+	require.NoError(t, hold.Unlock())
+	theirs.does(t, "unlock", writing(nil))
+	for _, p := range []*rwPair{ours, theirs} {
+		requireCleanOn(t, p.server, p.name, codec.ReadWriteChannel(p.name))
+	}
 }

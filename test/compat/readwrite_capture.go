@@ -88,10 +88,10 @@ func (k rwCaptor) futures() {
 			"write": {oracle.WriteAcquire, oracle.WriteFree},
 		} {
 			fields := peer.Command{"kind": kind, "threadId": n, "object": fmt.Sprint(n)}
-			k.does("lockAsync", fields.With(peer.Command{"lease": 6000}))
-			k.learn(ops[0], owner, 6000)
+			k.does("lockAsync", fields.With(peer.Command{"lease": 8000}))
+			k.learn(ops[0], owner, 8000)
 			k.does("unlockAsync", fields)
-			k.learn(ops[1], owner, 6000)
+			k.learn(ops[1], owner, 8000)
 		}
 	}
 }

@@ -41,9 +41,9 @@ func (g *goSide) unlock(t *testing.T) {
 
 func (g *goSide) kill(t *testing.T) { t.Helper(); require.FailNow(t, "it lives in this process") }
 
-// rwParks is for Java's waiting readers: the message of a writer wakes those that are parked
-// already, and one that is about to sleeps for what its refusal said.
-const rwParks = 100 * time.Millisecond
+// rwParks is for Java's waiters: the message of a writer wakes those that are parked already, and
+// one that is about to sleeps for what its refusal said.
+const rwParks = 300 * time.Millisecond
 
 // rwRounds is how often each direction is measured.
 const rwRounds = 20
@@ -68,9 +68,10 @@ func (c *compat) testReadWriteWakeUp(t *testing.T) {
 		for _, d := range []struct {
 			does        string
 			frees, gets member
+			parks       time.Duration
 		}{
-			{fmt.Sprintf("Go's %s wakes Java's %s", roles[0], roles[1]), ours, theirsNext},
-			{fmt.Sprintf("Java's %s wakes Go's %s", roles[0], roles[1]), theirs, oursNext},
+			{fmt.Sprintf("Go's %s wakes Java's %s", roles[0], roles[1]), ours, theirsNext, rwParks},
+			{fmt.Sprintf("Java's %s wakes Go's %s", roles[0], roles[1]), theirs, oursNext, 0},
 		} {
 			t.Run(d.does, func(t *testing.T) {
 				var p50, most time.Duration
@@ -80,7 +81,7 @@ func (c *compat) testReadWriteWakeUp(t *testing.T) {
 				var all []time.Duration
 				for range rwRounds {
 					awaitListenersOn(t, o.server, codec.ReadWriteChannel(name), 0)
-					all = append(all, o.wakes(t, name, d.frees, d.gets))
+					all = append(all, o.wakes(t, name, d.frees, d.gets, d.parks))
 				}
 				slices.Sort(all)
 				p50, most = all[len(all)/2], all[len(all)-1]
@@ -90,15 +91,16 @@ func (c *compat) testReadWriteWakeUp(t *testing.T) {
 	}
 }
 
-// wakes has one member free the lock that the other waits for, and returns how long that took.
-func (o observed) wakes(t *testing.T, name string, frees, gets member) time.Duration {
+// wakes has one member free the lock that the other waits for, when that had time to park, and
+// returns how long that took.
+func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
 	frees.lock(t)
 	frees.locked(t, atMost)
 	o.about(t, name)
 	gets.lock(t)
 	o.parked(t, name)
-	time.Sleep(rwParks)
+	time.Sleep(parks)
 	released := time.Now()
 	frees.unlock(t)
 	took := gets.locked(t, atMost).Sub(released)
