@@ -17,7 +17,7 @@ func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rreadwritelock.
 	t.Helper()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
-	rw := rreadwritelock.New(connect(t, "redis://"+p.Addr(), redlatch.WithCommandTimeout(time.Second)), redistest.Key(t))
+	rw := rreadwritelock.New(connect(t, "redis://"+p.Addr(), redlatch.WithCommandTimeout(10*time.Second)), redistest.Key(t))
 	w := take(t, rw.Write())
 	r := enter(t, rw.Read(), w)
 	unlock(t, enter(t, rw.Read(), r), r, w)

@@ -3,14 +3,17 @@ package rreadwritelock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 // A writer is not handed over, nor left to its lease, while its context is about to read: the
@@ -110,14 +113,16 @@ func TestAWriterAtItsMaximumLeavesItsReads(t *testing.T) {
 // With a watchdog timeout that is shorter than the loss margin of a long lease, readers keep
 // such a lease all the same.
 func TestAShortWatchdogTimeoutKeepsReadersWithLongLeases(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	rw := newLock(t, s, redlatch.WithWatchdogTimeout(time.Second))
-	fixed := take(t, rw.Read(), rlock.WithLease(20*time.Second))
-	renewed := take(t, rw.Read(), rlock.WithWatchdog(20*time.Second))
-	time.Sleep(3 * time.Second) // three times as long as a confirmation counts
-	require.NoError(t, fixed.Err())
-	require.NoError(t, renewed.Err())
-	unlock(t, fixed, renewed)
-	free(t, s, rw)
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		client := fakeClient(t, srv, redlatch.WithWatchdogTimeout(time.Second))
+		rw := rreadwritelock.New(client, "job")
+		fixed := take(t, rw.Read(), rlock.WithLease(20*time.Second))
+		renewed := take(t, rw.Read(), rlock.WithWatchdog(20*time.Second))
+		time.Sleep(3 * time.Second) // three times as long as a confirmation counts
+		require.NoError(t, fixed.Err())
+		require.NoError(t, renewed.Err())
+		unlock(t, fixed, renewed)
+		require.Zero(t, srv.Do(t, "DBSIZE"))
+	})
 }

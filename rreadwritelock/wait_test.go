@@ -53,8 +53,11 @@ func TestAWriterGetsInBesideReadersThatTakeTurns(t *testing.T) {
 		began, before := time.Now(), turns.Load()
 		w, err := rw.Write().Lock(within(t), rlock.WithWait(10*time.Second))
 		require.NoError(t, err)
-		require.Less(t, time.Since(began), time.Second)
-		t.Logf("after %v and %d turns of readers", time.Since(began), turns.Load()-before)
+		meanwhile := turns.Load() - before
+		t.Logf("after %v and %d turns of readers", time.Since(began), meanwhile)
+		// 20 may be inside, a burst lets in 32, and some come in before the writer is refused. Were it not
+		// woken, there would be a burst each second, for ten.
+		require.Less(t, meanwhile, int64(200))
 		unlock(t, w)
 		at := turns.Load()
 		require.Eventually(t, func() bool { return turns.Load() > at }, soon, time.Millisecond, "readers come in again")
@@ -70,22 +73,24 @@ func TestReadersMayKeepAWriterOut(t *testing.T) {
 	s := redistest.Shared(t)
 	rw := rreadwritelock.New(connect(t, s.URL()), redistest.Key(t), rreadwritelock.WithoutWriterPreference())
 	hold := take(t, rw.Read())
-	writer := later(within(t), rw.Write(), rlock.WithWait(time.Second))
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	writer := later(ctx, rw.Write())
 	waiting(t, s, rw, 1)
-	for turns := 0; ; turns++ {
+	for range 50 { // more than a burst lets in
 		next := take(t, rw.Read())
 		unlock(t, hold)
 		hold = next
 		select {
 		case w := <-writer:
-			require.ErrorIs(t, w.Err, redlatch.ErrNotAcquired)
-			require.Greater(t, turns, 20, "readers went on meanwhile")
-			unlock(t, hold)
-			free(t, s, rw)
-			return
+			require.Fail(t, "the writer is not kept out", "%v", w.Err)
 		default:
 		}
 	}
+	cancel()
+	require.ErrorIs(t, (<-writer).Err, redlatch.ErrNotAcquired)
+	unlock(t, hold)
+	free(t, s, rw)
 }
 
 // Without the preference a reader is never held back, also not one that waits when the reader
@@ -146,14 +151,18 @@ func TestReadersAreHeldBackForAWhileOnly(t *testing.T) {
 	rw := newLock(t, s)
 	far := take(t, same(t, s, rw).Read())
 	ctx, cancel := context.WithCancel(within(t))
+	began := time.Now()
 	w := later(ctx, rw.Write())
 	waiting(t, s, rw, 1)
 	time.Sleep(50 * time.Millisecond) // the burst is over
-	_, err := rw.Read().TryLock(within(t))
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "it is held back")
-	began := time.Now()
-	r := must(t, later(within(t), rw.Read()), 5*time.Second)
-	require.Greater(t, time.Since(began), 500*time.Millisecond)
+	if early, err := rw.Read().TryLock(within(t)); err == nil {
+		require.GreaterOrEqual(t, time.Since(began), time.Second, "it is held back")
+		unlock(t, early)
+	} else {
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "it is held back")
+	}
+	r := must(t, later(within(t), rw.Read()), 15*time.Second) // the writer waits for twice as long
+	require.Greater(t, time.Since(began), 900*time.Millisecond)
 	unlock(t, r)
 	r1, r2 := later(within(t), rw.Read()), later(within(t), rw.Read())
 	cancel()
@@ -304,12 +313,25 @@ func TestWritersThatQueueLetReadersIn(t *testing.T) {
 
 // The writers of one process go on one after the other, and yet let those of another process
 // in, which hear of a release later than they. Alone, each has its way by chance: so four locks.
+// A machine that stalls may favor one of them for a round.
 func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
+	one, two := connect(t, s.URL()), connect(t, s.URL())
+	const enough = 30
+	least := int64(0)
+	for round := 0; round < 3 && least < enough; round++ {
+		least = leastShare(t, one, two)
+	}
+	require.GreaterOrEqual(t, least, int64(enough), "percent of the turns")
+}
+
+// leastShare has the writers of two clients take turns at some locks for a while, without a pause.
+// It returns the percentage of the turns at a lock that one of them had, the smallest of all.
+func leastShare(t *testing.T, one, two *redlatch.Client) int64 {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	one, two := connect(t, s.URL()), connect(t, s.URL())
 	turns := make([][2]atomic.Int64, testlevel.Rounds(1, 4))
 	var all sync.WaitGroup
 	for i := range turns {
@@ -330,9 +352,11 @@ func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
 		}
 	}
 	all.Wait()
+	least := int64(50)
 	for i := range turns {
 		a, b := turns[i][0].Load(), turns[i][1].Load()
 		t.Log(a, b)
-		assert.Greater(t, 100*min(a, b), 30*(a+b), "percent of the turns")
+		least = min(least, 100*min(a, b)/max(a+b, 1))
 	}
+	return least
 }
