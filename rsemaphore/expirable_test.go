@@ -132,9 +132,9 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	t.Parallel()
 	sem := newSemaphore(t, redistest.Shared(t), 3)
-	h := take(t, sem, 2, rsemaphore.WithWatchdog(time.Second))
-	fixed := take(t, sem, 1, rsemaphore.WithLease(time.Second))
-	time.Sleep(2500 * time.Millisecond)
+	h := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second))
+	fixed := take(t, sem, 1, rsemaphore.WithLease(2*time.Second))
+	time.Sleep(7500 * time.Millisecond) // longer than both leases
 	require.NoError(t, h.Err())
 	counts(t, sem, 1, 3)
 	require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
@@ -147,14 +147,14 @@ func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	sem := newSemaphore(t, s, 3)
-	h, kept := take(t, sem, 2, rsemaphore.WithWatchdog(time.Second)), take(t, sem, 1, rsemaphore.WithWatchdog(time.Second))
+	h, kept := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second)), take(t, sem, 1, rsemaphore.WithWatchdog(6*time.Second))
 	ctx := h.Context(t.Context())
 	n, err := same(t, s, sem).Release(within(t), h.IDs()[1])
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	select {
 	case <-ctx.Done():
-	case <-time.After(promptly):
+	case <-time.After(soon):
 		require.FailNow(t, "the loss was not reported")
 	}
 	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
@@ -286,7 +286,7 @@ func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
 func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, 0)
-	client := connect(t, "redis-cluster://"+cluster.Addrs()[0])
+	client := connect(t, "redis-cluster://"+cluster.Addrs()[0], noPoll())
 	for _, odd := range []string{"a{b", "{}x", "x{}{y}"} {
 		sem := rsemaphore.NewExpirable(client, odd)
 		_, err := sem.TrySetPermits(within(t), 1)

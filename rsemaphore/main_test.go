@@ -17,8 +17,9 @@ import (
 
 const (
 	soon = callers.Soon
-	// promptly is what a wake-up may take on a busy machine. A poll takes longer.
-	promptly = 3 * time.Second
+	// promptly is what a wake-up may take on a busy machine. With noPoll a waiter that missed one
+	// sleeps for a lease, which is 30 s.
+	promptly = 15 * time.Second
 )
 
 // What the tests of all kinds share.

@@ -18,7 +18,7 @@ import (
 func TestPermitsAreRenewedOnAServerWithoutMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := connect(t, s.URL(), redlatch.WithWatchdogTimeout(1500*time.Millisecond))
+	c := connect(t, s.URL(), redlatch.WithWatchdogTimeout(6*time.Second))
 	plain, err := rlock.New(c, "plain").Lock(within(t))
 	require.NoError(t, err)
 	read, err := rreadwritelock.New(c, "both").Read().Lock(within(t))
@@ -28,7 +28,7 @@ func TestPermitsAreRenewedOnAServerWithoutMemory(t *testing.T) {
 	permit := take(t, sem, 1)
 	time.Sleep(time.Second)
 	s.Do(t, "CONFIG", "SET", "maxmemory", 1)
-	time.Sleep(4 * time.Second)
+	time.Sleep(8 * time.Second) // longer than a lease
 	require.NoError(t, plain.Err())
 	require.NoError(t, read.Err())
 	require.NoError(t, permit.Err())

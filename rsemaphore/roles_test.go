@@ -24,7 +24,7 @@ const (
 	holderName = "SEMAPHORE_HOLDER_NAME"
 )
 
-const crashLease = 3 * time.Second
+const crashLease = 6 * time.Second
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(holderURL); url != "" {
@@ -77,7 +77,7 @@ func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
 	sem := newSemaphore(t, s, 3)
 	other := same(t, s, sem)
 	holder := startHolder(t, s.URL(), sem.Name())
-	time.Sleep(crashLease + crashLease/3)
+	time.Sleep(crashLease + 500*time.Millisecond)
 	counts(t, sem, 1, 3) // they are renewed
 	last := take(t, sem, 1)
 	waiters := []<-chan acquired{later(within(t), sem, 1), later(within(t), other, 1), later(within(t), other, 1)}
@@ -95,7 +95,7 @@ func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		require.Less(t, time.Since(began), crashLease+2*time.Second)
+		require.Less(t, time.Since(began), crashLease+5*time.Second)
 	}
 	require.Greater(t, time.Since(began), crashLease/3)
 	for _, c := range waiters {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,11 +200,16 @@ func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 	s := redistest.Shared(t)
 	sem := newSemaphore(t, s, 2)
 	p := redistest.NewProxy(t, s.Addr())
-	far := rsemaphore.NewExpirable(connect(t, p.URL(), noPoll()), sem.Name())
+	var refused atomic.Int64
+	count := redlatch.Observer{Attempted: func(context.Context, redlatch.Attempted) { refused.Add(1) }}
+	far := rsemaphore.NewExpirable(connect(t, p.URL(), noPoll(), redlatch.WithObserver(count)), sem.Name())
 	for range 3 {
-		h := take(t, sem, 2)
-		a, b := later(within(t), far, 1), later(within(t), far, 1)
-		listening(t, s, sem.Name(), 1)
+		h, before := take(t, sem, 2), refused.Load()
+		a := later(within(t), far, 1)
+		// Its second attempt is the last one before it sleeps. The other sleeps behind it and
+		// asks nothing: no reply is under way that could be lost.
+		require.Eventually(t, func() bool { return refused.Load() >= before+2 }, soon, time.Millisecond)
+		b := later(within(t), far, 1)
 		p.Refuse(true)
 		p.Reset()
 		listening(t, s, sem.Name(), 0)
