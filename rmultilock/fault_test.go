@@ -24,7 +24,7 @@ func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rmultilock.Lock
 	t.Helper()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
-	c := connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second), redlatch.WithPollCap(time.Hour))
+	c := connect(t, p.URL(), redlatch.WithCommandTimeout(3*time.Second), redlatch.WithPollCap(time.Hour))
 	l := rmultilock.New(c, names(t, 20)...)
 	require.NoError(t, take(t, l).Unlock())
 	return s, p, l
@@ -154,7 +154,7 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	require.Len(t, seen.since(), 2*3*len(all), "each is acquired, ended and released, twice")
 
 	replica.Kill()
-	_, err := l.Lock(within(t), rlock.WithWait(100*time.Millisecond))
+	_, err := l.Lock(within(t), rlock.WithWait(2*time.Second))
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.ErrorContains(t, err, all[0])
 	events := seen.since()

@@ -166,7 +166,7 @@ func TestCallersWithAnyOrderDoNotBlockEachOther(t *testing.T) {
 func TestOneLossIsOneForAll(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	here, there := connect(t, s.URL(), redlatch.WithWatchdogTimeout(900*time.Millisecond)), connect(t, s.URL())
+	here, there := connect(t, s.URL(), redlatch.WithWatchdogTimeout(6*time.Second)), connect(t, s.URL())
 	all := names(t, 3)
 	h := take(t, rmultilock.New(here, all...))
 	ctx := h.Context(t.Context())
@@ -186,7 +186,8 @@ func TestOneLossIsOneForAll(t *testing.T) {
 	require.Len(t, unwrap(err), 1, "one error for one loss")
 	free(t, s, all)
 
-	h = take(t, rmultilock.New(here, all...))
+	brief := connect(t, s.URL(), redlatch.WithWatchdogTimeout(2*time.Second))
+	h = take(t, rmultilock.New(brief, all...))
 	_, err = rlock.New(there, all[1]).ForceUnlock(within(t))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return h.Err() != nil }, soon, time.Millisecond)
@@ -347,7 +348,7 @@ func TestTheHoldEndsWithItsMaximumAndWithTheClient(t *testing.T) {
 	all := names(t, 3)
 	client, err := redlatch.Open(t.Context(), s.URL())
 	require.NoError(t, err)
-	h := take(t, rmultilock.New(client, all...), rlock.WithMaxHold(50*time.Millisecond))
+	h := take(t, rmultilock.New(client, all...), rlock.WithMaxHold(2*time.Second))
 	<-h.Context(t.Context()).Done()
 	require.ErrorIs(t, h.Err(), redlatch.ErrMaxHold)
 	err = h.Unlock()

@@ -23,7 +23,7 @@ func newOutage(t *testing.T) *outage {
 	t.Helper()
 	o := &outage{server: redistest.Start(t)}
 	o.proxy = redistest.NewProxy(t, o.server.Addr())
-	o.client = connect(t, o.proxy.URL(), redlatch.WithWatchdogTimeout(time.Second), redlatch.WithCommandTimeout(200*time.Millisecond))
+	o.client = connect(t, o.proxy.URL(), redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
 	return o
 }
 
@@ -35,10 +35,10 @@ func (o *outage) begin() {
 // end holds that the locks are freed soon after it.
 func (o *outage) end(t *testing.T, names []string) {
 	t.Helper()
-	time.Sleep(3 * time.Second)
+	time.Sleep(5 * time.Second)
 	o.proxy.Refuse(false)
 	for _, name := range names {
-		require.Eventually(t, func() bool { return o.server.Do(t, "EXISTS", name) == int64(0) }, 5*time.Second, 10*time.Millisecond, name)
+		require.Eventually(t, func() bool { return o.server.Do(t, "EXISTS", name) == int64(0) }, soon, 10*time.Millisecond, name)
 	}
 }
 
