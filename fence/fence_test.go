@@ -39,7 +39,7 @@ func pausedAndNext(t *testing.T, s *redistest.Server) (paused, next int64) {
 		require.NoError(t, err)
 		return hold.Token()
 	}
-	paused = lock(rlock.WithLease(300 * time.Millisecond))
+	paused = lock(rlock.WithLease(2 * time.Second))
 	return paused, lock(rlock.WithLease(time.Minute))
 }
 
