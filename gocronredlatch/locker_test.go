@@ -75,14 +75,14 @@ func TestALockIsRenewedWhileTheTaskRuns(t *testing.T) {
 	s := redistest.Start(t)
 	name := gocron.WithName(redistest.Key(t))
 	began, end := make(chan struct{}, 1), make(chan struct{})
-	here := newLocker(t, connect(t, s, redlatch.WithWatchdogTimeout(time.Second)), gocronredlatch.LockerConfig{})
+	here := newLocker(t, connect(t, s, redlatch.WithWatchdogTimeout(6*time.Second)), gocronredlatch.LockerConfig{})
 	newScheduler(t, gocron.WithDistributedLocker(here), here.Task(func(ctx context.Context) error {
 		began <- struct{}{}
 		<-end
 		return ctx.Err()
 	}), name)
 	receive(t, began)
-	time.Sleep(3 * time.Second) // three leases
+	time.Sleep(8 * time.Second) // longer than a lease
 
 	there, skipped := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{}), make(chan error, 1)
 	newScheduler(t, gocron.WithDistributedLocker(there), there.Task(func(context.Context) error {
