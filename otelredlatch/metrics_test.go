@@ -77,7 +77,7 @@ func (c *collected) lose(srv *redistest.Server, client *redlatch.Client) {
 	t.Helper()
 	before := len(c.ended("redlatch.loss"))
 	l := rlock.New(client, redistest.Key(t)+":lost")
-	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(1500*time.Millisecond))
+	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
 	srv.Do(t, "DEL", l.Name())
 	require.Eventually(t, func() bool { return hold.Err() != nil }, soon, time.Millisecond)
