@@ -87,7 +87,7 @@ func count(t *testing.T, r *prometheus.Registry, name, labels string) int {
 func lose(t *testing.T, srv *redistest.Server, client *redlatch.Client) {
 	t.Helper()
 	l := rlock.New(client, redistest.Key(t)+":lost")
-	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(1500*time.Millisecond))
+	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
 	srv.Do(t, "DEL", l.Name())
 	require.Eventually(t, func() bool { return hold.Err() != nil }, soon, time.Millisecond)
