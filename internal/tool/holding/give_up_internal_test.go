@@ -20,7 +20,7 @@ func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	lock := rlock.New(client, "job")
-	hold, err := lock.Lock(t.Context(), rlock.WithMaxHold(10*time.Millisecond))
+	hold, err := lock.Lock(t.Context(), rlock.WithMaxHold(2*time.Second))
 	require.NoError(t, err)
 	h := &Held{Hold: hold, Lock: lock, Since: time.Now(), client: client}
 	signals, came := make(chan os.Signal), make(chan error, 1)

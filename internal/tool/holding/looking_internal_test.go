@@ -3,7 +3,6 @@ package holding
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +19,8 @@ func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
 	for url, says := range map[string]string{replica.URL(): "is a replica of " + master.Addr(), master.URL(): "not sent"} {
 		srv, err := connect.New(connect.Settings{Address: url})
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		// Long enough for the first look, and shorter than lookAfter and replicaAfter together.
+		ctx, cancel := context.WithTimeout(t.Context(), replicaAfter)
 		defer cancel()
 		err = (&Options{}).whileLooking(ctx, srv, "job", func(ctx context.Context) error {
 			<-ctx.Done()

@@ -96,7 +96,7 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 	require.Equal(t, RefusedAbsent, evict(name, program.RedlatchOwner, 0))
 	comes := time.AfterFunc(500*time.Millisecond, func() { program.Listen(t, s, name, program.RedissonOwner) })
 	defer comes.Stop()
-	require.Equal(t, RefusedAlive, evict(name, program.RedissonOwner, 2*time.Second), "it came back between the looks")
+	require.Equal(t, RefusedAlive, evict(name, program.RedissonOwner, 6*time.Second), "it came back between the looks")
 	require.Equal(t, RefusedAlive, evict(name, program.RedissonOwner, time.Minute), "and at the first look")
 	other := redistest.Key(t)
 	program.Enqueue(t, s, other, program.RedissonOwner, time.Hour)
