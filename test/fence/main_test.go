@@ -76,7 +76,7 @@ func postgreSQL(t *testing.T) database {
 	init := asUser(exec.Command(initdb, "-D", data, "-A", "trust", "-U", "redlatch", "--no-sync"))
 	out, err := init.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	port := strconv.Itoa(redistest.FreePort())
+	port := strconv.Itoa(redistest.UnusedPort(t))
 	run(t, filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-F")
 	return open(t, "pgx", "postgres://redlatch@127.0.0.1:"+port+"/postgres?sslmode=disable", fence.Table{Dollars: true})
 }
@@ -86,7 +86,7 @@ func mariaDB(t *testing.T) database {
 	server := program(t, "mariadbd", "REDLATCH_MARIADB", "mariadb-server", "/usr/sbin/mariadbd")
 	dir := folder(t)
 	share := filepath.Join(filepath.Dir(filepath.Dir(server)), "share", "mysql")
-	data, port := filepath.Join(dir, "data"), strconv.Itoa(redistest.FreePort())
+	data, port := filepath.Join(dir, "data"), strconv.Itoa(redistest.UnusedPort(t))
 	require.NoError(t, os.Mkdir(data, 0o700))
 	give(t, data)
 	common := []string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--innodb-flush-log-at-trx-commit=0"}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 const (
@@ -54,7 +56,7 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 	}
 	config = strings.ReplaceAll(config, `\"`, `"`)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
-	address := freeAddress(t)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(redistest.UnusedPort(t)))
 	cmd := exec.Command(binary, "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
 		"--web.listen-address", address, "--log.level", "warn")
 	var said strings.Builder
@@ -80,14 +82,6 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 	require.Eventually(t, func() bool { return len(p.overTime("up", time.Now())) > 1 }, 20*time.Second, 100*time.Millisecond)
 	p.from = time.Now()
 	return p
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
 }
 
 // get asks Prometheus, and decodes the data of its answer.

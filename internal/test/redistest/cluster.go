@@ -53,7 +53,7 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	for range masters * (1 + replicas) {
 		// The port that nodes talk on is 10000 above the other unless it is given,
 		// and there may be one that systems use for outgoing connections.
-		bus := WithArgs("--cluster-port", strconv.Itoa(freePort()))
+		bus := WithArgs("--cluster-port", strconv.Itoa(UnusedPort(tb)))
 		if newConfig(opts).redis6 {
 			bus = WithArgs()
 		}

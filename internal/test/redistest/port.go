@@ -15,6 +15,21 @@ func claimPort(port int) (io.Closer, error) {
 	return new(net.ListenConfig).ListenPacket(context.Background(), "udp", loopback(port))
 }
 
+// UnusedPort returns a port of the loopback interface without a listener, which no other test
+// gets until this one ends.
+func UnusedPort(tb testing.TB) int {
+	tb.Helper()
+	for range startAttempts {
+		port := freePort()
+		if claimed, err := claimPort(port); err == nil {
+			tb.Cleanup(func() { _ = claimed.Close() }) // a socket that was never used
+			return port
+		}
+	}
+	tb.Fatalf("redistest: no port is free")
+	return 0
+}
+
 // isFree reports whether a port has no listener and no claim.
 func isFree(port int) bool {
 	claimed, err := claimPort(port)

@@ -383,7 +383,7 @@ func TestCutReplyAfterCountsAcrossReplies(t *testing.T) {
 
 func TestProxyInFrontOfNothingResetsItsClients(t *testing.T) {
 	t.Parallel()
-	p := NewProxy(t, loopback(freePort()))
+	p := NewProxy(t, loopback(UnusedPort(t)))
 	c, err := net.Dial("tcp", p.Addr())
 	if err == nil { // the reset may come that early
 		defer func() { _ = c.Close() }()

@@ -16,7 +16,7 @@ import (
 func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
 	t.Helper()
 	key := redistest.Key(t)
-	require.NoError(t, run(tr, "INCR", key))
+	require.Eventually(t, func() bool { return run(tr, "INCR", key) == nil }, 10*time.Second, 10*time.Millisecond, "it connects")
 	proxy.Blackhole()
 	began := time.Now()
 	require.ErrorIs(t, run(tr, "INCR", key), transport.ErrUncertain)
