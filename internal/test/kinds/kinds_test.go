@@ -30,6 +30,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // soon is far more than anything takes that is waited for.
 const soon = 30 * time.Second
 
+// watchdog is the lease of holds that are to be renewed, also when the machine stands still
+// for two seconds.
+const watchdog = 6 * time.Second
+
 // kinds are locks that one holder has at a time.
 var kinds = map[string]func(c *redlatch.Client, name string) locker{
 	"token": func(c *redlatch.Client, name string) locker { return tokens{tokenlock.New(c, name)} },
@@ -144,9 +148,9 @@ func TestAHoldIsRenewedUntilItIsUnlocked(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, newLock func(*redlatch.Client, string) locker) {
 		t.Helper()
 		name := redistest.Key(t)
-		hold, err := newLock(open(t, s.URL()), name).Lock(t.Context(), rlock.WithWatchdog(2*time.Second))
+		hold, err := newLock(open(t, s.URL()), name).Lock(t.Context(), rlock.WithWatchdog(watchdog))
 		require.NoError(t, err)
-		time.Sleep(4 * time.Second)
+		time.Sleep(watchdog + time.Second)
 		require.NoError(t, hold.Err())
 		require.EqualValues(t, 1, s.Do(t, "EXISTS", name))
 		require.NoError(t, hold.Unlock())
@@ -161,11 +165,11 @@ func TestHoldsOfTwoKindsAreRenewedByScriptsOfTheirOwn(t *testing.T) {
 	c := open(t, s.URL())
 	var holds []*rlock.Hold
 	for name, newLock := range kinds {
-		hold, err := newLock(c, redistest.Key(t)+name).Lock(t.Context(), rlock.WithWatchdog(2*time.Second))
+		hold, err := newLock(c, redistest.Key(t)+name).Lock(t.Context(), rlock.WithWatchdog(watchdog))
 		require.NoError(t, err)
 		holds = append(holds, hold)
 	}
-	time.Sleep(4 * time.Second)
+	time.Sleep(watchdog + time.Second)
 	for _, hold := range holds {
 		require.NoError(t, hold.Unlock())
 	}
@@ -176,7 +180,7 @@ func TestAHoldThatTheServerForgotIsLost(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, newLock func(*redlatch.Client, string) locker) {
 		t.Helper()
 		name := redistest.Key(t)
-		hold, err := newLock(open(t, s.URL()), name).Lock(t.Context(), rlock.WithWatchdog(2*time.Second))
+		hold, err := newLock(open(t, s.URL()), name).Lock(t.Context(), rlock.WithWatchdog(watchdog))
 		require.NoError(t, err)
 		ctx := hold.Context(t.Context())
 		s.Do(t, "DEL", name)
@@ -197,7 +201,7 @@ func TestALockWhoseReplyWasLostIsFreed(t *testing.T) {
 		name := redistest.Key(t)
 		p := redistest.NewProxy(t, s.Addr())
 		// No lease ends while the test waits.
-		far := newLock(open(t, p.URL(), redlatch.WithCommandTimeout(time.Second), redlatch.WithWatchdogTimeout(time.Hour)), name)
+		far := newLock(open(t, p.URL(), redlatch.WithCommandTimeout(4*time.Second), redlatch.WithWatchdogTimeout(time.Hour)), name)
 		hold, err := far.Lock(t.Context()) // the server knows the scripts then
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock())
@@ -290,9 +294,9 @@ func TestReadersAreTogetherAndAWriterIsAlone(t *testing.T) {
 	s := redistest.Start(t)
 	name := redistest.Key(t)
 	c := open(t, s.URL(), redlatch.WithPollCap(time.Minute))
-	one, err := sharedlock.Reader(c, name).Lock(t.Context(), rlock.WithWatchdog(2*time.Second))
+	one, err := sharedlock.Reader(c, name).Lock(t.Context(), rlock.WithWatchdog(watchdog))
 	require.NoError(t, err)
-	two, err := sharedlock.Reader(c, name).Lock(t.Context(), rlock.WithWatchdog(2*time.Second))
+	two, err := sharedlock.Reader(c, name).Lock(t.Context(), rlock.WithWatchdog(watchdog))
 	require.NoError(t, err)
 	in, err := admin.Inspect(t.Context(), sharedlock.Writer(c, name))
 	require.NoError(t, err)
@@ -303,7 +307,7 @@ func TestReadersAreTogetherAndAWriterIsAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, third.Unlock())
 	ended := locking(t, sharedlock.Writer(c, name))
-	time.Sleep(4 * time.Second) // both are renewed by one script
+	time.Sleep(watchdog + time.Second) // both are renewed by one script
 	require.NoError(t, errors.Join(one.Err(), two.Err()))
 	require.NoError(t, one.Unlock())
 	select {
