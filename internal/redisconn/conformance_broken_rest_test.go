@@ -172,7 +172,7 @@ func (c closer) Close() { c.close() }
 
 func noContext(r *redisconn.Redigo) transport.Transport {
 	return subscribes{r, func(ctx context.Context, channel string) (transport.Subscription, error) {
-		slow, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2200*time.Millisecond)
+		slow, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2900*time.Millisecond)
 		defer cancel()
 		return r.Subscribe(slow, channel)
 	}}

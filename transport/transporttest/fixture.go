@@ -19,8 +19,8 @@ const (
 	defaultPatience = 30 * time.Second
 
 	// atOnce is how long something may take that must not wait for the server,
-	// on a machine that is merely slow.
-	atOnce = 2 * time.Second
+	// on a machine that is merely slow: just less than the usual command timeout.
+	atOnce = 2800 * time.Millisecond
 
 	// pollEvery is the pause between two looks at the server.
 	pollEvery = 5 * time.Millisecond
