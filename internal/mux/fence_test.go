@@ -169,7 +169,7 @@ func TestFenceStopsACallThatTheNetworkStillHolds(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr())
 	proxy.KeepHalfDead(true)
 	cfg := configFor(proxy.Addr())
-	cfg.ReplyLimit = time.Second
+	cfg.ReplyLimit = 3 * time.Second // of a fence, too
 	m := open(t, cfg)
 
 	for _, fence := range []bool{false, true} {

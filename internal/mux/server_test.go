@@ -42,7 +42,7 @@ func TestFrozenServerIsGivenUpAndFoundAgain(t *testing.T) {
 	cfg := configFor(server.Addr())
 	cfg.ReplyLimit, cfg.DialTimeout = time.Second, time.Second
 	m := open(t, cfg)
-	require.NoError(t, roundtrip.Ping(t.Context(), m))
+	eventually(t, m, "ECHO", "x")
 	server.Pause()
 	sent := do(t, m, command("INCR", "n"))
 	assert.ErrorIs(t, sent.err, transport.ErrUncertain)
