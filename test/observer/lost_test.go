@@ -34,7 +34,7 @@ func TestAReleaseIsReportedAfterTheEndOfALostHold(t *testing.T) {
 		},
 	}))
 	l := rlock.New(client, redistest.Key(t))
-	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(1500*time.Millisecond))
+	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(3*time.Second))
 	require.NoError(t, err)
 	ctx := hold.Context(t.Context())
 	srv.Do(t, "DEL", l.Name())
