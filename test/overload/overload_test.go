@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -196,7 +197,7 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	r := newRig(t, func(s *redistest.Server) string {
 		p = redistest.NewProxy(t, s.Addr())
 		return p.URL()
-	})
+	}, redlatch.WithCommandTimeout(lease)) // only the server is slow: no call may be too late because the machine is
 	callers, name := sized(2000), redistest.Key(t)
 	p.Latency(redistest.ToServer, 250*time.Millisecond)
 	p.Latency(redistest.ToClient, 250*time.Millisecond)

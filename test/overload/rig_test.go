@@ -40,14 +40,16 @@ const (
 	soon = 10 * time.Second
 	// aWhile bounds what takes as long as the load is heavy.
 	aWhile = 3 * time.Minute
-	// lease is that of the holds that are kept, and renewed is how often they are.
-	lease, renewed = 6 * time.Second, lease / 3
+	// lease is that of the holds that are kept, and renewed is how often they are. A
+	// connection may owe a reply for a quarter of the lease: a machine that stands still
+	// for two seconds must not lose it.
+	lease, renewed = 18 * time.Second, lease / 3
 	// dueWith is what a hold has left when its renewal is due: the lease, less the
 	// loss margin and a third.
-	dueWith = lease - lease/10 - renewed
+	dueWith = lease - min(lease/10, time.Second) - renewed
 	// late is how late a renewal may be, on a busy machine. A hold is lost when it is
 	// dueWith late.
-	late = 3 * time.Second
+	late = 8 * time.Second
 	// kept is how many holds there are: two renewal scripts.
 	kept = 200
 )
@@ -82,13 +84,14 @@ func (r *rig) renewed(renewal redlatch.Renewed) {
 
 // newRig starts a server and a client at the address that at makes of it, which
 // keeps some holds.
-func newRig(t *testing.T, at func(s *redistest.Server) string) *rig {
+func newRig(t *testing.T, at func(s *redistest.Server) string, opts ...redlatch.Option) *rig {
 	t.Helper()
 	r := &rig{t: t, server: redistest.Start(t)}
 	var err error
 	log, logger := redistest.NewJournal()
 	r.log = log
-	r.client, err = redlatch.Open(t.Context(), at(r.server), redlatch.WithObserver(redlatch.Observer{Renewed: r.renewed}), redlatch.WithLogger(logger), redlatch.WithWatchdogTimeout(lease))
+	opts = append(opts, redlatch.WithObserver(redlatch.Observer{Renewed: r.renewed}), redlatch.WithLogger(logger), redlatch.WithWatchdogTimeout(lease))
+	r.client, err = redlatch.Open(t.Context(), at(r.server), opts...)
 	require.NoError(t, err)
 	for range kept {
 		hold, err := rlock.New(r.client, redistest.Key(t)).Lock(t.Context())
