@@ -29,7 +29,7 @@ import (
 )
 
 // atMost bounds what is waited for. It is no claim about speed.
-const atMost = 15 * time.Second
+const atMost = 60 * time.Second
 
 // left is what the browser says to a question that it had not answered when its page was left.
 const left = "Inspected target navigated or closed"
