@@ -55,7 +55,7 @@ func TestAKeptClientRestsWhileOthersMeasure(t *testing.T) {
 // What it compiles is what its next turn is measured with.
 func TestAKeptClientIsNotStoppedAtWork(t *testing.T) {
 	t.Parallel()
-	r, _, p := resting(t, "sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; exec cat")
+	r, _, p := resting(t, "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exec cat")
 	r.part([]party{p}, nil)
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.cmd.Process.Pid))
 	require.NoError(t, err)

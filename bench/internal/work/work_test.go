@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,17 +81,20 @@ func (w *worker) measure(t *testing.T, spec work.Spec) work.Values {
 // mostUntilCounted is how long work may take until some of it is counted.
 const mostUntilCounted = 30 * time.Second
 
-// measureCounted measures again, on another key, until some work was counted: on a busy
-// machine a client can stand still for longer than a measurement lasts.
-func (w *worker) measureCounted(t *testing.T, spec work.Spec) work.Values {
+// measureCounted measures again, on another key, until some work was counted, and the values
+// wanted are positive: on a busy machine a client can stand still for longer than a measurement
+// lasts.
+func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) work.Values {
 	t.Helper()
 	for began := time.Now(); ; spec.Key += "+" {
 		v := w.measure(t, spec)
-		if count, counts := v[work.Count]; !counts || count > 0 {
+		count, counts := v[work.Count]
+		missing := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return v[name] > 0 })
+		if (!counts || count > 0) && len(missing) == 0 {
 			return v
 		}
-		t.Logf("%s, %s: %d ms without work: %v", spec.Contestant, spec.Kind, spec.Duration, v)
-		require.Less(t, time.Since(began), mostUntilCounted, "%s, %s: no work was counted", spec.Contestant, spec.Kind)
+		t.Logf("%s, %s: %d ms without work, or %v: %v", spec.Contestant, spec.Kind, spec.Duration, missing, v)
+		require.Less(t, time.Since(began), mostUntilCounted, "%s, %s: no work was counted, or %v", spec.Contestant, spec.Kind, missing)
 	}
 }
 
@@ -110,10 +114,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 		if kind == work.Idle {
 			spec.Goroutines = 500
 		}
-		v := w.measureCounted(t, spec)
-		for _, name := range want {
-			assert.Positive(t, v[name], "%s: %s of %v", kind, name, v)
-		}
+		v := w.measureCounted(t, spec, want...)
 		if kind == work.Watchdog {
 			assert.Zero(t, v[work.Gone])
 			assert.Positive(t, v[work.Heap], "of each lock")
