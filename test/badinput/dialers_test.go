@@ -37,25 +37,31 @@ func TestDialFunctionsThatAreOfNoUseAreErrors(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		_, err = redlatch.AskSentinels("m", seeds, dial)(t.Context())
 		require.ErrorContains(t, err, want)
-		client, err := redlatch.NewSentinel(here, dial, redlatch.WithCommandTimeout(200*time.Millisecond))
-		require.NoError(t, err)
-		_, err = rlock.New(client, "job").TryLock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrNotSent)
-		require.ErrorContains(t, err, want)
-		require.NoError(t, client.Close())
 		for _, name := range []string{"", "named"} {
-			client, err = redlatch.New(func(ctx context.Context) (redis.Conn, error) { return dial(ctx, "") },
-				redlatch.WithCommandTimeout(200*time.Millisecond), redlatch.WithClientName(name))
-			require.NoError(t, err)
-			_, err = rlock.New(client, "job").TryLock(t.Context())
-			require.ErrorIs(t, err, redlatch.ErrNotSent)
-			require.NoError(t, client.Close())
+			t.Run(want+" "+name, func(t *testing.T) {
+				t.Parallel()
+				opts := []redlatch.Option{redlatch.WithCommandTimeout(time.Second), redlatch.WithClientName(name)}
+				client, err := redlatch.NewSentinel(here, dial, opts...)
+				require.ErrorContains(t, notSent(t, client, err), want)
+				client, err = redlatch.New(func(ctx context.Context) (redis.Conn, error) { return dial(ctx, "") }, opts...)
+				_ = notSent(t, client, err)
+			})
 		}
 	}
 	_, err := redlatch.AskSentinels("m", nil, fails)(t.Context())
 	require.ErrorContains(t, err, "no Sentinel is known")
 	_, err = redlatch.AskSentinels("m", seeds, nil)(t.Context())
 	require.ErrorContains(t, err, "needs a dial function")
+}
+
+// notSent returns the error of a client that was made, and reaches nothing.
+func notSent(t *testing.T, client *redlatch.Client, err error) error {
+	t.Helper()
+	require.NoError(t, err)
+	_, err = rlock.New(client, "job").TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.NoError(t, client.Close())
+	return err
 }
 
 func second(_ *redlatch.Client, err error) error { return err }
