@@ -46,7 +46,7 @@ func TestU12APausedHolderComesBackToADatabaseAndIsRefused(t *testing.T) {
 		t.Helper()
 		s := redistest.Shared(t)
 		name := redistest.Key(t)
-		a, err := rfencedlock.New(connect(t, s.URL()), name).Lock(within(t), rlock.WithLease(500*time.Millisecond))
+		a, err := rfencedlock.New(connect(t, s.URL()), name).Lock(within(t), rlock.WithLease(3*time.Second))
 		require.NoError(t, err)
 		require.NoError(t, db.ship(within(t), "packed by a", a.Token()))
 
