@@ -101,7 +101,7 @@ func TestRotatedPasswordCostsNoHoldAndNoWaiter(t *testing.T) {
 // Vaults are late at times: what they give is wrong for a while.
 func TestPasswordThatIsWrongForLessThanTheLeaseCostsNoHold(t *testing.T) {
 	t.Parallel()
-	r := newRotating(t, 9*time.Second)
+	r := newRotating(t, 15*time.Second)
 	asked := r.tokens.calls.Load()
 	r.rotate(t, "second")
 	// The vault is late for as long as this is tried.
@@ -114,10 +114,11 @@ func TestPasswordThatIsWrongForLessThanTheLeaseCostsNoHold(t *testing.T) {
 	require.Greater(t, r.tokens.calls.Load()-asked, int64(5), "it is tried again")
 	require.Less(t, r.tokens.calls.Load()-asked, int64(40), "but not in a tight loop")
 	require.NoError(t, r.hold.Err())
+	left := r.hold.Remaining()
 	r.tokens.set("second")
 	back := time.Now()
 	r.finish(t)
-	require.Eventually(t, func() bool { return r.hold.Remaining() > 6*time.Second }, soon, time.Millisecond, "a renewal")
+	require.Eventually(t, func() bool { return r.hold.Remaining() > left }, soon, time.Millisecond, "a renewal")
 	t.Logf("renewed %v after the password was right again", time.Since(back))
 	require.NoError(t, r.ctx.Err())
 	require.NoError(t, r.hold.Unlock())
@@ -127,7 +128,7 @@ func TestPasswordThatIsWrongForLessThanTheLeaseCostsNoHold(t *testing.T) {
 func TestPasswordThatIsWrongForTheLeaseEndsTheHoldInTime(t *testing.T) {
 	t.Parallel()
 	redistest.UnlessTheMachineStalls(t, func() (late error) {
-		r := newRotating(t, 3*time.Second)
+		r := newRotating(t, 6*time.Second)
 		r.rotate(t, "second")
 		<-r.ctx.Done()
 		if r.Do(t, "EXISTS", r.hold.Name()) != int64(1) {

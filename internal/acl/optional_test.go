@@ -92,7 +92,7 @@ func (x *trial) takesTurns() error {
 	l := rlock.New(x.client, x.names()[0])
 	ended := make(chan error)
 	for range 200 {
-		w := x.await(l)
+		w := x.awaitFor(l, 6*soon) // for the turns of all before it
 		go func() { ended <- w.unlock() }()
 	}
 	var all error

@@ -182,8 +182,10 @@ type waiting struct {
 	err    error
 }
 
-func (x *trial) await(l *rlock.Lock) *waiting {
-	ctx, cancel := context.WithTimeout(x.Context(), soon)
+func (x *trial) await(l *rlock.Lock) *waiting { return x.awaitFor(l, soon) }
+
+func (x *trial) awaitFor(l *rlock.Lock, bound time.Duration) *waiting {
+	ctx, cancel := context.WithTimeout(x.Context(), bound)
 	w := &waiting{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(w.done)
