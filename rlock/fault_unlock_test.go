@@ -239,7 +239,7 @@ func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
 	_, client := onShared(t, redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	t.Cleanup(func() { close(log.release) })
 	first := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(time.Second))
-	second := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(time.Second+100*time.Millisecond))
+	second := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(2*time.Second))
 	ctx := second.Context(t.Context())
 	awaitClosed(t, log.reached, soon, "the watchdog's complaint")
 	<-time.After(second.Remaining())
