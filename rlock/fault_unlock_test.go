@@ -205,7 +205,7 @@ func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 // and takes its time to say so: by then it answers renewals accordingly.
 type slowRelease struct{}
 
-const releaseTime = shortLease / 2
+const releaseTime = shortLease / 3
 
 // Start is part of transport.Transport.
 func (slowRelease) Start(c *transport.Call, done transport.Done) {
