@@ -3,9 +3,7 @@
 package gocronredlatch_test
 
 import (
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +20,7 @@ import (
 func TestProcessesThatAreKilledAndStalledDoEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	machine := watch(t)
+	stalls := redistest.WatchStalls(t)
 	for i := range testlevel.Rounds(2, 10) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
@@ -31,50 +29,18 @@ func TestProcessesThatAreKilledAndStalledDoEachJobOnce(t *testing.T) {
 				f.Kill(trialWork)
 				f.Stall(trialPeriod)
 			}
-			machine.oneInEachPeriod(t, f.Judge())
+			oneInEachPeriod(t, stalls, f.Judge())
 		})
 	}
 }
 
-// machine knows when the machine stood still.
-type machine struct {
-	mu     sync.Mutex // guards stalls
-	stalls []int64    // when they ended, in nanoseconds since 1970
-}
-
-// watch looks until the end of the test how much too late this process wakes up.
-func watch(t *testing.T) *machine {
-	t.Helper()
-	// Periods are one second longer than a run and a lease, which is time for a few stalls that are shorter.
-	const nap, stall = 10 * time.Millisecond, 300 * time.Millisecond
-	m := &machine{}
-	var done sync.WaitGroup
-	t.Cleanup(done.Wait) // t.Context ends before
-	done.Go(func() {
-		tick := time.NewTicker(nap)
-		defer tick.Stop()
-		for last := time.Now(); t.Context().Err() == nil; last = time.Now() {
-			<-tick.C
-			if time.Since(last)-nap > stall {
-				m.mu.Lock()
-				m.stalls = append(m.stalls, time.Now().UnixNano())
-				m.mu.Unlock()
-			}
-		}
-	})
-	return m
-}
-
-// stoodStill reports whether a stall ended between two times.
-func (m *machine) stoodStill(from, to int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.stalls, func(at int64) bool { return from <= at && at <= to })
-}
+// stall is how late a process may be without an effect. Periods are one second longer than a run and
+// a lease, which is time for a few stalls that are shorter.
+const stall = 300 * time.Millisecond
 
 // oneInEachPeriod holds that no period had two runs, and that each had one unless the machine stood
 // still since the run before, or since a lease before that.
-func (m *machine) oneInEachPeriod(t *testing.T, all []trials.Run) {
+func oneInEachPeriod(t *testing.T, stalls *redistest.Stalls, all []trials.Run) {
 	t.Helper()
 	period := func(r trials.Run) int64 { return (r.First + int64(trialPeriod)/2) / int64(trialPeriod) }
 	for i := 1; i < len(all); i++ {
@@ -83,7 +49,8 @@ func (m *machine) oneInEachPeriod(t *testing.T, all []trials.Run) {
 		if period(last)+1 == period(next) {
 			continue
 		}
-		require.True(t, m.stoodStill(last.First-int64(trialLease), next.First), "%d periods have no run", period(next)-period(last)-1)
-		t.Logf("%d periods have no run, for the machine stood still", period(next)-period(last)-1)
+		still := stalls.Longest(time.Unix(0, last.First).Add(-trialLease), time.Unix(0, next.First))
+		require.Greater(t, still, stall, "%d periods have no run", period(next)-period(last)-1)
+		t.Logf("%d periods have no run, for the machine stood still for %v", period(next)-period(last)-1, still)
 	}
 }
