@@ -106,7 +106,7 @@ func TestOpenTakesTheAddressOfAClusterWithUsersAndTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	srv, addr := tlsServer(t, a, nil, "--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1",
-		"--cluster-port", strconv.Itoa(unusedPort(t)), // another server may have the one that is 10000 above
+		"--cluster-port", strconv.Itoa(redistest.UnusedPort(t)), // another server may have the one that is 10000 above
 		"--user", "app", "on", ">s3cr+t", "~*", "&*", "+@all")
 	srv.Do(t, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	require.Eventually(t, func() bool {

@@ -74,7 +74,7 @@ func TestOpenSpeaksTLSToReplicas(t *testing.T) {
 			"--tls-ca-cert-file", a.file, "--tls-auth-clients", "no",
 		}
 	}
-	ports := []string{strconv.Itoa(unusedPort(t)), strconv.Itoa(unusedPort(t))}
+	ports := []string{strconv.Itoa(redistest.UnusedPort(t)), strconv.Itoa(redistest.UnusedPort(t))}
 	master := redistest.Start(t, redistest.WithArgs(secure(ports[0])...))
 	replica := redistest.StartReplica(t, master,
 		redistest.WithArgs(append(secure(ports[1]), "--replica-announce-port", ports[1])...))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	mathrand "math/rand/v2"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -31,30 +30,9 @@ func tlsServer(t *testing.T, a *authority, change func(c *x509.Certificate), arg
 func speakingTLS(t *testing.T, a *authority, change func(c *x509.Certificate)) (speak redistest.Option, address string) {
 	t.Helper()
 	cert, key := a.issue(t, change)
-	port := strconv.Itoa(unusedPort(t))
+	port := strconv.Itoa(redistest.UnusedPort(t))
 	return redistest.WithArgs("--tls-port", port, "--tls-auth-clients", "no",
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", a.file), net.JoinHostPort("127.0.0.1", port)
-}
-
-// unusedPort is one that outgoing connections do not get, nor other tests: a UDP socket, for
-// which no server here has a use, keeps them off.
-func unusedPort(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		port := 12000 + mathrand.IntN(8000)
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		claim, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { require.NoError(t, claim.Close()) })
-		if l, err := net.Listen("tcp", address); err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	require.Fail(t, "no port is free")
-	return 0
 }
 
 // trusting is a TLS configuration that trusts a, and shows certificates if there are
