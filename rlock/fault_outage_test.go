@@ -22,7 +22,7 @@ const shortLease = 6 * time.Second
 const reportedLease = 12 * time.Second
 
 // earlyLoss has a loss reported three seconds before the lease ends, for a machine that stands
-// still. Who counted on a renewal without a reply would still report it after that: a third of the
+// still. A hold that counted on a renewal without a reply would report it after that: a third of the
 // lease later.
 func earlyLoss() redlatch.Option { return redlatch.WithLossMargin(3 * time.Second) }
 
