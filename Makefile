@@ -37,7 +37,7 @@ DURATION ?= 10m
 SEED     ?= 0
 FLEETS   ?= 0
 
-.PHONY: adapters arrows executor seam fences itest failover bench loss bench-quick bench-check stress stress-check help setup test test-all test-short flaky compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
+.PHONY: adapters arrows executor fences itest failover bench loss bench-quick bench-check stress stress-check help setup test test-all test-short flaky compat vectors mutants model lint check build cross demo deps newcomer overload vuln fuzz trials soak clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -98,13 +98,6 @@ mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, 
 
 arrows: ## change | 5 s | Imports that point upwards; fails above one
 	$(GO) run scripts/arrows.go
-
-seam: ## measure | 10 s | How much must be known to change or add a kind of lock
-	$(GO) run ./scripts/seam
-
-.PHONY: figures
-figures: ## measure | 1 s | List the tables of figures in docs, and those whose code has changed since
-	$(GO) run ./scripts/figures
 
 model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (400), and print the table of docs/fair-lock.md
 	$(GO) run ./test/simulation -hours $(HOURS)
@@ -243,15 +236,11 @@ lint: check ## day | 20 s | All of check, and the linters (3 min the first time)
 	$(GOLANGCI) run --allow-serial-runners ./...
 
 # The checks that take no time, before those that do.
-check: ## day | 5 s | Formatting, words, sizes, imports, generated tables, translation
+check: ## day | 5 s | Formatting, words, sizes, imports
 	scripts/check-fmt.sh
 	scripts/check-words.sh
 	$(GO) run scripts/sizes.go
 	$(GO) run scripts/arrows.go
-	$(GO) run ./scripts/plainwords
-	$(GO) run ./scripts/promises
-	$(GO) run ./scripts/translation
-	$(GO) run ./scripts/figures -check
 
 build: ## day | 1 min | Build everything, and the command line into bin/
 	$(GO) build ./...

@@ -19,9 +19,8 @@
 //   - modules, documents and CI that do not agree about the Go version they need,
 //   - an API that has changed more than the version says: what breaks needs a new major version, or
 //     before v1 a new minor one; what is added needs a new minor version,
-//   - figures in the documents that are older than the code they measure,
 //   - a changelog without a line for the release, and a README that says that nothing is tagged.
 //
-// The last two points are left out with -trial, for a clone that is thrown away. The tests of this module
+// The last point is left out with -trial, for a clone that is thrown away. The tests of this module
 // make such a release, serve it from a folder as a module proxy does, and use it as a stranger would.
 package main

@@ -12,7 +12,7 @@ import (
 
 func main() {
 	dryRun := flag.Bool("dry-run", false, "only look, and print what would be done")
-	trial := flag.Bool("trial", false, "for a clone that is thrown away: figures, changelog and README are not looked at")
+	trial := flag.Bool("trial", false, "for a clone that is thrown away: changelog and README are not looked at")
 	api := flag.Bool("api", false, "print what the API has lost and got since the last tag")
 	since := flag.String("since", "", "with -api: since this `revision`")
 	flag.Parse()
@@ -62,7 +62,6 @@ func (r *repo) check(w io.Writer, last, version string, opts options) error {
 		{"clean tree", false, r.checkClean},
 		{"Go versions", false, r.checkGoVersions},
 		{"API since " + orNothing(last), false, func() error { return r.checkAPI(w, last, version) }},
-		{"figures", opts.trial, r.checkFigures},
 		{"changelog", opts.trial, r.checkChangelog},
 		{"README", opts.trial, r.checkReadme},
 	}
@@ -101,14 +100,6 @@ func (r *repo) checkClean() error {
 	}
 	if out != "" {
 		return fmt.Errorf("the tree has changes; commit them first:\n%s", out)
-	}
-	return nil
-}
-
-// checkFigures refuses figures that are older than the code they measure.
-func (r *repo) checkFigures() error {
-	if out, err := r.goCommand(r.root, "run", "./scripts/figures", "-strict"); err != nil {
-		return fmt.Errorf("measure again (make figures):\n%s", out)
 	}
 	return nil
 }

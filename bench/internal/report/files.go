@@ -35,8 +35,7 @@ type Environment struct {
 	Scale float64 `json:"scale,omitempty"`
 }
 
-// String returns the environment as the line about the origin of figures that
-// scripts/figures reads.
+// String returns the line that says how and where the figures were measured.
 func (e Environment) String() string {
 	length := ""
 	if e.Scale != 0 && e.Scale != 1 {
