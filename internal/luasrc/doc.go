@@ -88,6 +88,10 @@
 // more than a thousand values, and use no libraries but string and math. They
 // keep no global variables.
 //
+// Every script has at least one key, because some servers refuse scripts without. Scripts
+// declare all keys that they use, except the keys of readers' holds: the caller does not know
+// the other readers. Scripts that use those have a flag for Dragonfly.
+//
 // # The contract of a script
 //
 // The comment on top of each file is its contract: keys, arguments, replies, effects

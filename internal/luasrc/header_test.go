@@ -55,6 +55,7 @@ var all = map[string]*transport.Script{
 	"write_release_shared.lua": WriteReleaseShared,
 	"rw_force_release.lua":     ReadWriteForceRelease,
 	"rw_inspect.lua":           ReadWriteInspect,
+	"undeclared_key.lua":       UndeclaredKey,
 
 	"permit_acquire.lua":    PermitAcquire,
 	"permit_release.lua":    PermitRelease,

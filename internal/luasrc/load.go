@@ -16,9 +16,18 @@ import (
 //go:embed *.lua shared/*.lua
 var files embed.FS
 
+// undeclared is a comment to all servers but Dragonfly, which otherwise refuses keys that are
+// not among KEYS. It must be the first line.
+const undeclared = "--!df flags=allow-undeclared-keys\n"
+
 // load returns the script of a file: its text behind the fragments that it uses.
 func load(name string) *transport.Script {
-	return transport.NewScript(name, join(files, name+".lua", map[string]bool{}))
+	joined := map[string]bool{}
+	text := join(files, name+".lua", joined)
+	if joined["hold_key"] {
+		text = undeclared + text
+	}
+	return transport.NewScript(name, text)
 }
 
 // join returns a file's text behind the fragments that it and they use, each once. A

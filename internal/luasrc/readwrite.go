@@ -49,6 +49,10 @@ var (
 
 	// ReadWriteInspect reads a lock. It changes nothing.
 	ReadWriteInspect = load("rw_inspect")
+
+	// UndeclaredKey reads a key that it does not declare, as most of these scripts do. It changes
+	// nothing, and fails on a server that refuses such keys.
+	UndeclaredKey = load("undeclared_key")
 )
 
 // Role is one of the two roles of a read/write lock: [Reader] or [Writer].

@@ -1,0 +1,88 @@
+package luasrc
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// undeclaring are the scripts that use keys of holds, which the caller cannot declare: it does not
+// know the other readers.
+var undeclaring = []*transport.Script{
+	ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, ReadRenew, WriteRelease, WriteReleaseShared,
+	ReadWriteInspect, UndeclaredKey,
+}
+
+func TestScriptsDeclareTheirKeys(t *testing.T) {
+	t.Parallel()
+	s := newQuietStage(t, redistest.Start(t))
+	strict := map[*transport.Script]*transport.Script{}
+	for _, script := range all {
+		strict[script] = transport.NewScript("strict", redistest.StrictKeys+script.Text())
+	}
+	s.instead = maps.Clone(strict)
+	for _, script := range undeclaring {
+		delete(s.instead, script)
+	}
+	for _, sc := range slices.Concat(scenarios, allScenarios, fencedScenarios, readWriteScenarios, latchScenarios, semaphoreScenarios,
+		[]scenario{{"foreign", foreignOrNot}, {"fair inspection", fairInspected}}) {
+		require.NoError(t, s.play(sc))
+	}
+	for _, story := range slices.Concat(fairStories(), fairLongStories()) {
+		require.NoError(t, s.tellFair(story))
+	}
+	for _, script := range all {
+		if with := s.instead[script]; with != nil {
+			assert.NotEmpty(t, s.known[with.Text()], "%s was not run", script.Name())
+		}
+	}
+	for _, script := range undeclaring {
+		s.instead = map[*transport.Script]*transport.Script{script: strict[script]}
+		refused := slices.ContainsFunc(append(readWriteScenarios, scenario{"undeclared", undeclaredKey}), func(sc scenario) bool {
+			err := s.play(sc)
+			return err != nil && strings.Contains(err.Error(), "undeclared key")
+		})
+		require.True(t, refused, "%s uses declared keys only", script.Name())
+	}
+}
+
+func fairInspected(l string) []vector {
+	waits, places := codec.QueueKey(l), codec.TimeoutKey(l)
+	one, both := map[string]any{waits: queue{ownerA}}, map[string]any{waits: queue{ownerA}, places: timeouts{ownerA: 5}}
+	look := filled("inspect", func(c *transport.Call) { fairLock(l, "PUBLISH").Inspect(c, 1, "NUMSUB", 0, 0) })
+	return []vector{
+		command("RPUSH", waits, ownerA).gives(int64(1), "", one),
+		command("ZADD", places, 5, ownerA).gives(int64(1), "", both),
+		look.gives([]any{int64(-2), []any{}, []any{ownerA}, []any{ownerA, "5"}, []any{int64(0)}, int64(1)}, "", both),
+	}
+}
+
+func undeclaredKey(l string) []vector {
+	return []vector{vector{does: "look", script: UndeclaredKey, keys: []string{l}}.gives(int64(-2), "", nothing)}
+}
+
+// Dragonfly runs a script with the flag under a lock of the whole server.
+func TestScriptsWithUndeclaredKeysHaveDragonflysFlag(t *testing.T) {
+	t.Parallel()
+	const flag = "--!df flags=allow-undeclared-keys\n"
+	for _, script := range all {
+		require.Equal(t, slices.Contains(undeclaring, script), strings.HasPrefix(script.Text(), flag), script.Name())
+	}
+}
+
+func TestScriptsHaveAKey(t *testing.T) {
+	t.Parallel()
+	for file := range all {
+		c := readContract(source(t, file))
+		require.NotEmpty(t, c.params, file)
+		require.True(t, strings.HasPrefix(c.params[0], "KEYS[1"), "%s: %s", file, c.params[0])
+	}
+}

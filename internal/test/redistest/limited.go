@@ -1,0 +1,180 @@
+package redistest
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // servers name scripts by it
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Limits names features of Redis that a server refuses.
+type Limits struct {
+	// Keyless refuses scripts without keys, as Amazon ElastiCache Serverless does.
+	Keyless bool
+	// Undeclared refuses keys that a script does not declare, as Kvrocks can.
+	Undeclared bool
+	// Flagged is Undeclared except for scripts with Dragonfly's flag.
+	Flagged bool
+	// Publish refuses PUBLISH and SPUBLISH in scripts, as Garnet did.
+	Publish bool
+}
+
+// Texts to put in front of a script. StrictKeys makes it fail when it uses an undeclared key.
+const (
+	StrictKeys = `local redis = (function(server)
+    local declared = {}
+    for i = 1, #KEYS do
+        declared[KEYS[i]] = true
+    end
+    local function check(...)
+        local args = {...}
+        local name, last = string.upper(args[1]), 2
+        if name == 'PUBLISH' or name == 'SPUBLISH' or name == 'PUBSUB' then
+            last = 1
+        elseif name == 'DEL' or name == 'EXISTS' then
+            last = #args
+        elseif name == 'ZUNIONSTORE' then
+            last = 3 + args[3]
+            args[3] = args[2]
+        end
+        for i = 2, last do
+            if not declared[args[i]] then
+                error('script tried accessing undeclared key', 0)
+            end
+        end
+    end
+    return {
+        call = function(...) check(...) return server.call(...) end,
+        pcall = function(...) check(...) return server.pcall(...) end,
+    }
+end)(redis)
+`
+	noPublish = `local redis = (function(server)
+    return {pcall = server.pcall, call = function(name, ...)
+        if string.upper(name) == 'PUBLISH' or string.upper(name) == 'SPUBLISH' then
+            error('PUBLISH is disabled', 0)
+        end
+        return server.call(name, ...)
+    end}
+end)(redis)
+`
+	dragonflyFlag = "--!df flags=allow-undeclared-keys\n"
+	keyless       = "return redis.error_reply('ERR Lua scripts without any input keys are not supported')"
+)
+
+// limited rewrites the scripts that clients send to a server.
+type limited struct {
+	limits Limits
+	server string
+	mu     sync.Mutex
+	texts  map[string]string // by digest, guarded by mu
+}
+
+// StartLimited starts a server with limits and returns its URL. The limits apply to scripts.
+func StartLimited(tb testing.TB, limits Limits) string {
+	tb.Helper()
+	l := &limited{limits: limits, server: Start(tb).Addr(), texts: map[string]string{}}
+	listener, err := net.Listen("tcp", loopback(0)) //nolint:noctx // it does not wait
+	require.NoError(tb, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { l.serve(client) })
+		}
+	})
+	tb.Cleanup(func() {
+		_ = listener.Close() // nothing can be done about an error
+		serving.Wait()
+	})
+	return redisURL(listener.Addr().String(), "")
+}
+
+// serve forwards what a client sends until one side closes its connection.
+func (l *limited) serve(client net.Conn) {
+	server, err := net.Dial("tcp", l.server) //nolint:noctx // it is on this machine
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	var replies sync.WaitGroup
+	replies.Go(func() {
+		_, _ = io.Copy(client, server) // ends when either is closed
+		_ = client.Close()
+	})
+	l.forward(client, server)
+	_ = server.Close()
+	replies.Wait()
+}
+
+func (l *limited) forward(from io.Reader, to io.Writer) {
+	var text []byte
+	for chunk := make([]byte, 4096); ; {
+		n, err := from.Read(chunk)
+		if err != nil {
+			return
+		}
+		text = append(text, chunk[:n]...)
+		for {
+			args, rest, err := nextCommand(text)
+			if err != nil {
+				return
+			}
+			if args == nil {
+				break
+			}
+			text = rest
+			if _, err := to.Write(encodeCommand(l.rewrite(args))); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// rewrite returns the command to send in place of a client's.
+func (l *limited) rewrite(args []string) []string {
+	name := strings.ToUpper(args[0])
+	if name != "EVAL" && name != "EVALSHA" || len(args) < 3 {
+		return args
+	}
+	if l.limits.Keyless && args[2] == "0" {
+		return []string{"EVAL", keyless, "0"}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text, known := l.texts[args[1]]
+	switch {
+	case name == "EVAL":
+		text = args[1]
+		digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
+		l.texts[hex.EncodeToString(digest[:])] = text
+	case !known:
+		return args
+	}
+	if l.limits.Undeclared || l.limits.Flagged && !strings.HasPrefix(text, dragonflyFlag) {
+		text = StrictKeys + text
+	}
+	if l.limits.Publish {
+		text = noPublish + text
+	}
+	return append([]string{"EVAL", text}, args[2:]...)
+}
+
+func encodeCommand(args []string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return b.Bytes()
+}
