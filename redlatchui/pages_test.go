@@ -95,7 +95,7 @@ func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
 	require.Contains(t, text, "persistence warning No append-only file: a crash forgets locks that are held. Set appendonly yes")
 	require.Contains(t, text, "keepalive warning Off: waiters of a host that vanished look alive for ever.")
 	require.Less(t, strings.Index(text, "keepalive warning"), strings.Index(text, "eviction ok"), "the worst first")
-	require.Contains(t, text, "Not made here: scripts, lock, fair lock, pub/sub, plain rights")
+	require.Contains(t, text, "Not made here: scripts, script keys, script messages, lock, fair lock, pub/sub, plain rights")
 	stats := s.CommandStats(t)
 	for _, writes := range []string{"eval", "evalsha", "set", "hset", "del", "publish", "rpush", "incr"} {
 		require.Zero(t, stats[writes], writes)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
@@ -37,6 +36,9 @@ type examination struct {
 	tries   map[string]verdict // of words of ACL SETUSER
 	masters int                // of the cluster that was named, 0 for one server
 	full    bool               // a lock was refused for lack of memory
+
+	scriptless bool // scripts do not run
+	mute       bool // scripts cannot publish
 }
 
 // check is one check, and what it is called.
@@ -53,6 +55,8 @@ func (e *examination) checks() []check {
 	all := []check{
 		{name: "server", look: true, make: (*examination).server},
 		{name: "scripts", make: (*examination).scripts},
+		{name: "script keys", make: (*examination).scriptKeys, of: []string{acl.ReadWrite}},
+		{name: "script messages", make: (*examination).scriptMessages, of: []string{acl.Plain}},
 		{name: "lock", make: (*examination).lock, of: []string{acl.Plain}, once: true},
 		{name: "fair lock", make: (*examination).fairLock, of: []string{acl.Fair}, once: true},
 		{name: "pub/sub", make: (*examination).messages, of: []string{acl.Plain}},
@@ -174,10 +178,11 @@ func (c *check) at(exams []*examination) (Finding, error) {
 }
 
 func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *examination {
-	return &examination{
-		ctx: ctx, srv: srv, place: srv.Place(), problem: srv.Problem, c: c, prefix: prefix, name: prefix + "redlatch-doctor:" + uuid.NewString()[:8],
-		tries: map[string]verdict{},
+	e := &examination{
+		ctx: ctx, srv: srv, place: srv.Place(), problem: srv.Problem, c: c, prefix: prefix, tries: map[string]verdict{},
 	}
+	e.placeName()
+	return e
 }
 
 // read reads what the server tells of itself.
@@ -223,7 +228,7 @@ func (e *examination) lock() Finding {
 	took, err := e.pair(rlock.New(e.client, e.name))
 	if err != nil {
 		e.full = isOOM(err)
-		return bad("Without this nothing works: "+seeBelow(err), "a lock cannot be taken and freed: %s", shortError(err))
+		return bad("Without this nothing works: "+e.seeAlso(err), "a lock cannot be taken and freed: %s", shortError(err))
 	}
 	return good("taken and freed in %s", took)
 }
@@ -235,8 +240,8 @@ func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
 
 func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
 
-// seeBelow names the finding that says more about an error of the server.
-func seeBelow(err error) string {
+// seeAlso names the finding that says more about an error of the server.
+func (e *examination) seeAlso(err error) string {
 	switch before(connect.Reason(err), " ") {
 	case "OOM":
 		return "see eviction below."
@@ -244,6 +249,12 @@ func seeBelow(err error) string {
 		return "see server above."
 	case "MISCONF":
 		return "see persistence below."
+	}
+	switch {
+	case e.scriptless && !connect.Denied(err):
+		return "see scripts above."
+	case e.mute:
+		return "see script messages above."
 	}
 	return "see the rights below."
 }
@@ -268,7 +279,7 @@ func (e *examination) tryFair() Finding {
 	case err != nil && isOOM(err):
 		return warning("See eviction below.", "a fair lock cannot be taken and freed: %s", shortError(err))
 	case err != nil:
-		return warning("Plain locks work without it: "+seeBelow(err), "a fair lock cannot be taken and freed: %s", shortError(err))
+		return warning("Plain locks work without it: "+e.seeAlso(err), "a fair lock cannot be taken and freed: %s", shortError(err))
 	case e.full:
 		return warning("See eviction below.", "a free one was taken and freed, but the memory is full: no owner finds a place in a queue")
 	}

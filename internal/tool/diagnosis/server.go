@@ -61,21 +61,6 @@ func before(text, separator string) string {
 	return head
 }
 
-// scripts runs one, by its text and by its checksum.
-func (e *examination) scripts() Finding {
-	// A user with EVAL may lack SCRIPT LOAD, which locks do not need.
-	if _, err := e.c.Do("EVAL", probeScript, 0); err != nil {
-		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVAL fails: %s", shortError(err))
-	}
-	if _, err := e.c.Do("EVALSHA", redis.NewScript(0, probeScript).Hash(), 0); err != nil {
-		return bad("Locks are scripts: the user needs +eval and +evalsha.", "EVALSHA fails: %s", shortError(err))
-	}
-	return good("EVAL and EVALSHA work")
-}
-
-// probeScript does nothing.
-const probeScript = "return 1"
-
 // messages sends a message round.
 func (e *examination) messages() Finding {
 	const advice = "Without it waiters find a free lock only by polling."

@@ -200,8 +200,8 @@ func offset(ahead time.Duration) string {
 
 // latency times scripts, or as Look, which has less to send, PING.
 func (e *examination) latency() Finding {
-	script := redis.NewScript(0, probeScript)
-	what, n, do := "a script", samples, func() (any, error) { return script.Do(e.c) }
+	script := redis.NewScript(1, probeScript)
+	what, n, do := "a script", samples, func() (any, error) { return script.Do(e.c, e.name) }
 	if e.looks {
 		what, n, do = "PING", lookSamples, func() (any, error) { return e.c.Do("PING") }
 	}

@@ -27,8 +27,8 @@ const (
 func (e *examination) trials() map[string][]any {
 	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), codec.LatchKey(e.name, "0")
 	return map[string][]any{
-		"eval":           {"EVAL", probeScript, 0},
-		"evalsha":        {"EVALSHA", redis.NewScript(0, probeScript).Hash(), 0},
+		"eval":           {"EVAL", probeScript, 1, e.name},
+		"evalsha":        {"EVALSHA", redis.NewScript(1, probeScript).Hash(), 1, e.name},
 		"ping":           {"PING"},
 		"del":            {"DEL", e.name},
 		"exists":         {"EXISTS", e.name},

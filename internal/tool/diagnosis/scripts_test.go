@@ -1,0 +1,119 @@
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+// noError requires that checks other than these have found no error.
+func noError(t *testing.T, all map[string]Finding, but ...string) {
+	t.Helper()
+	for name, f := range all {
+		if f.Level == Error {
+			require.Contains(t, but, name, "%+v", f)
+		}
+	}
+}
+
+func TestDoctorSendsNoScriptWithoutKeys(t *testing.T) {
+	t.Parallel()
+	all := examined(t, redistest.StartLimited(t, redistest.Limits{Keyless: true}), "", Needs()...)
+	noError(t, all)
+	for _, check := range []string{"scripts", "script keys", "script messages", "lock", "fair lock", "latency", "plain rights", "read-write rights"} {
+		require.Equal(t, OK, all[check].Level, all[check].Found)
+	}
+}
+
+func TestDoctorReportsRefusedUndeclaredKeys(t *testing.T) {
+	t.Parallel()
+	url := redistest.StartLimited(t, redistest.Limits{Undeclared: true})
+	want := Finding{
+		Check: "script keys", Level: Warning,
+		Found:  "a script may only use keys that it declares: ERR script tried accessing undeclared key",
+		Advice: "Read/write locks do not work: their scripts use keys of other readers. Other locks, semaphores and latches work.",
+	}
+	all := examined(t, url, "")
+	noError(t, all)
+	require.Equal(t, want, all["script keys"])
+	require.NotContains(t, examined(t, url, "", "fair"), "script keys")
+	want.Level = Error
+	require.Equal(t, want, examined(t, url, "", "read-write")["script keys"])
+}
+
+func TestDragonflyFlagAllowsUndeclaredKeys(t *testing.T) {
+	t.Parallel()
+	url := redistest.StartLimited(t, redistest.Limits{Flagged: true})
+	all := examined(t, url, "")
+	noError(t, all)
+	require.Equal(t, Finding{Check: "script keys", Found: "a script may use keys that it does not declare"}, all["script keys"])
+	client, err := redlatch.Open(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	rw := rreadwritelock.New(client, "job")
+	one, err := rw.Read().TryLock(t.Context())
+	require.NoError(t, err)
+	two, err := rw.Read().TryLock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, one.Unlock())
+	require.NoError(t, two.Unlock())
+}
+
+func TestDoctorReportsScriptsThatCannotPublish(t *testing.T) {
+	t.Parallel()
+	all := examined(t, redistest.StartLimited(t, redistest.Limits{Publish: true}), "")
+	noError(t, all, "script messages", "lock")
+	require.Equal(t, Finding{
+		Check: "script messages", Level: Error, Found: "a script cannot publish: ERR PUBLISH is disabled",
+		Advice: "A release frees the lock, but fails and wakes no waiter: waiters find a free lock by polling.",
+	}, all["script messages"])
+	require.Contains(t, all["lock"].Advice, "see script messages above")
+	require.Equal(t, OK, all["pub/sub"].Level)
+}
+
+func TestDoctorReportsUntriedScriptsAsUnknown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "limited", "on", ">"+redistest.Password, "~*", "resetchannels", "+@all")
+	require.Equal(t, Finding{Check: "script messages", Level: Unknown, Found: "not tried: see the rights below"},
+		examined(t, s.UserURL("limited"), "")["script messages"])
+	_, url := redistest.StartWithout(t, []string{"eval"})
+	all := examined(t, url, "")
+	require.Equal(t, Error, all["scripts"].Level)
+	require.Equal(t, "Locks are scripts: without them nothing works.", all["scripts"].Advice)
+	require.Contains(t, all["lock"].Advice, "see scripts above")
+	for _, check := range []string{"script keys", "script messages"} {
+		require.Equal(t, Finding{Check: check, Level: Unknown, Found: "not tried: see scripts above"}, all[check])
+	}
+}
+
+func TestDoctorRunsScriptsOnEachMaster(t *testing.T) {
+	testlevel.All(t, "a cluster")
+	t.Parallel()
+	url := "redis-cluster://" + strings.Join(redistest.StartCluster(t, 3, 0).Addrs(), ",")
+	all := examined(t, url, "")
+	noError(t, all)
+	for _, check := range []string{"scripts", "script keys", "script messages"} {
+		require.Equal(t, OK, all[check].Level, all[check].Found)
+	}
+	srv, err := connect.New(connect.Settings{Address: url})
+	require.NoError(t, err)
+	masters, err := srv.Masters(t.Context())
+	require.NoError(t, err)
+	for _, master := range masters {
+		c, err := master.Dial(t.Context())
+		require.NoError(t, err)
+		for range 8 {
+			e := newExam(t.Context(), master, c, "")
+			require.NoError(t, e.try([]any{"EVAL", probeScript, 1, e.name}))
+		}
+		require.NoError(t, c.Close())
+	}
+}
