@@ -25,6 +25,9 @@ var noScript = strings.Repeat("0", 40)
 // cluster.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
+// anyKey is the key of tryAgain: some servers refuse scripts without keys.
+const anyKey = "06S"
+
 // newCluster makes a client of a cluster.
 func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
 	seeds := slices.Sorted(maps.Keys(client.Nodes()))
@@ -54,7 +57,7 @@ func nodeOf(
 	if node := client.Nodes()[addr]; node != nil {
 		return node, nil
 	}
-	hint(ctx, client, client.B().Arbitrary("EVAL", tryAgain, "0").Build())
+	hint(ctx, client, client.B().Arbitrary("EVAL", tryAgain, "1").Keys(anyKey).Build())
 	return nil, fmt.Errorf("%w: %s", errUnknownNode, addr)
 }
 

@@ -59,7 +59,7 @@ func TestANodeThatTheClientDoesNotKnowIsMadeKnownToIt(t *testing.T) {
 	_, err = nodeOf(t.Context(), client, "new:1", keyed(""))
 	require.ErrorIs(t, err, errUnknownNode)
 	require.ErrorContains(t, err, "new:1")
-	assert.Equal(t, []string{"EVAL", tryAgain, "0"}, client.asked, "it is to look anew")
+	assert.Equal(t, []string{"EVAL", tryAgain, "1", anyKey}, client.asked, "it is to look anew")
 	client.asked = nil
 	node, err = nodeOf(t.Context(), client, "new:1", keyed("06S"))
 	require.NoError(t, err)
