@@ -8,6 +8,9 @@
 -- others, or else those would grow with each death; but not so much that one of
 -- them has less than that left, as could be where somebody behind was due earlier.
 --
+-- All deadlines fall by the same time, so they keep their order, and are read and set
+-- a thousand at a time.
+--
 -- When the lock is free, those are told whom the next attempt can find in front:
 -- the new head and, where it is dead, by this clock, all up to the first that is
 -- not.
@@ -31,7 +34,7 @@
 -- Messages: when the lock is free and somebody was taken out, the message on the
 --           channels of those in front, up to the first that is alive or has no
 --           deadline
--- Uses:     overdue, set_deadlines, wake
+-- Uses:     set_deadlines, wake_front
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, keep, publish, message = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local left = redis.call('PTTL', lock)
@@ -53,29 +56,29 @@ for i = 5, #ARGV, 2 do
     end
 end
 if wait > 0 then
-    local scores = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
-    for i = 2, #scores, 2 do
-        if tonumber(scores[i]) > now then
-            wait = math.min(wait, math.max(0, scores[i] - now - math.max(0, left) - keep))
-            break
+    local from, soonest = 0, nil
+    repeat
+        local scores = redis.call('ZRANGE', timeouts, from, from + 999, 'WITHSCORES')
+        for i = 2, #scores, 2 do
+            if tonumber(scores[i]) > now then
+                soonest = scores[i]
+                wait = math.min(wait, math.max(0, soonest - now - math.max(0, left) - keep))
+                break
+            end
         end
-    end
-    local moved = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
-    for i = 1, #moved, 2 do
-        moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
-    end
-    set_deadlines(timeouts, moved, #moved)
+        from = from + 1000
+    until soonest or #scores < 2000
+    from = 0
+    repeat
+        local moved = redis.call('ZRANGE', timeouts, from, from + 999, 'WITHSCORES')
+        for i = 1, #moved, 2 do
+            moved[i], moved[i + 1] = moved[i + 1] - wait, moved[i]
+        end
+        set_deadlines(timeouts, moved, #moved)
+        from = from + 1000
+    until #moved < 2000
 end
 if #evicted > 0 and left == -2 then
-    local place = 0
-    local waiter = redis.call('LINDEX', queue, place)
-    while waiter do
-        wake(channel, waiter, publish, message)
-        if not overdue(timeouts, waiter, now) then
-            break
-        end
-        place = place + 1
-        waiter = redis.call('LINDEX', queue, place)
-    end
+    wake_front(queue, timeouts, channel, now, publish, message)
 end
 return evicted

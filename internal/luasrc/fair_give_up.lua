@@ -6,7 +6,9 @@
 -- are moved by few commands; otherwise each is moved by itself. One that has none,
 -- as can be after a failure, gets one that is long past, so that it cannot block
 -- the queue for ever. The queue is searched from its end: those there leave first
--- when many do.
+-- when many do. Of a long queue only the end that has all of the owners is read, a
+-- thousand places at a time. All of it is read if it has an unequal number of deadlines:
+-- then keys were damaged, and an owner may have several places.
 --
 -- An owner may have been told that the lock is free. So, when it is, those are
 -- told whom the next attempt can find in front, for nobody else will: the new
@@ -33,7 +35,7 @@
 --           owners are in neither queue nor timeouts
 -- Messages: when the lock is free, the message on the channels of those in front,
 --           up to the first that is alive or has no deadline
--- Uses:     overdue, set_deadlines, wake
+-- Uses:     length, set_deadlines, wake_front
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, publish, message = tonumber(ARGV[1]), ARGV[4], ARGV[5]
 local leavers, waits = {ARGV[2]}, {[ARGV[2]] = tonumber(ARGV[3])}
@@ -42,7 +44,25 @@ for i = 6, #ARGV, 2 do
         leavers[#leavers + 1], waits[ARGV[i]] = ARGV[i], tonumber(ARGV[i + 1])
     end
 end
-local waiters = redis.call('LRANGE', queue, 0, -1)
+local waiters = redis.call('LRANGE', queue, -1000, -1)
+if #waiters == 1000 then
+    local n, read, open = length(queue), 0, #leavers
+    if #redis.call('ZRANGE', timeouts, n - 1, n) ~= 1 then
+        read = n
+    end
+    while read < n and open > 0 do
+        for _, waiter in ipairs(waiters) do
+            open = open - (waits[waiter] and 1 or 0)
+        end
+        read = read + 1000
+        if read < n and open > 0 then
+            waiters = redis.call('LRANGE', queue, -read - 1000, -read - 1)
+        end
+    end
+    if read > 1000 then
+        waiters = redis.call('LRANGE', queue, -read, -1)
+    end
+end
 local stay, falls, places = {}, {}, {}
 local fall, front, from
 for place, waiter in ipairs(waiters) do
@@ -84,11 +104,6 @@ for _, owner in ipairs(leavers) do
     redis.call('LREM', queue, 0 - (places[owner] or 0), owner)
 end
 if redis.call('EXISTS', lock) == 0 then
-    for _, waiter in ipairs(stay) do
-        wake(channel, waiter, publish, message)
-        if not overdue(timeouts, waiter, now) then
-            break
-        end
-    end
+    wake_front(queue, timeouts, channel, now, publish, message)
 end
 return nil

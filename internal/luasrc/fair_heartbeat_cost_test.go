@@ -19,18 +19,19 @@ import (
 
 // timedQueue is a queue of a thousand on a server that notes how long each script took.
 type timedQueue struct {
-	t    *testing.T
-	conn redis.Conn
-	keys []any // lock, queue, timeouts
-	lock *Fair
-	all  []entry
-	now  int64
+	t      *testing.T
+	server *redistest.Server
+	conn   redis.Conn
+	keys   []any // lock, queue, timeouts
+	lock   *Fair
+	all    []entry
+	now    int64
 }
 
 func newTimedQueue(t *testing.T, queued int64) *timedQueue {
 	t.Helper()
 	server := redistest.Start(t, redistest.WithArgs("--slowlog-log-slower-than", "0", "--slowlog-max-len", "1"))
-	c := &timedQueue{t: t, conn: server.Dial(t), all: entriesFrom(queued, t0+20000), now: t0}
+	c := &timedQueue{t: t, server: server, conn: server.Dial(t), all: entriesFrom(queued, t0+20000), now: t0}
 	c.keys, c.lock = []any{"orders", codec.QueueKey("orders"), codec.TimeoutKey("orders")}, fairLock("orders", "PUBLISH")
 	c.fill()
 	return c

@@ -15,6 +15,7 @@ var fairKeepsLong = []fairStory{
 	{"ours: a heartbeat moves a long queue", long(beatMovesMany)},
 	{"ours: a heartbeat keeps many of its own", long(beatKeepsMany)},
 	{"ours: an eviction moves a long queue", long(evictBeforeMany)},
+	{"ours: an eviction looks behind many that are overdue", evictBehindManyOverdue},
 	{"ours: many dead are taken out at once", long(evictMany)},
 }
 
@@ -69,6 +70,14 @@ func evictBeforeMany(f *telling, n int64) {
 	f.enqueue(append([]entry{{ownerA1, t0 + 315000}}, entriesFrom(n, t0+400000)...)...)
 	f.evict(t0, entry{ownerA1, t0 + 315000}).gives(gone(ownerA1))
 	f.leaves(held, f.entries(entriesFrom(n, t0+100000)...))
+}
+
+func evictBehindManyOverdue(f *telling) {
+	held := f.hold()
+	overdue := entriesFrom(1500, t0-5000)
+	f.enqueue(append([]entry{{ownerA1, t0 + 315000}, {ownerA2, t0 + 20000}}, overdue...)...)
+	f.evict(t0, entry{ownerA1, t0 + 315000}).gives(gone(ownerA1))
+	f.leaves(held, f.entries(append([]entry{{ownerA2, t0 + 15000}}, entriesFrom(1500, t0-10000)...)...))
 }
 
 func evictMany(f *telling, n int64) {

@@ -3,8 +3,9 @@
 --
 -- Of a long queue a part can be asked for, and costs by its own length. As a rule
 -- deadlines are in the order of the queue, so those of a part stand together. Those
--- that do not are asked for one by one, or all are read by a user who may not. For
--- want of another right, the queue is counted by reading it.
+-- that do not are asked for one by one. For a user who may not (ZSCORE), the 5,000
+-- deadlines on either side are read: one farther away is left out. For want of another
+-- right, the queue is counted by a search for its end.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of the owners that wait, the next one first
@@ -23,16 +24,17 @@
 --           and the length of the queue
 -- Effects:  none
 -- Messages: none
+-- Uses:     length
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])
 local waiters = redis.call('LRANGE', queue, first, last)
 local deadlines = redis.call('ZRANGE', timeouts, first, last, 'WITHSCORES')
-local length = #waiters
+local total = #waiters
 if first > 0 or last >= 0 then
-    if first > 0 or length > last then
-        length = redis.pcall('LLEN', queue)
-        if type(length) == 'table' then
-            length = #redis.call('LRANGE', queue, 0, -1)
+    if first > 0 or total > last then
+        total = redis.pcall('LLEN', queue)
+        if type(total) == 'table' then
+            total = length(queue)
         end
     end
     local known, n = {}, #deadlines
@@ -42,7 +44,7 @@ if first > 0 or last >= 0 then
     for _, waiter in ipairs(waiters) do
         local deadline = not known[waiter] and redis.pcall('ZSCORE', timeouts, waiter)
         if type(deadline) == 'table' then
-            deadlines = redis.call('ZRANGE', timeouts, 0, -1, 'WITHSCORES')
+            deadlines = redis.call('ZRANGE', timeouts, math.max(0, first - 5000), last < 0 and last or last + 5000, 'WITHSCORES')
             break
         elseif deadline then
             deadlines[n + 1], deadlines[n + 2] = waiter, deadline
@@ -64,5 +66,5 @@ return {
     waiters,
     deadlines,
     listeners,
-    length,
+    total,
 }

@@ -2,6 +2,7 @@ package luasrc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/redlatch/redlatch/codec"
 )
@@ -11,6 +12,8 @@ var fairLong = []fairStory{
 	{"5.2 the deadlines of a long queue fall by the wait", takeMovesMany},
 	{"5.4 a long queue moves up", leaveBeforeMany},
 	{"ours: between many that leave together many stay", leaveAmongMany},
+	{"5.4 leavers are found wherever they are in a long queue", leaveLongQueues},
+	{"5.4 the first of several places counts in a long queue", leaveSeveralPlacesOfMany},
 }
 
 // line is n waiters whose deadlines are a millisecond apart.
@@ -63,4 +66,49 @@ func leaveAmongMany(f *telling) {
 		f.leaves(held, f.entries(rest...))
 		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
 	}
+}
+
+// leaveLongQueues has owners leave on both sides of the ends of the parts that are read, and one
+// that is not queued.
+func leaveLongQueues(f *telling) {
+	held := f.hold()
+	for _, n := range []int{999, 1000, 1001, 2000, 2001} {
+		all := entriesFrom(int64(n), t0+1_000_000)
+		last := all[n-1].owner
+		for _, leavers := range [][]string{
+			{last}, {all[n-999].owner}, {all[max(0, n-1000)].owner}, {all[max(0, n-1001)].owner, last},
+			{all[0].owner, last}, {ownerA1}, {all[n-3].owner, ownerA1},
+		} {
+			f.enqueue(all...)
+			var more []leaver
+			for _, owner := range leavers {
+				more = append(more, leaver{owner, 7})
+			}
+			f.giveUp(leavers[0], t0, 7, more...).gives(nil)
+			f.leaves(held, f.entries(restOf(all, leavers, 7)...))
+			f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
+		}
+	}
+}
+
+// restOf is a queue that owners have left, each with this wait.
+func restOf(all []entry, leavers []string, wait int64) (rest []entry) {
+	fall := int64(0)
+	for _, e := range all {
+		if slices.Contains(leavers, e.owner) {
+			fall += wait
+			continue
+		}
+		rest = append(rest, entry{e.owner, e.deadline - fall})
+	}
+	return rest
+}
+
+func leaveSeveralPlacesOfMany(f *telling) {
+	held := f.hold()
+	all := entriesFrom(1500, t0+1_000_000)
+	f.enqueue(all...)
+	f.command("RPUSH", codec.QueueKey(f.l), all[2].owner)
+	f.giveUp(all[2].owner, t0, 7).gives(nil)
+	f.leaves(held, f.entries(restOf(all, []string{all[2].owner}, 7)...))
 }

@@ -52,7 +52,7 @@ func fairShardPublish(f *telling) {
 		func() *telling { return f.force(t0).costs("LINDEX ZSCORE DEL SPUBLISH") },
 		func() *telling {
 			f.command("DEL", f.l)
-			return f.giveUp(ownerA1, t0, 0).costs("LRANGE ZREM LREM EXISTS SPUBLISH ZSCORE")
+			return f.giveUp(ownerA1, t0, 0).costs("LRANGE ZREM LREM EXISTS LINDEX SPUBLISH ZSCORE")
 		},
 	} {
 		f.hold()

@@ -1,0 +1,88 @@
+package luasrc
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/test/monitor"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// readBy runs a script about a queue and returns how many of its n places and deadlines it has read.
+func (c *timedQueue) readBy(conn, watch redis.Conn, n int, fill func(call *transport.Call)) int {
+	c.t.Helper()
+	var call transport.Call
+	fill(&call)
+	c.do("SCRIPT", "LOAD", call.Script.Text())
+	_, err := conn.Do("EVALSHA", append([]any{call.Script.SHA(), call.NumKeys}, call.Args...)...)
+	require.NoError(c.t, err)
+	c.do("ECHO", "the end")
+	var lines []monitor.Line
+	for {
+		text, err := redis.String(redis.ReceiveWithTimeout(watch, 10*time.Second))
+		require.NoError(c.t, err)
+		line, err := monitor.Parse(text)
+		require.NoError(c.t, err)
+		if line.Args[0] == "ECHO" {
+			most, _ := monitor.LongestRead(lines, n)
+			return most
+		}
+		lines = append(lines, line)
+	}
+}
+
+// What changes all deadlines, as Redisson's acquire script does, is not here.
+func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
+	t.Parallel()
+	const n = 30_000
+	c := newTimedQueue(t, n)
+	c.do("HSET", c.keys[0], ownerA9, "1")
+	c.do("ACL", "SETUSER", "viewer", "on", "nopass", "~*", "+eval", "+evalsha", "+pttl", "+hgetall", "+lrange", "+zrange")
+	viewer := c.server.Dial(t)
+	_, err := viewer.Do("AUTH", "viewer", "any")
+	require.NoError(t, err)
+	watch := c.server.Dial(t)
+	_, err = watch.Do("MONITOR")
+	require.NoError(t, err)
+	owner := func(fromEnd int) string { return c.all[n-fromEnd].owner }
+	soon := strconv.FormatInt(c.all[0].deadline, 10)
+	for _, step := range []struct {
+		does  string
+		conn  redis.Conn
+		bound int
+		fill  func(call *transport.Call)
+	}{
+		{"a try that is refused", c.conn, 0, func(call *transport.Call) { c.lock.Try(call, t0, ownerA1, 1, fairLease) }},
+		{"an attempt of the last", c.conn, 0, func(call *transport.Call) { c.lock.Acquire(call, t0, owner(1), 1, fairLease) }},
+		{"a release", c.conn, 0, func(call *transport.Call) { c.lock.Release(call, t0, ownerA1, fairLease, 0) }},
+		{"a nudge", c.conn, 0, func(call *transport.Call) { c.lock.Nudge(call, owner(1)) }},
+		{"a look at a part", c.conn, 400, func(call *transport.Call) { c.lock.Inspect(call, 64, "NUMSUB", 15_000, 15_199) }},
+		{"a look at a part with the least rights", viewer, 500, func(call *transport.Call) { c.lock.Inspect(call, 0, "NUMSUB", 15_000, 15_199) }},
+		{"the last gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(1), 1) }},
+		{"the 2,500th from the end gives up", c.conn, 9000, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(2500), 1) }},
+		{"an eviction that moves no deadline", c.conn, 0, func(call *transport.Call) {
+			c.lock.Evict(call, t0+5000, fairKeep, []reply.Place{{Owner: c.all[0].owner, Deadline: soon}})
+		}},
+		{"a look at deadlines that are out of order, with the least rights", viewer, 10_700, func(call *transport.Call) {
+			c.do("ZADD", c.keys[2], 1, c.all[15_100].owner)
+			c.lock.Inspect(call, 0, "NUMSUB", 15_000, 15_199)
+		}},
+	} {
+		require.LessOrEqual(t, c.readBy(step.conn, watch, n, step.fill), step.bound, step.does)
+	}
+}
+
+// By default long stories are left out; these are of what is read in parts.
+func TestOwnersLeaveLongQueues(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		tellAllFair(t, target, fairLong[len(fairLong)-2:])
+	})
+}
