@@ -42,8 +42,8 @@ type Eviction struct {
 // Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [redlatch.ErrInvalid] for a
 // lock that is not fair; of package redlatch ErrUncertain when the reply was lost (it may be called
 // again), ErrNotSent, ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError.
-// It sends an EVALSHA to look, what [Listeners] sends, an EVALSHA to evict, and
-// one to look at what came of it.
+// It sends an EVALSHA to look, or one for each 200 places of a long queue, what
+// [Listeners] sends, an EVALSHA to evict, and one to look at what came of it.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, false)
 }

@@ -88,7 +88,7 @@ type Waiter struct {
 //
 // The server serves no other client meanwhile. That takes microseconds, but a
 // thousand places of a long queue take one to four milliseconds: where thousands
-// wait, [InspectPart] looks at fewer.
+// wait, [InspectPart] looks at fewer. Half a million places are too many for one reply.
 //
 // Errors: ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid of package
 // redlatch, or a *transport.ServerError.
@@ -99,9 +99,9 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 // InspectPart is [Inspect] with a part of a fair lock's queue: n places from first on, 1
 // being the next one. It costs the server by the part's length and not by the queue's, so
 // that it can look at a long queue often. Parts that are asked for one after the other are
-// of moments of their own: places come forward between them. Numbers below 1 count as 1. A
-// user without the rights to LLEN and ZSCORE costs the server more where the queue is
-// longer.
+// of moments of their own: places come forward between them. Numbers below 1 count as 1. To
+// a user without the right to ZSCORE, a deadline that is more than 5,000 places away from
+// its waiter's is the zero time.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, of.Internal(), from, from+int64(min(max(n, 1), maxPlace))-1)

@@ -49,35 +49,76 @@ type TakenOut struct {
 	Woken bool
 }
 
-// maxLooks is how often a place that changes while it is looked at is looked at again. It
-// changes when others' heartbeats put it off, every few seconds.
-const maxLooks = 5
+const (
+	// maxLooks is how often a place that changes while it is looked at is looked at again. It
+	// changes when others' heartbeats put it off, every few seconds.
+	maxLooks = 5
+	// pageOf is how many places of a queue are read at once.
+	pageOf = 200
+)
 
 var errChanged = errors.New("its place changed each time it was looked at")
+
+// sighting is a waiter's place in a queue.
+type sighting struct {
+	reply.Inspection        // with the part of the queue that has the place, and the place before it
+	first, i         int    // the first place of the part, and the waiter's index in the part
+	next             string // the owner that comes next without the waiter, "" for none
+}
 
 // Run takes the waiter out.
 func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	for range maxLooks {
-		before, err := e.look(ctx, 0, -1)
+		before, err := e.find(ctx)
 		if err != nil {
 			return nil, err
-		}
-		i := slices.IndexFunc(before.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
-		if i < 0 {
-			return nil, engine.ErrNotQueued
 		}
 		listeners, err := e.listeners(ctx)
 		if err != nil {
 			return nil, err
 		}
-		switch out, err := e.takeOut(ctx, &before, i); {
+		switch out, err := e.takeOut(ctx, before); {
 		case err != nil:
 			return nil, err
 		case out:
-			return e.report(ctx, &before, i, listeners)
+			return e.report(ctx, before, listeners)
 		}
 	}
 	return nil, errChanged
+}
+
+// find finds the waiter. Dead ones are mostly in front. Behind the first places it searches from the
+// end: places only come forward, so it misses none, and ends with the first places again.
+func (e *Eviction) find(ctx context.Context) (*sighting, error) {
+	front, err := e.look(ctx, 0, pageOf-1)
+	if err != nil {
+		return nil, err
+	}
+	at := &sighting{Inspection: front, i: e.indexIn(&front)}
+	for _, q := range front.Queue {
+		if q.Owner != e.Owner {
+			at.next = q.Owner
+			break
+		}
+	}
+	for last := front.Waiting - 1; at.i < 0 && last >= 0 && front.Waiting > pageOf; last -= pageOf {
+		at.first = int(max(0, last-pageOf))
+		if at.Inspection, err = e.look(ctx, int64(at.first), last); err != nil {
+			return nil, err
+		}
+		if at.i = e.indexIn(&at.Inspection); at.i == 0 && at.first > 0 {
+			at.i = -1 // the one before it is not known: it is the last of the next part
+		}
+	}
+	if at.i < 0 {
+		return nil, engine.ErrNotQueued
+	}
+	return at, nil
+}
+
+// indexIn returns where the waiter is among the places that were read, -1 if it is not there.
+func (e *Eviction) indexIn(seen *reply.Inspection) int {
+	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
 // look reads the lock and its places from first to last.
@@ -118,19 +159,20 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 	return qs.engine.ProvenListeners(ctx, proof, channels...)
 }
 
-// takeOut takes the waiter at place i out, and reports whether it is out: the first one stays
-// when it has done anything since it was looked at.
-func (e *Eviction) takeOut(ctx context.Context, seen *reply.Inspection, i int) (bool, error) {
+// takeOut takes the waiter out, and reports whether it is out: the first one stays when it has done
+// anything since it was looked at.
+func (e *Eviction) takeOut(ctx context.Context, seen *sighting) (bool, error) {
+	isHead := seen.first == 0 && seen.i == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
 		e.Queues.Prepare(ctx)
-		if i == 0 {
+		if isHead {
 			e.Kind.Evict(c, []reply.Place{{Owner: e.Owner, Deadline: seen.Queue[0].Score}})
 			return
 		}
-		wait := waitAt(seen.Queue, i, time.UnixMilli(e.Queues.NowMillis()), e.Queues.engine.FairWait)
+		wait := waitAt(seen.Queue, seen.i, time.UnixMilli(e.Queues.NowMillis()), e.Queues.engine.FairWait)
 		e.Kind.GiveUp(c, &acquire.Request{Owner: e.Owner, Wait: wait.Milliseconds()})
 	})
-	if err != nil || i > 0 {
+	if err != nil || !isHead {
 		return err == nil, err
 	}
 	evicted, err := reply.DecodeEvicted(answer)
@@ -152,19 +194,13 @@ func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time
 }
 
 // report looks at what came of it.
-func (e *Eviction) report(ctx context.Context, before *reply.Inspection, i int, listeners int64) (*TakenOut, error) {
-	done := &TakenOut{Was: before.Queue[i], Index: i, Listeners: listeners}
-	for _, q := range before.Queue {
-		if q.Owner != e.Owner {
-			done.Next = q.Owner
-			break
-		}
-	}
+func (e *Eviction) report(ctx context.Context, before *sighting, listeners int64) (*TakenOut, error) {
+	done := &TakenOut{Was: before.Queue[before.i], Index: before.first + before.i, Listeners: listeners, Next: before.next}
 	after, err := e.look(ctx, 0, 0)
 	switch {
 	case err != nil:
 		return done, nil //nolint:nilerr // it is done, and whether the next was woken is not known
-	case holds(&after, e.Owner) && !holds(before, e.Owner):
+	case holds(&after, e.Owner) && !holds(&before.Inspection, e.Owner):
 		return nil, engine.ErrNotQueued // it got the lock before it was taken out
 	}
 	done.Woken = done.Next != "" && before.Left == reply.NoKey && (after.Left == reply.NoKey || holds(&after, done.Next))

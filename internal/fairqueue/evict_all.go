@@ -19,9 +19,10 @@ type Evictions struct {
 	Woken string
 }
 
-// All takes those of owners out that have no subscriber, in place of the one Owner. The effect is
-// that of evicting them one by one, the last in the queue first.
-func (e *Eviction) All(ctx context.Context, owners []string) (*Evictions, error) {
+// All takes those of owners out that have no subscriber, in place of the one Owner. None of them
+// stands behind the place last, from 1. The effect is that of evicting them one by one, the last in
+// the queue first.
+func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictions, error) {
 	asked := make(map[string]bool, len(owners))
 	for _, owner := range owners {
 		asked[owner] = true
@@ -29,7 +30,7 @@ func (e *Eviction) All(ctx context.Context, owners []string) (*Evictions, error)
 	done := &Evictions{}
 	seen, err := e.look(ctx, 0, 0)
 	// From the end: those that were not looked at yet can only come forward meanwhile.
-	for last := seen.Waiting - 1; err == nil && last > 0; last -= batch {
+	for last := min(seen.Waiting, int64(last)) - 1; err == nil && last > 0 && len(asked) > 0; last -= batch {
 		err = e.behind(ctx, asked, max(1, last-batch+1), last, done)
 	}
 	if err == nil {
@@ -38,7 +39,8 @@ func (e *Eviction) All(ctx context.Context, owners []string) (*Evictions, error)
 	return done, err
 }
 
-// behind takes waiters out that stand at places from first to last, of which none is the head.
+// behind takes waiters out that stand at places from first to last, of which none is the head. Those
+// that it has looked at are no longer asked for.
 func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, last int64, done *Evictions) error {
 	before, err := e.look(ctx, first-1, last)
 	if err != nil {
@@ -48,6 +50,7 @@ func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, las
 	for i := len(before.Queue) - 1; i > 0; i-- {
 		if asked[before.Queue[i].Owner] {
 			out = append(out, TakenOut{Was: before.Queue[i], Index: int(first) - 1 + i})
+			delete(asked, before.Queue[i].Owner)
 		}
 	}
 	if out, err = e.dead(ctx, out); err != nil || len(out) == 0 {
@@ -80,7 +83,7 @@ func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evict
 		}
 		head := *e
 		head.Owner = before.Queue[0].Owner
-		switch gone, err := head.takeOut(ctx, &before, 0); {
+		switch gone, err := head.takeOut(ctx, &sighting{Inspection: before}); {
 		case err != nil:
 			return err
 		case gone:

@@ -15,19 +15,23 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
+	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // allDead evicts all dead waiters of a lock.
 type allDead struct {
-	on   bool
-	look time.Duration
+	on     bool
+	look   time.Duration
+	atOnce int // how many places are looked at, and cleared, together
 }
 
 // allEvicted is its output.
 type allEvicted struct {
 	inspect.Named
-	// Evicted are the waiters that were evicted, the first in the queue first.
-	Evicted []place `json:"evicted"`
+	// Evicted are the waiters that were evicted, the first in the queue first: the first
+	// inspect.LookedAt of EvictedCount.
+	Evicted      []place `json:"evicted"`
+	EvictedCount int     `json:"evicted_count"`
 	// QueueLength is how many are queued now.
 	QueueLength int `json:"queue_length"`
 	// Next is the next owner in the queue, nil when it is empty.
@@ -75,27 +79,48 @@ func (a *allDead) run(cmd *cobra.Command, g *cli.Globals, name string, asJSON bo
 	return nil
 }
 
-// evict looks twice for waiters without a subscriber and evicts them, the last one first, so
-// that the first that is left is woken.
+// evict evicts the waiters without a subscriber, the last one first, so that the first that is left
+// is woken.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
-	dead, err := inspect.Absent(ctx, client, name, nil)
+	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	out, woken := &allEvicted{Named: inspect.NameOf(name), Evicted: []place{}}, ""
+	for last := in.Waiting; last > 0; last -= a.atOnce {
+		at := inspect.Part{Name: name, First: max(1, last-a.atOnce+1), Last: last}
+		if woken, err = a.evictAt(ctx, client, at, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, out.readNext(ctx, client, woken)
+}
+
+// evictAt looks twice for waiters without a subscriber at some places, and evicts them. It returns the
+// owner that was woken.
+func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
+	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {
 		if err = inspect.Pause(ctx, a.look); err == nil {
-			dead, err = inspect.Absent(ctx, client, name, dead)
+			dead, err = at.Absent(ctx, client, dead)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	evicted, woken, err := repair.EvictAll(ctx, client, name, dead)
-	if err != nil {
-		return nil, err
+	evicted, woken, err := repair.EvictAll(ctx, client, at, dead)
+	out.add(evicted)
+	return woken, err
+}
+
+// add adds waiters that were in front of those that it has.
+func (e *allEvicted) add(evicted []admin.Waiter) {
+	e.EvictedCount += len(evicted)
+	var places []place
+	for i := range evicted[:min(len(evicted), inspect.LookedAt)] {
+		places = append(places, placeOf(&evicted[i], time.Now()))
 	}
-	out := &allEvicted{Named: inspect.NameOf(name), Evicted: []place{}}
-	for i := range evicted {
-		out.Evicted = append(out.Evicted, placeOf(&evicted[i], time.Now()))
-	}
-	return out, out.readNext(ctx, client, woken)
+	e.Evicted = append(places, e.Evicted[:min(len(e.Evicted), inspect.LookedAt-len(places))]...)
 }
 
 // readNext reads what is left of the queue. woken is the owner that was sent its wake-up last.
@@ -117,8 +142,8 @@ func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woke
 
 // print writes the text output.
 func (e *allEvicted) print(w io.Writer) {
-	said := fmt.Sprintf("%d waiters were evicted from the queue", len(e.Evicted))
-	switch len(e.Evicted) {
+	said := fmt.Sprintf("%d waiters were evicted from the queue", e.EvictedCount)
+	switch e.EvictedCount {
 	case 0:
 		said = "no waiter was evicted: each has a subscriber"
 	case 1:
@@ -130,6 +155,9 @@ func (e *allEvicted) print(w io.Writer) {
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
 	for i := range e.Evicted {
 		e.Evicted[i].print(w)
+	}
+	if more := e.EvictedCount - len(e.Evicted); more > 0 {
+		fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more", more)))
 	}
 	if len(e.Evicted) > 0 {
 		e.Next.print(w)

@@ -64,6 +64,27 @@ func TestEvictOfALongDeadQueueIsNoBurden(t *testing.T) {
 	require.Empty(t, program.QueueOf(t, s, name))
 }
 
+func TestEvictReadsAPartOfALongQueueAtATime(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name, waiting = "billing-run", 5000
+	program.LongQueue(t, s, name, program.SomeOwner, waiting)
+	longest := program.WatchReads(t, s, waiting)
+	for _, c := range []struct {
+		args  []string
+		bound int
+	}{
+		{[]string{name, program.LongOwner(waiting - 2)}, 1100},
+		{[]string{name, program.LongOwner(0)}, waiting + 1000}, // all deadlines change
+		{[]string{"--all-dead", "--for", "0s", name}, 2000},    // twice a thousand deadlines, behind the first
+	} {
+		got := program.Finish(t, s.URL(), append([]string{"evict"}, c.args...)...)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.LessOrEqual(t, longest(), c.bound, "%v", c.args)
+	}
+	require.Empty(t, program.QueueOf(t, s, name))
+}
+
 func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

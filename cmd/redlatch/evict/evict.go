@@ -37,7 +37,9 @@ has no subscriber may be about to subscribe, or to reconnect: redlatch status
 no lock is lost by that.
 
 With --all-dead all waiters are evicted that have no subscriber now and none
-after --for. Each is looked at once more before it is evicted.
+after --for. Each is looked at once more before it is evicted. Queues of more
+than 100,000 are cleared from the end in parts of as many, with --for for each
+part, and at most 10,000 evicted waiters are shown.
 
 Exit codes:
   0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
@@ -52,7 +54,7 @@ type evicted struct {
 	// Next is the next owner in the queue, nil when it is empty.
 	Next *nextInQueue `json:"next"`
 
-	absent int // how many of those that are left have no subscriber
+	absent int // how many of those that are left have no subscriber: of the first inspect.LookedAt
 }
 
 // place is a place in the queue that a waiter had.
@@ -80,7 +82,7 @@ type nextInQueue struct {
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
 	var asJSON, force bool
-	all := &allDead{}
+	all := &allDead{atOnce: 100_000}
 	var names cli.Names
 	cmd := &cobra.Command{
 		Use:   "evict NAME OWNER|--all-dead",
@@ -172,7 +174,8 @@ func (e *evicted) look(ctx context.Context, client *redlatch.Client) {
 		return
 	}
 	e.Next.look(ctx, client, e.Name)
-	if absent, err := inspect.Absent(ctx, client, e.Name, nil); err == nil {
+	left := inspect.Part{Name: e.Name, First: 1, Last: inspect.LookedAt}
+	if absent, err := left.Absent(ctx, client, nil); err == nil {
 		e.absent = len(absent)
 	}
 }
@@ -230,7 +233,11 @@ func (e *evicted) print(w io.Writer) {
 	case e.absent == 1:
 		fmt.Fprint(w, output.Indented("left", "1 waiter has no subscriber: redlatch evict --all-dead evicts it if it is dead"))
 	case e.absent > 1:
-		fmt.Fprint(w, output.Indented("left", strconv.Itoa(e.absent)+" waiters have no subscriber: redlatch evict --all-dead evicts those that are dead"))
+		number := strconv.Itoa(e.absent)
+		if e.absent == inspect.LookedAt {
+			number = "at least " + number
+		}
+		fmt.Fprint(w, output.Indented("left", number+" waiters have no subscriber: redlatch evict --all-dead evicts those that are dead"))
 	}
 }
 

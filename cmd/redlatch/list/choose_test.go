@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
@@ -135,6 +136,31 @@ func TestNumbersOfOneAreSingular(t *testing.T) {
 	require.Equal(t, "1 of 1 waiter has no subscriber", absentOf(1, 1))
 	require.Equal(t, "1 of 2 waiters has no subscriber", absentOf(1, 2))
 	require.Equal(t, "2 of 2 waiters have no subscriber", absentOf(2, 2))
+}
+
+func TestListLooksAtTheFirstOfAVeryLongQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const waiting = inspect.LookedAt + 500
+	program.LongQueue(t, s, "billing-run", program.RedissonOwner, waiting)
+	longest := program.WatchReads(t, s, waiting)
+	got := program.Finish(t, s.URL(), "list", "--dead-waiters")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  dead   10000 of the first 10000 of 10500 waiters have no subscriber\n")
+	require.LessOrEqual(t, longest(), 400, "200 places and their deadlines")
+	got = program.Finish(t, s.URL(), "list", "--dead-waiters", "--json")
+	require.Contains(t, got.Stdout, `"queue_length":10500,"not_subscribed":10000,"not_looked_at":500,`)
+}
+
+func TestQueuesAreLookedAtInParts(t *testing.T) {
+	t.Parallel()
+	var locks []*listing.Lock
+	for range 25 {
+		locks = append(locks, &listing.Lock{Queue: 1_000_000})
+	}
+	require.Equal(t, 10, together(locks), "10,000 of each")
+	require.Equal(t, 5, together(locks[20:]))
+	require.Equal(t, 1, together(locks[:1]))
 }
 
 // A key that is not as a fair lock has it does not hide the dead waiters of all other locks.

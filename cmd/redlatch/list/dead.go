@@ -12,12 +12,16 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
-// absentFor is how long a waiter must be without a subscriber to be called dead: a live one may
-// be so for a moment.
-const absentFor = time.Second
+const (
+	// absentFor is how long a waiter must be without a subscriber to be called dead: a live one may
+	// be so for a moment.
+	absentFor = time.Second
+	// placesAtOnce is how many places of all queues are looked at before the second look.
+	placesAtOnce = 100_000
+)
 
-// withDead returns those of the locks that have waiters without a subscriber, and notes how many.
-func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) ([]*listing.Lock, error) {
+// withDead returns the locks that have waiters without a subscriber, and notes how many.
+func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) (dead []*listing.Lock, err error) {
 	if len(locks) == 0 {
 		return nil, nil
 	}
@@ -26,22 +30,36 @@ func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) ([]*listin
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it only asked
-	absent, err := l.absent(ctx, client, locks, nil)
-	if err == nil && len(absent) > 0 {
-		if err = inspect.Pause(ctx, absentFor); err == nil {
-			absent, err = l.absent(ctx, client, locks, absent)
+	for len(locks) > 0 {
+		n := together(locks)
+		absent, err := l.absent(ctx, client, locks[:n], nil)
+		if err == nil && len(absent) > 0 {
+			if err = inspect.Pause(ctx, absentFor); err == nil {
+				absent, err = l.absent(ctx, client, locks[:n], absent)
+			}
 		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	var dead []*listing.Lock
-	for _, lock := range locks {
-		if lock.NotSubscribed = len(absent[lock]); lock.NotSubscribed > 0 {
-			dead = append(dead, lock)
+		if err != nil {
+			return nil, err
 		}
+		for _, lock := range locks[:n] {
+			if lock.NotSubscribed = len(absent[lock]); lock.NotSubscribed > 0 {
+				dead = append(dead, lock)
+			}
+		}
+		locks = locks[n:]
 	}
 	return dead, nil
+}
+
+// together returns how many of the locks are looked at together: one at least.
+func together(locks []*listing.Lock) int {
+	places := int64(0)
+	for i, lock := range locks {
+		if places += min(lock.Queue, inspect.LookedAt); places > placesAtOnce && i > 0 {
+			return i
+		}
+	}
+	return len(locks)
 }
 
 // absentees are the owners without a subscriber in the queues of locks.
@@ -54,7 +72,7 @@ func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*l
 		if among != nil && among[lock] == nil {
 			continue
 		}
-		owners, err := inspect.Absent(ctx, client, lock.Name, among[lock])
+		owners, err := inspect.Part{Name: lock.Name, First: 1, Last: inspect.LookedAt}.Absent(ctx, client, among[lock])
 		switch {
 		case errors.Is(err, redlatch.ErrWrongType), errors.Is(err, redlatch.ErrInvalid):
 			l.message("lock %q is left out: its queue cannot be read. `redlatch status` says why", lock.Name)

@@ -37,7 +37,8 @@ unlock take it with --base64. run does not: no Java program has such a name.
 
 --stuck lists what is free although owners are queued. --dead-waiters lists
 locks with waiters that had no subscriber at two looks, a second apart, as in
-redlatch status; redlatch evict --all-dead takes such waiters out.
+redlatch status; redlatch evict --all-dead takes such waiters out. It looks at
+the first 10,000 places of each queue.
 
 With --watch up to 1,000 locks are shown, or --limit, and the pauses are at
 least four times as long as the looks.

@@ -23,8 +23,10 @@ type listed struct {
 	More bool `json:"more_holders,omitempty"`
 	inspect.Lease
 	Queue int64 `json:"queue_length"`
-	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters.
-	NotSubscribed int `json:"not_subscribed,omitempty"`
+	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters, and
+	// NotLookedAt how many of a long queue were not looked at: the last ones.
+	NotSubscribed int   `json:"not_subscribed,omitempty"`
+	NotLookedAt   int64 `json:"not_looked_at,omitempty"`
 	// Token is the last fencing token that was given, left out for a lock without.
 	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
@@ -47,6 +49,9 @@ func listedOf(l *listing.Lock) *listed {
 		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
 		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, NotSubscribed: l.NotSubscribed, Token: l.Token,
 		PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
+	}
+	if l.NotSubscribed > 0 {
+		out.NotLookedAt = max(0, l.Queue-inspect.LookedAt)
 	}
 	for _, h := range l.Holders {
 		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
@@ -125,7 +130,11 @@ func absentOf(absent, queue int64) string {
 	if absent == 1 {
 		have = "has"
 	}
-	return fmt.Sprintf("%d of %d %s %s no subscriber", absent, queue, waiters, have)
+	of := strconv.FormatInt(queue, 10)
+	if queue > inspect.LookedAt {
+		of = fmt.Sprintf("the first %d of %d", inspect.LookedAt, queue)
+	}
+	return fmt.Sprintf("%d of %s %s %s no subscriber", absent, of, waiters, have)
 }
 
 // kindOf names the kind in the width of its column: tokens have a line of their own.

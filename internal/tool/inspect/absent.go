@@ -10,6 +10,9 @@ import (
 )
 
 const (
+	// LookedAt is how many places of a queue commands look at: what they read and show is bounded,
+	// however many wait.
+	LookedAt = 10_000
 	// placesAtOnce is how many places of a queue are read at once: what a look costs the
 	// server must not grow with the queue.
 	placesAtOnce = 200
@@ -17,24 +20,20 @@ const (
 	countedAtOnce = 1000
 )
 
-// Absent returns the owners in the queue of a fair lock for which no connection is subscribed,
-// the next one first: of all that are queued, or of those in among, if it is not nil. A live
-// waiter may be among them for a moment, after it was queued and while it reconnects: who acts
-// on it looks again. Owners that leave the queue meanwhile may be missing.
-func Absent(ctx context.Context, client *redlatch.Client, name string, among []string) ([]string, error) {
-	lock := rfairlock.New(client, name)
-	var queue []string
-	for {
-		part, err := admin.InspectPart(ctx, lock, len(queue)+1, placesAtOnce)
-		if err != nil {
-			return nil, err
-		}
-		for i := range part.Queue {
-			queue = append(queue, part.Queue[i].Text)
-		}
-		if len(part.Queue) < placesAtOnce {
-			break
-		}
+// Part is the part of the queue of the fair lock Name from the place First to Last: 1 is the next one.
+type Part struct {
+	Name        string
+	First, Last int
+}
+
+// Absent returns the owners at the places for which no connection is subscribed, the next one
+// first: of all, or of those in among, if it is not nil. A live waiter may be one of them for a
+// moment, after it was queued and while it reconnects: callers that act on it look again. Owners
+// that leave the queue meanwhile may be missing.
+func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
+	queue, err := p.read(ctx, client)
+	if err != nil {
+		return nil, err
 	}
 	if among != nil {
 		asked := make(map[string]bool, len(among))
@@ -43,6 +42,7 @@ func Absent(ctx context.Context, client *redlatch.Client, name string, among []s
 		}
 		queue = slices.DeleteFunc(queue, func(owner string) bool { return !asked[owner] })
 	}
+	lock := rfairlock.New(client, p.Name)
 	var absent []string
 	for owners := range slices.Chunk(queue, countedAtOnce) {
 		counts, err := admin.Listeners(ctx, lock, owners...)
@@ -56,4 +56,22 @@ func Absent(ctx context.Context, client *redlatch.Client, name string, among []s
 		}
 	}
 	return absent, nil
+}
+
+// read returns the owners at the places.
+func (p Part) read(ctx context.Context, client *redlatch.Client) (queue []string, err error) {
+	lock := rfairlock.New(client, p.Name)
+	for first := p.First; first <= p.Last; first += placesAtOnce {
+		part, err := admin.InspectPart(ctx, lock, first, min(placesAtOnce, p.Last-first+1))
+		if err != nil {
+			return nil, err
+		}
+		for i := range part.Queue {
+			queue = append(queue, part.Queue[i].Text)
+		}
+		if len(part.Queue) < placesAtOnce {
+			break
+		}
+	}
+	return queue, nil
 }

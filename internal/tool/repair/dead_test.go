@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 )
@@ -84,7 +85,7 @@ func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 					}
 				}
 				asked, _ := stateOf(t, s, all)
-				got, gotWoken, err := repair.EvictAll(t.Context(), client, all, asked)
+				got, gotWoken, err := repair.EvictAll(t.Context(), client, inspect.Part{Name: all, First: 1, Last: length}, asked)
 				require.NoError(t, err)
 				require.Equal(t, want, got)
 				require.Equal(t, woken, gotWoken)
