@@ -22,6 +22,13 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	}
 	defer func() { _ = c.Close() }() // only read from
 	owners := s.front(len(s.Queue))
+	var last []waiter
+	if s.More != nil {
+		last = s.More.Last
+	}
+	for i := range last {
+		owners = append(owners, last[i].Owner)
+	}
 	for _, h := range s.Holders {
 		owners = append(owners, h.Owner)
 	}
@@ -35,13 +42,16 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	for i := range s.Queue {
 		s.Queue[i].Label = labels[s.Queue[i].Owner]
 	}
+	for i := range last {
+		last[i].Label = labels[last[i].Owner]
+	}
 	s.Token, _ = listing.Token(c, s.Name) // 0 when it is unknown
 	s.Kind = string(listing.Kind(s.Kind).WithToken(s.Token))
 	readWrite := s.Kind == string(listing.ReadWrite)
 	if readWrite {
 		inspect.ReadLeases(c, s.Name, s.Holders)
 	}
-	if len(s.Queue) > 0 || readWrite {
+	if s.length() > 0 || readWrite {
 		// A waiter of a fair lock listens to a channel of its own, not to this one.
 		s.PlainWaiters = listening(ctx, c, codec.LockChannel(s.Name))
 	}

@@ -22,6 +22,8 @@ const (
 	partOf, overlap = 200, 32
 	// countAtOnce is how many waiters' listeners are counted at once.
 	countAtOnce = 1000
+	// lastShown is how many of the last of a long queue are shown.
+	lastShown = 3
 )
 
 // more describes the waiters that are not shown.
@@ -32,6 +34,8 @@ type more struct {
 	Subscribed    int `json:"subscribed"`
 	NotSubscribed int `json:"not_subscribed"`
 	Unknown       int `json:"unknown"`
+	// Last are the last of the queue, if it is too long to be read.
+	Last []waiter `json:"last,omitempty"`
 }
 
 // String returns the text output.
@@ -52,19 +56,82 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the rest of the queue, counts the listeners of all waiters, and keeps as
-// many waiters as are to be shown, 0 for all. What cannot be read is marked as unknown,
-// with the reason.
-func (s *status) complete(ctx context.Context, client *redlatch.Client, show int) error {
+// complete reads the rest of the queue, up to inspect.LookedAt places and the last ones, counts the
+// listeners of these waiters, and keeps as many as are to be shown, 0 for all. What is not read, or
+// cannot be, is marked as unknown, in the second case with the reason.
+func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
 	}
+	lock := rfairlock.New(client, s.Name)
+	if q.from > 1 {
+		return s.turnTo(ctx, lock, q.from, q.show)
+	}
 	if len(s.Queue) < s.length() {
-		if err := s.readRest(ctx, rfairlock.New(client, s.Name)); err != nil {
+		if err := s.readRest(ctx, lock); err != nil {
 			return err
 		}
 	}
-	s.show(show)
+	s.show(q.show)
+	return s.readLast(ctx, lock)
+}
+
+// turnTo keeps n places from first on in place of the first ones, 0 for inspect.LookedAt.
+func (s *status) turnTo(ctx context.Context, lock *rlock.Lock, first, n int) error {
+	if n == 0 {
+		n = inspect.LookedAt
+	}
+	places, err := s.read(ctx, lock, first, n)
+	s.Queue, s.More = places, nil
+	if rest := s.length() - len(places); rest > 0 {
+		s.More = &more{Count: rest, Unknown: rest}
+	}
+	if err != nil {
+		return s.unread(ctx, err)
+	}
+	return nil
+}
+
+// read reads n places from first on, in parts, and counts their listeners. With an error it returns
+// what it has read.
+func (s *status) read(ctx context.Context, lock *rlock.Lock, first, n int) ([]waiter, error) {
+	places := []waiter{}
+	for len(places) < n {
+		want := min(partOf, n-len(places))
+		in, err := admin.InspectPart(ctx, lock, first+len(places), want)
+		if err != nil {
+			return places, err
+		}
+		s.QueueLength = &in.Waiting
+		for i := range in.Queue {
+			places = append(places, waiterOf(&in.Queue[i], in.Queue[i].Position, time.Now()))
+		}
+		if len(in.Queue) < want {
+			break
+		}
+	}
+	for part := range slices.Chunk(places, countAtOnce) {
+		if err := s.countPart(ctx, lock, part); err != nil {
+			return places, err
+		}
+	}
+	return places, nil
+}
+
+// readLast reads the last of a queue that was not read to its end.
+func (s *status) readLast(ctx context.Context, lock *rlock.Lock) error {
+	if s.More == nil || s.length() <= inspect.LookedAt {
+		return nil
+	}
+	length := s.QueueLength
+	last, err := s.read(ctx, lock, s.length()-lastShown+1, lastShown)
+	s.QueueLength = length // as the numbers add up to
+	if err != nil {
+		return s.unread(ctx, err)
+	}
+	s.More.Last = last
+	s.More.Unknown -= len(last)
+	s.More.add(last)
 	return nil
 }
 
@@ -124,8 +191,10 @@ func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	for i := range rest {
 		s.Queue = append(s.Queue, waiterOf(&rest[i], len(s.Queue)+1, now))
 	}
-	total := len(s.Queue) // owners that have left since the first look are gone
-	s.QueueLength = &total
+	if len(s.Queue) < inspect.LookedAt {
+		total := len(s.Queue) // owners that have left since the first look are gone
+		s.QueueLength = &total
+	}
 	for part := range slices.Chunk(s.Queue[len(seen):], countAtOnce) {
 		if err := s.countPart(ctx, lock, part); err != nil {
 			return s.unread(ctx, err)
@@ -159,7 +228,8 @@ func (s *status) unread(ctx context.Context, err error) error {
 	return nil
 }
 
-// readBehind reads, in parts, the places behind those that were seen. A queue only ever
+// readBehind reads, in parts, the places behind those that were seen, until inspect.LookedAt places
+// are known. A queue only ever
 // moves forward: owners leave it, and new ones are appended. So a part that begins with a
 // known owner has skipped none. Owners that stay queued are returned exactly once; those
 // that come or go meanwhile may be missing.
@@ -181,12 +251,12 @@ func readBehind(seen []string, read func(first, n int) ([]admin.Waiter, error)) 
 			continue
 		}
 		for _, w := range part {
-			if !known[w.Text] {
+			if !known[w.Text] && len(known) < inspect.LookedAt {
 				known[w.Text] = true
 				behind = append(behind, w)
 			}
 		}
-		if len(part) < partOf {
+		if len(part) < partOf || len(known) == inspect.LookedAt {
 			return behind, nil
 		}
 		next, back = from+len(part), overlap

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -83,6 +84,57 @@ func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
 		require.Equal(t, 0, got.Code, got.Stderr)
 		require.Empty(t, slow(), "%v", args)
 	}
+}
+
+func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name, waiting = "billing-run", inspect.LookedAt + 500
+	program.LongQueue(t, s, name, program.RedissonOwner, waiting)
+	listeningAll(t, s, name, waiting-1, waiting)
+	longest := program.WatchReads(t, s, waiting)
+	said := func(args ...string) string {
+		got := program.Finish(t, s.URL(), append([]string{"status", name}, args...)...)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.LessOrEqual(t, longest(), 400, "200 places and their deadlines")
+		return program.Words(got.Stdout)
+	}
+	text := said()
+	require.Contains(t, text, "queue 10500 waiting 1 "+program.LongOwner(0))
+	require.Contains(t, text, " and 10480 more: 1 subscribed, 9982 not subscribed, 497 unknown (--from 21 shows the next ones) 10498 "+program.LongOwner(10497))
+	require.Contains(t, text, " 10500 "+program.LongOwner(10499))
+
+	text = said("--waiters", "0")
+	require.Equal(t, 10_003, strings.Count(text, " deadline in "))
+	require.Contains(t, text, " and 500 more: 1 subscribed, 2 not subscribed, 497 unknown (--from 10001 shows the next ones) ")
+	require.Equal(t, 10_003, strings.Count(said("--waiters", "20000"), " deadline in "), "no more")
+
+	text = said("--from", "10001", "--waiters", "300")
+	require.Contains(t, text, "queue 10500 waiting 10001 "+program.LongOwner(10000))
+	require.Contains(t, text, " 10300 "+program.LongOwner(10299))
+	require.Contains(t, text, " and 10200 more, all unknown (--from 10301 shows the next ones)")
+	require.Equal(t, 300, strings.Count(text, " deadline in "))
+	text = said("--from", "10490", "--waiters", "0")
+	require.Contains(t, text, " 10500 "+program.LongOwner(10499))
+	require.Contains(t, text, " subscribed yes, Redisson and 10489 more, all unknown")
+	require.NotContains(t, text, "--from")
+	require.Contains(t, said("--from", "20000"), "queue 10500 waiting and 10500 more, all unknown")
+
+	var reported struct {
+		Length int `json:"queue_length"`
+		Queue  []waiter
+		More   more
+	}
+	got := program.Finish(t, s.URL(), "status", "--json", name)
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported), got.Stderr)
+	require.Equal(t, waiting, reported.Length)
+	require.Len(t, reported.Queue, shownWaiters)
+	require.Equal(t, waiting-shownWaiters, reported.More.Count)
+	require.Len(t, reported.More.Last, lastShown)
+	require.Equal(t, waiting, reported.More.Last[2].Position)
+	require.Equal(t, "yes", reported.More.Last[2].Subscribed)
+	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --from must be a place in the queue, 1 for the next one\n"},
+		program.Finish(t, s.URL(), "status", "--from", "0", name))
 }
 
 // movingQueue is a queue that moves between two reads.

@@ -46,7 +46,10 @@ func New(g *cli.Globals) *cobra.Command {
 				return cli.Usagef("--for must be more than 0s")
 			case q.show < 0:
 				return cli.Usagef("--waiters must be how many to show, or 0 for all")
+			case q.from < 1:
+				return cli.Usagef("--from must be a place in the queue, 1 for the next one")
 			}
+			q.show = min(q.show, inspect.LookedAt)
 			args, err := names.Read(args...)
 			if err != nil {
 				return err
@@ -58,7 +61,8 @@ func New(g *cli.Globals) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	names.Register(cmd, "NAME is")
 	cmd.Flags().BoolVar(&q.exitCode, "exit-code", false, "exit with 3 when the lock is free")
-	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, 0 for all")
+	cmd.Flags().IntVar(&q.show, "waiters", shownWaiters, "how many of the queue to show, at most 10000; 0 for all up to that")
+	cmd.Flags().IntVar(&q.from, "from", 1, "the first place of the queue to show")
 	cmd.Flags().DurationVar(&q.look, "for", aMoment, "how long to look, at most, whether the lease is renewed, "+
 		"or a lock taken that is free and has a queue")
 	return cmd
@@ -72,8 +76,8 @@ type question struct {
 	// lease is true when a lock that is held is looked at, too, until its lease is
 	// renewed.
 	lease bool
-	// show is how many of the queue to show, 0 for all.
-	show int
+	// show is how many of the queue to show, 0 for all, from the place from on.
+	show, from int
 	// exitCode makes a lock that is free a failure.
 	exitCode bool
 	// errors gets messages.

@@ -134,23 +134,43 @@ func (s *status) printQueue(w io.Writer) {
 	if s.Queue == nil {
 		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
 	}
-	if len(s.Queue) == 0 {
+	if s.length() == 0 {
 		return
 	}
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
-	for i := range s.Queue {
-		q := &s.Queue[i]
+	printPlaces(w, s.Queue)
+	if s.More != nil {
+		fmt.Fprint(w, output.Indented("", s.More.String()+s.howToSeeMore()))
+		printPlaces(w, s.More.Last)
+	}
+}
+
+// howToSeeMore names the flag that shows more of the queue, if there is one.
+func (s *status) howToSeeMore() string {
+	if len(s.Queue) == 0 {
+		return ""
+	}
+	end := s.Queue[len(s.Queue)-1].Position
+	switch {
+	case end == len(s.Queue) && s.length() <= inspect.LookedAt:
+		return " (--waiters 0 shows all)"
+	case end < s.length():
+		return fmt.Sprintf(" (--from %d shows the next ones)", end+1)
+	}
+	return ""
+}
+
+func printPlaces(w io.Writer, places []waiter) {
+	for i := range places {
+		q := &places[i]
 		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
 		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
-	}
-	if s.More != nil {
-		fmt.Fprint(w, output.Indented("", s.More.String()+" (--waiters 0 shows all)"))
 	}
 }
 
 // printNote prints what there is to say of the queue.
 func (s *status) printNote(w io.Writer) {
-	if len(s.Queue) == 0 {
+	if s.length() == 0 {
 		return
 	}
 	switch {

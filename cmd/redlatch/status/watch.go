@@ -51,7 +51,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 			head.observe(&s.Queue[0], answered, time.Now())
 		}
 		if !waits && !q.waitsForRenewal(s) {
-			return s, s.complete(ctx, client, q.show)
+			return s, q.complete(ctx, client, s)
 		}
 		if first.IsZero() {
 			first = time.Now()
@@ -61,7 +61,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 			if waits {
 				s.explain(&head, answered)
 			}
-			return s, s.complete(ctx, client, q.show)
+			return s, q.complete(ctx, client, s)
 		}
 		if err := inspect.Pause(ctx, min(left, q.look/4, inspect.Interval)); err != nil {
 			return nil, err
