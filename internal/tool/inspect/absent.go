@@ -20,9 +20,11 @@ const (
 	countedAtOnce = 1000
 )
 
-// Part is the part of the queue of the fair lock Name from the place First to Last: 1 is the next one.
+// Part is a part of the queue of a fair lock.
 type Part struct {
-	Name        string
+	// Name is the lock's.
+	Name string
+	// First and Last are the first place and the last: 1 is the next one.
 	First, Last int
 }
 
