@@ -78,6 +78,25 @@ func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
 	}
 }
 
+// A union of very long sets takes the server longer than moving each deadline.
+func TestDeadlinesOfAVeryLongQueueMoveOneByOne(t *testing.T) {
+	t.Parallel()
+	for behind, unions := range map[int64]int64{20_000: 1, 20_001: 0} {
+		c := newTimedQueue(t, behind+1)
+		var call transport.Call
+		c.lock.Try(&call, t0, c.all[0].owner, 7, fairLease)
+		require.Nil(t, c.do("EVAL", append([]any{call.Script.Text(), call.NumKeys}, call.Args...)...))
+		stats := c.server.CommandStats(t)
+		require.Equal(t, unions, stats["zunionstore"], "%d behind", behind)
+		require.Equal(t, (1-unions)*behind, stats["zincrby"], "%d behind", behind)
+		for _, e := range []entry{c.all[1], c.all[behind]} {
+			deadline, err := redis.Int64(c.do("ZSCORE", c.keys[2], e.owner), nil)
+			require.NoError(t, err)
+			require.Equal(t, e.deadline-7, deadline)
+		}
+	}
+}
+
 // By default long stories are left out; these are of what is read in parts.
 func TestOwnersLeaveLongQueues(t *testing.T) {
 	t.Parallel()
