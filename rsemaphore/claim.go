@@ -2,7 +2,6 @@ package rsemaphore
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -45,19 +44,28 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	return acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}, err
 }
 
-// claim is what a caller of a counter acquires: nothing that anything on the server tells of. So
-// an attempt without a reply stays open, and nothing is undone that may not have been done.
+// claim is what a caller of a counter acquires. Nothing on the server says who has its permits, so
+// an attempt whose reply was lost stays open.
 type claim struct {
 	acquire.BareClaim
 	*taking
 	request acquire.Request
-	late    chan bool // whether a late reply has granted it; has room for one
+	late    chan lateReply // the outcome of the last attempt; has room for one
 
 	mu   sync.Mutex // guards left
-	left bool       // the caller does not wait for the late reply any more
+	left bool       // the caller has returned
 }
 
-var _ acquire.Claim = (*claim)(nil)
+// lateReply is the outcome of an attempt that was in doubt.
+type lateReply struct {
+	reply any
+	err   error
+}
+
+var _ interface {
+	acquire.Claim
+	acquire.Settler
+} = (*claim)(nil)
 
 // Request is part of acquire.Claim.
 func (c *claim) Request() *acquire.Request { return &c.request }
@@ -68,60 +76,56 @@ func (*claim) Grant(time.Time, acquire.Outcome) error { return nil }
 // Disown is part of acquire.Claim.
 func (*claim) Disown() {}
 
-// InDoubt is part of engine.Resolver: nothing on the server can tell.
+// InDoubt is part of engine.Resolver: the server cannot tell.
 func (*claim) InDoubt() *engine.InDoubt { return nil }
 
-// Late is part of engine.Resolver.
+// Late hands the outcome to the caller, or releases permits that were granted after the caller
+// had returned.
 func (c *claim) Late(answer any, err error) {
-	granted := false
-	switch out, decodeErr := c.kind.Decode(answer); {
-	case errors.Is(err, engine.ErrNotSent):
-	case err != nil || decodeErr != nil:
-		return // it stays open
-	default:
-		granted = out.Granted
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case !c.left:
-		c.late <- granted
-	case granted:
+	if !c.left {
+		c.late <- lateReply{answer, err}
+		return
+	}
+	if err != nil {
+		return
+	}
+	if out, err := c.kind.Decode(answer); err == nil && out.Granted {
 		c.giveBack()
 	}
 }
 
-// settle returns what a call is to return whose attempt has no reply yet, for err. Where the end
-// of ctx has cut the attempt short, it waits a moment for the reply. Permits that come later are
-// given back.
-func (c *claim) settle(ctx context.Context, err error) error {
+// Settle returns the outcome of an attempt that ended in doubt, and err if there is none: then
+// permits that are granted later are released.
+func (c *claim) Settle(ctx context.Context, err error) (any, error) {
 	if ctx.Err() != nil {
-		timer := time.NewTimer(acquire.Overdue)
-		defer timer.Stop()
-		select {
-		case granted := <-c.late:
-			return settled(ctx, granted)
-		case <-timer.C:
-		case <-c.semaphore.engine.Closing():
+		if out, ok := c.awaitLate(); ok {
+			return out.reply, out.err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left = true
 	select {
-	case granted := <-c.late:
-		return settled(ctx, granted)
+	case out := <-c.late:
+		return out.reply, out.err
 	default:
-		return err
+		c.left = true
+		return nil, err
 	}
 }
 
-// settled returns what an attempt comes to whose late reply says whether it was granted.
-func settled(ctx context.Context, granted bool) error {
-	if granted {
-		return nil
+// awaitLate waits a moment for the outcome of an attempt that the end of its context cut short.
+func (c *claim) awaitLate() (out lateReply, ok bool) {
+	timer := time.NewTimer(acquire.Overdue)
+	defer timer.Stop()
+	select {
+	case out = <-c.late:
+		return out, true
+	case <-timer.C:
+	case <-c.semaphore.engine.Closing():
 	}
-	return engine.GaveUp(ctx)
+	return lateReply{}, false
 }
 
 // giveBack gives permits back that were taken for a caller that has left, once.

@@ -2,7 +2,6 @@ package rsemaphore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -80,7 +79,6 @@ type taking struct {
 	semaphore *Semaphore
 	kind      counter
 	n         int64
-	last      *claim
 }
 
 // begin checks everything that can be checked before something is sent.
@@ -110,17 +108,12 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	}
 	a.Engine, a.Kind, a.Lock, a.Claims = s.engine, &a.kind, s.name, a
 	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a second attempt could count twice
-	err := a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
-	if errors.Is(err, engine.ErrUncertain) {
-		err = a.last.settle(ctx, err)
-	}
-	return err
+	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
 }
 
 // Claim is part of acquire.Claims.
 func (a *taking) Claim(acquire.Reusable) acquire.Claim {
-	a.last = &claim{taking: a, late: make(chan bool, 1)}
-	return a.last
+	return &claim{taking: a, late: make(chan lateReply, 1)}
 }
 
 func (a *taking) observe(op string, err error) {

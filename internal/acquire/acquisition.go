@@ -192,6 +192,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 		a.Kind.Acquire(&at.Call, claim.Request())
 	}
 	reply, err := at.Run(ctx, claim)
+	if s, can := claim.(Settler); can && errors.Is(err, engine.ErrUncertain) {
+		reply, err = s.Settle(ctx, err)
+	}
 	granted, again, err := a.answered(claim, transfer, sent, reply, err)
 	claim.Asks(false)
 	if again {

@@ -115,6 +115,13 @@ type Claim interface {
 	Replicated(ctx context.Context) error
 }
 
+// Settler is a claim of which the server cannot say later whether an attempt was granted.
+type Settler interface {
+	// Settle returns the outcome of an attempt that ended with err, which wraps ErrUncertain, if
+	// its reply has arrived since, else err. If ctx has ended, it waits up to [Overdue] for it.
+	Settle(ctx context.Context, err error) (reply any, _ error)
+}
+
 // BareClaim has the methods of a [Claim] without an owner that is used again, a place in a queue on
 // the server or a turn to keep: those that do nothing. Such a claim embeds it.
 type BareClaim struct{}

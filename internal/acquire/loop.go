@@ -24,6 +24,9 @@ func (a *Acquisition) wait(ctx context.Context) error {
 		}
 	}
 	for {
+		if ctx.Err() != nil {
+			return a.GaveUp(ctx)
+		}
 		if !a.Deaf {
 			if err := a.waiter.Listen(ctx, a); err != nil {
 				return err

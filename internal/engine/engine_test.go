@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -155,3 +157,17 @@ type ignoring struct{}
 func (ignoring) LeaseLost(watchdog.End) {}
 
 var _ transport.Slotter = cluster{}
+
+func TestGaveUpNamesTheEndOfTheContextIfThereIsOne(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, ErrNotAcquired, GaveUp(t.Context()))
+	bound, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrWaitOver)
+	require.Equal(t, ErrNotAcquired, GaveUp(bound))
+	canceled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the job was withdrawn"))
+	err := GaveUp(canceled)
+	require.ErrorIs(t, err, ErrNotAcquired)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "the job was withdrawn")
+}

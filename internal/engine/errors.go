@@ -127,9 +127,4 @@ func WithEnd(ctx context.Context, err error) error {
 }
 
 // GaveUp returns why a wait for a lock ended with ctx.
-func GaveUp(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), ErrWaitOver) {
-		return ErrNotAcquired
-	}
-	return fmt.Errorf("%w: %w", ErrNotAcquired, EndOf(ctx))
-}
+func GaveUp(ctx context.Context) error { return WithEnd(ctx, ErrNotAcquired) }
