@@ -121,6 +121,8 @@ func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
 	lock := func(h *rlock.Hold, err error) { keep(h, err) }
 	lock(l.Lock(ctx))
 	lock(l.TryLock(ctx))
+	lock(l.Resume(ctx, newOwner()))
+	keep(nil, l.UnlockAs(ctx, newOwner()))
 	forced, err := l.ForceUnlock(ctx)
 	keep(forced, err)
 	isLocked, err := l.IsLocked(ctx)
@@ -132,7 +134,7 @@ func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
 	left, err := l.TTL(ctx)
 	keep(left, err)
 	keep(nil, l.Do(ctx, func(context.Context) error { return nil }))
-	require.Len(t, errs, 8)
+	require.Len(t, errs, 10)
 	for _, err := range errs {
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		var le *redlatch.LockError
