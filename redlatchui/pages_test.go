@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -145,4 +146,16 @@ func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
 		require.Contains(t, says(t, page, "/?q="+query, "1 of 2 locks"), "job[1] plain", query)
 	}
 	says(t, page, "/?q=job%5B12%5D*", "1 of 2 locks")
+}
+
+// An error is not an empty page with status 200.
+func TestClosedPageReturnsAnError(t *testing.T) {
+	t.Parallel()
+	page := open(t, redistest.Shared(t), redlatchui.Options{})
+	require.NoError(t, page.Close())
+	for _, address := range []string{"/", "/who", "/server", "/lock?name=job", "/events", "/events?name=job"} {
+		status, text := get(t, page, address)
+		require.Equal(t, http.StatusServiceUnavailable, status, address)
+		require.Contains(t, text, "page is closed", address)
+	}
 }

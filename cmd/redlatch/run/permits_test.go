@@ -40,6 +40,16 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }
 
+func TestRunPermitsRunsAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	for range 3 {
+		got := program.Finish(t, s.URL(), "run", "--permits", name+":2", "--try", "--", "echo", "in")
+		require.Equal(t, program.Outcome{Stdout: "in\n"}, got)
+	}
+}
+
 // A number that may be that of something else, such as a counter or a latch, is left alone.
 func TestRunPermitsLeavesANumberOfSomethingElse(t *testing.T) {
 	t.Parallel()
