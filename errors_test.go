@@ -113,6 +113,10 @@ func TestARefusalIsAnOutcomeAndNoFailure(t *testing.T) {
 		{redlatch.ErrNotHeld, 0, "failed"},
 		{both(redlatch.ErrNotAcquired, redlatch.ErrClosed), 1, "failed"},
 		{redlatch.ErrNotReplicated, 1, "failed"},
+		{both(redlatch.ErrNotReplicated, canceled), 1, "failed"},
+		{both(redlatch.ErrNotReplicated, deadline), 1, "failed"},
+		{both(redlatch.LossTaken, canceled), 1, "failed"},
+		{both(redlatch.ErrUncertain, both(redlatch.ErrClosed, canceled)), 1, "failed"},
 		{redlatch.LossTaken, 0, "failed"},
 		{redlatch.ErrInvalid, 0, "failed"},
 	} {

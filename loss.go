@@ -93,8 +93,8 @@ var errorTypes = []struct {
 //     callers wait as may. That is an answer and no failure.
 //   - "canceled": the caller's context was canceled, or was over before the call began, or
 //     its deadline ended the wait for a lock that another owner had.
-//   - "failed": anything else; [ErrorType] says what. A deadline that ended the wait for a Redis
-//     that did not answer is one.
+//   - "failed": anything else; [ErrorType] says what. Examples are a deadline that ended the wait
+//     for a Redis that did not answer, and a wait for replicas that ended early for any reason.
 func (e NotAcquired) Outcome() string {
 	late := errors.Is(e.Err, context.DeadlineExceeded)
 	switch {

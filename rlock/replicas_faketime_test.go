@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,24 @@ func TestObserverIsNotifiedOnlyOfHoldsThatReplicasHave(t *testing.T) {
 		hold := take(t, l)
 		require.NoError(t, hold.Unlock())
 		require.Len(t, endings(w), 3)
+	})
+}
+
+func TestCanceledWaitForReplicasIsCountedAsFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		_, client, replica := copied(t, time.Minute, redlatch.WithObserver(observed.Outcomes(w.see)))
+		replica.answers(time.Hour, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		tried := await(ctx, rlock.New(client, "job"))
+		synctest.Wait()
+		cancel()
+		err := tried.failed(t, time.Minute)
+		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		require.ErrorIs(t, err, context.Canceled)
+		event, _ := w.since()[0].(redlatch.NotAcquired)
+		require.Equal(t, err, event.Err)
+		require.Equal(t, "failed", event.Outcome())
 	})
 }
 
