@@ -52,9 +52,9 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 		return errors.New("interrupted")
 	}
 	counts := table(c.out, results)
-	_, _ = fmt.Fprintf(c.out, "mutants: %d caught, %d survived, %d errors, %d not run within the limit; %.0f s\n",
-		counts[caught], counts[survived], counts[broken], counts[notRun], time.Since(began).Seconds())
-	if counts[broken] > 0 || counts[survived] > 0 && !c.lenient {
+	_, _ = fmt.Fprintf(c.out, "mutants: %d caught, %d survived, %d crashed, %d errors, %d not run within the limit; %.0f s\n",
+		counts[caught], counts[survived], counts[died], counts[broken], counts[notRun], time.Since(began).Seconds())
+	if counts[broken]+counts[died] > 0 || counts[survived] > 0 && !c.lenient {
 		return errors.New("not every mutant was caught")
 	}
 	return nil

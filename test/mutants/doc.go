@@ -31,7 +31,8 @@
 //  1. runs the tests of a mutant on unchanged code, each test once in all: they must be
 //     green, and must have run;
 //  2. applies the mutant. Code that does not compile is an error of the list and catches
-//     nothing; a failed test has caught the mutant; a green one lets it survive;
+//     nothing; a failed test has caught the mutant; a green one lets it survive; one that
+//     crashes proves nothing, since any use of the changed code may crash;
 //  3. prints a table, and exits with 1 unless every mutant that was begun was caught.
 //
 // With -generate the program makes mutants by itself, of the lines that differ from a
@@ -43,5 +44,5 @@
 // product's core stands in rlock and rfairlock.
 //
 // A test that is still running when it should long have failed counts as red: a hang is a
-// failure, too. The table marks it.
+// failure, too. The table marks it. So does one in which all goroutines wait for each other.
 package main

@@ -89,6 +89,6 @@ func TestMutantsOfWhatAChangeTouchedAreGenerated(t *testing.T) {
 	var out bytes.Buffer
 	c := &campaign{root: root, workers: 1, out: &out, log: t.Output(), lenient: true}
 	require.NoError(t, c.run(t.Context(), made))
-	require.Contains(t, out.String(), "mutants: 3 caught, 1 survived, 0 errors")
+	require.Contains(t, out.String(), "mutants: 3 caught, 1 survived, 0 crashed, 0 errors")
 	require.Regexp(t, `(?m)^sum/sum.go:15 by < 1 with <= +SURVIVED +sum \(green\)`, out.String())
 }

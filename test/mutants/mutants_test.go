@@ -128,12 +128,22 @@ func line(table, name string) string {
 }
 
 func TestEveryMutantThatIsCaughtMakesASuccess(t *testing.T) {
-	table, err := try(t, bug("minus", "a - b", "TestSum"), bug("both", "a + b + 1", "TestSum", "TestZero"), bug("dies", "a * b", "TestDies"))
+	table, err := try(t, bug("minus", "a - b", "TestSum"), bug("both", "a + b + 1", "TestSum", "TestZero"))
 	require.NoError(t, err)
 	require.Equal(t, "caught TestSum", line(table, "minus"))
 	require.Equal(t, "caught TestSum and 1 more", line(table, "both"))
-	require.Equal(t, "caught TestDies", line(table, "dies"))
-	require.Contains(t, table, "mutants: 3 caught, 0 survived, 0 errors")
+	require.Contains(t, table, "mutants: 2 caught, 0 survived, 0 crashed, 0 errors")
+}
+
+func TestAMutantThatCrashesIsNotCaught(t *testing.T) {
+	table, err := try(t, bug("minus", "a - b", "TestSum"), bug("dies", "a * b", "TestDies"),
+		bug("also", "a - b", "TestSum", "TestDies"), bug("green", "a - b", "TestZero", "TestDies"))
+	require.ErrorContains(t, err, "not every mutant was caught")
+	require.Equal(t, "caught TestSum", line(table, "minus"))
+	require.Equal(t, "CRASHED TestDies (crashed)", line(table, "dies"))
+	require.Equal(t, "CRASHED TestDies (crashed)", line(table, "also"))
+	require.Equal(t, "SURVIVED TestZero (green), TestDies (crashed)", line(table, "green"))
+	require.Contains(t, table, "mutants: 1 caught, 1 survived, 2 crashed, 0 errors")
 }
 
 func TestAMutantIsCaughtFromAModuleOfItsOwn(t *testing.T) {
@@ -175,7 +185,7 @@ func TestWhatIsNotCaughtFails(t *testing.T) {
 	}
 	require.Contains(t, table, "undefined: c")
 	require.Contains(t, table, "occurs 0 times in sum/sum.go")
-	require.Contains(t, table, "mutants: 1 caught, 2 survived, 6 errors")
+	require.Contains(t, table, "mutants: 1 caught, 2 survived, 0 crashed, 6 errors")
 	require.Greater(t, strings.Index(table, "survivor"), strings.Index(table, "red "), "what was not caught ends the table")
 }
 
@@ -210,11 +220,17 @@ func (e endsWith) Write(line []byte) (int, error) {
 func TestRunsAreJudgedByTheTestThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]colour{
-		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n":                                        green,
-		"=== RUN   TestA\n    --- SKIP: TestA/one (0.00s)\n--- PASS: TestA (0.00s)\n":             green,
-		"=== RUN   TestA\npanic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n":     hung,
-		"=== RUN   TestA\nERR Error compiling script (new function): :16: WRONGTYPE\nPASS\n":      green,
-		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nredistest: goroutines left behind\nexit red\n": red,
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n":                                                                                green,
+		"=== RUN   TestA\n    --- SKIP: TestA/one (0.00s)\n--- PASS: TestA (0.00s)\n":                                                     green,
+		"=== RUN   TestA\npanic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n":                                             hung,
+		"=== RUN   TestA\nERR Error compiling script (new function): :16: WRONGTYPE\nPASS\n":                                              green,
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nredistest: goroutines left behind\nexit red\n":                                         red,
+		"=== RUN   TestA\n    a_test.go:3: got panic: of a program\n--- FAIL: TestA (0.00s)\nexit red\n":                                  red,
+		"=== RUN   TestA\n--- FAIL: TestA (0.00s)\npanic: nil pointer [recovered, repanicked]\nexit red\n":                                crashed,
+		"=== RUN   TestA\n    a_test.go:3: \n        \tError Trace:\ta_test.go:3\npanic: nil pointer [recovered, repanicked]\nexit red\n": red,
+		"=== RUN   TestA\nfatal error: concurrent map writes\nexit red\n":                                                                 crashed,
+		"=== RUN   TestA\npanic: deadlock: main bubble goroutine has exited but blocked goroutines remain [recovered]\nexit red\n":        hung,
+		"=== RUN   TestA\nfatal error: all goroutines are asleep - deadlock!\nexit red\n":                                                 hung,
 	} {
 		r := run{output: output, failed: strings.Contains(output, "exit red")}
 		got, err := r.judge(catcher{"sum", "TestA"})
@@ -294,7 +310,7 @@ func TestNoMutantIsBegunAfterTheLimit(t *testing.T) {
 	c := &campaign{root: checkout(t), workers: 1, out: &out, log: t.Output(), limit: time.Nanosecond}
 	require.NoError(t, c.run(t.Context(), []mutant{bug("minus", "a - b", "TestSum")}))
 	require.NotContains(t, out.String(), "minus")
-	require.Contains(t, out.String(), "mutants: 0 caught, 0 survived, 0 errors, 1 not run within the limit")
+	require.Contains(t, out.String(), "mutants: 0 caught, 0 survived, 0 crashed, 0 errors, 1 not run within the limit")
 }
 
 func TestChangedFilesAreThoseThatDifferFromTheRevision(t *testing.T) {

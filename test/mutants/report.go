@@ -13,6 +13,7 @@ type state string
 
 const (
 	caught   state = "caught"
+	died     state = "CRASHED" // a test crashed: it shows no failed assertion
 	survived state = "SURVIVED"
 	broken   state = "ERROR"
 	invalid  state = "invalid" // a generated mutant that does not compile
@@ -45,17 +46,21 @@ func (r *result) add(test catcher, shows colour) {
 		r.state = survived
 	case r.mutant.generated:
 		r.state = caught
+	case shows == crashed && r.state == caught:
+		r.state = died
 	}
 }
 
 // by names the tests that let the mutant survive, or else the first that caught
-// it, and those that hung.
+// it, and those that hung or crashed.
 func (r *result) by() string {
 	var names []string
 	for i, s := range r.tests {
 		switch {
 		case s.shows == hung:
 			names = append(names, s.test+" (hung)")
+		case s.shows == crashed:
+			names = append(names, s.test+" (crashed)")
 		case r.state == survived && s.shows == green:
 			names = append(names, s.test+" (green)")
 		case r.state == caught && i == 0:
@@ -79,7 +84,7 @@ func table(out io.Writer, results []result) map[state]int {
 	for _, r := range results {
 		counts[r.state]++
 	}
-	for _, s := range []state{invalid, caught, broken, survived} {
+	for _, s := range []state{invalid, caught, broken, died, survived} {
 		for _, r := range results {
 			if r.state == s {
 				row(r.mutant.name, r.state, r.by(), fmt.Sprintf("%.1f", r.took.Seconds()))

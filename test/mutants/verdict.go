@@ -20,10 +20,20 @@ type run struct {
 type colour int
 
 const (
-	green colour = iota
-	red          // the test failed, or the process of the test died
-	hung         // the test went on until it was stopped
+	green   colour = iota
+	red            // the test failed
+	hung           // the test went on until it was stopped, or all its goroutines waited
+	crashed        // the process died before the test could fail
 )
+
+// crash is what Go says of a process that dies, and assertion what a test that has failed before.
+var (
+	crash     = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+	assertion = "\tError Trace:\t"
+)
+
+// deadlock is what Go says of a test in which all goroutines wait.
+var deadlock = regexp.MustCompile(`(?m)^(panic: deadlock: |fatal error: all goroutines are asleep)`)
 
 // badScript is what a real server says of a script that does not compile. (The
 // one in memory says nearly the same of errors in scripts that run.)
@@ -37,7 +47,7 @@ func (r *run) judge(c catcher) (colour, error) {
 		line = ""
 	}
 	switch {
-	case r.killed || strings.Contains(r.output, "\npanic: test timed out after "):
+	case r.killed, strings.Contains(r.output, "\npanic: test timed out after "), deadlock.MatchString(r.output):
 		return hung, nil
 	case c.test != "" && r.has("--- SKIP: "+c.test+" "):
 		return 0, errors.New("it was skipped")
@@ -45,10 +55,18 @@ func (r *run) judge(c catcher) (colour, error) {
 		return 0, fmt.Errorf("no test was run:\n%s", r.tail())
 	case badScript.MatchString(r.output):
 		return 0, fmt.Errorf("a script does not compile:\n%s", r.tail())
+	case r.failed && r.hasCrashed():
+		return crashed, nil
 	case r.failed:
 		return red, nil
 	}
 	return green, nil
+}
+
+// hasCrashed reports whether the process died, and no assertion of the test had failed before.
+func (r *run) hasCrashed() bool {
+	at := crash.FindStringIndex(r.output)
+	return at != nil && !strings.Contains(r.output[:at[0]], assertion)
 }
 
 // has reports whether a line of the output begins with text.
