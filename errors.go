@@ -23,7 +23,7 @@ var (
 
 	// ErrLost says that the hold ended without being given up: its lease ran
 	// out, Redis could not be reached in time to renew it, or the server no
-	// longer has it, because it was taken by force or the key was deleted. [Loss]
+	// longer has it, because another client released it or the key was deleted. [Loss]
 	// says which.
 	ErrLost = engine.ErrLost
 

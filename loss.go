@@ -32,9 +32,10 @@ const (
 	LossLeaseOver Loss = "its own lease was over"
 
 	// LossTaken says that the server no longer has the lock, although the connection to it
-	// was not lost since it last said that it has: the lock was taken with ForceUnlock, its
-	// owner gave it up elsewhere, or its key was deleted, as DEL, FLUSHALL and an eviction do.
-	LossTaken Loss = "it was taken by force, or its key was deleted"
+	// was not lost since it last said that it has: another client released it, by force
+	// (ForceUnlock), as its owner, or by a permit's id, or its key was deleted, as DEL, FLUSHALL
+	// and an eviction do.
+	LossTaken Loss = "it was released by another client, or its key was deleted"
 
 	// LossForgotten says that the server no longer has the lock, and that since it last
 	// said that it has, a connection was lost or another server became the master: it was

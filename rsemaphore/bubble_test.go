@@ -1,6 +1,7 @@
 package rsemaphore_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,4 +53,31 @@ func TestSeveralCallersWaitInABubble(t *testing.T) {
 		require.NoError(t, <-came)
 		require.NoError(t, <-came)
 	})
+}
+
+// Any client may release a permit by its id, as Java's release(id) does. The holder reports that as
+// the likely cause of its loss.
+func TestPermitReleasedByAnotherClientIsReportedAsSuch(t *testing.T) {
+	for name, learns := range map[string]func(h *rsemaphore.Hold) error{
+		"with its renewal": func(h *rsemaphore.Hold) error {
+			<-h.Context(context.Background()).Done()
+			return h.Err()
+		},
+		"with its release": (*rsemaphore.Hold).Release,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, other, held := inBubble(t, nil)
+				n, err := other.Release(t.Context(), held.ID())
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				err = learns(held)
+				require.ErrorIs(t, err, redlatch.LossTaken)
+				require.ErrorContains(t, err, "released by another client")
+				available, err := other.Available(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 1, available, "the permit is back once")
+			})
+		})
+	}
 }

@@ -163,9 +163,9 @@ func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
 		policy, left, says string
 		code               int
 	}{
-		{"term", "term\n", "was lost while the command ran: it was taken by force, or its key was deleted", 125},
-		{"kill", "", "was lost while the command ran: it was taken by force, or its key was deleted", 125},
-		{"ignore", "went on\n", "which went on without it: it was taken by force, or its key was deleted", 4},
+		{"term", "term\n", "was lost while the command ran: it was released by another client, or its key was deleted", 125},
+		{"kill", "", "was lost while the command ran: it was released by another client, or its key was deleted", 125},
+		{"ignore", "went on\n", "which went on without it: it was released by another client, or its key was deleted", 4},
 	} {
 		t.Run(c.policy, func(t *testing.T) {
 			t.Parallel()
