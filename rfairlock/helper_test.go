@@ -2,7 +2,9 @@ package rfairlock_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,6 +98,11 @@ func inBackground(lock func() (*rlock.Hold, error)) *waiter {
 	began := time.Now()
 	go func() {
 		defer close(w.done)
+		defer func() {
+			if p := recover(); p != nil {
+				w.err = fmt.Errorf("the call panicked: %v\n%s", p, debug.Stack())
+			}
+		}()
 		w.hold, w.err = lock()
 		w.at = time.Now()
 		w.took = w.at.Sub(began)

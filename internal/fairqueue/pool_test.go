@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -191,7 +192,7 @@ func TestSubscriptionsHaveOneUserAtATime(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if users[s] += n; users[s] > 1 {
-			t.Error("a subscription has two users")
+			assert.Fail(t, "a subscription has two users")
 		}
 	}
 	var wg sync.WaitGroup

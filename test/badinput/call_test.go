@@ -141,7 +141,8 @@ func (f *function) once(w *world, args []value) {
 			assert.NoError(w.t, complaint(err), what)
 			continue
 		}
-		w.use(o.Interface())
+		_, panicked := recovered(func() []reflect.Value { w.use(o.Interface()); return nil })
+		assert.Empty(w.t, panicked, "what %s returned panics when it is used", what)
 	}
 }
 
