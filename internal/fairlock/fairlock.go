@@ -114,7 +114,7 @@ func (f *Kind) Dequeue(lock string, r *acquire.Request) error { return f.Queues.
 func (f *Kind) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }
 
 // Lasts is part of hold.Queueing.
-func (f *Kind) Lasts() time.Duration { return f.Queues.Lasts() }
+func (f *Kind) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r) }
 
 // Prepare is part of hold.Preparing: the scripts are given the time.
 func (f *Kind) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }

@@ -68,14 +68,15 @@ func (d *departure) over() {
 	}
 }
 
-// lasts returns for how long the place may block others: not the lease, which may be short,
-// but the wait of owners that have none of their own.
-func (dq *dequeuer) lasts(d *departure) time.Duration {
-	return max(d.lease(), dq.engine.FairWait)
+// lasts returns for how long the place of an owner may block others: not the lease, which may be
+// short, but its wait, and at least that of owners that have none of their own.
+func (dq *dequeuer) lasts(r *acquire.Request) time.Duration {
+	return max(millis(r.Lease), millis(r.Wait), dq.engine.FairWait)
 }
 
-func (d *departure) lease() time.Duration {
-	ms, _ := d.request.Lease.(int64) // always one
+// millis is a time of a request.
+func millis(boxed any) time.Duration {
+	ms, _ := boxed.(int64) // always one
 	return time.Duration(ms) * time.Millisecond
 }
 
@@ -231,7 +232,7 @@ func (dq *dequeuer) tell(all []*departure, err error) (rest []*departure) {
 // resolve leaves an owner whose call has failed for good to the engine.
 func (dq *dequeuer) resolve(d *departure) {
 	dq.engine.Resolve(&engine.InDoubt{
-		Name: d.name, Owner: d.owner(), Lease: d.lease(), Lasts: dq.lasts(d),
+		Name: d.name, Owner: d.owner(), Lease: millis(d.request.Lease), Lasts: dq.lasts(&d.request),
 		Undo: func(run engine.Run) (bool, error) { _, err := run(d.giveUp); return false, err },
 		Done: func(bool) { d.over() },
 	})
@@ -259,7 +260,7 @@ func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	}
 	return dq.engine.Go(func() {
 		for _, d := range all {
-			if now.Sub(d.failed) <= dq.lasts(d) {
+			if now.Sub(d.failed) <= dq.lasts(&d.request) {
 				dq.put(d)
 				continue
 			}

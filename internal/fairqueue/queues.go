@@ -88,9 +88,8 @@ func (qs *Queues) NowMillis() int64 { return qs.clock.NowMillis() }
 // Prepare sees to it that the time is known.
 func (qs *Queues) Prepare(ctx context.Context) { qs.clock.Keep(ctx) }
 
-// Lasts returns for how long at most a place can block others: as long as the wait of
-// owners that have none of their own.
-func (qs *Queues) Lasts() time.Duration { return qs.engine.FairWait }
+// Lasts returns for how long at most the place of r can block others.
+func (qs *Queues) Lasts(r *acquire.Request) time.Duration { return qs.dequeuer.lasts(r) }
 
 // Dequeue takes the owner of r, which waits no more for the lock called name, out of its queue,
 // and waits for the outcome, one command timeout at most. When many leave one queue, they share

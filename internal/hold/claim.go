@@ -129,7 +129,7 @@ func (h *Hold) cleanUp() *engine.InDoubt {
 		return freed, err
 	}
 	if queues {
-		d.Lasts = max(d.Lease, queue.Lasts())
+		d.Lasts = max(d.Lease, queue.Lasts(&place))
 	}
 	return d
 }

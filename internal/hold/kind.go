@@ -100,8 +100,8 @@ type Queueing interface {
 	Dequeue(lock string, r *acquire.Request) error
 	// Leave does the same in the background, and tries again what fails.
 	Leave(lock string, r *acquire.Request)
-	// Lasts returns for how long at most a place can stand in the way of others.
-	Lasts() time.Duration
+	// Lasts returns for how long at most the place of r can block others.
+	Lasts(r *acquire.Request) time.Duration
 }
 
 // Identifying is a kind whose holders have ids of another form than owners. Its holds have the

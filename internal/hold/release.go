@@ -85,6 +85,9 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 	case errors.Is(err, engine.ErrWrongType):
 		return fmt.Errorf("%w: %w", o.lock.Engine.Losses.Taken, err) // something else took its key
 	case errors.Is(err, engine.ErrLost):
+		if queue, place := o.formerPlace(); queue != nil {
+			queue.Leave(o.lock.Name, place)
+		}
 		return h.gone()
 	}
 	return err

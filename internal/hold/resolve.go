@@ -12,11 +12,35 @@ func (o *ownership) inDoubt() *engine.InDoubt {
 	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.mayLast()}
 }
 
-// discard frees the lock in the background if this owner has it.
+// discard frees the lock in the background if this owner has it. If it has not, it leaves its
+// former place.
 func (o *ownership) discard() {
 	d := o.inDoubt()
-	d.Undo = func(run engine.Run) (bool, error) { return o.undo(run, o.final) }
+	queue, place := o.formerPlace()
+	d.Undo = func(run engine.Run) (bool, error) {
+		freed, err := o.undo(run, o.final)
+		if err == nil && !freed && queue != nil {
+			err = queue.Dequeue(o.lock.Name, place)
+		}
+		return freed, err
+	}
+	if queue != nil {
+		d.Lasts = max(d.Lease, queue.Lasts(place))
+	}
 	o.lock.Engine.Resolve(d)
+}
+
+// formerPlace returns the queue in which the owner waited before it was granted the lock, nil if
+// it did not. A failover that lost the grant may have brought the place back.
+func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
+	queue, queues := o.lock.Kind.(Queueing)
+	wait := o.queuedWith()
+	if !queues || wait == nil || o.shared { // a shared one may wait again
+		return nil, nil
+	}
+	place := *o.final
+	place.Wait = wait
+	return queue, &place
 }
 
 // correct brings the count to the number of holds in the background, and ends the change that
