@@ -201,7 +201,7 @@ func readUnlock(a *Attempt, form url.Values) error {
 }
 
 func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (did done, err error) {
-	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Shown: a.Owners, For: inspect.RenewalLook}
+	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Strict: true, For: inspect.RenewalLook}
 	f, err := u.Run(ctx)
 	switch {
 	case err == nil:

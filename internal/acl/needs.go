@@ -83,9 +83,9 @@ var needs = []Need{
 	},
 	{
 		ID: Operator, Title: "A user that repairs", User: "operator",
-		Commands: strings.Fields("eval evalsha ping del exists hget pttl hgetall lindex lpop lrange lrem zscore zadd zrem zrange zincrby " +
-			"publish subscribe unsubscribe time pubsub|numsub role"),
-		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels},
+		Commands: strings.Fields("eval evalsha ping del exists hget hmget hlen hdel pexpire pttl hgetall lindex lpop lrange lrem " +
+			"zscore zadd zrem zrange zincrby zcount get getrange incrby publish subscribe unsubscribe time pubsub|numsub role"),
+		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels, semaphoresAsKeys, semaphoreChannels},
 	},
 	{
 		ID: Onlooker, User: "onlooker",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -353,38 +352,4 @@ func (x *trial) hasAName() error {
 		return errors.New("it has no name")
 	}
 	return nil
-}
-
-// repairs forces locks and evicts the dead: the first in the queue, and those behind
-// it, with deadlines that are in order or are not.
-func (x *trial) repairs() error {
-	hour := time.Hour
-	dead := map[string]time.Duration{"first": hour, "second": 2 * hour, "third": 3 * hour, "late": 5 * hour, "soon": 4 * hour}
-	if err := x.inspects(); err != nil {
-		return err
-	}
-	err := x.each(x.forces, func(name string) error {
-		x.heldByHand(name)
-		x.server.Do(x, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
-		x.queuedByHand(name, dead, "first", "second", "third", "late", "soon")
-		l := rfairlock.New(x.client, name)
-		for _, owner := range []string{"third", "second", "first"} {
-			if _, err := admin.Evict(x.Context(), l, owner); err != nil {
-				return err
-			}
-			if slices.Contains(x.queue(name), owner) {
-				return fmt.Errorf("%s is queued still", owner)
-			}
-		}
-		_, err := l.ForceUnlock(x.Context())
-		if err == nil && !strings.Contains(name, "{") {
-			x.server.Do(x, "HSET", name, codec.ModeField, codec.ModeRead, "an owner", 1)
-			_, err = rreadwritelock.New(x.client, name).Read().ForceUnlock(x.Context())
-		}
-		return errors.Join(err, x.until("it listens no longer", func() bool { return x.listening(name) == 0 }))
-	})
-	if err != nil {
-		return err
-	}
-	return x.until("the clocks are compared", func() bool { return x.server.CommandStats(x)["time"] > 0 })
 }

@@ -34,9 +34,9 @@ type audit struct {
 
 // String is the line for people.
 func (a *audit) String() string {
-	what := "took lock " + fmt.Sprintf("%q", a.Name)
+	what := "took " + subject(&a.Forced)
 	if a.Outcome != outcomeTaken {
-		what = fmt.Sprintf("tried to take lock %q (%s)", a.Name, a.Outcome)
+		what = fmt.Sprintf("tried to take %s (%s)", subject(&a.Forced), a.Outcome)
 	}
 	reason := "no reason given"
 	if a.Reason != "" {

@@ -6,7 +6,6 @@ package unlock
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -35,7 +34,7 @@ type unlockOptions struct {
 	*cli.Globals
 	names                         cli.Names
 	force, evenIfAlive, yes, json bool
-	dead                          []string
+	owners, dead                  []string
 	reason, auditFile             string
 	look                          time.Duration
 	shown                         bool // the user has seen the holder
@@ -58,7 +57,7 @@ func New(g *cli.Globals) *cobra.Command {
 			case o.look <= 0:
 				return cli.Usagef("--for must be more than 0s")
 			case len(o.dead) > 0 && o.evenIfAlive:
-				return cli.Usagef("--dead and --even-if-alive contradict each other")
+				return cli.Usagef("--dead and --even-if-alive contradict each other: with --owner it takes the lock from one holder in any case")
 			}
 			args, err := o.names.Read(args...)
 			if err != nil {
@@ -69,8 +68,9 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
-	f.StringArrayVar(&o.dead, "dead", nil, "a holder of which you know that it is dead; may be repeated")
-	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take the lock away at once, even from a live holder")
+	f.StringArrayVar(&o.dead, "dead", nil, "take it from this owner or permit, which you know is dead; may be repeated")
+	f.StringArrayVar(&o.owners, "owner", nil, "take it from this owner or permit only; may be repeated")
+	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take it immediately, even from a live holder")
 	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")
 	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
@@ -94,7 +94,8 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 			return err
 		}
 		u := repair.Unlock{
-			Target: repair.Target{Client: client, Dial: srv.Dial}, Name: name, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
+			Target: repair.Target{Client: client, Dial: srv.Dial}, Name: name, Owners: o.owners, Dead: o.dead,
+			EvenIfAlive: o.evenIfAlive, For: o.look,
 			Looks: func(limit time.Duration) { tellLook(name, limit) },
 			// What is done is written down, some seconds later at most.
 			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },
@@ -127,7 +128,7 @@ func tellLook(name string, limit time.Duration) {
 func (o *unlockOptions) confirm(f *repair.Forced) bool {
 	printLock(os.Stderr, f)
 	o.shown = true
-	return cli.Confirm(os.Stdin, os.Stderr, fmt.Sprintf("Take lock %q away from this holder?", f.Name))
+	return cli.Confirm(os.Stdin, os.Stderr, question(f))
 }
 
 // exitOf gives a refusal its exit code. That a lock is free is printed as the state that was

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
@@ -19,6 +20,8 @@ func leaseText(f *repair.Forced) string {
 	switch {
 	case f.TTLMillis == nil:
 		return "none: it stays until it is released"
+	case f.Mode == codec.ModeRead: // each reader has a lease of its own
+		return output.Millis(*f.TTLMillis) + " left"
 	case f.Renewed == inspect.RenewedYes:
 		return output.Millis(*f.TTLMillis) + " left, renewed"
 	case f.Renewed == inspect.RenewedNo:
@@ -30,11 +33,42 @@ func leaseText(f *repair.Forced) string {
 // describe names the owners that lose the lock, in one line.
 func describe(f *repair.Forced) string {
 	var all []string
-	for i := range f.Holders {
-		h := &f.Holders[i]
+	losers := f.Losers()
+	for _, h := range losers {
 		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Describe(output.Millis), sanitize.Word(string(h.Count))))
 	}
-	return strings.Join(all, ", ") + ", lease " + leaseText(f)
+	said := strings.Join(all, ", ")
+	if !f.IsSemaphore() {
+		said += ", lease " + leaseText(f)
+	}
+	if others, _ := f.Others(); others > 0 {
+		said += fmt.Sprintf(", left to %d others", others)
+	}
+	return said
+}
+
+// question asks whether to take the lock.
+func question(f *repair.Forced) string {
+	others, _ := f.Others()
+	this := "this holder"
+	if len(f.Losers()) > 1 {
+		this = "these holders"
+	}
+	switch {
+	case f.IsSemaphore():
+		return fmt.Sprintf("Take these %s back?", subject(f))
+	case others > 0:
+		return fmt.Sprintf("Take lock %q away from %s, and leave it to the others?", f.Name, this)
+	}
+	return fmt.Sprintf("Take lock %q away from %s?", f.Name, this)
+}
+
+// subject names what is taken.
+func subject(f *repair.Forced) string {
+	if f.IsSemaphore() {
+		return fmt.Sprintf("permits of semaphore %q", f.Name)
+	}
+	return fmt.Sprintf("lock %q", f.Name)
 }
 
 // print prints the lock and the outcome.
@@ -60,21 +94,22 @@ func printLock(w io.Writer, f *repair.Forced) {
 		fmt.Fprintf(w, "lock %q is free\n", f.Name)
 		return
 	}
-	state := "is held"
-	switch {
-	case f.Taken && len(f.Holders) > 1:
-		state = "was taken from its holders"
-	case f.Taken:
-		state = "was taken from its holder"
-	}
-	fmt.Fprintf(w, "lock %q %s\n", f.Name, state)
+	losers := f.Losers()
+	fmt.Fprintf(w, "%s %s\n", subject(f), state(f, len(losers)))
 	if f.Mode != "" {
 		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(f.Mode))
 	}
-	for i := range f.Holders {
-		h := &f.Holders[i]
+	for _, h := range losers {
 		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
+	}
+	if others, over := f.Others(); over > 0 {
+		fmt.Fprintf(w, "  others %d, and %d whose leases are over\n", others, over)
+	} else if others > 0 {
+		fmt.Fprintf(w, "  others %d\n", others)
+	}
+	if f.IsSemaphore() {
+		return
 	}
 	fmt.Fprintf(w, "  lease  %s\n", leaseText(f))
 	switch {
@@ -83,4 +118,22 @@ func printLock(w io.Writer, f *repair.Forced) {
 	case *f.QueueLength > 0:
 		fmt.Fprintf(w, "  queue  %d waiting\n", *f.QueueLength)
 	}
+}
+
+// state says what has become of the lock, or of permits, that so many holders were to lose.
+func state(f *repair.Forced, losers int) string {
+	others, _ := f.Others()
+	switch {
+	case f.IsSemaphore() && f.Taken:
+		return "were taken back"
+	case f.IsSemaphore():
+		return "are taken"
+	case !f.Taken:
+		return "is held"
+	case others > 0:
+		return fmt.Sprintf("was taken from %d of its %d holders", losers, losers+others)
+	case losers > 1:
+		return "was taken from its holders"
+	}
+	return "was taken from its holder"
 }

@@ -2,7 +2,7 @@
 // clients those are, whether its lease is renewed, and why a key is not a lock.
 //
 //	Glance ─▶ is it a lock? ─▶ Lock, or TakeSnapshot ─▶ ShapeOf, HolderOf, ClientOf
-//	                                     └─ several ──▶ RenewedBy, WatchRenewal
+//	                                     └─ several ──▶ RenewedBy
 //
 // It writes nothing, neither to the server nor to a terminal, so that commands and other
 // programs can show what it finds as they like. Its types have the JSON that commands

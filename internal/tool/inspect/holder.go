@@ -26,25 +26,45 @@ func ReadLeases(c redis.Conn, name string, holders []Holder) {
 	}
 }
 
-// IsOver reports whether it is a reader whose own lease is over: it blocks the lock no more.
+// IsOver reports whether it is a reader or a permit whose own lease has expired: it no longer
+// blocks anyone.
 func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
 
 // Describe returns what there is to say of a holder beyond its owner and count. Show formats
 // milliseconds.
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
-	switch {
-	case h.Mode == "write":
+	switch h.Mode {
+	case "write":
 		said += ", writes"
-	case h.Mode == "read" && h.LeftMillis == nil:
-		said += ", reads"
-	case h.IsOver():
-		said += ", reads, its own lease is over"
-	case h.Mode == "read":
-		said += ", reads, " + show(*h.LeftMillis) + " left"
+	case "read":
+		said += ", reads" + h.lease(show)
+	case "permit":
+		said = "permit" + h.lease(show)
+		if h.LeftMillis == nil {
+			said += ", never ends"
+		}
 	}
 	if h.Label != "" {
 		said += ", label " + sanitize.Word(h.Label)
+	}
+	return said
+}
+
+// lease returns what there is to say of the holder's own lease, after a comma; "" for nothing.
+func (h *Holder) lease(show func(ms int64) string) string {
+	switch {
+	case h.LeftMillis == nil:
+		return ""
+	case h.IsOver():
+		return ", its own lease is over"
+	}
+	said := ", " + show(*h.LeftMillis) + " left"
+	switch h.Renewed {
+	case RenewedYes:
+		said += ", renewed"
+	case RenewedNo:
+		said += ", not renewed when due"
 	}
 	return said
 }

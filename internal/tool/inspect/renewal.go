@@ -19,8 +19,8 @@ const (
 const (
 	// RenewalLook is for how long is looked at most, unless the user says.
 	RenewalLook = 40 * time.Second
-	// renewalSlack is how late a renewal may be, and still be on time.
-	renewalSlack = time.Second
+	// RenewalSlack is how late a renewal may be, and still be on time.
+	RenewalSlack = time.Second
 	// renewalJitter is what two looks may seem apart by chance.
 	renewalJitter = 20 * time.Millisecond
 )
@@ -37,7 +37,7 @@ const (
 // renewed. Watchdogs renew a lease every third of it, when two thirds are left. So
 // what is left now is at least two thirds of it, and at the next renewal no less than
 // two thirds of what is left now.
-func RenewalDue(left time.Duration) time.Duration { return left/3 + renewalSlack }
+func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
 
 // Snapshot is a lock as it was found between two moments.
 type Snapshot struct {
@@ -65,42 +65,16 @@ func (s *Snapshot) ReadQueue() bool { return s.Inspection.Kind == KindFair }
 // RenewedBy reports whether the time to live was set anew between two snapshots: more is
 // left than if it had only run down, for the least time that lies between them.
 func (s *Snapshot) RenewedBy(later *Snapshot) bool {
-	between := later.Asked.Sub(s.Answered)
-	return later.Inspection.TTL >= 0 && later.Inspection.TTL+between > s.Inspection.TTL+renewalJitter
+	return Renewed(s.Inspection.TTL, later.Inspection.TTL, later.Asked.Sub(s.Answered))
+}
+
+// Renewed reports whether a lease of which left was left was set anew, if later is left now and at
+// least between lies between the two looks. An expired lease has 0 left.
+func Renewed(left, later, between time.Duration) bool {
+	return later > 0 && later+between > left+renewalJitter
 }
 
 // SameHolders reports whether the lock still has the same holders.
 func (s *Snapshot) SameHolders(later *Snapshot) bool {
 	return slices.EqualFunc(s.Inspection.Holders, later.Inspection.Holders, func(a, b admin.Holder) bool { return a.Text == b.Text })
-}
-
-// WatchRenewal looks whether the lease is renewed, until that is known, the lock has
-// changed hands, or limit is over. It returns the last snapshot, too.
-func WatchRenewal(ctx context.Context, client *redlatch.Client, first Snapshot, limit time.Duration) (string, Snapshot, error) {
-	last := first
-	due := RenewalDue(first.Inspection.TTL)
-	for {
-		switch looked := time.Since(first.Answered); {
-		case last.Inspection.TTL < 0 && looked >= min(limit, renewalSlack):
-			return RenewedUnknown, last, nil // there is nothing to renew
-		case looked >= limit && limit < due:
-			return RenewedUnknown, last, nil
-		case looked >= due:
-			return RenewedNo, last, nil
-		}
-		if err := Pause(ctx, min(due/10, Interval)); err != nil {
-			return "", last, err
-		}
-		next, err := TakeSnapshot(ctx, client, first.Inspection.Name)
-		if err != nil {
-			return "", last, err
-		}
-		if !first.SameHolders(&next) {
-			return RenewedUnknown, next, nil
-		}
-		if last.RenewedBy(&next) {
-			return RenewedYes, next, nil
-		}
-		last = next
-	}
 }

@@ -132,11 +132,14 @@ type Holder struct {
 	Owner string `json:"owner"`
 	Count Count  `json:"count"`
 	Client
-	// Mode is what it holds a read/write lock for, "read" or "write".
+	// Mode is what it holds a read/write lock for, "read" or "write", or "permit" for a permit of
+	// a semaphore, whose owner is the permit's id.
 	Mode string `json:"mode,omitempty"`
-	// LeftMillis is what a reader has left of its own lease, 0 when that is over; nil when
-	// it has none or it is not known.
+	// LeftMillis is what a reader or a permit has left of its own lease, 0 when that is over; nil
+	// when it has none or it is not known.
 	LeftMillis *int64 `json:"left_ms,omitempty"`
+	// Renewed is whether that lease was seen to be renewed, "" if it was not watched.
+	Renewed string `json:"renewed,omitempty"`
 	// Label is that of the owner's client, empty when it has none.
 	Label string `json:"label,omitempty"`
 }

@@ -144,6 +144,36 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (found *Lock, err 
 	return found, err
 }
 
+// PermitEnds returns when the leases of permits of a semaphore end, by their ids, which are raw
+// bytes, in milliseconds since 1970 by the server's clock, and what time it is by that clock, or by
+// this machine's for a user who may not ask. It leaves out permits that are not taken. It sends
+// TIME and a ZSCORE for each id. An error says that the connection is broken, or that the server
+// refuses to tell.
+func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
+	calls := []call{command("TIME")}
+	for _, id := range ids {
+		calls = append(calls, command("ZSCORE", codec.PermitsKey(name), id))
+	}
+	replies, err := ask(c, calls)
+	if err != nil {
+		return nil, 0, err
+	}
+	now = time.Now().UnixMilli()
+	if clock, err := redis.Int64s(replies[0], nil); err == nil && len(clock) == 2 {
+		now = clock[0]*1000 + clock[1]/1000
+	}
+	ends = map[string]int64{}
+	for i, reply := range replies[1:] {
+		if refused, is := reply.(redis.Error); is {
+			return nil, 0, refused
+		}
+		if end, err := strconv.ParseFloat(text(reply), 64); err == nil {
+			ends[ids[i]] = int64(min(end, codec.PermitForever))
+		}
+	}
+	return ends, now, nil
+}
+
 // idLength is how long the id of a permit is.
 const idLength = 16
 

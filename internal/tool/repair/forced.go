@@ -3,10 +3,12 @@ package repair
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -18,6 +20,7 @@ const (
 	notifiedAll   = "all"
 	notifiedFirst = "first_in_queue"
 	notifiedPlain = "all_but_queue"
+	notifiedNone  = "none"
 )
 
 // notifiedTexts are these in words.
@@ -26,13 +29,14 @@ var notifiedTexts = map[string]string{
 	notifiedFirst: "the first in the queue whose deadline is not over was notified",
 	notifiedPlain: "the waiters of the plain lock were notified. Whether the fair lock of this name has a queue is " +
 		"unknown: a waiter in it was not notified, and gets the lock when it next polls",
+	notifiedNone: "no waiter was notified: other holders have it still",
 }
 
 // Forced is what Unlock has found and done: the JSON of redlatch unlock --force.
 type Forced struct {
 	inspect.Named
-	// Kind and Mode are those of a read/write lock, left out for others: "readwrite", and
-	// "read" or "write".
+	// Kind and Mode are those of a read/write lock, "readwrite", and "read" or "write". Kind is
+	// "semaphore" for permits, and left out for other locks.
 	Kind    string           `json:"kind,omitempty"`
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`
@@ -42,6 +46,8 @@ type Forced struct {
 	// QueueLength is how many are in the queue of a fair lock, nil when it may not be read.
 	QueueLength *int `json:"queue_length"`
 	Taken       bool `json:"taken"`
+	// TakenFrom are the holders that have lost it, if it was not taken whole.
+	TakenFrom []string `json:"taken_from,omitempty"`
 	// Notified is which waiters were notified that the lock is free, "" when it was not taken.
 	Notified string `json:"notified,omitempty"`
 	// Subscribers is how many connections were subscribed to the channel of these waiters: with
@@ -55,9 +61,10 @@ type Forced struct {
 	// Tried says that the lock was to be taken, whatever came of it.
 	Tried bool `json:"-"`
 
-	changed bool // it has another holder than at first
-	shape   listing.Shape
-	heard   hearing
+	wanted []string  // the owners that are to lose it, none for all
+	judged []*judged // the holders that were looked at and whose holds did not change
+	shape  listing.Shape
+	heard  hearing
 }
 
 // After is a lock after it was taken from its holder.
@@ -76,12 +83,18 @@ func (a *After) String() string {
 	for i := range a.Holders {
 		owners = append(owners, a.Holders[i].Owner)
 	}
+	if more := len(owners) - shownOwners; more > 0 {
+		return fmt.Sprintf("held by %s and %d more", words(owners[:shownOwners], ", "), more)
+	}
 	return "held by " + words(owners, " and ")
 }
 
+// shownOwners is how many of the holders are named that have a lock after it was taken.
+const shownOwners = 3
+
 // readNow looks at a lock that was taken.
 func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
-	if !f.Taken {
+	if !f.Taken || f.IsSemaphore() {
 		return
 	}
 	if s, err := inspect.TakeSnapshot(ctx, client, f.Name); err == nil {
@@ -108,9 +121,11 @@ func forcedOf(s *inspect.Snapshot) *Forced {
 	return f
 }
 
-// readDetails looks up the labels of the holders, and what each reader has left. Without them
-// it tells less.
-func (f *Forced) readDetails(ctx context.Context, dial Dial) {
+// readLabels looks up the labels of the holders. Without them it tells less.
+func (f *Forced) readLabels(ctx context.Context, dial Dial) {
+	if f.IsSemaphore() {
+		return
+	}
 	c, err := dial(ctx)
 	if err != nil {
 		return
@@ -127,13 +142,13 @@ func (f *Forced) readDetails(ctx context.Context, dial Dial) {
 	for i := range f.Holders {
 		f.Holders[i].Label = labels[f.Holders[i].Owner]
 	}
-	if f.Kind != "" {
-		inspect.ReadLeases(c, f.Name, f.Holders)
-	}
 }
 
 // IsLock reports whether it is a lock: what else it holds may be private.
 func (f *Forced) IsLock() bool { return f.shape.Odd == "" }
+
+// IsSemaphore reports whether the holders are permits of a semaphore.
+func (f *Forced) IsSemaphore() bool { return f.Kind == string(listing.Semaphore) }
 
 // Heard says which waiters were notified that the lock was taken.
 func (f *Forced) Heard() string { return f.heard.text() }
@@ -146,38 +161,60 @@ func (f *Forced) note(err error) {
 	}
 }
 
-// unfit returns why this lock cannot be taken at all, "" when it can.
-func (f *Forced) unfit() string {
-	if f.shape.Odd != "" {
-		return oddHash(f.Name, f.shape.Odd)
+// subject names what is taken, for people.
+func (f *Forced) subject() string {
+	if f.IsSemaphore() {
+		return fmt.Sprintf("semaphore %q", f.Name)
 	}
-	return ""
+	return fmt.Sprintf("lock %q", f.Name)
 }
 
-// alive returns the holders that are neither stated to be dead nor readers whose own lease is
-// over. The owner of a writer stands for what it reads, too.
-func (f *Forced) alive(dead []string) (owners []string) {
+// of returns the holders that are some of owners, all holders without any.
+func (f *Forced) of(owners []string) (all []*inspect.Holder) {
 	for i := range f.Holders {
-		h := &f.Holders[i]
-		if !h.IsOver() && !isOneOf(h, dead) {
-			owners = append(owners, h.Owner)
+		if len(owners) == 0 || isOneOf(f.Holders[i].Owner, owners) {
+			all = append(all, &f.Holders[i])
 		}
 	}
-	return owners
+	return all
 }
 
-// isHeldBy reports whether one of the owners has the lock.
-func (f *Forced) isHeldBy(owners []string) bool {
-	isOne := func(h inspect.Holder) bool { return isOneOf(&h, owners) }
-	return slices.ContainsFunc(f.Holders, isOne)
+// Losers returns the holders that are to lose the lock, or have lost it.
+func (f *Forced) Losers() []*inspect.Holder {
+	wanted := f.wanted
+	if len(f.TakenFrom) > 0 {
+		wanted = f.TakenFrom
+	}
+	if losers := f.of(wanted); len(losers) > 0 {
+		return losers
+	}
+	return f.of(nil)
 }
 
-func isOneOf(h *inspect.Holder, owners []string) bool {
-	bare, _ := listing.Bare(h.Owner)
-	return slices.ContainsFunc(owners, func(owner string) bool {
-		other, _ := listing.Bare(owner)
-		return other == bare
-	})
+// Others returns how many holders keep the lock, and how many more are readers whose own leases are
+// over.
+func (f *Forced) Others() (alive, over int) {
+	losers := f.Losers()
+	for i := range f.Holders {
+		switch h := &f.Holders[i]; {
+		case slices.Contains(losers, h):
+		case h.IsOver():
+			over++
+		default:
+			alive++
+		}
+	}
+	return alive, over
+}
+
+// isHeldByAll reports whether each of the owners has the lock.
+func (f *Forced) isHeldByAll(owners []string) bool {
+	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
+}
+
+// hasRedisson reports whether a client of Redisson is among several readers.
+func (f *Forced) hasRedisson() bool {
+	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool { return h.Kind == "redisson" })
 }
 
 // stated returns the flags that state that these owners are dead.
@@ -195,8 +232,10 @@ func words(owners []string, between string) string {
 // whyUnknown returns why the holder may live.
 func (f *Forced) whyUnknown() string {
 	switch {
-	case f.TTLMillis == nil:
+	case f.TTLMillis == nil && !f.IsSemaphore():
 		return "the lock has no lease, so there is nothing to renew"
+	case f.IsSemaphore() && f.Holders[0].LeftMillis == nil:
+		return "its lease never ends, so there is nothing to renew"
 	case f.Renewed == inspect.RenewedNo:
 		return "its lease is not renewed, but it may have a lease of its own, or be cut off"
 	}

@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
@@ -20,17 +21,22 @@ type hearing struct {
 	first       string // the waiter that is notified, of a fair lock
 }
 
-// hearingOf counts, before the lock is taken, the connections that will get the message: a
-// message to a channel without a subscriber notifies no waiter.
-func hearingOf(ctx context.Context, t Target, now *inspect.Snapshot, mode string) hearing {
-	in := now.Inspection
+// hearing counts, before the lock is taken from some holders, the connections that will get the
+// message: a message to a channel without a subscriber notifies no waiter.
+func (u *Unlock) hearing(ctx context.Context, now *look, from []string) hearing {
+	if u.semaphore {
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.SemaphoreChannel(u.Name))}
+	}
+	in := now.lock.Inspection
 	switch {
-	case mode != "":
-		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, t.Dial, codec.ReadWriteChannel(in.Name))}
-	case !now.ReadQueue():
-		return hearing{notified: notifiedPlain, subscribers: onChannel(ctx, t.Dial, codec.LockChannel(in.Name))}
+	case len(u.owners()) > 0 && now.stays(from):
+		return hearing{notified: notifiedNone}
+	case now.Mode != "":
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.ReadWriteChannel(in.Name))}
+	case !now.lock.ReadQueue():
+		return hearing{notified: notifiedPlain, subscribers: onChannel(ctx, u.Dial, codec.LockChannel(in.Name))}
 	case in.Waiting == 0:
-		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, t.Dial, codec.LockChannel(in.Name))}
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.LockChannel(in.Name))}
 	}
 	h := hearing{notified: notifiedFirst}
 	for i := range in.Queue {
@@ -40,11 +46,16 @@ func hearingOf(ctx context.Context, t Target, now *inspect.Snapshot, mode string
 		}
 	}
 	if h.first != "" {
-		if counts, err := admin.Listeners(ctx, rfairlock.New(t.Client, in.Name), h.first); err == nil && len(counts) == 1 {
+		if counts, err := admin.Listeners(ctx, rfairlock.New(u.Client, in.Name), h.first); err == nil && len(counts) == 1 {
 			h.subscribers = &counts[0]
 		}
 	}
 	return h
+}
+
+// stays reports whether a lock has holders that block it when some have lost it.
+func (f *Forced) stays(from []string) bool {
+	return slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool { return !h.IsOver() && !slices.Contains(from, h.Owner) })
 }
 
 // onChannel counts the connections of the master that are subscribed to a channel.

@@ -3,29 +3,29 @@ package repair
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
-// Unlock takes a lock away from its holders.
+// Unlock takes a lock away from its holders, or from some of them, or a permit of a semaphore away
+// from whoever has it.
 type Unlock struct {
 	Target
-	// Name is the lock's.
+	// Name is the lock's, or the semaphore's.
 	Name string
-	// Dead are the holders that are stated to be dead.
-	Dead []string
-	// EvenIfAlive takes the lock at once, without a look at its holders.
+	// Owners are the holders that lose the lock, and Dead those of them that are stated to be
+	// dead: an owner in Dead need not be in Owners. Of a semaphore they are the ids of permits.
+	// All other holders keep their holds. Without any owner all holders are looked at, and
+	// EvenIfAlive takes the lock from all of them.
+	Owners, Dead []string
+	// EvenIfAlive takes the lock immediately, without a look at its holders.
 	EvenIfAlive bool
-	// Shown are the holders that were shown to a user of the live page, as they stand in Redis:
-	// the lock is left alone when it has others, and when For is too short to see whether its
-	// lease is renewed, whatever is stated. nil is any holders, and leaves that to Dead.
-	Shown []string
+	// Strict leaves the lock alone if one of the owners no longer holds it, or if For is too short
+	// to see whether its lease is renewed.
+	Strict bool
 	// For is how long to look whether the lease is renewed, at most.
 	For time.Duration
 	// Looks is called before that, with how long it takes, if it is not nil.
@@ -34,6 +34,22 @@ type Unlock struct {
 	Confirm func(*Forced) bool
 	// Takes is called just before the lock is taken, if it is not nil.
 	Takes func()
+
+	semaphore bool // the name is that of a semaphore
+}
+
+// owners returns the holders that are to lose the lock, nil for all.
+func (u *Unlock) owners() []string {
+	var all []string
+	for _, owner := range slices.Concat(u.Owners, u.Dead) {
+		if u.semaphore {
+			owner = strings.ToLower(owner) // hexadecimal digits
+		}
+		if !slices.Contains(all, owner) {
+			all = append(all, owner)
+		}
+	}
+	return all
 }
 
 // Run does it. What was found, and whether the lock was taken, is in Forced, which is nil when
@@ -45,68 +61,124 @@ func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 		return nil, err
 	case odd != "":
 		f := oddOf(u.Name, odd)
-		err = u.refusal(f)
+		err = u.missing(f)
 		f.note(err)
 		return f, err
 	}
-	first, err := inspect.TakeSnapshot(ctx, u.Client, u.Name)
+	now, err := u.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := forcedOf(&first)
-	err = u.unseen(f)
-	if err == nil && first.Held() && !u.EvenIfAlive && f.unfit() == "" {
-		if f, first, err = u.examine(ctx, first); err != nil {
+	err = u.missing(now.Forced)
+	if err == nil && !u.EvenIfAlive {
+		if now, err = u.examine(ctx, now); err != nil {
 			return nil, err
 		}
+		err = u.refusal(now.Forced)
 	}
-	f.readDetails(ctx, u.Dial)
+	f := now.Forced
+	f.readLabels(ctx, u.Dial)
 	if err == nil {
-		err = u.refusal(f)
-	}
-	if err == nil {
-		err = u.take(ctx, &first, f)
+		err = u.take(ctx, now)
 	}
 	f.note(err)
 	f.readNow(ctx, u.Client)
 	return f, err
 }
 
-// unseen says that the lock has other holders than were shown.
-func (u *Unlock) unseen(f *Forced) error {
-	if u.Shown == nil {
-		return nil
-	}
-	var now []string
-	for i := range f.Holders {
-		now = append(now, f.Holders[i].Owner)
-	}
-	shown := slices.Clone(u.Shown)
-	slices.Sort(now)
-	slices.Sort(shown)
+// missing says why there is nothing to take the lock from, nil when there is a holder.
+func (u *Unlock) missing(f *Forced) error {
+	owners := u.owners()
 	switch {
-	case len(now) == 0:
+	case f.shape.Odd != "":
+		return refusef(RefusedKind, "%s. It is left alone", oddHash(f.Name, f.shape.Odd))
+	case u.semaphore && len(owners) == 0:
+		return refusef(RefusedKind, "%s has no owners, only permits, and each is taken back by its id", f.subject()).
+			with("`redlatch status` shows the ids; then use --dead ID")
+	case u.semaphore && len(f.Holders) == 0:
+		return refusef(RefusedOther, "%s: no permit with the id %s is taken", f.subject(), words(owners, " or "))
+	case len(f.Holders) == 0:
 		return isFree(f.Name)
-	case !slices.Equal(now, shown):
-		return refusef(RefusedChanged, "lock %q is not held any more as it was shown, and was not taken", f.Name)
+	case len(owners) == 0:
+		return nil
+	case u.Strict && !f.isHeldByAll(owners):
+		return refusef(RefusedChanged, "%s is no longer held as it was shown, and was not taken", f.subject())
+	case len(f.of(owners)) == 0:
+		return refusef(RefusedOther, "%s is not held by %s", f.subject(), words(owners, " or "))
 	}
 	return nil
 }
 
-// examine looks whether the holder lives.
-func (u *Unlock) examine(ctx context.Context, first inspect.Snapshot) (*Forced, inspect.Snapshot, error) {
-	if u.Looks != nil && first.Inspection.TTL >= 0 { // without a lease there is nothing to wait for
-		u.Looks(LookLimit(u.For, first.Inspection.TTL))
+// refusal says why the lock is not taken from the holders that were examined, nil when it may be.
+func (u *Unlock) refusal(f *Forced) error {
+	var alive []string
+	for _, j := range f.judged {
+		if j.renewed == inspect.RenewedYes {
+			alive = append(alive, j.owner)
+		}
 	}
-	renewed, last, err := inspect.WatchRenewal(ctx, u.Client, first, u.For)
-	if err != nil {
-		return nil, first, err
+	all := len(u.owners()) == 0 // each holder is looked at, and is none of the others' business
+	switch {
+	case len(f.Holders) == 0 && !u.semaphore:
+		return isFree(f.Name)
+	case len(f.judged) == 0 && all:
+		return refusef(RefusedChanged, "%s changes hands: it is not stuck", f.subject())
+	case len(f.judged) == 0:
+		return refusef(RefusedChanged, "%s: the hold of %s has changed, so its owner is not dead", f.subject(), words(u.owners(), " or "))
+	case len(alive) > 0 && (!all || len(alive) == len(f.judged)):
+		return u.alive(f, alive)
+	case u.Strict && f.Renewed == inspect.RenewedUnknown && slices.ContainsFunc(f.judged, func(j *judged) bool { return j.left > 0 }):
+		return refusef(RefusedUnknown, "%s has a lease so long that %v do not show whether it is renewed: "+
+			"redlatch unlock --force looks longer, with --for", f.subject(), u.For)
 	}
-	f := forcedOf(&last)
-	if f.Renewed = renewed; last.Held() && !first.SameHolders(&last) {
-		f.changed = true
+	return u.doubt(f)
+}
+
+// alive says that holders renew their leases.
+func (u *Unlock) alive(f *Forced, alive []string) error {
+	if len(f.Holders) == 1 {
+		return refusef(RefusedAlive, "%s: its holder is alive, its lease was renewed just now", f.subject()).
+			with("--even-if-alive takes the lock all the same")
 	}
-	return f, last, nil
+	is, lease := "is", "its lease was"
+	if len(alive) > 1 {
+		is, lease = "are", "their leases were"
+	}
+	r := refusef(RefusedAlive, "%s: %s %s alive, %s renewed just now", f.subject(), words(alive, " and "), is, lease)
+	if f.hasRedisson() {
+		r.Text += ". A reader of Redisson before 4.4 also renews the leases of dead readers"
+	}
+	return r.with("--even-if-alive with --owner takes the lock from one holder all the same")
+}
+
+// doubt says which holders may live, nil when all are stated to be dead, or are readers whose own
+// lease is over. At least one is stated: a lock is not taken without that.
+func (u *Unlock) doubt(f *Forced) error {
+	var still, alive []string
+	for _, j := range f.judged {
+		if j.renewed == inspect.RenewedYes {
+			continue
+		}
+		still = append(still, j.owner)
+		if j.left != 0 && !isOneOf(j.owner, u.Dead) {
+			alive = append(alive, j.owner)
+		}
+	}
+	if len(u.Dead) == 0 && len(alive) == 0 {
+		alive = still[:1]
+	}
+	if len(alive) == 0 {
+		return nil
+	}
+	of, they := "its holder is", "it is"
+	switch {
+	case len(f.Holders) > 1 && len(alive) == 1:
+		of = "its holder " + words(alive, "") + " is"
+	case len(alive) > 1:
+		of, they = "its holders are", "they are"
+	}
+	return refusef(RefusedUnknown, "%s: %s not known to be dead: %s", f.subject(), of, f.whyUnknown()).
+		with("If you know that %s dead: %s. --even-if-alive takes the lock in any case", they, stated(alive))
 }
 
 // LookLimit returns how long a lease with so much left is looked at, at most for limit.
@@ -117,96 +189,11 @@ func LookLimit(limit, left time.Duration) time.Duration {
 	return min(limit, inspect.RenewalDue(left))
 }
 
-// refusal says why the lock is not taken, nil when it may be.
-func (u *Unlock) refusal(f *Forced) error {
-	if why := f.unfit(); why != "" {
-		return refusef(RefusedKind, "%s. It is left alone", why)
-	}
-	switch {
-	case len(f.Holders) == 0:
-		return isFree(f.Name)
-	case u.EvenIfAlive:
-		return nil
-	case f.changed:
-		return refusef(RefusedChanged, "lock %q changes hands: it is not stuck", f.Name)
-	case f.Renewed == inspect.RenewedYes:
-		return refusef(RefusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name).
-			with("--even-if-alive takes the lock all the same")
-	}
-	if u.Shown != nil && f.TTLMillis != nil && f.Renewed == inspect.RenewedUnknown {
-		return refusef(RefusedUnknown, "lock %q has a lease so long that %v do not show whether it is renewed: "+
-			"redlatch unlock --force looks longer, with --for", f.Name, u.For)
-	}
-	return u.doubt(f)
+// isOneOf reports whether an owner is one of owners: that of a writer is also that of its reads.
+func isOneOf(owner string, owners []string) bool {
+	bare, _ := listing.Bare(owner)
+	return slices.ContainsFunc(owners, func(other string) bool {
+		other, _ = listing.Bare(other)
+		return strings.EqualFold(other, bare)
+	})
 }
-
-// doubt says which holders may live, nil when all are stated to be dead, or are readers whose own
-// lease is over. One at least is stated: a lock is not taken without that.
-func (u *Unlock) doubt(f *Forced) error {
-	alive := f.alive(u.Dead)
-	switch {
-	case len(u.Dead) == 0:
-		if len(alive) == 0 {
-			alive = []string{f.Holders[0].Owner}
-		}
-		of, they := "its holder is", "it is"
-		if len(alive) > 1 {
-			of, they = "its holders are", "they are"
-		}
-		return refusef(RefusedUnknown, "lock %q: %s not known to be dead: %s", f.Name, of, f.whyUnknown()).
-			with("If you know that %s dead: %s. --even-if-alive takes the lock in any case", they, stated(alive))
-	case !f.isHeldBy(u.Dead):
-		return refusef(RefusedOther, "lock %q is not held by %s", f.Name, words(u.Dead, " or "))
-	case len(alive) > 0:
-		return refusef(RefusedOther, "lock %q has other holders, too", f.Name).
-			with("If you know that they are dead as well, add %s", stated(alive))
-	}
-	return nil
-}
-
-// take asks the user, where there is one, looks once more, and takes the lock.
-func (u *Unlock) take(ctx context.Context, seen *inspect.Snapshot, f *Forced) error {
-	if u.Confirm != nil && !u.Confirm(f) {
-		return refusef(RefusedDeclined, "lock %q was not taken", f.Name)
-	}
-	// Confirmation and details took time since the last look, and the script that takes the
-	// lock does not compare holders.
-	now, err := inspect.TakeSnapshot(ctx, u.Client, f.Name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case !now.Held(), u.EvenIfAlive && u.Confirm == nil: // the taking finds out
-	case !seen.SameHolders(&now):
-		return refusef(RefusedChanged, "lock %q has changed hands meanwhile, and was not taken", f.Name)
-	case !u.EvenIfAlive && seen.RenewedBy(&now):
-		f.Renewed = inspect.RenewedYes
-		return refusef(RefusedAlive, "lock %q: its holder is alive, its lease was renewed just now", f.Name)
-	}
-	newLock := rlock.New
-	switch {
-	case f.shape.Mode == codec.ModeRead:
-		newLock = reading
-	case f.shape.Mode == codec.ModeWrite:
-		newLock = writing
-	case now.ReadQueue() && now.Inspection.Waiting > 0:
-		newLock = rfairlock.New
-	}
-	heard := hearingOf(ctx, u.Target, &now, f.shape.Mode)
-	if u.Takes != nil {
-		u.Takes()
-	}
-	f.Tried = true
-	held, err := newLock(u.Client, f.Name).ForceUnlock(ctx)
-	switch {
-	case err != nil:
-		return err
-	case !held:
-		return isFree(f.Name)
-	}
-	f.Taken, f.Notified, f.Subscribers, f.heard = true, heard.notified, heard.subscribers, heard
-	return nil
-}
-
-func reading(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Read() }
-func writing(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() }

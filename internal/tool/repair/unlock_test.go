@@ -39,11 +39,11 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
 	} {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
-		seen, err := inspect.TakeSnapshot(t.Context(), target.Client, name)
+		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}}
+		seen, err := u.look(t.Context())
 		require.NoError(t, err)
 		change(name)
-		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}}
-		err = u.take(t.Context(), &seen, forcedOf(&seen))
+		err = u.take(t.Context(), seen)
 		require.ErrorContains(t, err, why)
 		require.True(t, program.Exists(t, s, name))
 	}
@@ -57,7 +57,6 @@ func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
 		shown []string
 		why   string
 	}{
-		{[]string{}, RefusedChanged},
 		{[]string{program.RedlatchOwner}, RefusedChanged},
 		{[]string{program.RedissonOwner, program.RedlatchOwner}, RefusedChanged},
 		{[]string{program.RedissonOwner}, ""},
@@ -67,7 +66,7 @@ func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
 		if c.why != RefusedFree {
 			s.Do(t, "HSET", name, program.RedissonOwner, 1)
 		}
-		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, Shown: c.shown, For: inspect.RenewalLook}
+		u := &Unlock{Target: target, Name: name, Dead: c.shown, Strict: true, For: inspect.RenewalLook}
 		f, err := u.Run(t.Context())
 		require.Equal(t, c.why, f.Refused, "%v", c.shown)
 		require.Equal(t, c.why == "", f.Taken)
@@ -113,12 +112,12 @@ func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
-	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Shown: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
+	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Strict: true, For: 100 * time.Millisecond}
 	f, err := u.Run(t.Context())
 	require.ErrorContains(t, err, "a lease so long that 100ms do not show whether it is renewed")
 	require.Equal(t, RefusedUnknown, f.Refused)
 	require.True(t, program.Exists(t, s, name))
-	u.Shown = nil
+	u.Strict = false
 	f, err = u.Run(t.Context())
 	require.NoError(t, err)
 	require.True(t, f.Taken)

@@ -1,0 +1,280 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+const thirdOwner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
+
+// holdKey is the key of an owner's n-th hold as a reader.
+func holdKey(name, owner string, n int) string {
+	return fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, owner, n)
+}
+
+// readBy lets an owner read a lock so many times, for a lease.
+func readBy(t *testing.T, s *redistest.Server, name, owner string, count int, lease time.Duration) {
+	t.Helper()
+	s.Do(t, "HSETNX", name, "mode", "read")
+	s.Do(t, "HSET", name, owner, count)
+	for n := range count {
+		s.Do(t, "SET", holdKey(name, owner, n+1), 1, "PX", lease.Milliseconds())
+	}
+	if left, _ := s.Do(t, "PTTL", name).(int64); left < lease.Milliseconds() {
+		s.Do(t, "PEXPIRE", name, lease.Milliseconds())
+	}
+}
+
+// busyTarget is a target that calls change before each look at what readers have left.
+func busyTarget(t *testing.T, s *redistest.Server, change func(look int)) Target {
+	t.Helper()
+	target := targetOf(t, s)
+	dial, looks := target.Dial, 0
+	target.Dial = func(ctx context.Context) (redis.Conn, error) {
+		change(looks)
+		looks++
+		return dial(ctx)
+	}
+	return target
+}
+
+// Live readers come and go, and renew the lock's lease, while the dead reader is looked at.
+func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	readBy(t, s, name, program.RedissonOwner, 2, time.Hour)
+	readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+	last := ""
+	target := busyTarget(t, s, func(look int) {
+		if last != "" {
+			s.Do(t, "HDEL", name, last)
+		}
+		last = program.LongOwner(look)
+		readBy(t, s, name, last, 1, 2*time.Hour)
+		s.Do(t, "PEXPIRE", name, 3*time.Hour.Milliseconds())
+	})
+	u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
+	f, err := u.Run(t.Context())
+	require.NoError(t, err)
+	require.True(t, f.Taken)
+	require.Equal(t, []string{program.RedissonOwner}, f.TakenFrom)
+	require.Equal(t, notifiedNone, f.Notified)
+	require.EqualValues(t, 0, s.Do(t, "HEXISTS", name, program.RedissonOwner))
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", holdKey(name, program.RedissonOwner, 1), holdKey(name, program.RedissonOwner, 2)))
+	require.Equal(t, map[string]string{"mode": "read", program.SomeOwner: "1", last: "1"}, hashOf(t, s, name), "a live reader has lost the lock")
+	require.EqualValues(t, 2, s.Do(t, "EXISTS", holdKey(name, last, 1), holdKey(name, program.SomeOwner, 1)))
+}
+
+// A reader is alive by its own lease, whatever other readers do.
+func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for what, c := range map[string]struct {
+		change func(name string)
+		dead   []string
+		why    string
+		says   string
+	}{
+		"renews":     {func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }, []string{program.SomeOwner}, RefusedAlive, program.SomeOwner + " is alive, its lease was renewed just now. A reader of Redisson before 4.4 also renews"},
+		"enters":     {func(name string) { s.Do(t, "HSET", name, program.SomeOwner, 2) }, []string{program.SomeOwner}, RefusedChanged, "the hold of " + program.SomeOwner + " has changed"},
+		"leaves":     {func(name string) { s.Do(t, "HDEL", name, program.SomeOwner) }, []string{program.SomeOwner}, RefusedChanged, "the hold of " + program.SomeOwner + " has changed"},
+		"one of two": {func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }, []string{program.SomeOwner, program.RedissonOwner}, RefusedAlive, program.SomeOwner + " is alive"},
+		"unstated":   {func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }, nil, RefusedUnknown, "its holder " + program.RedissonOwner + " is not known to be dead"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := redistest.Key(t)
+			readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+			u := &Unlock{Target: targetOf(t, s), Name: name, Dead: c.dead, For: 100 * time.Millisecond}
+			u.Looks = func(time.Duration) { c.change(name) }
+			f, err := u.Run(t.Context())
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, c.why, f.Refused)
+			require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, program.RedissonOwner))
+		})
+	}
+}
+
+func TestUnlockTakesLiveReaderOnlyWhenNamed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+	readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+	u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{program.SomeOwner}, For: 100 * time.Millisecond}
+	f, err := u.Run(t.Context())
+	require.ErrorContains(t, err, "its holder "+program.SomeOwner+" is not known to be dead")
+	require.Equal(t, RefusedUnknown, f.Refused)
+	require.Len(t, f.Losers(), 1)
+	u.EvenIfAlive = true
+	_, err = u.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"mode": "read", program.RedissonOwner: "1"}, hashOf(t, s, name))
+}
+
+func hashOf(t *testing.T, s *redistest.Server, name string) map[string]string {
+	t.Helper()
+	fields, err := redis.StringMap(s.Do(t, "HGETALL", name), nil)
+	require.NoError(t, err)
+	return fields
+}
+
+// traces returns all that is left of a lock: its keys, what they hold and for how many minutes, and
+// the messages that were sent.
+func traces(t *testing.T, s *redistest.Server, name string, messages redis.PubSubConn) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	keys, err := redis.Strings(s.Do(t, "KEYS", "*"+name+"*"), nil)
+	require.NoError(t, err)
+	for _, key := range keys {
+		if strings.HasPrefix(key, codec.LatchKey(name, "")) { // UnlockAs deletes it in the background
+			continue
+		}
+		left, _ := s.Do(t, "PTTL", key).(int64)
+		all[key] = fmt.Sprint((left + 59_000) / 60_000)
+	}
+	for field, value := range hashOf(t, s, name) {
+		all["field "+field] = value
+	}
+	require.NoError(t, messages.PUnsubscribe())
+	for i := 0; ; {
+		switch m := messages.Receive().(type) {
+		case redis.Message:
+			all[fmt.Sprint("message ", i, " ", m.Channel)] = string(m.Data)
+			i++
+		case redis.Subscription:
+			if m.Kind == "punsubscribe" {
+				return all
+			}
+		case error:
+			t.Fatal(m)
+		}
+	}
+}
+
+// A hold that is taken leaves what its owner's own unlock leaves, which is what Redisson's leaves
+// byte for byte: see UnlockAs.
+func TestUnlockLeavesWhatTheOwnersUnlockLeaves(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	target := targetOf(t, s)
+	readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
+	writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
+	owner, err := redlatch.ParseOwner(program.RedissonOwner)
+	require.NoError(t, err)
+	for what, c := range map[string]struct {
+		set   func(name string)
+		locks []func(name string) *rlock.Lock // to unlock by hand
+	}{
+		"last reader": {func(name string) { readBy(t, s, name, program.RedissonOwner, 1, time.Hour) }, []func(string) *rlock.Lock{readLock}},
+		"reader that entered twice beside others": {func(name string) {
+			readBy(t, s, name, program.RedissonOwner, 2, 3*time.Hour)
+			readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+			readBy(t, s, name, thirdOwner, 2, 2*time.Hour)
+		}, []func(string) *rlock.Lock{readLock, readLock}},
+		"reader beside one whose lease is over": {func(name string) {
+			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+			s.Do(t, "HSET", name, thirdOwner, 1)
+		}, []func(string) *rlock.Lock{readLock}},
+		"writer that reads": {func(name string) {
+			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+			s.Do(t, "HSET", name, "mode", "write", program.RedissonOwner+":write", 1)
+		}, []func(string) *rlock.Lock{readLock, writeLock}},
+		"plain": {func(name string) {
+			s.Do(t, "HSET", name, program.RedissonOwner, 2)
+			s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+		}, []func(string) *rlock.Lock{
+			func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
+			func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
+		}},
+		"fair": {func(name string) {
+			s.Do(t, "HSET", name, program.RedissonOwner, 1)
+			s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+			program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
+		}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			const name = "lock" // one after the other: what is left has the lock's name in it
+			var left [2]map[string]string
+			for i := range left {
+				s.Do(t, "FLUSHALL")
+				c.set(name)
+				messages := redis.PubSubConn{Conn: s.Dial(t)}
+				require.NoError(t, messages.PSubscribe("*"+name+"*"))
+				require.IsType(t, redis.Subscription{}, messages.Receive())
+				if i == 0 {
+					for _, lock := range c.locks {
+						require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
+					}
+				} else {
+					u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
+					_, err := u.Run(t.Context())
+					require.NoError(t, err)
+				}
+				left[i] = traces(t, s, name, messages)
+				require.NotEmpty(t, left[i], "nothing is compared")
+			}
+			require.Equal(t, left[0], left[1])
+		})
+	}
+}
+
+// Redisson's release of one permit: the id is gone, the number is one more, and the message has it.
+func TestUnlockTakesBackOnePermit(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	target := targetOf(t, s)
+	name := redistest.Key(t)
+	ends := time.Now().Add(time.Hour).UnixMilli()
+	s.Do(t, "SET", name, 0)
+	s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000")
+	const id, forever = "30313233343536373839616263646566", "30303030303030303030303030303030"
+	for what, c := range map[string]struct {
+		u    Unlock
+		why  string
+		says string
+	}{
+		"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "has no owners, only permits"},
+		"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no permit with the id " + id[2:] + "00 is taken"},
+		"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
+		"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
+		"never ends":  {Unlock{Owners: []string{forever}}, RefusedUnknown, "its lease never ends"},
+		"is renewed":  {Unlock{Dead: []string{id}, Looks: func(time.Duration) { s.Do(t, "ZADD", codec.PermitsKey(name), 2*ends, "0123456789abcdef") }}, RefusedAlive, "its holder is alive"},
+		"is released": {Unlock{Dead: []string{"66656463626139383736353433323130"}, Looks: func(time.Duration) { s.Do(t, "ZREM", codec.PermitsKey(name), "fedcba9876543210") }}, RefusedChanged, "has changed"},
+	} {
+		c.u.Target, c.u.Name, c.u.For = target, name, 10*time.Millisecond
+		f, err := c.u.Run(t.Context())
+		require.ErrorContains(t, err, c.says, what)
+		require.Equal(t, c.why, f.Refused, what)
+	}
+	messages := redis.PubSubConn{Conn: s.Dial(t)}
+	require.NoError(t, messages.Subscribe(codec.SemaphoreChannel(name)))
+	require.IsType(t, redis.Subscription{}, messages.Receive())
+	u := &Unlock{Target: target, Name: name, Dead: []string{"30313233343536373839616263646566"}, For: time.Millisecond}
+	f, err := u.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, f.TakenFrom)
+	require.EqualValues(t, 1, *f.Subscribers)
+	require.Equal(t, []byte("1"), s.Do(t, "GET", name))
+	left, err := redis.Strings(s.Do(t, "ZRANGE", codec.PermitsKey(name), 0, -1), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"0000000000000000"}, left)
+	message, _ := messages.Receive().(redis.Message)
+	require.Equal(t, "1", string(message.Data))
+}

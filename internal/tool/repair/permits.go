@@ -1,0 +1,86 @@
+package repair
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// isSemaphore reports whether the name is that of a semaphore of which permits are taken.
+func (u *Unlock) isSemaphore(ctx context.Context) bool {
+	c, err := u.Dial(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }() // only read from
+	found, err := listing.NumberAt(ctx, c, u.Name)
+	return err == nil && found != nil && found.Number.Taken > 0
+}
+
+// lookPermits looks at the permits that are to be taken back: Forced has those that are taken as
+// holders.
+func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
+	c, err := u.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
+	l := &look{Forced: &Forced{
+		Named: inspect.NameOf(u.Name), Kind: string(listing.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,
+		shape: listing.Shape{Kind: listing.Semaphore}, wanted: u.owners(),
+	}, asked: time.Now()}
+	ids := l.wanted
+	raw := make([]string, len(ids))
+	for i, id := range ids {
+		decoded, _ := hex.DecodeString(id) // "" for a text of another form, which is no permit's
+		raw[i] = string(decoded)
+	}
+	ends, now, err := listing.PermitEnds(c, u.Name, raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, cmp.Or(ctx.Err(), err)) // the repair was not
+	}
+	l.answered = time.Now()
+	for i, id := range ids {
+		end, taken := ends[raw[i]]
+		if !taken {
+			continue
+		}
+		h := inspect.Holder{Owner: id, Count: "1", Client: inspect.ClientOf(id), Mode: "permit"}
+		if end < codec.PermitForever {
+			left := max(end-now, 0)
+			h.LeftMillis = &left
+		}
+		l.Holders = append(l.Holders, h)
+	}
+	return l, nil
+}
+
+// returnPermits takes permits back, as a release by their ids does.
+func (u *Unlock) returnPermits(ctx context.Context, f *Forced, from []string) error {
+	semaphore := rsemaphore.NewExpirable(u.Client, u.Name)
+	for _, id := range from {
+		switch _, err := semaphore.Release(ctx, id); {
+		case err == nil:
+			f.TakenFrom = append(f.TakenFrom, id)
+		case !errors.Is(err, redlatch.ErrNotHeld):
+			return err
+		}
+	}
+	if len(f.TakenFrom) == 0 {
+		return refusef(RefusedChanged, "%s: the permit was released meanwhile", f.subject())
+	}
+	return nil
+}

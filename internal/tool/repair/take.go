@@ -1,0 +1,142 @@
+package repair
+
+import (
+	"context"
+	"slices"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// take asks the user, where there is one, looks once more, and takes the lock.
+func (u *Unlock) take(ctx context.Context, seen *look) error {
+	f := seen.Forced
+	if u.Confirm != nil && !u.Confirm(f) {
+		return refusef(RefusedDeclined, "%s was not taken", f.subject())
+	}
+	// Confirmation and details took time since the last look.
+	now, err := u.look(ctx)
+	if err != nil {
+		return err
+	}
+	from, err := u.takeable(seen, now)
+	if err != nil {
+		return err
+	}
+	f.heard = u.hearing(ctx, now, from)
+	if u.Takes != nil {
+		u.Takes()
+	}
+	f.Tried = true
+	switch {
+	case u.semaphore:
+		err = u.returnPermits(ctx, f, from)
+	case len(u.owners()) > 0:
+		err = u.release(ctx, f, now, from)
+	default:
+		err = u.force(ctx, now)
+	}
+	if err == nil {
+		f.Taken, f.Notified, f.Subscribers = true, f.heard.notified, f.heard.subscribers
+	}
+	return err
+}
+
+// takeable returns the holders that lose the lock: those of the last look that have it still.
+func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
+	if seen.judged == nil {
+		u.judge(seen)
+	}
+	now.compare(seen)
+	for _, j := range now.judged {
+		if !u.EvenIfAlive && j.renewed == inspect.RenewedYes {
+			seen.Renewed = inspect.RenewedYes
+			return nil, u.alive(now.Forced, []string{j.owner})
+		}
+		from = append(from, j.owner)
+	}
+	switch {
+	case len(now.Holders) == 0 && !u.semaphore: // the taking finds out
+		return u.owners(), nil
+	case len(u.owners()) == 0 && u.Confirm == nil: // the same
+	case len(from) == 0, len(u.owners()) == 0 && !seen.lock.SameHolders(now.lock):
+		return nil, refusef(RefusedChanged, "%s has changed hands meanwhile, and was not taken", now.subject())
+	}
+	return from, nil
+}
+
+// lockOf returns the lock as what it is, seen by a holder.
+func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
+	_, writes := listing.Bare(owner)
+	switch {
+	case now.Mode != "" && (writes || owner == "" && now.Mode == codec.ModeWrite):
+		return rreadwritelock.New(u.Client, now.Name).Write()
+	case now.Mode != "":
+		return rreadwritelock.New(u.Client, now.Name).Read()
+	case now.lock.ReadQueue() && now.lock.Inspection.Waiting > 0:
+		return rfairlock.New(u.Client, now.Name)
+	}
+	return rlock.New(u.Client, now.Name)
+}
+
+// force takes the lock from all holders.
+func (u *Unlock) force(ctx context.Context, now *look) error {
+	held, err := u.lockOf(now, "").ForceUnlock(ctx)
+	if err == nil && !held {
+		return isFree(now.Name)
+	}
+	return err
+}
+
+// release takes the lock from some holders, as if each of them had released all its holds. The reads
+// of a writer end first, so that the end of its write wakes the waiters once.
+func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
+	slices.SortStableFunc(from, func(a, b string) int {
+		_, writes := listing.Bare(a)
+		_, other := listing.Bare(b)
+		return order(writes) - order(other)
+	})
+	for _, owner := range from {
+		outcome, err := Release(ctx, u.lockOf(now, owner), owner)
+		if err != nil {
+			return err
+		}
+		if outcome != reply.NotHeld {
+			f.TakenFrom = append(f.TakenFrom, owner)
+		}
+	}
+	switch {
+	case len(f.TakenFrom) > 0:
+		return nil
+	case len(now.Holders) == 0:
+		return isFree(f.Name)
+	}
+	return refusef(RefusedChanged, "%s has changed hands meanwhile, and was not taken", f.subject())
+}
+
+// Release ends all holds of one owner, as it stands in Redis, with the script by which a client
+// releases a lock of its own. It leaves the state that the owner's own release leaves.
+func Release(ctx context.Context, lock *rlock.Lock, owner string) (reply.ReleaseOutcome, error) {
+	l := lock.Internal()
+	l.Prepare(ctx)
+	answer, err := l.Ask(ctx, func(c *transport.Call) {
+		l.Kind.Release(c, &acquire.Request{Owner: owner, Lease: int64(0)})
+		c.Urgent = true
+	})
+	var outcome reply.ReleaseOutcome
+	if err == nil {
+		outcome, err = l.Kind.Released(answer)
+	}
+	if err != nil {
+		return 0, &redlatch.LockError{Op: "force-unlock", Name: l.Name, Err: err}
+	}
+	return outcome, nil
+}

@@ -1,0 +1,187 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+// look is a lock, or permits of a semaphore, as they were found between two moments.
+type look struct {
+	*Forced
+	asked, answered time.Time
+	lock            *inspect.Snapshot // nil for permits
+}
+
+// judged is what is known of one holder after several looks. A holder whose hold has changed is no
+// longer judged: other holders' comings and goings say nothing of it.
+type judged struct {
+	owner, count string
+	left         time.Duration // of its own lease at the first look, negative if it has none
+	last         time.Duration // the same at the last look
+	renewed      string        // "" while that is not known
+}
+
+// look looks at the lock, or at the permits of a semaphore.
+func (u *Unlock) look(ctx context.Context) (*look, error) {
+	if u.semaphore {
+		return u.lookPermits(ctx)
+	}
+	s, err := inspect.TakeSnapshot(ctx, u.Client, u.Name)
+	if errors.Is(err, redlatch.ErrWrongType) && u.isSemaphore(ctx) {
+		u.semaphore = true
+		return u.lookPermits(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &look{forcedOf(&s), s.Asked, s.Answered, &s}
+	l.wanted = u.owners()
+	slices.SortStableFunc(l.Holders, func(a, b inspect.Holder) int {
+		return order(isOneOf(b.Owner, l.wanted)) - order(isOneOf(a.Owner, l.wanted))
+	})
+	if l.Kind != "" {
+		if c, err := u.Dial(ctx); err == nil {
+			inspect.ReadLeases(c, u.Name, l.Holders)
+			_ = c.Close() // only read from
+			l.answered = time.Now()
+		}
+	}
+	return l, nil
+}
+
+func order(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// lease returns what a holder has left of its lease, which is the lock's except for readers and
+// permits. It is negative when there is none or it is not known.
+func (f *Forced) lease(h *inspect.Holder) time.Duration {
+	switch {
+	case h.LeftMillis != nil:
+		return time.Duration(*h.LeftMillis) * time.Millisecond
+	case f.TTLMillis == nil, h.Mode == "read", h.Mode == "permit":
+		return redlatch.NoTTL
+	}
+	return time.Duration(*f.TTLMillis) * time.Millisecond
+}
+
+// judge begins to judge the holders of a first look that are to lose the lock, or all holders.
+func (u *Unlock) judge(first *look) {
+	for _, h := range first.of(u.owners()) {
+		left := first.lease(h)
+		first.judged = append(first.judged, &judged{owner: h.Owner, count: string(h.Count), left: left, last: left})
+	}
+}
+
+// examine looks whether the holders live, each by its own lease, until that is known. It returns
+// the last look.
+func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
+	u.judge(first)
+	limit := time.Duration(-1)
+	for _, j := range first.judged {
+		if j.left >= 0 { // without a lease there is nothing to wait for
+			limit = max(limit, LookLimit(u.For, j.left))
+		}
+	}
+	if u.Looks != nil && limit >= 0 {
+		u.Looks(limit)
+	}
+	last := first
+	for {
+		pause, open := inspect.Interval, false
+		for _, j := range last.judged {
+			if !j.known(time.Since(first.answered), u.For) {
+				pause, open = min(pause, inspect.RenewalDue(max(j.left, 0))/10), true
+			}
+		}
+		if !open || u.decided(last.judged) {
+			last.conclude()
+			return last, nil
+		}
+		if err := inspect.Pause(ctx, pause); err != nil {
+			return nil, err
+		}
+		next, err := u.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		next.compare(last)
+		last = next
+	}
+}
+
+// decided reports whether the lock is left alone, whatever further looks find.
+func (u *Unlock) decided(all []*judged) bool {
+	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
+}
+
+// known reports whether it is known by now if the lease is renewed, or will not be.
+func (j *judged) known(looked, limit time.Duration) bool {
+	switch {
+	case j.renewed != "":
+		return true
+	case j.left < 0: // there is nothing to renew
+		return looked >= min(limit, inspect.RenewalSlack)
+	case j.left == 0:
+		return true
+	}
+	due := inspect.RenewalDue(j.left)
+	if looked >= due {
+		j.renewed = inspect.RenewedNo
+		return true
+	}
+	return looked >= limit && limit < due
+}
+
+// compare carries on with the holders that an earlier look has judged and whose holds are the same
+// still.
+func (l *look) compare(before *look) {
+	for _, j := range before.judged {
+		i := slices.IndexFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == j.owner })
+		if i < 0 || string(l.Holders[i].Count) != j.count {
+			continue
+		}
+		left := l.lease(&l.Holders[i])
+		if inspect.Renewed(j.last, left, l.asked.Sub(before.answered)) {
+			j.renewed = inspect.RenewedYes
+		}
+		j.last = left
+		l.judged = append(l.judged, j)
+	}
+}
+
+// conclude notes what was found out.
+func (l *look) conclude() {
+	l.Renewed = ""
+	for _, j := range l.judged {
+		if j.left == 0 && j.renewed == "" {
+			j.renewed = inspect.RenewedNo
+		}
+		if j.renewed == "" {
+			j.renewed = inspect.RenewedUnknown
+		}
+		// What is not known is said first, and of holders that live only if there are no others.
+		switch {
+		case j.renewed == inspect.RenewedUnknown, l.Renewed == "":
+			l.Renewed = j.renewed
+		case j.renewed == inspect.RenewedNo && l.Renewed == inspect.RenewedYes:
+			l.Renewed = inspect.RenewedNo
+		}
+		for i := range l.Holders {
+			if h := &l.Holders[i]; h.Owner == j.owner && h.LeftMillis != nil {
+				h.Renewed = j.renewed
+			}
+		}
+	}
+	if l.Renewed == "" {
+		l.Renewed = inspect.RenewedUnknown
+	}
+}
