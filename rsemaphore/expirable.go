@@ -127,7 +127,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 		return 0, failed("release", s.Name(), err)
 	}
 	answer, err := s.ask(ctx, "release", func(c *transport.Call) {
-		s.semaphore.scripts.Release(c, s.semaphore.clock.NowMillis(), raw)
+		s.semaphore.scripts.Release(c, s.semaphore.clock.NowMillis(), raw, idBytes)
 	})
 	if err != nil {
 		return 0, err

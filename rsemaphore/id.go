@@ -32,12 +32,23 @@ func newIDs(n int64) string {
 // rawIDs returns the bytes of ids of a hold, one behind the other.
 func rawIDs(ids any) string {
 	text, _ := ids.(string) // always one
-	raw := make([]byte, 0, (len(text)+1)/(idChars+1)*idBytes)
-	for len(text) >= idChars {
-		raw, _ = hex.AppendDecode(raw, []byte(text[:idChars])) // it is hexadecimal
-		text = text[min(idChars+1, len(text)):]
+	digits := 2 * int(sizeOf(ids))
+	raw := make([]byte, 0, (len(text)+1)/(digits+1)*digits/2)
+	for len(text) >= digits && text != "" {
+		raw, _ = hex.AppendDecode(raw, []byte(text[:digits])) // it is hexadecimal
+		text = text[min(digits+1, len(text)):]
 	}
 	return string(raw)
+}
+
+// sizeOf returns how many bytes each of these ids has. Permits that were made by hand may have
+// longer or shorter ids than others.
+func sizeOf(ids any) int64 {
+	text, _ := ids.(string) // always one
+	if i := strings.IndexByte(text, ','); i >= 0 {
+		text = text[:i]
+	}
+	return int64(len(text) / 2)
 }
 
 // parseIDs checks ids from elsewhere, and returns their bytes, one behind the other.

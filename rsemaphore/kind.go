@@ -103,7 +103,7 @@ func (p *permits) Decode(answer any) (acquire.Outcome, error) {
 
 // Release is part of hold.Kind.
 func (p *permits) Release(c *transport.Call, r *acquire.Request) {
-	p.scripts.Release(c, p.clock.NowMillis(), rawIDs(r.Owner))
+	p.scripts.Release(c, p.clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
 }
 
 // Released is part of hold.Kind. A hold that has lost a permit was lost, and the others have come

@@ -180,7 +180,7 @@ var order = map[string][]string{
 	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the count:", "the lock's channel",
 		"its channel", "the latch", "the semaphore", "the permits", "the channel"},
 	"ARGV": {
-		"now", "owner", "ids", "heir", "wait", "lease", "target", "least", "count", // of the acquisition
+		"now", "owner", "ids", "size", "heir", "wait", "lease", "target", "least", "count", // of the acquisition
 		"mode", "keep", "fair wait", "window", "n:", "how many", "subcommand", "the first place", "the last place", // of one script
 		"command to publish", "message", "the latch's time to live", "the semaphore's time to live", "given",
 		"n pairs", "more owners", "for each lock", // lists

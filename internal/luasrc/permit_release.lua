@@ -4,19 +4,20 @@
 -- KEYS[2]   the permits: a sorted set of id -> when the permit's lease ends
 -- KEYS[3]   the channel of the semaphore
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
--- ARGV[2]   ids: of the permits, 16 bytes each, one behind the other
--- ARGV[3]   command to publish with: PUBLISH or SPUBLISH
+-- ARGV[2]   ids: of the permits, one behind the other
+-- ARGV[3]   size: how many bytes each id has, 16 unless the permits were made by hand
+-- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- Replies:  an array of how many permits were given back, and of how many of these had a lease
 --           that was over
 -- Effects:  the ids have no permits, and so many more are available
 -- Messages: as announce says, when permits were given back
 -- Uses:     available, announce
 local semaphore, permits, channel = KEYS[1], KEYS[2], KEYS[3]
-local now, ids, publish = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local now, ids, size, publish = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
 available(semaphore)
 local freed, over = 0, 0
-for i = 1, #ids, 16 do
-    local id = string.sub(ids, i, i + 15)
+for i = 1, #ids, size do
+    local id = string.sub(ids, i, i + size - 1)
     local ends = redis.call('ZSCORE', permits, id)
     if ends then
         redis.call('ZREM', permits, id)

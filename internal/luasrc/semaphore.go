@@ -84,6 +84,9 @@ func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
 	c.Args = append(c.Args, s.Key, s.Channel, n, s.Publish, ttl)
 }
 
+// IDSize is how many bytes the id of a permit has.
+const IDSize = 16
+
 // Permits fills calls of the scripts for one semaphore whose permits have ids, as [Plain] does.
 // Ids are strings of 16 bytes for each permit, one behind the other; now is in milliseconds since
 // 1970, an int64.
@@ -99,10 +102,11 @@ func (s *Permits) Acquire(c *transport.Call, now int64, ids, lease any) {
 	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, lease, s.Publish)
 }
 
-// Release fills c with a call of [PermitRelease].
-func (s *Permits) Release(c *transport.Call, now int64, ids any) {
+// Release fills c with a call of [PermitRelease]. Each id has the same size in bytes: [IDSize],
+// unless the permits were made by hand.
+func (s *Permits) Release(c *transport.Call, now int64, ids any, size int64) {
 	c.Script, c.NumKeys = PermitRelease, 3
-	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, s.Publish)
+	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, size, s.Publish)
 }
 
 // Replicate fills c with a call of [PermitReplicate].

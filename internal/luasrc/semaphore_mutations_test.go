@@ -35,7 +35,7 @@ func permit(l string, at int64, lease int64, ids ...string) vector {
 }
 
 func unpermit(l string, at int64, ids ...string) vector {
-	return onSemaphore("release permits", l, func(s *Permits, c *transport.Call) { s.Release(c, at, strings.Join(ids, "")) })
+	return onSemaphore("release permits", l, func(s *Permits, c *transport.Call) { s.Release(c, at, strings.Join(ids, ""), IDSize) })
 }
 
 func setPermits(l string, n int64) vector {

@@ -63,7 +63,7 @@ var PermitRelease = &Operation{
 		return []Args{s.told(r, Args{[]string{n, c, t}, []string{s.rawID(0), "1", clockNow}})}
 	},
 	Ours: func(s Step, _ bool) Call {
-		return s.permits(func(l *luasrc.Permits, c *transport.Call) { l.Release(c, s.Now, s.allIDs()) })
+		return s.permits(func(l *luasrc.Permits, c *transport.Call) { l.Release(c, s.Now, s.allIDs(), luasrc.IDSize) })
 	},
 	Check: isAsPromised,
 }
@@ -79,7 +79,7 @@ var PermitReleaseAll = &Operation{
 		return []Args{{[]string{n, c, t}, append(argv, s.rawIDs()...)}}
 	},
 	Ours: func(s Step, _ bool) Call {
-		return s.permits(func(l *luasrc.Permits, c *transport.Call) { l.Release(c, s.Now, s.allIDs()) })
+		return s.permits(func(l *luasrc.Permits, c *transport.Call) { l.Release(c, s.Now, s.allIDs(), luasrc.IDSize) })
 	},
 	Check: isAsPromised,
 }

@@ -2,7 +2,9 @@ package repair
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -243,14 +245,14 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 	name := redistest.Key(t)
 	ends := time.Now().Add(time.Hour).UnixMilli()
 	s.Do(t, "SET", name, 0)
-	s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000")
+	s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x")
 	const id, forever = "30313233343536373839616263646566", "30303030303030303030303030303030"
 	for what, c := range map[string]struct {
 		u    Unlock
 		why  string
 		says string
 	}{
-		"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "has no owners, only permits"},
+		"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "is a number, not a lock: a permit of a semaphore is taken back by its id"},
 		"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no permit with the id " + id[2:] + "00 is taken"},
 		"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
 		"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
@@ -266,15 +268,18 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 	messages := redis.PubSubConn{Conn: s.Dial(t)}
 	require.NoError(t, messages.Subscribe(codec.SemaphoreChannel(name)))
 	require.IsType(t, redis.Subscription{}, messages.Receive())
-	u := &Unlock{Target: target, Name: name, Dead: []string{"30313233343536373839616263646566"}, For: time.Millisecond}
-	f, err := u.Run(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{id}, f.TakenFrom)
-	require.EqualValues(t, 1, *f.Subscribers)
-	require.Equal(t, []byte("1"), s.Do(t, "GET", name))
+	for i, id := range []string{"0123456789abcdef", "by hand, and long", "x"} {
+		digits := hex.EncodeToString([]byte(id))
+		u := &Unlock{Target: target, Name: name, Dead: []string{strings.ToUpper(digits)}, For: time.Millisecond}
+		f, err := u.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{digits}, f.TakenFrom)
+		require.EqualValues(t, 1, *f.Subscribers)
+		require.Equal(t, []byte(strconv.Itoa(i+1)), s.Do(t, "GET", name))
+		message, _ := messages.Receive().(redis.Message)
+		require.Equal(t, strconv.Itoa(i+1), string(message.Data))
+	}
 	left, err := redis.Strings(s.Do(t, "ZRANGE", codec.PermitsKey(name), 0, -1), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"0000000000000000"}, left)
-	message, _ := messages.Receive().(redis.Message)
-	require.Equal(t, "1", string(message.Data))
 }

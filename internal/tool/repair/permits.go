@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,10 +11,9 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// isSemaphore reports whether the name is that of a semaphore of which permits are taken.
+// isSemaphore reports whether the name is that of a number, as that of a semaphore is.
 func (u *Unlock) isSemaphore(ctx context.Context) bool {
 	c, err := u.Dial(ctx)
 	if err != nil {
@@ -23,7 +21,7 @@ func (u *Unlock) isSemaphore(ctx context.Context) bool {
 	}
 	defer func() { _ = c.Close() }() // only read from
 	found, err := listing.NumberAt(ctx, c, u.Name)
-	return err == nil && found != nil && found.Number.Taken > 0
+	return err == nil && found != nil
 }
 
 // lookPermits looks at the permits that are to be taken back: Forced has those that are taken as
@@ -66,21 +64,4 @@ func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 		l.Holders = append(l.Holders, h)
 	}
 	return l, nil
-}
-
-// returnPermits takes permits back, as a release by their ids does.
-func (u *Unlock) returnPermits(ctx context.Context, f *Forced, from []string) error {
-	semaphore := rsemaphore.NewExpirable(u.Client, u.Name)
-	for _, id := range from {
-		switch _, err := semaphore.Release(ctx, id); {
-		case err == nil:
-			f.TakenFrom = append(f.TakenFrom, id)
-		case !errors.Is(err, redlatch.ErrNotHeld):
-			return err
-		}
-	}
-	if len(f.TakenFrom) == 0 {
-		return refusef(RefusedChanged, "%s: the permit was released meanwhile", f.subject())
-	}
-	return nil
 }

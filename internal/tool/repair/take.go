@@ -7,12 +7,14 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -37,8 +39,6 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 	}
 	f.Tried = true
 	switch {
-	case u.semaphore:
-		err = u.returnPermits(ctx, f, from)
 	case len(u.owners()) > 0:
 		err = u.release(ctx, f, now, from)
 	default:
@@ -73,7 +73,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock as what it is, seen by a holder.
+// lockOf returns the lock as what it is to a holder, to all of them for owner "".
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := listing.Bare(owner)
 	switch {
@@ -105,7 +105,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		return order(writes) - order(other)
 	})
 	for _, owner := range from {
-		outcome, err := Release(ctx, u.lockOf(now, owner), owner)
+		outcome, err := release(ctx, u.internal(now, owner), owner)
 		if err != nil {
 			return err
 		}
@@ -122,16 +122,22 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 	return refusef(RefusedChanged, "%s has changed hands meanwhile, and was not taken", f.subject())
 }
 
-// Release ends all holds of one owner, as it stands in Redis, with the script by which a client
-// releases a lock of its own. It leaves the state that the owner's own release leaves.
-func Release(ctx context.Context, lock *rlock.Lock, owner string) (reply.ReleaseOutcome, error) {
-	l := lock.Internal()
+// internal returns what a holder holds.
+func (u *Unlock) internal(now *look, owner string) *hold.Lock {
+	if u.semaphore {
+		return rsemaphore.NewExpirable(u.Client, u.Name).Internal()
+	}
+	return u.lockOf(now, owner).Internal()
+}
+
+// release ends all holds of one owner, as it stands in Redis, or gives a permit back, with the
+// script by which a client releases what it holds itself.
+func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {
 		l.Kind.Release(c, &acquire.Request{Owner: owner, Lease: int64(0)})
 		c.Urgent = true
 	})
-	var outcome reply.ReleaseOutcome
 	if err == nil {
 		outcome, err = l.Kind.Released(answer)
 	}

@@ -93,8 +93,8 @@ func (u *Unlock) missing(f *Forced) error {
 	case f.shape.Odd != "":
 		return refusef(RefusedKind, "%s. It is left alone", oddHash(f.Name, f.shape.Odd))
 	case u.semaphore && len(owners) == 0:
-		return refusef(RefusedKind, "%s has no owners, only permits, and each is taken back by its id", f.subject()).
-			with("`redlatch status` shows the ids; then use --dead ID")
+		return refusef(RefusedKind, "%q is a number, not a lock: a permit of a semaphore is taken back by its id", f.Name).
+			with("`redlatch status` shows the ids, then use --dead ID. A semaphore that only counts has none")
 	case u.semaphore && len(f.Holders) == 0:
 		return refusef(RefusedOther, "%s: no permit with the id %s is taken", f.subject(), words(owners, " or "))
 	case len(f.Holders) == 0:
