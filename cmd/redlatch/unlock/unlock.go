@@ -45,7 +45,7 @@ func New(g *cli.Globals) *cobra.Command {
 	o := &unlockOptions{Globals: g}
 	cmd := &cobra.Command{
 		Use:     "unlock --force NAME",
-		Short:   "Take a lock away from a holder that is dead",
+		Short:   "Take a lock or a permit away from a holder that is dead",
 		Long:    unlockHelp,
 		Example: unlockExamples,
 		Args:    cobra.ExactArgs(1),
@@ -57,7 +57,7 @@ func New(g *cli.Globals) *cobra.Command {
 			case o.look <= 0:
 				return cli.Usagef("--for must be more than 0s")
 			case len(o.dead) > 0 && o.evenIfAlive:
-				return cli.Usagef("--dead and --even-if-alive contradict each other: with --owner it takes the lock from one holder in any case")
+				return cli.Usagef("--dead and --even-if-alive contradict each other: --owner and --even-if-alive take the lock from one live holder")
 			}
 			args, err := o.names.Read(args...)
 			if err != nil {
@@ -68,8 +68,8 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
-	f.StringArrayVar(&o.dead, "dead", nil, "take it from this owner or permit, which you know is dead; may be repeated")
-	f.StringArrayVar(&o.owners, "owner", nil, "take it from this owner or permit only; may be repeated")
+	f.StringArrayVar(&o.dead, "dead", nil, "take it from this owner, or permit, of which you know that it is dead; may be repeated")
+	f.StringArrayVar(&o.owners, "owner", nil, "take it from this owner, or permit, alone; may be repeated")
 	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take it immediately, even from a live holder")
 	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
 	f.StringVar(&o.reason, "reason", "", "why, for the audit")

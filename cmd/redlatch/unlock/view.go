@@ -35,13 +35,20 @@ func describe(f *repair.Forced) string {
 	var all []string
 	losers := f.Losers()
 	for _, h := range losers {
+		if f.IsSemaphore() {
+			all = append(all, fmt.Sprintf("%s (%s)", sanitize.Word(h.Owner), h.Describe(output.Millis)))
+			continue
+		}
 		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Describe(output.Millis), sanitize.Word(string(h.Count))))
 	}
 	said := strings.Join(all, ", ")
 	if !f.IsSemaphore() {
 		said += ", lease " + leaseText(f)
 	}
-	if others, _ := f.Others(); others > 0 {
+	switch others, _ := f.Others(); {
+	case others == 1:
+		said += ", left to 1 other"
+	case others > 1:
 		said += fmt.Sprintf(", left to %d others", others)
 	}
 	return said
@@ -100,6 +107,10 @@ func printLock(w io.Writer, f *repair.Forced) {
 		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(f.Mode))
 	}
 	for _, h := range losers {
+		if f.IsSemaphore() {
+			fmt.Fprint(w, output.WithDetails("  permit "+sanitize.Word(h.Owner), strings.TrimPrefix(h.Describe(output.Millis), "permit, ")))
+			continue
+		}
 		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
 	}

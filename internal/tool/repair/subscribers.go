@@ -19,13 +19,14 @@ type hearing struct {
 	notified    string
 	subscribers *int64 // nil when they cannot be counted
 	first       string // the waiter that is notified, of a fair lock
+	semaphore   bool
 }
 
 // hearing counts, before the lock is taken from some holders, the connections that will get the
 // message: a message to a channel without a subscriber notifies no waiter.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) hearing {
 	if u.semaphore {
-		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.SemaphoreChannel(u.Name))}
+		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.SemaphoreChannel(u.Name)), semaphore: true}
 	}
 	in := now.lock.Inspection
 	switch {
@@ -84,5 +85,9 @@ func (h *hearing) text() string {
 		return "no waiter was notified: no connection of the master is subscribed to the channel of the plain lock. " +
 			"Whether the fair lock of this name has a queue is unknown: a waiter in it gets the lock when it next polls"
 	}
-	return "no waiter was notified: no connection of the master is subscribed to the lock's channel"
+	of := "lock"
+	if h.semaphore {
+		of = "semaphore"
+	}
+	return "no waiter was notified: no connection of the master is subscribed to the " + of + "'s channel"
 }
