@@ -204,8 +204,10 @@ func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (did done, err e
 	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Strict: true, For: inspect.RenewalLook}
 	f, err := u.Run(ctx)
 	switch {
+	case err == nil && f.IsSemaphore():
+		return done{"the permit was taken back: " + strings.Join(f.TakenFrom, ", "), f.Heard()}, nil
 	case err == nil:
-		return done{"the lock was taken from " + holdersText(f.Holders), f.Heard()}, nil
+		return done{"the lock was taken from " + holdersText(f.Losers()), f.Heard()}, nil
 	case ctx.Err() != nil && (f == nil || !f.Tried):
 		return did, errEnded
 	}
@@ -213,10 +215,10 @@ func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (did done, err e
 }
 
 // holdersText names holders by their labels and clients.
-func holdersText(holders []inspect.Holder) string {
+func holdersText(holders []*inspect.Holder) string {
 	var all []string
-	for i := range holders {
-		all = append(all, ownerText(holders[i].Owner, holders[i].Label))
+	for _, h := range holders {
+		all = append(all, ownerText(h.Owner, h.Label))
 	}
 	return strings.Join(all, ", ")
 }

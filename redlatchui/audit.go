@@ -11,8 +11,9 @@ import (
 type Action string
 
 const (
-	// ActionUnlock takes a lock away from holders that are dead, as redlatch unlock --force does
-	// with --dead: a holder whose lease is seen to be renewed keeps it.
+	// ActionUnlock takes a lock away from holders that are dead, or a permit of a semaphore, as
+	// redlatch unlock --force does with --dead: a holder whose lease is seen to be renewed keeps
+	// it, and so do all holders that the form does not name.
 	ActionUnlock Action = "unlock"
 	// ActionEvict takes a dead waiter out of the queue of a fair lock, as redlatch evict does: a
 	// waiter with a subscriber stays.
@@ -50,7 +51,8 @@ type Attempt struct {
 	// Lock is the lock's name as it is on the server. In place of a name of more than 1,024
 	// bytes it may be the SHA-256 hash of the name, when nothing was done.
 	Lock string
-	// Owners are those that the form has named: the holders that lose the lock, or the waiter.
+	// Owners are those that the form has named: the holders that lose the lock, the id of a
+	// permit, or the waiter.
 	// They are 32 at most; of one that was refused each is cut after 1,024 bytes.
 	Owners []string
 	// Reason is what the viewer has given as a reason, cut after 1600 bytes.

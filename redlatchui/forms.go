@@ -3,11 +3,14 @@ package redlatchui
 import (
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 const (
@@ -27,8 +30,11 @@ type formPage struct {
 	// Waiter is the one that is evicted, nil when it is not in the queue any more.
 	Waiter *waiterView
 	Param  string
-	// Wait is how long the action takes.
+	// Others is true when other holders keep the lock.
+	Others bool
+	// Wait is how long the action takes, "" when there is no lease to look at.
 	Wait string
+	look time.Duration // the same
 }
 
 // namedHolder is a holder and its owner as it stands in Redis.
@@ -46,8 +52,8 @@ const (
 
 // offer puts the links to the forms in that the viewer may use.
 func (page *lockPage) offer(name string, l *board.Lock, a Access) {
-	if a.may(MayUnlock) && l.Held() && len(l.Holders) <= namedHolders {
-		page.Unlock = "unlock?" + lockQuery(name)
+	if a.may(MayUnlock) {
+		page.offerUnlock(name, l)
 	}
 	if !a.may(MayEvict) {
 		return
@@ -65,16 +71,82 @@ func (page *lockPage) offer(name string, l *board.Lock, a Access) {
 	}
 }
 
-// unlockForm serves the form that takes a lock away.
+// offerUnlock puts the links to the forms in that take the lock from all holders, from each of
+// several, or a permit back.
+func (page *lockPage) offerUnlock(name string, l *board.Lock) {
+	address := "unlock?" + lockQuery(name)
+	if l.Held() && len(l.Holders) <= namedHolders {
+		page.Unlock = address
+	}
+	for i := range page.Holders {
+		if len(l.Holders) > 1 {
+			page.Holders[i].Unlock = address + "&owner=" + ownerParam(l.Holders[i].Owner)
+		}
+	}
+	for i := range page.Permits {
+		page.Permits[i].Unlock = address + "&owner=" + ownerParam(l.Permits[i].ID)
+	}
+}
+
+// unlockForm serves the form that takes a lock away, from one holder if the address names one, or
+// a permit back.
 func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
+	owner, err := "", error(nil)
+	if param := r.URL.Query().Get("owner"); param != "" {
+		owner, err = ownerFrom(param)
+	}
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
 	p.form(w, r, unlockDeed, func(page *formPage, l *board.Lock) {
-		page.Title, page.Wait = "Force unlock "+page.Name, span(repair.LookLimit(inspect.RenewalLook, l.TTL))
-		if len(l.Holders) <= namedHolders {
-			for _, h := range l.Holders {
-				page.Named = append(page.Named, namedHolder{holderOf(h), h.Owner})
+		page.Title = "Force unlock " + page.Name
+		if l.Number == nil && l.Mode != codec.ModeRead {
+			page.lasts(l.TTL)
+		}
+		for i := range l.Permits {
+			if h := permitOf(&l.Permits[i]); h.Owner == owner {
+				page.name(h)
 			}
 		}
+		for i := range l.Holders {
+			if h := l.Holders[i]; h.Owner == owner || owner == "" && len(l.Holders) <= namedHolders {
+				page.name(h)
+			}
+		}
+		page.Others = len(l.Holders) > len(page.Named)
 	})
+}
+
+// name names a holder that loses the lock. A reader or a permit has a lease of its own.
+func (page *formPage) name(h inspect.Holder) {
+	v := holderOf(h)
+	if h.Mode == "permit" {
+		v.Link, v.Client = "", h.Describe(func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) })
+	}
+	if h.LeftMillis != nil {
+		page.lasts(time.Duration(*h.LeftMillis) * time.Millisecond)
+	}
+	page.Named = append(page.Named, namedHolder{v, h.Owner})
+}
+
+// lasts says that a lease with so much left, negative for none, is looked at.
+func (page *formPage) lasts(left time.Duration) {
+	if left < 0 {
+		return
+	}
+	page.look = max(page.look, repair.LookLimit(inspect.RenewalLook, left))
+	page.Wait = span(page.look)
+}
+
+// permitOf returns a permit as what holds the semaphore.
+func permitOf(p *rsemaphore.Permit) inspect.Holder {
+	h := inspect.Holder{Owner: p.ID, Mode: "permit"}
+	if p.Left >= 0 {
+		left := p.Left.Milliseconds()
+		h.LeftMillis = &left
+	}
+	return h
 }
 
 // evictForm serves the form that takes a waiter out of the queue.

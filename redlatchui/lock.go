@@ -66,8 +66,9 @@ type lockPage struct {
 // words name what board.Lock.Why speaks of.
 var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
 
-// holderView is a holder as it is shown.
-type holderView struct{ Key, Owner, Link, Label, Client, Count, Role string }
+// holderView is a holder as it is shown. Unlock is the address of the form that takes the lock from
+// it alone, "" for none.
+type holderView struct{ Key, Owner, Link, Label, Client, Count, Role, Unlock string }
 
 // waiterView is a waiter as it is shown.
 type waiterView struct {
@@ -78,8 +79,9 @@ type waiterView struct {
 	Evict string
 }
 
-// permitView is a permit that is taken, as it is shown.
-type permitView struct{ Key, ID, Left string }
+// permitView is a permit that is taken, as it is shown. Unlock is the address of the form that takes
+// it back, "" for none.
+type permitView struct{ Key, ID, Left, Unlock string }
 
 // eventView is an event as it is shown: the owner, if any, stands between Head and Tail.
 type eventView struct {
@@ -301,7 +303,7 @@ func (page *lockPage) number(l *board.Lock) {
 		case permit.Left > 0:
 			left = span(permit.Left) + " left"
 		}
-		page.Permits = append(page.Permits, permitView{page.key("permit", permit.ID), nameText(permit.ID), left})
+		page.Permits = append(page.Permits, permitView{Key: page.key("permit", permit.ID), ID: nameText(permit.ID), Left: left})
 	}
 	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
 }

@@ -109,7 +109,8 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		if err != nil {
 			return err
 		}
-		if outcome != reply.NotHeld {
+		// The end of one reader's holds frees a lock of readers whose leases are over.
+		if outcome != reply.NotHeld || len(f.TakenFrom) > 0 {
 			f.TakenFrom = append(f.TakenFrom, owner)
 		}
 	}
