@@ -211,29 +211,27 @@ func TestUnlockLeavesWhatTheOwnersUnlockLeaves(t *testing.T) {
 			program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
 		}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
 	} {
-		t.Run(what, func(t *testing.T) {
-			const name = "lock" // one after the other: what is left has the lock's name in it
-			var left [2]map[string]string
-			for i := range left {
-				s.Do(t, "FLUSHALL")
-				c.set(name)
-				messages := redis.PubSubConn{Conn: s.Dial(t)}
-				require.NoError(t, messages.PSubscribe("*"+name+"*"))
-				require.IsType(t, redis.Subscription{}, messages.Receive())
-				if i == 0 {
-					for _, lock := range c.locks {
-						require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
-					}
-				} else {
-					u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
-					_, err := u.Run(t.Context())
-					require.NoError(t, err)
+		const name = "lock" // one after the other: what is left has the lock's name in it
+		var left [2]map[string]string
+		for i := range left {
+			s.Do(t, "FLUSHALL")
+			c.set(name)
+			messages := redis.PubSubConn{Conn: s.Dial(t)}
+			require.NoError(t, messages.PSubscribe("*"+name+"*"))
+			require.IsType(t, redis.Subscription{}, messages.Receive())
+			if i == 0 {
+				for _, lock := range c.locks {
+					require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
 				}
-				left[i] = traces(t, s, name, messages)
-				require.NotEmpty(t, left[i], "nothing is compared")
+			} else {
+				u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
+				_, err := u.Run(t.Context())
+				require.NoError(t, err)
 			}
-			require.Equal(t, left[0], left[1])
-		})
+			left[i] = traces(t, s, name, messages)
+			require.NotEmpty(t, left[i], what)
+		}
+		require.Equal(t, left[0], left[1], what)
 	}
 }
 
