@@ -68,6 +68,7 @@ func TestUnlockTakesOnePermit(t *testing.T) {
 	s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "by hand")
 	got := program.Finish(t, s.URL(), "unlock", "--force", "downloads")
 	require.Equal(t, 2, got.Code)
+	require.Empty(t, got.Stdout)
 	require.Contains(t, got.Stderr, "a permit of a semaphore is taken back by its id. `redlatch status` shows the ids, then use --dead ID")
 	got = program.Finish(t, s.URL(), "unlock", "--force", "--for", "10ms", "--owner", "30313233343536373839616263646566", "downloads")
 	require.Equal(t, 2, got.Code)

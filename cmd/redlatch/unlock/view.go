@@ -98,7 +98,9 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 // printLock writes the text output.
 func printLock(w io.Writer, f *repair.Forced) {
 	if len(f.Holders) == 0 {
-		fmt.Fprintf(w, "lock %q is free\n", f.Name)
+		if !f.IsSemaphore() { // the error says what is wrong
+			fmt.Fprintf(w, "lock %q is free\n", f.Name)
+		}
 		return
 	}
 	losers := f.Losers()

@@ -212,9 +212,12 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// hasRedisson reports whether a client of Redisson is among several readers.
-func (f *Forced) hasRedisson() bool {
-	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool { return h.Kind == "redisson" })
+// isRenewedByOthers reports whether one of these readers may be renewed by another, as readers of
+// Redisson do before 4.4.
+func (f *Forced) isRenewedByOthers(readers []string) bool {
+	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
+		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })
+	})
 }
 
 // stated returns the flags that state that these owners are dead.

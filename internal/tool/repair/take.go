@@ -120,7 +120,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 	case len(now.Holders) == 0:
 		return isFree(f.Name)
 	}
-	return refusef(RefusedChanged, "%s has changed hands meanwhile, and was not taken", f.subject())
+	return refusef(RefusedChanged, "%s is no longer held by %s", f.subject(), words(from, " or "))
 }
 
 // internal returns what a holder holds.

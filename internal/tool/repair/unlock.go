@@ -145,7 +145,7 @@ func (u *Unlock) alive(f *Forced, alive []string) error {
 		is, lease = "are", "their leases were"
 	}
 	r := refusef(RefusedAlive, "%s: %s %s alive, %s renewed just now", f.subject(), words(alive, " and "), is, lease)
-	if f.hasRedisson() {
+	if f.isRenewedByOthers(alive) {
 		r.Text += ". A reader of Redisson before 4.4 also renews the leases of dead readers"
 	}
 	return r.with("--even-if-alive with --owner takes the lock from one holder all the same")
