@@ -191,8 +191,7 @@ func (f *Forced) Losers() []*inspect.Holder {
 	return f.of(nil)
 }
 
-// Others returns how many holders keep the lock, and how many more are readers whose own leases are
-// over.
+// Others returns the number of holders that keep the lock, and of readers whose leases have expired.
 func (f *Forced) Others() (alive, over int) {
 	losers := f.Losers()
 	for i := range f.Holders {
@@ -212,8 +211,8 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// isRenewedByOthers reports whether one of these readers may be renewed by another, as readers of
-// Redisson do before 4.4.
+// isRenewedByOthers reports whether another reader may renew one of these, as Redisson's do before
+// 4.4.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
 	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })

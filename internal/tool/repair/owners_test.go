@@ -82,7 +82,7 @@ func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
 	require.EqualValues(t, 2, s.Do(t, "EXISTS", holdKey(name, last, 1), holdKey(name, program.SomeOwner, 1)))
 }
 
-// A reader is alive by its own lease, whatever other readers do.
+// Renewals of other readers do not count.
 func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -137,8 +137,8 @@ func hashOf(t *testing.T, s *redistest.Server, name string) map[string]string {
 	return fields
 }
 
-// traces returns all that is left of a lock: its keys, what they hold and for how many minutes, and
-// the messages that were sent.
+// traces returns the keys of a lock with their minutes to live, the fields of its hash, and the
+// messages that were sent.
 func traces(t *testing.T, s *redistest.Server, name string, messages redis.PubSubConn) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -170,9 +170,8 @@ func traces(t *testing.T, s *redistest.Server, name string, messages redis.PubSu
 	}
 }
 
-// A hold that is taken leaves what its owner's own unlock leaves, which is what Redisson's leaves
-// byte for byte: see UnlockAs.
-func TestUnlockLeavesWhatTheOwnersUnlockLeaves(t *testing.T) {
+// UnlockAs does the same as Redisson's unlock, byte for byte.
+func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	target := targetOf(t, s)
@@ -211,7 +210,7 @@ func TestUnlockLeavesWhatTheOwnersUnlockLeaves(t *testing.T) {
 			program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
 		}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
 	} {
-		const name = "lock" // one after the other: what is left has the lock's name in it
+		const name = "lock" // the keys and messages that are compared contain it
 		var left [2]map[string]string
 		for i := range left {
 			s.Do(t, "FLUSHALL")

@@ -24,8 +24,7 @@ func (u *Unlock) isSemaphore(ctx context.Context) bool {
 	return err == nil && found != nil
 }
 
-// lookPermits looks at the permits that are to be taken back: Forced has those that are taken as
-// holders.
+// lookPermits looks at the permits to take back. Each permit that is taken is a holder in Forced.
 func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 	c, err := u.Dial(ctx)
 	if err != nil {
@@ -43,7 +42,7 @@ func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 	ids := l.wanted
 	raw := make([]string, len(ids))
 	for i, id := range ids {
-		decoded, _ := hex.DecodeString(id) // "" for a text of another form, which is no permit's
+		decoded, _ := hex.DecodeString(id) // empty for an invalid id, which no permit has
 		raw[i] = string(decoded)
 	}
 	ends, now, err := listing.PermitEnds(c, u.Name, raw)

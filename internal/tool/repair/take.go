@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// take asks the user, where there is one, looks once more, and takes the lock.
+// take calls Confirm, looks once more, and takes the lock.
 func (u *Unlock) take(ctx context.Context, seen *look) error {
 	f := seen.Forced
 	if u.Confirm != nil && !u.Confirm(f) {
@@ -50,7 +50,7 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 	return err
 }
 
-// takeable returns the holders that lose the lock: those of the last look that have it still.
+// takeable returns the judged holders whose holds have not changed in the last look.
 func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	if seen.judged == nil {
 		u.judge(seen)
@@ -73,7 +73,8 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock as what it is to a holder, to all of them for owner "".
+// lockOf returns the lock of the kind and role in which the owner holds it. The empty owner stands
+// for all holders.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := listing.Bare(owner)
 	switch {
@@ -96,8 +97,8 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 	return err
 }
 
-// release takes the lock from some holders, as if each of them had released all its holds. The reads
-// of a writer end first, so that the end of its write wakes the waiters once.
+// release takes the lock from some holders, as if each of them had released all its holds. A writer's
+// reads end first, so that waiters are woken once, by the end of its write.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
 		_, writes := listing.Bare(a)
@@ -123,7 +124,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 	return refusef(RefusedChanged, "%s is no longer held by %s", f.subject(), words(from, " or "))
 }
 
-// internal returns what a holder holds.
+// internal returns the lock or semaphore of a holder.
 func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	if u.semaphore {
 		return rsemaphore.NewExpirable(u.Client, u.Name).Internal()
@@ -131,8 +132,8 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	return u.lockOf(now, owner).Internal()
 }
 
-// release ends all holds of one owner, as it stands in Redis, or gives a permit back, with the
-// script by which a client releases what it holds itself.
+// release ends all holds of one owner, or releases a permit, with the script that clients use for
+// their own releases. Owner is the field or the permit's id.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {

@@ -10,21 +10,19 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
-// Unlock takes a lock away from its holders, or from some of them, or a permit of a semaphore away
-// from whoever has it.
+// Unlock takes a lock away from all or some of its holders, or takes permits of a semaphore back.
 type Unlock struct {
 	Target
 	// Name is the lock's, or the semaphore's.
 	Name string
-	// Owners are the holders that lose the lock, and Dead those of them that are stated to be
-	// dead: an owner in Dead need not be in Owners. Of a semaphore they are the ids of permits.
-	// All other holders keep their holds. Without any owner all holders are looked at, and
-	// EvenIfAlive takes the lock from all of them.
+	// Owners are the holders that lose the lock. Dead are holders that lose it and are stated to
+	// be dead. For a semaphore both are ids of permits. All other holders keep the lock. If both
+	// are empty, all holders are examined, and EvenIfAlive takes the lock from all of them.
 	Owners, Dead []string
 	// EvenIfAlive takes the lock immediately, without a look at its holders.
 	EvenIfAlive bool
-	// Strict leaves the lock alone if one of the owners no longer holds it, or if For is too short
-	// to see whether its lease is renewed.
+	// Strict leaves the lock alone if an owner no longer holds it, or if For is too short to see
+	// whether the owner's lease is renewed.
 	Strict bool
 	// For is how long to look whether the lease is renewed, at most.
 	For time.Duration
@@ -86,7 +84,7 @@ func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 	return f, err
 }
 
-// missing says why there is nothing to take the lock from, nil when there is a holder.
+// missing returns an error if no owner holds the lock.
 func (u *Unlock) missing(f *Forced) error {
 	owners := u.owners()
 	switch {
@@ -117,7 +115,7 @@ func (u *Unlock) refusal(f *Forced) error {
 			alive = append(alive, j.owner)
 		}
 	}
-	all := len(u.owners()) == 0 // each holder is looked at, and is none of the others' business
+	all := len(u.owners()) == 0
 	switch {
 	case len(f.Holders) == 0 && !u.semaphore:
 		return isFree(f.Name)
@@ -177,8 +175,12 @@ func (u *Unlock) doubt(f *Forced) error {
 	case len(alive) > 1:
 		of, they = "its holders are", "they are"
 	}
+	from := ""
+	if len(f.Holders) > 1 {
+		from = ", with --owner from one holder alone"
+	}
 	return refusef(RefusedUnknown, "%s: %s not known to be dead: %s", f.subject(), of, f.whyUnknown()).
-		with("If you know that %s dead: %s. --even-if-alive takes the lock in any case", they, stated(alive))
+		with("If you know that %s dead: %s. --even-if-alive takes the lock in any case%s", they, stated(alive), from)
 }
 
 // LookLimit returns how long a lease with so much left is looked at, at most for limit.
@@ -189,7 +191,7 @@ func LookLimit(limit, left time.Duration) time.Duration {
 	return min(limit, inspect.RenewalDue(left))
 }
 
-// isOneOf reports whether an owner is one of owners: that of a writer is also that of its reads.
+// isOneOf reports whether owners contains an owner, as a reader or a writer.
 func isOneOf(owner string, owners []string) bool {
 	bare, _ := listing.Bare(owner)
 	return slices.ContainsFunc(owners, func(other string) bool {

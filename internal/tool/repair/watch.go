@@ -10,18 +10,18 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// look is a lock, or permits of a semaphore, as they were found between two moments.
+// look is the state of a lock, or of permits of a semaphore, read between asked and answered.
 type look struct {
 	*Forced
 	asked, answered time.Time
 	lock            *inspect.Snapshot // nil for permits
 }
 
-// judged is what is known of one holder after several looks. A holder whose hold has changed is no
-// longer judged: other holders' comings and goings say nothing of it.
+// judged is the verdict on one holder, from several looks. A holder whose hold has changed is no
+// longer judged. Changes of other holders do not affect the verdict.
 type judged struct {
 	owner, count string
-	left         time.Duration // of its own lease at the first look, negative if it has none
+	left         time.Duration // the remaining lease at the first look, negative for none
 	last         time.Duration // the same at the last look
 	renewed      string        // "" while that is not known
 }
@@ -61,8 +61,8 @@ func order(b bool) int {
 	return 0
 }
 
-// lease returns what a holder has left of its lease, which is the lock's except for readers and
-// permits. It is negative when there is none or it is not known.
+// lease returns a holder's remaining lease, negative for none or an unknown one. Readers and permits
+// have separate leases; other holders have the lock's.
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:
@@ -87,7 +87,7 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	u.judge(first)
 	limit := time.Duration(-1)
 	for _, j := range first.judged {
-		if j.left >= 0 { // without a lease there is nothing to wait for
+		if j.left >= 0 { // it has a lease to watch
 			limit = max(limit, LookLimit(u.For, j.left))
 		}
 	}
@@ -118,7 +118,7 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
-// decided reports whether the lock is left alone, whatever further looks find.
+// decided reports whether further looks cannot change the refusal.
 func (u *Unlock) decided(all []*judged) bool {
 	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
 }
@@ -128,7 +128,7 @@ func (j *judged) known(looked, limit time.Duration) bool {
 	switch {
 	case j.renewed != "":
 		return true
-	case j.left < 0: // there is nothing to renew
+	case j.left < 0: // no lease to renew
 		return looked >= min(limit, inspect.RenewalSlack)
 	case j.left == 0:
 		return true
@@ -141,8 +141,7 @@ func (j *judged) known(looked, limit time.Duration) bool {
 	return looked >= limit && limit < due
 }
 
-// compare carries on with the holders that an earlier look has judged and whose holds are the same
-// still.
+// compare keeps judging the holders of an earlier look whose holds have not changed.
 func (l *look) compare(before *look) {
 	for _, j := range before.judged {
 		i := slices.IndexFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == j.owner })
@@ -158,7 +157,7 @@ func (l *look) compare(before *look) {
 	}
 }
 
-// conclude notes what was found out.
+// conclude records the verdicts in Forced.
 func (l *look) conclude() {
 	l.Renewed = ""
 	for _, j := range l.judged {
@@ -168,7 +167,7 @@ func (l *look) conclude() {
 		if j.renewed == "" {
 			j.renewed = inspect.RenewedUnknown
 		}
-		// What is not known is said first, and of holders that live only if there are no others.
+		// Unknown outranks no, and no outranks yes.
 		switch {
 		case j.renewed == inspect.RenewedUnknown, l.Renewed == "":
 			l.Renewed = j.renewed
