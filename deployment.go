@@ -190,11 +190,6 @@ func (s *settings) masterOf(master func(context.Context) (string, error), dial n
 // nodes returns what makes connections to servers of a deployment.
 func (s *settings) nodes(secure bool, d *redisurl.Deployment) nodeDialer {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
-		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
-			opts = append([]redis.DialOption{
-				redis.DialDatabase(d.DB), redis.DialUsername(d.User), redis.DialPassword(d.Password),
-			}, opts...)
-			return redis.DialContext(ctx, "tcp", addr, opts...)
-		})(ctx)
+		return s.dialTo(ctx, redisurl.Server{Network: "tcp", Addr: addr, User: d.User, Password: d.Password, DB: d.DB}, secure)
 	}
 }

@@ -2,17 +2,18 @@ package redlatch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/dialer"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
@@ -77,23 +78,16 @@ func (s *settings) dialer(rawURL string) (dialFunc, error) {
 // server at rawURL, which dialer has accepted, as to itself. They are where the
 // server says, over TCP even when it is itself reached by a socket.
 func (s *settings) replicaDialer(rawURL string) func(context.Context, string) (redis.Conn, error) {
-	target, secure := url.URL{Scheme: "redis"}, false
+	to, secure := redisurl.Server{Network: "tcp"}, false
 	if u, err := url.Parse(rawURL); err == nil {
 		secure = u.Scheme == "rediss"
-		if s.credentials == nil {
-			target.User = u.User
-		}
+		as := redisurl.ServerOf(u)
+		to.User, to.Password = as.User, as.Password
 	}
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
-		replica := target
-		replica.Host = addr
-		if _, err := url.Parse(replica.String()); err != nil {
-			// The parser's error would quote the password.
-			return nil, fmt.Errorf("redlatch: a replica cannot be at %s", limits.Quote(addr))
-		}
-		return s.withOptions(secure, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
-			return redis.DialURLContext(ctx, replica.String(), opts...)
-		})(ctx)
+		to := to
+		to.Addr = addr
+		return s.dialTo(ctx, to, secure)
 	}
 }
 
@@ -110,35 +104,27 @@ func (s *settings) tcpDialer(u *url.URL) (dialFunc, error) {
 	if given && u.User.Username() != "" && password == "" && s.credentials == nil {
 		return nil, needsPassword(redisurl.ShowURL(u))
 	}
-	target := *u
-	target.Scheme = "redis" // TLS is ours, and below it
-	if s.credentials != nil {
-		target.User = nil
-	}
-	return s.withOptions(u.Scheme == "rediss", func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
-		return redis.DialURLContext(ctx, target.String(), opts...)
-	}), nil
+	return s.dialerOf(u), nil
 }
 
 func (s *settings) unixDialer(u *url.URL) (dialFunc, error) {
 	if u.Path == "" {
 		return nil, fmt.Errorf("redlatch: %s has no path", redisurl.ShowURL(u))
 	}
-	db, err := socketDatabase(u)
-	if err != nil {
+	if err := checkSocketDatabase(u); err != nil {
 		return nil, err
 	}
 	password, _ := u.User.Password()
-	user := u.User.Username()
-	if user != "" && password == "" && s.credentials == nil {
+	if u.User.Username() != "" && password == "" && s.credentials == nil {
 		return nil, needsPassword(redisurl.ShowURL(u))
 	}
-	return s.withOptions(false, func(ctx context.Context, opts []redis.DialOption) (redis.Conn, error) {
-		opts = append([]redis.DialOption{
-			redis.DialDatabase(db), redis.DialUsername(user), redis.DialPassword(password),
-		}, opts...)
-		return redis.DialContext(ctx, "unix", u.Path, opts...)
-	}), nil
+	return s.dialerOf(u), nil
+}
+
+// dialerOf returns the function that makes connections to the server at u, which was checked.
+func (s *settings) dialerOf(u *url.URL) dialFunc {
+	to, secure := redisurl.ServerOf(u), u.Scheme == "rediss"
+	return func(ctx context.Context) (redis.Conn, error) { return s.dialTo(ctx, to, secure) }
 }
 
 // needsPassword refuses an address whose user the server would not hear of: it would take the client
@@ -147,57 +133,44 @@ func needsPassword(shown string) error {
 	return fmt.Errorf("redlatch: %s: its user needs a password, any for a user with nopass", shown)
 }
 
-// socketDatabase returns the database in the address of a socket, whose path is a file.
-func socketDatabase(u *url.URL) (int, error) {
+// checkSocketDatabase checks the database in the address of a socket, whose path is a file.
+func checkSocketDatabase(u *url.URL) error {
 	options, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return 0, fmt.Errorf("redlatch: %s: its options cannot be read", redisurl.ShowURL(u))
+		return fmt.Errorf("redlatch: %s: its options cannot be read", redisurl.ShowURL(u))
 	}
 	for name, values := range options {
 		if name != "db" || len(values) > 1 {
-			return 0, fmt.Errorf("redlatch: %s: a socket's address has one option at most, db", redisurl.ShowURL(u))
+			return fmt.Errorf("redlatch: %s: a socket's address has one option at most, db", redisurl.ShowURL(u))
 		}
 	}
 	text := options.Get("db")
 	if text == "" {
-		return 0, nil
+		return nil
 	}
-	db, err := strconv.Atoi(text)
-	if err != nil || db < 0 {
-		return 0, badDatabase(u, text)
+	if db, err := strconv.Atoi(text); err != nil || db < 0 {
+		return badDatabase(u, text)
 	}
-	return db, nil
+	return nil
 }
 
-// withOptions adds the settings that every connection has, secure ones with TLS. The read timeout is for the
-// handshake: the executor and the subscriber read with bounds of their own. redigo heeds
-// ctx until the connection stands; hangUp heeds it until the handshake is over, too.
-func (s *settings) withOptions(secure bool, dial func(context.Context, []redis.DialOption) (redis.Conn, error)) dialFunc {
-	return func(ctx context.Context) (redis.Conn, error) {
-		h := &hangUp{}
-		defer context.AfterFunc(ctx, h.now)()
-		reach := h.dial(s.dialTimeout)
-		if secure {
-			reach = s.secure(reach)
-		}
-		var below *respconn.Guarded
-		opts := []redis.DialOption{
-			redis.DialContextFunc(s.guarded(reach, &below)),
-			redis.DialReadTimeout(s.dialTimeout),
-		}
-		if s.credentials != nil {
-			user, password, err := s.credentials(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("redlatch: credentials: %w", err)
-			}
-			opts = append(opts, redis.DialUsername(user), redis.DialPassword(password))
-		}
-		conn, err := dial(ctx, opts)
+// dialTo connects to a server with the settings that every connection has.
+func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) (redis.Conn, error) {
+	if s.credentials != nil {
+		user, password, err := s.credentials(ctx)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("redlatch: credentials: %w", err)
 		}
-		return respconn.On(conn, below), nil
+		to.User, to.Password = user, password
 	}
+	d := dialer.Dialer{Timeout: s.dialTimeout, Write: s.command}
+	switch {
+	case secure && s.tls != nil:
+		d.TLS = s.tls
+	case secure:
+		d.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return d.Dial(ctx, to)
 }
 
 // badDatabase says that text is no number of a database. It may be no database at all
@@ -207,19 +180,6 @@ func badDatabase(u *url.URL, text string) error {
 		return fmt.Errorf("redlatch: %s: the database is no number", redisurl.ShowURL(u))
 	}
 	return fmt.Errorf("redlatch: %s: %s is no database number", redisurl.ShowURL(u), limits.Quote(text))
-}
-
-// guarded adds to reach, TLS and all, bounds on what the server may announce and on
-// each write, and stores what it made in below.
-func (s *settings) guarded(reach reachFunc, below **respconn.Guarded) reachFunc {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := reach(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		*below = respconn.Guard(respconn.Bounded(conn, s.command))
-		return *below, nil
-	}
 }
 
 // LimitReplies returns conn with the bounds on what a server may announce that the
@@ -236,39 +196,3 @@ func LimitReplies(conn net.Conn) net.Conn { return respconn.Guard(conn) }
 // connection; 0 sets no such bound. conn may come from [LimitReplies], and is limited by
 // NewConn if not. Nothing is sent. The caller does not use conn any more.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }
-
-// hangUp closes a connection whose dial was given up during the handshake.
-type hangUp struct {
-	mu   sync.Mutex // guards conn and over
-	conn net.Conn
-	over bool
-}
-
-func (h *hangUp) dial(timeout time.Duration) reachFunc {
-	d := net.Dialer{Timeout: timeout}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := d.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		h.mu.Lock()
-		h.conn = conn
-		over := h.over
-		h.mu.Unlock()
-		if over {
-			_ = conn.Close() // no caller waits for it any more
-			return nil, context.Cause(ctx)
-		}
-		return conn, nil
-	}
-}
-
-func (h *hangUp) now() {
-	h.mu.Lock()
-	h.over = true
-	conn := h.conn
-	h.mu.Unlock()
-	if conn != nil {
-		_ = conn.Close() // the dial that used it fails, and reports that
-	}
-}

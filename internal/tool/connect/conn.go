@@ -3,8 +3,8 @@ package connect
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"math"
 	"net/url"
 	"strconv"
@@ -14,6 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/dialer"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
@@ -195,29 +196,21 @@ func (s *Server) dial(ctx context.Context) (redis.Conn, error) {
 	if s.many != nil {
 		return s.dialDeployment(ctx)
 	}
-	opts := []redis.DialOption{
-		redis.DialConnectTimeout(timeout),
-		redis.DialTLSHandshakeTimeout(timeout),
-		redis.DialReadTimeout(timeout),
-		redis.DialWriteTimeout(timeout),
-	}
-	if s.tls != nil {
-		opts = append(opts, redis.DialTLSConfig(s.tls))
-	}
 	u, err := url.Parse(s.address)
 	if err != nil {
 		return nil, errAddress // its own error quotes the password
 	}
-	if u.Scheme != "unix" {
-		return redis.DialURLContext(ctx, s.address, opts...)
+	d := dialer.Dialer{Timeout: timeout, Write: timeout}
+	if u.Scheme == "rediss" {
+		d.TLS = s.tlsConfig()
 	}
-	password, _ := u.User.Password()
-	db := 0
-	if text := u.Query().Get("db"); text != "" {
-		if db, err = strconv.Atoi(text); err != nil {
-			return nil, fmt.Errorf("%q is no database number", text)
-		}
+	return d.Dial(ctx, redisurl.ServerOf(u))
+}
+
+// tlsConfig returns how TLS is spoken with s.
+func (s *Server) tlsConfig() *tls.Config {
+	if s.tls != nil {
+		return s.tls
 	}
-	opts = append(opts, redis.DialUsername(u.User.Username()), redis.DialPassword(password), redis.DialDatabase(db))
-	return redis.DialContext(ctx, "unix", u.Path, opts...)
+	return &tls.Config{MinVersion: tls.VersionTLS12}
 }

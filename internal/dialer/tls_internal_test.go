@@ -1,4 +1,4 @@
-package redlatch
+package dialer
 
 import (
 	"crypto/tls"

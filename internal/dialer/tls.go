@@ -1,4 +1,4 @@
-package redlatch
+package dialer
 
 import (
 	"context"
@@ -9,36 +9,20 @@ import (
 	"time"
 )
 
-type reachFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// secure returns reach with TLS above it.
-func (s *settings) secure(reach reachFunc) reachFunc {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := reach(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		ctx, cancel := context.WithTimeout(ctx, s.dialTimeout)
-		defer cancel()
-		c := &tlsConn{Conn: tls.Client(conn, s.tlsConfig(addr))}
-		if err := c.HandshakeContext(ctx); err != nil {
-			_ = conn.Close() // the first error tells more
-			return nil, err
-		}
-		return c, nil
-	}
-}
-
-// tlsConfig returns the configuration for a server at addr, host:port.
-func (s *settings) tlsConfig(addr string) *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.tls != nil {
-		config = s.tls.Clone()
-	}
+// secure returns conn, which leads to addr, with TLS above it.
+func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
+	config := d.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
 		config.ServerName = host
 	}
-	return config
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	c := &tlsConn{Conn: tls.Client(conn, config)}
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the first error tells more
+		return nil, err
+	}
+	return c, nil
 }
 
 // alertPatience is how long an alert is waited for when there may be one.
