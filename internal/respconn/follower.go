@@ -16,7 +16,7 @@ const (
 )
 
 // ErrLimit reports a reply that is larger than any that a lock needs.
-var ErrLimit = errors.New("redlatch: the server announces more than it may")
+var ErrLimit = errors.New("redlatch: reply too large")
 
 // follower knows where in a reply the bytes are that come next. The zero value
 // stands before the first reply.

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -45,8 +46,21 @@ func (s *Server) Problem(err error) error {
 	if line := s.stranger(err); line != "" {
 		return &problem{line, err}
 	}
+	if isBadReply(err) {
+		return &problem{fmt.Sprintf("Redis at %s sent an invalid reply: %s. %s", s, Reason(err), otherPort), err}
+	}
 	line := fmt.Sprintf("cannot reach Redis at %s: %s. %s", s, Reason(err), s.advice(err))
 	return &problem{line, err}
+}
+
+// isBadReply reports whether err is about a reply that the command does not have. The client
+// library has no type for its own errors about types.
+func isBadReply(err error) bool {
+	if errors.Is(err, transport.ErrBadReply) || errors.Is(err, respconn.ErrLimit) || errors.Is(err, redis.ErrNil) {
+		return true
+	}
+	text := err.Error()
+	return strings.Contains(text, "redigo: unexpected type") || strings.Contains(text, "redigo: unknown pubsub")
 }
 
 // refusal returns the text of an error that the server itself sent.

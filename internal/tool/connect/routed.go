@@ -143,7 +143,7 @@ func Listening(ctx context.Context, c redis.Conn, channels ...string) ([]int64, 
 		return nil, err
 	}
 	if len(reply) != 2*len(channels) {
-		return nil, fmt.Errorf("a reply of %d parts to PUBSUB NUMSUB about %d channels", len(reply), len(channels))
+		return nil, fmt.Errorf("%w to PUBSUB NUMSUB about %d channels: %d parts", transport.ErrBadReply, len(channels), len(reply))
 	}
 	counts := make([]int64, len(channels))
 	for i := range counts {

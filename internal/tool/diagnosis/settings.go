@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -182,7 +184,7 @@ func (e *examination) ahead() (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	case len(parts) != 2:
-		return 0, fmt.Errorf("a reply of %d parts to TIME", len(parts))
+		return 0, fmt.Errorf("%w to TIME: %d parts", transport.ErrBadReply, len(parts))
 	}
 	ours := asked.Add(time.Since(asked) / 2)
 	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)).Sub(ours), nil

@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -129,7 +131,7 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 			return err
 		}
 		if len(reply) != 2 {
-			return fmt.Errorf("a reply of %d parts to SCAN", len(reply))
+			return fmt.Errorf("%w to SCAN: %d parts", transport.ErrBadReply, len(reply))
 		}
 		cursor = text(reply[0])
 		keys, err := redis.Strings(reply[1], nil)
