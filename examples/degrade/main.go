@@ -18,8 +18,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -52,7 +50,7 @@ func main() {
 }
 
 func run(ctx context.Context, url string, when policy) error {
-	client, err := connect(url)
+	client, err := connect(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -60,10 +58,9 @@ func run(ctx context.Context, url string, when policy) error {
 	return errors.Join(err, client.Close())
 }
 
-// connect makes a client without asking for Redis: Open would fail while it is down.
-func connect(url string, opts ...redlatch.Option) (*redlatch.Client, error) {
-	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, url) }
-	return redlatch.New(dial, append(opts, redlatch.WithCommandTimeout(silence))...)
+// connect makes a client, also while Redis is down.
+func connect(ctx context.Context, url string, opts ...redlatch.Option) (*redlatch.Client, error) {
+	return redlatch.Open(ctx, url, append(opts, redlatch.WithLazyConnect(), redlatch.WithCommandTimeout(silence))...)
 }
 
 // guarded does the work under the lock, or, when Redis does not answer, as the policy

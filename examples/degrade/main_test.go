@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func lockOf(t *testing.T, s *redistest.Server, key string) *rlock.Lock {
 	t.Helper()
-	client, err := connect(s.URL(), redlatch.WithWatchdogTimeout(shortLease))
+	client, err := connect(t.Context(), s.URL(), redlatch.WithWatchdogTimeout(shortLease))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() }) // its server may be gone
 	return rlock.New(client, key)
