@@ -65,7 +65,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if opts.Redis, err = demoServer(cmd.Context(), g); err != nil {
 				return err
 			}
-			opts.Program, opts.Out = executable.Path(), os.Stdout
+			opts.Program, opts.Out = executable.Path(), cmd.OutOrStdout()
 			opts.Broken = os.Getenv(brokenEnv) != ""
 			var failed error
 			err = cli.UntilSignal(cmd.Context(), errInterrupted, func(ctx context.Context) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -45,7 +44,7 @@ type options struct {
 	// Program is the path of this program.
 	Program string
 	// Out gets the picture, if it is a terminal, or lines, and the summary.
-	Out *os.File
+	Out io.Writer
 }
 
 var (
@@ -262,5 +261,5 @@ func (r *run) close() {
 	}
 }
 
-// print writes a line. An error is ignored: there is no other output to report it on.
+// print writes a line. cli.Execute reports an error.
 func (r *run) print(line string) { _, _ = io.WriteString(r.opts.Out, line+"\n") }

@@ -5,7 +5,6 @@ package doctor
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -101,7 +100,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if asJSON {
 				err = cli.PrintJSON(cmd, d)
 			} else {
-				d.print(cmd.OutOrStdout(), output.LookOf(os.Stdout))
+				d.print(cmd.OutOrStdout(), output.LookOf(cmd.OutOrStdout()))
 			}
 			if err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // lister lists locks.
@@ -195,18 +193,4 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 		l.message("%s not looked into: this user may not read %s (%v)", keys, them, unread.Why)
 	}
 	return nil
-}
-
-// lookOf says what may be written to w.
-func lookOf(w io.Writer) output.Look {
-	if f, is := w.(*os.File); is {
-		return output.LookOf(f)
-	}
-	return output.Look{}
-}
-
-// isLive reports whether w is a terminal.
-func isLive(w io.Writer) bool {
-	f, is := w.(*os.File)
-	return is && output.IsLive(f)
 }

@@ -27,7 +27,7 @@ func (l *lister) printer(bar *bar) printer {
 		enc.SetEscapeHTML(false)
 		return &lines{enc: enc, before: bar.clear}
 	}
-	return &table{out: l.out, look: lookOf(l.out), page: page, sorted: l.collects(), flushing: bar.clear}
+	return &table{out: l.out, look: output.LookOf(l.out), page: page, sorted: l.collects(), flushing: bar.clear}
 }
 
 // lines prints locks for programs.

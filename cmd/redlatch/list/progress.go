@@ -27,7 +27,7 @@ type bar struct {
 }
 
 func newBar(out io.Writer) *bar {
-	b := &bar{out: out, live: isLive(out), next: time.Now().Add(noteEvery)}
+	b := &bar{out: out, live: output.IsLive(out), next: time.Now().Add(noteEvery)}
 	if b.live {
 		b.next = time.Now().Add(barAfter)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -17,8 +16,8 @@ import (
 // reported and waited for.
 func (l *lister) repeat(ctx context.Context) error {
 	draw := l.draw
-	if f, is := l.out.(*os.File); is && output.IsLive(f) {
-		screen := output.NewScreen(f)
+	if output.IsLive(l.out) {
+		screen := output.NewScreen(l.out)
 		defer screen.Close()
 		draw = screen.Draw
 	}
@@ -58,7 +57,7 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	look, shown := lookOf(l.out), tally{}
+	look, shown := output.LookOf(l.out), tally{}
 	for _, lock := range locks {
 		shown.add(lock)
 	}

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -37,7 +38,7 @@ Exit codes:
 			if _, _, err := net.SplitHostPort(addr); err != nil && addr != "" {
 				return cli.Usagef("--addr must be host:port, such as 127.0.0.1:0 for a free port")
 			}
-			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr) })
+			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr, cmd.OutOrStdout()) })
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "address to listen on")
@@ -45,13 +46,13 @@ Exit codes:
 }
 
 // serve starts the server and ends it with ctx.
-func serve(ctx context.Context, addr string) error {
+func serve(ctx context.Context, addr string, out io.Writer) error {
 	srv, err := embedded.Start(embedded.WithAddr(addr))
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %s", addr, connect.Reason(err))
 	}
 	defer srv.Close()
-	fmt.Println(srv.URL())
+	fmt.Fprintln(out, srv.URL())
 	output.Messagef(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
 	<-ctx.Done()
 	return nil

@@ -81,7 +81,7 @@ func subject(f *repair.Forced) string {
 // print prints the lock and the outcome.
 func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 	if o.json {
-		_ = cli.PrintJSON(cmd, f) // an error is ignored: there is no other output to report it on
+		_ = cli.PrintJSON(cmd, f) // cli.Execute reports the error
 		return
 	}
 	if !o.shown && f.IsLock() { // the fields of a hash that is not a lock may be private

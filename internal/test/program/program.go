@@ -75,12 +75,9 @@ func Start(t *testing.T, url string, args ...string) *Process {
 // StartWith is Start with other variables in the environment.
 func StartWith(t *testing.T, env []string, args ...string) *Process {
 	t.Helper()
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	p := &Process{t: t, Cmd: exec.Command(exe, args...)}
-	p.Cmd.Dir = t.TempDir() // some arguments name files
-	p.Cmd.Env = append(append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	p := &Process{t: t, Cmd: command(context.WithoutCancel(t.Context()), t, env, args...)}
 	p.Cmd.Stderr = &p.Stderr
+	var err error
 	p.Stdin, err = p.Cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := p.Cmd.StdoutPipe()
@@ -96,6 +93,17 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 		_ = p.Cmd.Wait()
 	})
 	return p
+}
+
+// command returns the program, to be started. It is killed when ctx ends.
+func command(ctx context.Context, t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Dir = t.TempDir() // some arguments name files
+	cmd.Env = append(append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	return cmd
 }
 
 // Line reads one line of standard output.
@@ -146,6 +154,19 @@ type Outcome struct {
 func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
 	return Start(t, url, args...).Outcome(2 * Soon)
+}
+
+// FinishTo is Finish for a program whose standard output is a file.
+func FinishTo(t *testing.T, stdout *os.File, url string, args ...string) Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
+	defer cancel()
+	var stderr bytes.Buffer
+	cmd := command(ctx, t, []string{"REDIS_URL=" + url}, args...)
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
+	_ = cmd.Run() // the code says it
+	require.NoError(t, ctx.Err(), "%v goes on", args)
+	return Outcome{Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}
 }
 
 // Outcome waits for the program's end.

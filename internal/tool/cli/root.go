@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -54,12 +55,17 @@ const (
 // Usagef returns an error with [CodeUsage] and a text to print.
 func Usagef(format string, args ...any) error { return Errorf(CodeUsage, format, args...) }
 
-// Execute runs the command line and returns the exit code.
+// Execute runs the command line and returns the exit code. A command whose output cannot be written
+// ends, as its context does, and fails.
 func Execute(ctx context.Context, args []string, commands ...Constructor) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := output.NewStdout(os.Stdout, cancel)
 	root := NewRoot(commands...)
 	refuseTheUnknown(root)
+	root.SetOut(out)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := written(root.ExecuteContext(ctx), out.Err())
 	if err == nil {
 		return 0
 	}
@@ -73,6 +79,19 @@ func Execute(ctx context.Context, args []string, commands ...Constructor) int {
 	}
 	output.Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
 	return code
+}
+
+// written returns the error to report of a command that returned err, and whose output failed with
+// lost, or nil. It has no text for a closed pipe.
+func written(err, lost error) error {
+	var exit *ExitError
+	switch {
+	case lost == nil || errors.Is(err, lost) && errors.As(err, &exit):
+		return err
+	case errors.Is(lost, syscall.EPIPE):
+		return &ExitError{Code: SignalCode(syscall.SIGPIPE)}
+	}
+	return &ExitError{Code: CodeFailed, Err: lost}
 }
 
 // NewRoot returns the command redlatch, which the others are part of.

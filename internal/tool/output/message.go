@@ -3,7 +3,6 @@ package output
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"golang.org/x/term"
@@ -20,8 +19,8 @@ func Messagef(w io.Writer, format string, args ...any) {
 
 // Fit returns a text as it is to be written: broken into lines where w is a terminal.
 func Fit(w io.Writer, text string) string {
-	f, is := w.(*os.File)
-	if !is || !term.IsTerminal(int(f.Fd())) {
+	f := fileOf(w)
+	if f == nil || !term.IsTerminal(int(f.Fd())) {
 		return text
 	}
 	width, _, err := term.GetSize(int(f.Fd()))

@@ -46,11 +46,14 @@ type Look struct {
 	Unicode bool
 }
 
-// LookOf returns what may be written to f: colours when it is a terminal and
-// the variable NO_COLOR is not set, more than ASCII when the locale is UTF-8.
-func LookOf(f *os.File) Look {
+// LookOf returns what may be written to w: colours when it is a terminal and
+// the variable NO_COLOR is not set, more than ASCII when it is a file and the locale is UTF-8.
+func LookOf(w io.Writer) Look {
+	if fileOf(w) == nil {
+		return Look{}
+	}
 	return Look{
-		Colours: IsLive(f) && os.Getenv("NO_COLOR") == "",
+		Colours: IsLive(w) && os.Getenv("NO_COLOR") == "",
 		Unicode: isUTF8(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")),
 	}
 }
@@ -82,10 +85,11 @@ func (l Look) Glyph(fancy, plain string) string {
 	return plain
 }
 
-// IsLive reports whether f is a terminal on which lines can be overwritten.
-func IsLive(f *os.File) bool {
+// IsLive reports whether w is a terminal on which lines can be overwritten.
+func IsLive(w io.Writer) bool {
+	f := fileOf(w)
 	// Windows consoles need to be asked first, which is not worth it here.
-	return runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+	return f != nil && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
 // Screen is the part of a terminal that is drawn over and over. It is for one
@@ -96,10 +100,10 @@ type Screen struct {
 	drawn int // lines of the last picture
 }
 
-// NewScreen returns a screen on f, and hides its cursor until Close.
-func NewScreen(f *os.File) *Screen {
-	return newScreen(f, func() (int, int) {
-		width, height, err := term.GetSize(int(f.Fd()))
+// NewScreen returns a screen on w, for which IsLive is true, and hides its cursor until Close.
+func NewScreen(w io.Writer) *Screen {
+	return newScreen(w, func() (int, int) {
+		width, height, err := term.GetSize(int(fileOf(w).Fd()))
 		if err != nil || width <= 0 || height <= 0 {
 			return 80, 24
 		}
@@ -108,7 +112,7 @@ func NewScreen(f *os.File) *Screen {
 }
 
 func newScreen(out io.Writer, size func() (int, int)) *Screen {
-	_, _ = io.WriteString(out, hideCursor) // an error is ignored: there is no other output to report it on
+	_, _ = io.WriteString(out, hideCursor) // a Stdout remembers the error
 	return &Screen{out: out, size: size}
 }
 

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// printing are arguments with which a command writes to standard output, where those in usual do
+// not do, and where no arguments do not.
+var printing = map[string][]string{
+	"bench":    {"--duration=1s"},
+	"exporter": {"--listen=127.0.0.1:0"},
+	"serve":    {"--addr=127.0.0.1:0"},
+	"ui":       {"--addr=127.0.0.1:0"},
+	"evict":    {"queued", program.RedissonOwner},
+	"unlock":   {"--force", "free"},
+}
+
+// silent are commands that write nothing to standard output.
+var silent = []string{"release", "run"}
+
+func TestLostOutputIsAnError(t *testing.T) {
+	t.Parallel()
+	for path := range commands(t) {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Mini(t)
+			s.Do(t, "HSET", "held", program.SomeOwner, 1)
+			program.Enqueue(t, s, "queued", program.RedissonOwner, 0)
+			words := strings.Fields(path)
+			requireLost(t, toFull(t, s.URL(), append(words, "--help")...))
+			args := append(words, usual[path]...)
+			if printing[path] != nil {
+				args = append(words, printing[path]...)
+			}
+			if slices.Contains(silent, path) {
+				require.Empty(t, program.Finish(t, s.URL(), args...).Stdout)
+				return
+			}
+			requireLost(t, toFull(t, s.URL(), args...))
+		})
+	}
+	requireLost(t, toFull(t, program.NoServer(t), "--version"))
+}
+
+// toFull runs the program with its standard output on a device that is full.
+func toFull(t *testing.T, url string, args ...string) program.Outcome {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, full.Close()) }()
+	return program.FinishTo(t, full, url, args...)
+}
+
+func requireLost(t *testing.T, got program.Outcome) {
+	t.Helper()
+	require.Contains(t, []int{1, 125}, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
+}
+
+// A reader that has read enough, such as head, is not an error to be reported.
+func TestClosedPipeEndsQuietly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "held", program.SomeOwner, 1)
+	for _, args := range [][]string{
+		{"list"}, {"list", "--json"}, {"list", "--watch"}, {"status", "held"}, {"watch", "held"}, {"doctor"}, {"version"}, {"--help"},
+	} {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		got := program.FinishTo(t, w, s.URL(), args...)
+		require.NoError(t, w.Close())
+		require.Empty(t, got.Stderr, args)
+		require.Equal(t, -1, got.Code, "%v: SIGPIPE, which a shell reports as 141", args)
+	}
+}
