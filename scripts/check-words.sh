@@ -42,3 +42,9 @@ if [ -n "$found" ]; then
 	echo "check-words: the lines above contain words that must not be in the repository" >&2
 	exit 1
 fi
+
+# The tag of an action can be moved, its hash cannot.
+if grep -nHE '\buses:' .github/workflows/* | grep -vE '@[0-9a-f]{40} # v'; then
+	echo "check-words: pin the actions above by the hash of their commit" >&2
+	exit 1
+fi
