@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bufio"
 	"bytes"
 	"net"
 	"sync"
@@ -21,8 +22,9 @@ const (
 // which a goroutine of the connection empties.
 type conn struct {
 	net.Conn
-	server *Server
-	wake   chan struct{} // holds one: look at the buffer again
+	server   *Server
+	requests requests
+	wake     chan struct{} // holds one: look at the buffer again
 
 	mu         sync.Mutex // guards what follows; never held across I/O
 	pending    []byte
@@ -33,8 +35,11 @@ type conn struct {
 }
 
 func newConn(s *Server, raw net.Conn) *conn {
-	return &conn{Conn: raw, server: s, wake: make(chan struct{}, 1)}
+	return &conn{Conn: raw, server: s, requests: requests{from: bufio.NewReader(raw)}, wake: make(chan struct{}, 1)}
 }
+
+// Read reads requests alone: other bytes end the connection.
+func (c *conn) Read(b []byte) (int, error) { return c.requests.Read(b) }
 
 // Write queues a reply or a message. It fails when the connection has ended,
 // when the reply is one to be lost, and when the client has let too much pile

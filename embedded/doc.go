@@ -21,7 +21,8 @@
 // Every server has the second way; [WithInProcess] leaves out the first and
 // opens no port. Every connection has an output buffer of its own, so that a
 // client that does not read cannot hold up the others. As Redis does, the
-// server cuts off a client that lets 32 MiB pile up.
+// server cuts off a client that lets 32 MiB pile up. Bytes that are not a request, requests of
+// more than 64 MiB, and commands on which miniredis panics end the connection only.
 //
 // # Time
 //

@@ -41,6 +41,7 @@ type Server struct {
 	wg       sync.WaitGroup
 	lose     atomic.Int64           // replies still to be lost
 	failing  atomic.Pointer[string] // what every command is answered, nil for its own answer
+	running  sync.Map               // the peers whose command runs
 	limit    int                    // bytes that may wait for a client that does not read
 
 	mu     sync.Mutex // guards what follows; never held across I/O
@@ -86,7 +87,7 @@ func (s *Server) open() error {
 		return err
 	}
 	s.srv = s.mini.Server()
-	s.srv.SetPreHook(s.before)
+	s.srv.SetPreHook(s.guarded)
 	for alias, cmd := range map[string]string{
 		"SPUBLISH":     "PUBLISH",
 		"SSUBSCRIBE":   "SUBSCRIBE",

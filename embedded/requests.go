@@ -1,0 +1,77 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+)
+
+// The most that a request may have. Redis has larger limits.
+const (
+	maxArgs    = 1 << 20
+	maxRequest = 64 << 20 // bytes
+	keepBuffer = 64 << 10 // bytes of a buffer that are kept for the next request
+)
+
+// errRequest reports bytes that are not a request within the limits.
+var errRequest = errors.New("embedded: not a request, or too large")
+
+// requests reads requests as clients of Redis send them: non-empty arrays of strings. It hands on
+// only such requests, each when it is complete. Miniredis allocates whatever memory a length asks
+// for, and panics on an empty array.
+type requests struct {
+	from  *bufio.Reader
+	ready bytes.Buffer
+}
+
+// Read is part of io.Reader.
+func (r *requests) Read(p []byte) (int, error) {
+	if r.ready.Len() == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	return r.ready.Read(p)
+}
+
+// next reads one request.
+func (r *requests) next() error {
+	if r.ready.Reset(); r.ready.Cap() > keepBuffer {
+		r.ready = bytes.Buffer{}
+	}
+	args, err := r.length('*', maxArgs)
+	switch {
+	case err != nil:
+		return err
+	case args == 0:
+		return errRequest
+	}
+	for range args {
+		size, err := r.length('$', maxRequest-r.ready.Len())
+		if err != nil {
+			return err
+		}
+		if _, err := io.CopyN(&r.ready, r.from, int64(size+len("\r\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// length reads a line that has kind and a number of at most most.
+func (r *requests) length(kind byte, most int) (int, error) {
+	line, err := r.from.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	digits, ended := bytes.CutSuffix(line, []byte("\r\n"))
+	digits, begun := bytes.CutPrefix(digits, []byte{kind})
+	n, err := strconv.ParseUint(string(digits), 10, 31)
+	if !begun || !ended || err != nil || int(n) > most {
+		return 0, errRequest
+	}
+	r.ready.Write(line)
+	return int(n), nil
+}
