@@ -75,7 +75,16 @@ func Start(t *testing.T, url string, args ...string) *Process {
 // StartWith is Start with other variables in the environment.
 func StartWith(t *testing.T, env []string, args ...string) *Process {
 	t.Helper()
+	p, err := StartIn(t, nil, env, args...)
+	require.NoError(t, err)
+	return p
+}
+
+// StartIn is StartWith with attributes of the system. The error is that of starting.
+func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...string) (*Process, error) {
+	t.Helper()
 	p := &Process{t: t, Cmd: command(context.WithoutCancel(t.Context()), t, env, args...)}
+	p.Cmd.SysProcAttr = attr
 	p.Cmd.Stderr = &p.Stderr
 	var err error
 	p.Stdin, err = p.Cmd.StdinPipe()
@@ -87,12 +96,14 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 	require.True(t, ok)
 	p.stdout = bufio.NewReader(out)
 	p.Cmd.WaitDelay = time.Second // for processes that keep standard error open
-	require.NoError(t, p.Cmd.Start())
+	if err := p.Cmd.Start(); err != nil {
+		return nil, err
+	}
 	t.Cleanup(func() {
 		_ = p.Cmd.Process.Kill()
 		_ = p.Cmd.Wait()
 	})
-	return p
+	return p, nil
 }
 
 // command returns the program, to be started. It is killed when ctx ends.

@@ -56,8 +56,13 @@ const (
 func Usagef(format string, args ...any) error { return Errorf(CodeUsage, format, args...) }
 
 // Execute runs the command line and returns the exit code. A command whose output cannot be written
-// ends, as its context does, and fails.
+// ends, as its context does, and fails. As process 1 of a container it reaps orphans. Call it on the
+// main goroutine.
 func Execute(ctx context.Context, args []string, commands ...Constructor) int {
+	return reaping(func() int { return execute(ctx, args, commands) })
+}
+
+func execute(ctx context.Context, args []string, commands []Constructor) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := output.NewStdout(os.Stdout, cancel)
