@@ -71,8 +71,9 @@ func (l *Lock) Name() string { return l.Internal().Name }
 // with ctx's error when ctx ended the wait, or alone when WithWait's time ran out;
 // ErrNotSent with ctx's error when ctx had ended before, or when Redis could not be
 // reached for one command timeout at the beginning; ErrUncertain when the reply to the
-// first attempt was lost (once it waits, Lock rides out a Redis that is away); ErrClosed;
-// ErrWrongType; ErrInvalid; ErrNotReplicated; or a *transport.ServerError.
+// first attempt was lost; ErrClosed; ErrWrongType; ErrInvalid; ErrNotReplicated; or a
+// *transport.ServerError. Once it waits, Lock rides out a Redis that cannot be reached, and
+// one that refuses for a reason that can pass, such as LOADING, READONLY, NOREPLICAS or OOM.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }

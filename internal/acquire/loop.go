@@ -44,7 +44,7 @@ func (a *Acquisition) wait(ctx context.Context) error {
 			return a.GaveUp(ctx)
 		case a.rides(err):
 			// Redis is away, which is no reason to stop waiting.
-			a.isAway(err)
+			a.isAway(ctx, err)
 			d = pause.Next()
 		default:
 			return err
@@ -130,7 +130,7 @@ func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.
 		case !a.rides(err):
 			return nil, err
 		}
-		a.isAway(err)
+		a.isAway(ctx, err)
 		if !a.Engine.Sleep(ctx, pause.Next()) && a.Engine.IsClosing() {
 			return nil, engine.ErrClosed
 		}
@@ -138,9 +138,9 @@ func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.
 }
 
 // isAway remembers why Redis cannot be reached.
-func (a *Acquisition) isAway(err error) {
-	a.Away = err
-	a.waiter.Unanswered(err)
+func (a *Acquisition) isAway(ctx context.Context, err error) {
+	a.Away = engine.Reason(ctx, a.Away, err)
+	a.waiter.Unanswered(a.Away)
 }
 
 // napFor returns how long to sleep without a signal.

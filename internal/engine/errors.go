@@ -41,7 +41,7 @@ type Losses struct {
 
 // refused lists the error codes with which a server turns a call away before it
 // runs, for reasons that pass.
-var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF"}
+var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF", "OOM"}
 
 // Passing reports whether err says that the call did not run and may succeed
 // later: not sent, or refused by a server that is starting, busy, full, failing over or unable to save.
@@ -62,7 +62,7 @@ func Passing(err error) bool {
 		}
 	}
 	// Redis before version 7 says so inside of the script, of its first write.
-	return se.IsFull() || se.HasCode("READONLY") || se.HasCode("MISCONF")
+	return se.IsFull() || se.HasCode("READONLY") || se.HasCode("MISCONF") || se.HasCode("OOM")
 }
 
 // Halfway reports whether err says that a script failed after it may have changed something.

@@ -23,10 +23,7 @@ func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() erro
 	var pause Backoff
 	var reason error
 	for {
-		err := do()
-		if reason != nil && errors.Is(err, errNotYet) {
-			err = reason
-		}
+		err := Reason(ctx, reason, do())
 		reason = err
 		if !Passing(err) || ctx.Err() != nil || e.IsClosing() {
 			return err
@@ -36,4 +33,18 @@ func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() erro
 			return err
 		}
 	}
+}
+
+// Reason returns why a call failed that failed before, because of earlier, and now because of err:
+// that it was not sent before the time or ctx was over says less than an earlier error does.
+func Reason(ctx context.Context, earlier, err error) error {
+	switch {
+	case earlier == nil || !errors.Is(err, ErrNotSent):
+		return err
+	case errors.Is(err, errNotYet):
+		return earlier
+	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, ErrWaitOver)):
+		return WithEnd(ctx, earlier)
+	}
+	return err
 }

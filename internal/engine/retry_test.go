@@ -77,7 +77,7 @@ func TestRetryEndsWithTheContextAndWithTheClient(t *testing.T) {
 
 func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF"} {
+	for _, code := range []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF", "OOM"} {
 		require.True(t, Passing(fmt.Errorf("wrapped: %w", &transport.ServerError{Text: code + " for now"})), code)
 	}
 	require.True(t, Passing(&transport.ServerError{Text: "ERR max number of clients reached"}), "over another client it is a call's reply")
@@ -102,6 +102,7 @@ func TestTheErrorOfAScriptThatMayNotWritePasses(t *testing.T) {
 	for _, said := range []string{
 		"-READONLY You can't write against a read only replica. ",
 		"-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. ",
+		"-OOM command not allowed when used memory > 'maxmemory'. ",
 	} {
 		err := &transport.ServerError{Text: "ERR Error running script (call to f_x): @user_script:1: @user_script: 1: " + said}
 		require.True(t, Passing(err))

@@ -1,6 +1,6 @@
 // Package kinds_test holds that a new kind of lock is one small package: two kinds, made for
 // these tests alone, wait, are renewed, are lost, are resolved after a lost reply, and are
-// inspected, by what the library gives to every kind.
+// inspected, by what the library gives to every kind. What a server refuses is the same for all kinds.
 package kinds_test
 
 import (
