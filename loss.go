@@ -25,7 +25,9 @@ type Loss string
 // hold the lock.
 const (
 	// LossNotRenewed says that no renewal was acknowledged in time: Redis could not be
-	// reached or was too slow, or the process or its machine stood still.
+	// reached or was too slow, or the process or its machine stood still. If the server
+	// refused the last renewal, as with NOREPLICAS or MISCONF, the error also wraps that
+	// *transport.ServerError.
 	LossNotRenewed Loss = "the lease was not renewed in time"
 
 	// LossLeaseOver says that the lease of WithLease, which is not renewed, was over.

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/watchdog"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Hold is a lock that was acquired, until it is given up or lost. All methods are safe for
@@ -262,6 +264,10 @@ func (h *Hold) overdue() error {
 	why := &h.ownership.lock.Engine.Losses
 	if h.lease.Fixed && !time.Now().Before(h.lease.Final()) {
 		return why.LeaseOver
+	}
+	var refusal *transport.ServerError
+	if errors.As(h.lease.Failure(), &refusal) {
+		return fmt.Errorf("%w: the server refused to renew it: %w", why.NotRenewed, refusal)
 	}
 	return why.NotRenewed
 }

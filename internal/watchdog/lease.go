@@ -60,6 +60,8 @@ type Lease struct {
 
 	began time.Time // when the call was sent that was granted; set by Hold
 
+	failure atomic.Pointer[error] // of the last renewal, nil if it succeeded
+
 	// Guarded by Loop.mu.
 	older   *Lease // in the order of Loop.Add
 	newer   *Lease
@@ -139,6 +141,14 @@ func (l *Lease) Hold(sent time.Time, margin func(lease time.Duration) time.Durat
 
 // Began returns when the call was sent that was granted.
 func (l *Lease) Began() time.Time { return l.began }
+
+// Failure returns why the last renewal failed, nil if it did not. Safe for concurrent use.
+func (l *Lease) Failure() error {
+	if err := l.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
 
 // counts returns for how long a confirmation counts.
 func (l *Lease) counts() time.Duration {

@@ -89,8 +89,11 @@ func (w *Loop) tell(l *Lease, now time.Time) {
 		return
 	}
 	l.Holder.LeaseLost(EndLease)
-	w.log("redlatch: lock lost: the lease was not renewed in time",
-		"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed)
+	args := []any{"lock", l.Key, "owner", l.Owner, "lease", l.TTL, "fixed", l.Fixed}
+	if err := l.Failure(); err != nil {
+		args = append(args, "error", err)
+	}
+	w.log("redlatch: lock lost: the lease was not renewed in time", args...)
 }
 
 // jumped reports whether the wall clock has run ahead of the monotonic one since
@@ -230,10 +233,12 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 		switch {
 		case !l.watched:
 		case r.err != nil:
+			l.failure.Store(&r.err)
 			l.retry = min(max(2*l.retry, retryMin), retryMax, l.counts()/8+time.Millisecond)
 			w.reschedule(l, now.Add(l.retry))
 		case r.held[i]:
 			l.renewed(r.sent, w.cfg.Margin)
+			l.failure.Store(nil)
 			l.retry, l.sent = 0, r.sent
 			l.next = l.following(r.sent)
 			l.hasten(w.doubted)

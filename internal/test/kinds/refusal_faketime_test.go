@@ -2,6 +2,7 @@ package kinds_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -18,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/rsemaphore"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // refusals are error replies, and whether each can pass: see docs/reliability.md, Refusals.
@@ -211,5 +214,59 @@ func TestNewCallReturnsRefusalAfterOneCommandTimeout(t *testing.T) {
 			require.Zero(t, time.Since(began))
 		}
 		srv.Heal()
+	})
+}
+
+func TestLossNamesRefusedRenewal(t *testing.T) {
+	for refusal, passes := range refusals {
+		if !passes {
+			continue
+		}
+		t.Run(refusal[:7], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := redistest.Mini(t, embedded.WithInProcess()).Server
+				var log faketransport.Log
+				client, err := redlatch.New(srv.Dial, redlatch.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, client.Close()) })
+				hold, err := rlock.New(client, "k").Lock(t.Context())
+				require.NoError(t, err)
+				ctx := hold.Context(t.Context())
+				srv.FailWith(refusal)
+				<-ctx.Done()
+				synctest.Wait()
+				for _, err := range []error{hold.Err(), context.Cause(ctx)} {
+					require.ErrorIs(t, err, redlatch.ErrLost)
+					require.ErrorIs(t, err, redlatch.LossNotRenewed)
+					var server *transport.ServerError
+					if refusal[:8] != "READONLY" { // the client reconnects, and PING fails
+						require.ErrorAs(t, err, &server)
+						require.Equal(t, refusal, server.Text)
+						require.ErrorContains(t, err, "the lease was not renewed in time: the server refused to renew it: redis: "+refusal)
+					}
+				}
+				require.Regexp(t, "lock lost: the lease was not renewed in time.* error=.*"+refusal[:8], log.String())
+				srv.Heal()
+			})
+		})
+	}
+}
+
+// The server refuses renewals for a while, then renews, and then disappears.
+func TestLossDoesNotNameEarlierRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess()).Server
+		client, err := redlatch.New(srv.Dial)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		hold, err := rlock.New(client, "k").Lock(t.Context())
+		require.NoError(t, err)
+		srv.FailWith("NOREPLICAS Not enough good replicas to write.")
+		time.Sleep(15 * time.Second)
+		srv.Heal()
+		time.Sleep(5 * time.Second)
+		srv.Close()
+		time.Sleep(time.Minute)
+		require.Equal(t, redlatch.LossNotRenewed, hold.Err())
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // GiveUp frees the lock, or sees to it that it stays for as long as AtLeast says: it waits until
@@ -109,11 +110,14 @@ func (h *Held) leave(ctx context.Context, left time.Duration) error {
 // LossOf says why the lock was lost, by how its hold ended and how the unlocking went.
 func (o *Options) LossOf(over, unlocked error) string {
 	var why redlatch.Loss
+	var refusal *transport.ServerError
 	switch errs := errors.Join(over, unlocked); {
 	case !errors.As(errs, &why):
 		return errs.Error()
 	case why == redlatch.LossLeaseOver:
 		return fmt.Sprintf("its lease of %v was over", o.Lease)
+	case why == redlatch.LossNotRenewed && errors.As(errs, &refusal):
+		return string(why) + ": the server refused to renew it: " + connect.Reason(refusal)
 	}
 	return string(why)
 }

@@ -1,6 +1,7 @@
 package holding
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // A machine that was suspended, or whose clock was set, ends a hold at --max-hold long before the
@@ -32,5 +34,17 @@ func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
 		require.ErrorIs(t, <-came, redlatch.ErrMaxHold)
 	case <-time.After(10 * time.Second):
 		require.Fail(t, "signals are not heeded")
+	}
+}
+
+func TestLossOfNamesTheRefusalOfRenewals(t *testing.T) {
+	t.Parallel()
+	refused := &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."}
+	for want, over := range map[string]error{
+		"the lease was not renewed in time": redlatch.LossNotRenewed,
+		"the lease was not renewed in time: the server refused to renew it: NOREPLICAS Not enough good replicas to write": fmt.Errorf("%w: %w", redlatch.LossNotRenewed, refused),
+		string(redlatch.LossTaken): fmt.Errorf("%w: %w", redlatch.LossTaken, refused),
+	} {
+		require.Equal(t, want, (&Options{}).LossOf(over, over))
 	}
 }
