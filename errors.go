@@ -56,6 +56,13 @@ var (
 	// around it names such a field.
 	ErrWrongType = engine.ErrWrongType
 
+	// ErrNotNotified says that Unlock freed the lock, and that the server did not let the user
+	// publish that. Waiters ask for the lock when they next poll, which is a poll cap away at
+	// most. The error names the right that the user lacks. Redis since version 7 and Valkey
+	// find that before a client takes its first lock of a kind: Lock and TryLock return the
+	// *transport.ServerError then.
+	ErrNotNotified = engine.ErrNotNotified
+
 	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because
 	// too few replicas had it in time: see [WithReplicaSync]. When the context ended the
 	// wait, or the client was closed, that error is joined with it.

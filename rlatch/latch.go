@@ -124,11 +124,8 @@ func (l *Latch) ask(ctx context.Context, fill func(*transport.Call)) (any, error
 	}
 	defer l.engine.Leave()
 	var answer any
-	err := l.engine.Retry(ctx, func() error {
-		a := l.engine.Attempt()
-		fill(&a.Call)
-		var err error
-		answer, err = a.Run(ctx, nil)
+	err := l.engine.Retry(ctx, func() (err error) {
+		answer, err = l.engine.RunGuarded(ctx, l.kind.Name(), l.kind.channel, fill)
 		return err
 	})
 	return answer, engine.WithEnd(ctx, err)

@@ -225,9 +225,7 @@ func (s *Semaphore) run(ctx context.Context, n, least int64, fill func(*transpor
 	}
 	defer s.engine.Leave()
 	err = s.engine.Retry(ctx, func() (err error) {
-		at := s.engine.Attempt()
-		fill(&at.Call)
-		answer, err = at.Run(ctx, nil)
+		answer, err = s.engine.RunGuarded(ctx, s.kind.Name(), s.kind.channel, fill)
 		return err
 	})
 	return answer, err

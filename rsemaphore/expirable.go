@@ -126,7 +126,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return 0, failed("release", s.Name(), err)
 	}
-	answer, err := s.ask(ctx, "release", func(c *transport.Call) {
+	answer, err := s.publish(ctx, "release", func(c *transport.Call) {
 		s.semaphore.scripts.Release(c, s.semaphore.clock.NowMillis(), raw, idBytes)
 	})
 	if err != nil {
@@ -141,10 +141,29 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 
 // ask runs a call that is repeated only when it certainly did not run.
 func (s *Expirable) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
-	engine.NeedContext(ctx)
-	if s.single.Internal().Err == nil {
-		s.single.Internal().Prepare(ctx)
-	}
-	answer, err := s.single.Internal().Ask(ctx, fill)
+	answer, err := s.run(ctx, fill)
 	return answer, failed(op, s.Name(), err)
+}
+
+// publish is ask for a call whose script publishes.
+func (s *Expirable) publish(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
+	l := s.single.Internal()
+	kind, channel := l.Kind.Name(), l.Kind.Channel(nil)
+	if l.Engine.MayPublish(kind) {
+		return s.ask(ctx, op, fill)
+	}
+	answer, err := s.run(ctx, func(c *transport.Call) {
+		fill(c)
+		l.Engine.GuardPublish(c, channel)
+	})
+	return answer, failed(op, s.Name(), l.Engine.Guarded(kind, channel, err))
+}
+
+func (s *Expirable) run(ctx context.Context, fill func(*transport.Call)) (any, error) {
+	engine.NeedContext(ctx)
+	l := s.single.Internal()
+	if l.Err == nil {
+		l.Prepare(ctx)
+	}
+	return l.Ask(ctx, fill)
 }

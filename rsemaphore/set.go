@@ -45,7 +45,7 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 	if err := checkCount(n, least, maxCount); err != nil {
 		return nil, failed(op, s.Name(), err)
 	}
-	return s.ask(ctx, op, fill)
+	return s.publish(ctx, op, fill)
 }
 
 // Available returns how many permits can be taken now, below 0 when [Expirable.SetPermits] has

@@ -186,14 +186,21 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	a.Transfer = nil
 	claim.Asks(true)
 	sent := time.Now() // before the call is filled, which may tell the server the time
+	guarded := false
 	if transfer != nil {
 		transfer.Fill(&at.Call, claim.Request())
 	} else {
 		a.Kind.Acquire(&at.Call, claim.Request())
+		if !a.Engine.MayPublish(a.Kind.Name()) {
+			guarded = a.Engine.GuardPublish(&at.Call, a.Kind.Channel(claim.Request().Owner))
+		}
 	}
 	reply, err := at.Run(ctx, claim)
 	if s, can := claim.(Settler); can && errors.Is(err, engine.ErrUncertain) {
 		reply, err = s.Settle(ctx, err)
+	}
+	if guarded {
+		err = a.Engine.Guarded(a.Kind.Name(), a.Kind.Channel(nil), err)
 	}
 	granted, again, err := a.answered(claim, transfer, sent, reply, err)
 	claim.Asks(false)

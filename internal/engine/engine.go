@@ -53,12 +53,13 @@ type Engine struct {
 	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.
 	FairWaitArg any
 
-	owners  atomic.Int64
-	publish any // the publish command, boxed
-	fences  fences
-	slots   slots
-	rights  rights
-	gauges  gauges
+	owners     atomic.Int64
+	publish    any // the publish command, boxed
+	fences     fences
+	slots      slots
+	rights     rights
+	publishing publishing
+	gauges     gauges
 
 	leader   transport.Leader // nil: the transport leaves callers' goroutines alone
 	attempts sync.Pool        // of *Attempt

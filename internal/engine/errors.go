@@ -23,6 +23,7 @@ var (
 	ErrWaiterAlive = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
 
+	ErrNotNotified   = errors.New("redlatch: lock freed, but its waiters were not notified, and ask for it when they next poll")
 	ErrNotReplicated = errors.New("redlatch: too few replicas have the lock")
 
 	ErrClosed    = transport.ErrClosed
@@ -68,7 +69,7 @@ func Passing(err error) bool {
 // Halfway reports whether err says that a script failed after it may have changed something.
 func Halfway(err error) bool {
 	var se *transport.ServerError
-	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE")
+	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE") && !IsGuarded(err)
 }
 
 // Explain gives the server errors that users meet a name of their own.

@@ -90,7 +90,35 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 		}
 		return h.gone()
 	}
+	return o.untold(err)
+}
+
+// untold returns ErrNotNotified for a release that freed the lock before the server refused to let
+// the user publish, and else err.
+func (o *ownership) untold(err error) error {
+	if engine.Denied(err) && o.isGone() {
+		return o.lock.Engine.NotNotified(o.lock.Kind.Channel(nil), err)
+	}
 	return err
+}
+
+// isGone reports whether the server says that the owner does not hold the lock. A release of an owner
+// that has ids is repeated for that: it changes nothing then.
+func (o *ownership) isGone() bool {
+	l, at := o.lock, o.lock.Engine.Attempt()
+	_, ids := l.Kind.(Identifying)
+	if ids {
+		l.Kind.Release(&at.Call, o.final)
+	} else {
+		at.Call.Command, at.Call.NumKeys = "HEXISTS", 1
+		at.Call.Args = append(at.Call.Args, l.key, o.final.Owner)
+	}
+	answer, err := at.RunFor(l.Engine.Command, nil)
+	if err != nil || !ids {
+		return err == nil && answer == int64(0)
+	}
+	out, err := l.Kind.Released(answer)
+	return err == nil && out == reply.NotHeld
 }
 
 // isOver reports whether the hold's own lease is over on the server.

@@ -10,7 +10,7 @@ import (
 var (
 	// AcquireAll takes many plain locks of one slot, or none of them. It runs three commands for
 	// each free lock.
-	AcquireAll = load("acquire_all")
+	AcquireAll = guarded("acquire_all")
 
 	// ReleaseAll frees those of many plain locks of one slot that an owner holds. It may run late
 	// or twice. It runs three commands for each lock that it frees.

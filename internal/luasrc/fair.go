@@ -13,11 +13,11 @@ import (
 var (
 	// FairTry takes a free fair lock if no other owner is queued before the owner, or
 	// enters it again. It never queues the owner.
-	FairTry = load("fair_try")
+	FairTry = guarded("fair_try")
 
 	// FairAcquire is [FairTry], but queues the owner when it does not get the lock,
 	// unless it is queued already.
-	FairAcquire = load("fair_acquire")
+	FairAcquire = guarded("fair_acquire")
 
 	// FairReenter enters a fair lock again for an owner that one process alone uses and
 	// that holds it. It never takes a free lock, never shortens the time to live, and

@@ -7,7 +7,7 @@ import "github.com/redlatch/redlatch/transport"
 // header of each file. [Fenced] and [FencedFair] fill calls of them.
 var (
 	// FencedAcquire is [Acquire] with the next token. It runs four commands on a free lock.
-	FencedAcquire = load("fenced_acquire")
+	FencedAcquire = guarded("fenced_acquire")
 
 	// FencedReenter is [Reenter] with the next token.
 	FencedReenter = load("fenced_reenter")
@@ -16,10 +16,10 @@ var (
 	FencedPass = load("fenced_pass")
 
 	// FencedFairTry is [FairTry] with the next token.
-	FencedFairTry = load("fenced_fair_try")
+	FencedFairTry = guarded("fenced_fair_try")
 
 	// FencedFairAcquire is [FairAcquire] with the next token.
-	FencedFairAcquire = load("fenced_fair_acquire")
+	FencedFairAcquire = guarded("fenced_fair_acquire")
 
 	// FencedFairReenter is [FairReenter] with the next token.
 	FencedFairReenter = load("fenced_fair_reenter")

@@ -9,13 +9,13 @@ import (
 // header of each file. [Latch] fills calls of them.
 var (
 	// LatchSet sets the count of a latch that has none.
-	LatchSet = load("latch_set")
+	LatchSet = guarded("latch_set")
 
 	// LatchCountDown lowers the count of a latch by one. It must not be repeated.
-	LatchCountDown = load("latch_count_down")
+	LatchCountDown = guarded("latch_count_down")
 
 	// LatchDelete deletes the count of a latch.
-	LatchDelete = load("latch_delete")
+	LatchDelete = guarded("latch_delete")
 )
 
 // Latch fills calls of the scripts for one count-down latch, as [Plain] does.

@@ -21,14 +21,32 @@ var files embed.FS
 const undeclared = "--!df flags=allow-undeclared-keys\n"
 
 // load returns the script of a file: its text behind the fragments that it uses.
-func load(name string) *transport.Script {
+func load(name string) *transport.Script { return loadAfter("", name) }
+
+// guarded is load with the guard.
+func guarded(name string) *transport.Script { return loadAfter(guard, name) }
+
+// loadAfter is load with a text before the script's.
+func loadAfter(before, name string) *transport.Script {
 	joined := map[string]bool{}
-	text := join(files, name+".lua", joined)
+	text := before + join(files, name+".lua", joined)
 	if joined["hold_key"] {
 		text = undeclared + text
 	}
 	return transport.NewScript(name, text)
 }
+
+// guard precedes scripts that publish, or whose release will. If the call has three more arguments,
+// the publish command, the channel and engine.GuardArg, and the user may not publish to the channel,
+// the script fails before it changes anything. Redis before version 7 cannot tell: the script runs.
+const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
+    local publish, channel = ARGV[#ARGV - 2], ARGV[#ARGV - 1]
+    local refused = not redis.acl_check_cmd(publish, channel, '') and redis.pcall(publish, channel, '')
+    if type(refused) == 'table' and refused.err then
+        return redis.error_reply('NOPERM a release could not notify waiters: ' .. refused.err)
+    end
+end
+`
 
 // join returns a file's text behind the fragments that it and they use, each once. A
 // fragment that does not exist is a panic.

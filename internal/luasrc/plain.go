@@ -12,7 +12,7 @@ import (
 var (
 	// Acquire takes a free lock or enters it again. It runs three commands on a free
 	// lock.
-	Acquire = load("acquire")
+	Acquire = guarded("acquire")
 
 	// Reenter enters a lock again for an owner that holds it. It never takes a free
 	// lock and never shortens the time to live. With a target it may run more than

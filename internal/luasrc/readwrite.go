@@ -13,7 +13,7 @@ import (
 // more with [Replicate].
 var (
 	// ReadAcquire takes a lock as a reader. It runs four commands on a free lock.
-	ReadAcquire = load("read_acquire")
+	ReadAcquire = guarded("read_acquire")
 
 	// ReadReenter enters a lock as a reader for an owner that is a reader, or the writer.
 	// With a target it may run more than once.
@@ -34,7 +34,7 @@ var (
 	ReadRenew = load("read_renew")
 
 	// WriteAcquire takes a lock as the writer. It runs five commands on a free lock.
-	WriteAcquire = load("write_acquire")
+	WriteAcquire = guarded("write_acquire")
 
 	// WriteRelease lowers the count of a writer that one process alone uses to a target. It
 	// may run late or twice.

@@ -11,10 +11,10 @@ import (
 // that have ids.
 var (
 	// PermitAcquire takes permits for a time. Its ids are never used before.
-	PermitAcquire = load("permit_acquire")
+	PermitAcquire = guarded("permit_acquire")
 
 	// PermitRelease gives permits back by their ids. It may run late or twice.
-	PermitRelease = load("permit_release")
+	PermitRelease = guarded("permit_release")
 
 	// PermitRenew extends leases of permits that are taken still.
 	PermitRenew = load("permit_renew")
@@ -28,7 +28,7 @@ var (
 	PermitCount = load("permit_count")
 
 	// PermitSet sets how many permits there are, with those that are taken. It may run twice.
-	PermitSet = load("permit_set")
+	PermitSet = guarded("permit_set")
 
 	// PermitInspect reads a semaphore and who has its permits. It changes nothing.
 	PermitInspect = load("permit_inspect")
@@ -38,16 +38,16 @@ var (
 // permits have ids.
 var (
 	// SemaphoreAcquire takes permits. It must not run twice.
-	SemaphoreAcquire = load("semaphore_acquire")
+	SemaphoreAcquire = guarded("semaphore_acquire")
 
 	// SemaphoreDrain takes all permits that are available. It must not run twice.
-	SemaphoreDrain = load("semaphore_drain")
+	SemaphoreDrain = guarded("semaphore_drain")
 
 	// SemaphoreAdd makes more permits available, or fewer. It must not run twice.
-	SemaphoreAdd = load("semaphore_add")
+	SemaphoreAdd = guarded("semaphore_add")
 
 	// SemaphoreTrySet makes a semaphore. It may run twice.
-	SemaphoreTrySet = load("semaphore_try_set")
+	SemaphoreTrySet = guarded("semaphore_try_set")
 )
 
 // Counter fills calls of the scripts for one semaphore that only counts, as [Plain] does. How

@@ -37,11 +37,22 @@ func TestRunNamesTheRightThatIsMissing(t *testing.T) {
 			program.OneLine(t, got.Stderr)
 			require.Contains(t, got.Stderr, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor`")
 
+			for word, lacks := range map[string]string{"-publish": "+publish", "resetchannels": "&redisson_lock__channel:{app:job*"} {
+				s.Do(t, "ACL", "SETUSER", "locks", word)
+				got = program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
+				require.Equal(t, 125, got.Code, "before the command runs")
+				require.Empty(t, got.Stdout)
+				program.OneLine(t, got.Stderr)
+				require.Contains(t, got.Stderr, "The user lacks "+lacks+". `redlatch doctor`")
+				s.Do(t, "ACL", "SETUSER", "locks", "+publish", "&redisson_lock__channel:{app:*")
+			}
+
+			p := program.Start(t, url, "run", "--try", "app:job", "--", "sh", "-c", "echo in; read x; exit 0")
+			require.Equal(t, "in", p.Line())
 			s.Do(t, "ACL", "SETUSER", "locks", "-publish")
-			got = program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
-			require.Equal(t, 0, got.Code, got.Stderr)
-			require.Equal(t, "in\n", got.Stdout)
-			program.OneLine(t, got.Stderr)
+			require.NoError(t, p.Stdin.Close())
+			got = p.Outcome(2 * program.Soon)
+			require.Equal(t, 0, got.Code)
 			require.Regexp(t, `lock "app:job" was freed, but its waiters were not notified, and ask for it when they next poll: (ERR|NOPERM) `, got.Stderr)
 			require.False(t, program.Exists(t, s, "app:job"))
 			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor`")

@@ -7,10 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -42,32 +39,16 @@ func (o *Options) GiveUp(ctx context.Context, h *Held, signals <-chan os.Signal)
 // ErrUntold means that the lock is free, but that its waiters were not notified.
 var ErrUntold = errors.New("its waiters were not notified, and ask for it when they next poll")
 
-// unlock frees the lock. The script of a release deletes the key before it publishes: where
-// the user may not publish, the lock is free although the script fails.
+// unlock frees the lock.
 func (o *Options) unlock(ctx context.Context, h *Held) error {
 	err := h.Hold.Unlock()
 	switch {
 	case !connect.Denied(err):
 		return err
-	case h.isFree(ctx):
+	case errors.Is(err, redlatch.ErrNotNotified):
 		return fmt.Errorf("%w: %s", ErrUntold, o.why(ctx, h, err))
 	}
 	return errors.New(o.why(ctx, h, err))
-}
-
-// isFree reports whether the server says that the owner does not hold the lock.
-func (h *Held) isFree(ctx context.Context) bool {
-	c, err := h.srv.Dial(ctx)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = c.Close() }() // only read from
-	for _, field := range []string{h.Hold.Owner().String(), codec.WriterField(h.Hold.Owner().String())} {
-		if has, err := redis.Bool(c.Do("HEXISTS", h.Lock.Name(), field)); err != nil || has {
-			return false
-		}
-	}
-	return true
 }
 
 // await keeps the lock, renewed, for the time that is left, and frees it then: left

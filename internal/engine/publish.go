@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// GuardArg is the last argument of a call whose script must fail if the user may not publish, and
+// guarded the beginning of the error then: see package luasrc. Nothing was changed.
+const (
+	GuardArg = "guard"
+	guarded  = "NOPERM a release could not notify waiters"
+)
+
+// publishing records the kinds whose channels the user may publish to. The zero value is ready.
+type publishing struct {
+	mu    sync.Mutex // guards writes of kinds
+	kinds atomic.Pointer[map[string]bool]
+}
+
+// MayPublish reports whether the server has answered a guarded call about the kind: another guard
+// is not needed.
+func (e *Engine) MayPublish(kind string) bool {
+	kinds := e.publishing.kinds.Load()
+	return kinds != nil && (*kinds)[kind]
+}
+
+func (p *publishing) learn(kind string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kinds := map[string]bool{kind: true}
+	if old := p.kinds.Load(); old != nil {
+		maps.Copy(kinds, *old)
+	}
+	p.kinds.Store(&kinds)
+}
+
+// GuardPublish makes the call's script fail if the user may not publish to the channel. It sends
+// nothing. It reports whether the call has a script; then the caller must pass the result to
+// [Engine.Guarded].
+func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
+	if c.Script == nil {
+		return false
+	}
+	c.Args = append(c.Args, e.publish, channel, GuardArg)
+	return true
+}
+
+// Guarded takes the result of a call that [Engine.GuardPublish] has guarded, and explains its error.
+func (e *Engine) Guarded(kind, channel string, err error) error {
+	if err == nil {
+		e.publishing.learn(kind)
+		return nil
+	}
+	if IsGuarded(err) {
+		return e.lacksPublish(channel, err)
+	}
+	return err
+}
+
+// RunGuarded runs one attempt of a call whose script publishes.
+func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func(*transport.Call)) (any, error) {
+	a := e.Attempt()
+	fill(&a.Call)
+	guards := !e.MayPublish(kind) && e.GuardPublish(&a.Call, channel)
+	reply, err := a.Run(ctx, nil)
+	if guards {
+		err = e.Guarded(kind, channel, err)
+	}
+	return reply, err
+}
+
+// IsGuarded reports whether err is that of a guard: nothing was changed.
+func IsGuarded(err error) bool {
+	var se *transport.ServerError
+	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
+}
+
+// Denied reports whether err says that the user lacks a right, also for a command of a script.
+func Denied(err error) bool {
+	var se *transport.ServerError
+	return errors.As(err, &se) && (se.HasCode("NOPERM") ||
+		strings.Contains(se.Text, "The user executing the script can't ") || strings.Contains(se.Text, "ACL failure in script: "))
+}
+
+// NotNotified returns the error about a release that freed its lock before it was denied to publish.
+func (e *Engine) NotNotified(channel string, err error) error {
+	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
+}
+
+// lacksPublish names the right that the user lacks. Servers name the command in other words than a
+// channel.
+func (e *Engine) lacksPublish(channel string, err error) error {
+	right := "&" + channel + "*"
+	command := strings.ToLower(e.Transport.PublishCommand())
+	if text := err.Error(); strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'") {
+		right = "+" + command
+	}
+	return fmt.Errorf("the user lacks %s: %w", right, err)
+}
