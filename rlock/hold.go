@@ -75,7 +75,8 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.Intern
 // ErrUncertain or ErrNotSent: Redis did not answer in time; the release goes on
 // in the background until the lease is over, for an owner that was given for ten
 // seconds. ErrClosed: the client was closed,
-// and the lock is left to its lease. It sends one EVALSHA, or none when the next
+// and the lock is left to its lease. ErrNotNotified: the lock is free, and the user may not
+// publish that to its waiters. It sends one EVALSHA, or none when the next
 // caller of this process takes the lock over with its own.
 func (h *Hold) Unlock() error { return h.unlockError(h.Internal().Unlock()) }
 

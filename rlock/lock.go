@@ -118,6 +118,13 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		kind.ForceRelease(c)
 		c.Urgent = true
 	})
+	if engine.Denied(err) {
+		// The script frees the lock before it publishes.
+		if locked, unknown := l.IsLocked(ctx); unknown == nil && !locked {
+			in := l.Internal()
+			return true, l.wrap("force-unlock", redlatch.Owner{}, in.Engine.NotNotified(in.Kind.Channel(nil), err))
+		}
+	}
 	if err != nil {
 		return false, err
 	}

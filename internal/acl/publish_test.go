@@ -237,3 +237,18 @@ func TestUserWithoutChannelsAcquiresNothingInCluster(t *testing.T) {
 		require.ErrorContains(t, err, "the user lacks &"+k.channel, kind)
 	}
 }
+
+func TestForceUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		c := unpublished(t, s, "resetchannels")
+		l := rlock.New(c, "k")
+		s.Do(t, "HSET", "k", foreign, 1)
+		forced, err := l.ForceUnlock(bound(t))
+		require.ErrorIs(t, err, redlatch.ErrNotNotified)
+		require.ErrorContains(t, err, "the user lacks &redisson_lock__channel:{k}")
+		require.True(t, forced)
+		require.EqualValues(t, 0, s.Do(t, "EXISTS", "k"))
+	})
+}

@@ -92,6 +92,9 @@ func Denied(err error) bool {
 
 // NotNotified returns the error about a release that freed its lock before it was denied to publish.
 func (e *Engine) NotNotified(channel string, err error) error {
+	if se := (*transport.ServerError)(nil); errors.As(err, &se) {
+		err = se // without what it was wrapped in
+	}
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }
 
