@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/servertime"
@@ -50,6 +49,9 @@ type Client struct {
 //	redis-cluster://[[user]:password@]host[:port][,host[:port]...][?sharded_pubsub=auto]
 //	redis-sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]
 //
+// In each scheme valkey may replace redis, as in valkeys://host. Special characters in the
+// user and the password are percent-encoded: / is %2F.
+//
 // User and password are those of the servers. Those of the Sentinels are the options
 // ?sentinel_user=u&sentinel_password=p; TLS is spoken with both. How messages are
 // published in a cluster is auto, on or off, as [transport.Sharding] has it, and must be
@@ -82,20 +84,22 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // open returns the transport to what is at url, which has answered unless that is left to the
 // first use.
 func (s *settings) open(ctx context.Context, url string) (transport.Transport, error) {
-	if redisurl.IsDeployment(url) {
-		return s.deployed(ctx, url)
-	}
-	dial, err := s.dialer(url)
+	a, err := s.parse(url)
 	if err != nil {
 		return nil, err
 	}
-	if s.dialReplica == nil {
-		s.dialReplica = s.replicaDialer(url)
+	if a.Several() {
+		return s.deployed(ctx, a)
 	}
-	t := s.single(dial)
+	if s.dialReplica == nil {
+		replica := *a
+		replica.DB = 0 // subscribers are counted, and channels belong to no database
+		s.dialReplica = s.nodes(&replica)
+	}
+	t := s.single(s.dialer(a))
 	if err := s.greet(ctx, t); err != nil {
 		_ = t.Close() // the error that matters is why it could not connect
-		return nil, notConnected(url, err)
+		return nil, notConnected(a, err)
 	}
 	return t, nil
 }

@@ -102,28 +102,17 @@ func made(conn redis.Conn, err error) (redis.Conn, error) {
 	return conn, err
 }
 
-// deployed returns the transport to the cluster, or to the master that Sentinels name,
-// at rawURL, which has answered unless that is left to the first use.
-func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Transport, error) {
-	d, err := redisurl.ParseDeployment(rawURL)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("redlatch: %w", err)
-	case s.tls != nil && !d.Secure:
-		// It would be plain text, without a warning.
-		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss-cluster or rediss-sentinel",
-			redisurl.Show(rawURL))
-	case d.User != "" && d.Password == "" && s.credentials == nil:
-		return nil, needsPassword(redisurl.Show(rawURL))
-	}
+// deployed returns the transport to the cluster, or to the master that Sentinels name, at d,
+// which has answered unless that is left to the first use.
+func (s *settings) deployed(ctx context.Context, d *redisurl.Address) (transport.Transport, error) {
 	open := s.cluster
 	switch {
-	case d.Master != "":
+	case d.Kind == redisurl.Sentinels:
 		open = s.sentinel
 	case s.lazy && s.publishing(d) == transport.ShardingAuto:
 		// A wrong guess would leave waiters asleep.
 		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
-			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", redisurl.Show(rawURL))
+			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", d)
 	}
 	t, err := open(ctx, d)
 	if err == nil {
@@ -132,17 +121,17 @@ func (s *settings) deployed(ctx context.Context, rawURL string) (transport.Trans
 		}
 		_ = t.Close() // the error that matters is why it does not answer
 	}
-	return nil, notConnected(rawURL, err)
+	return nil, notConnected(d, err)
 }
 
 // notConnected says where a connection could not be made to.
-func notConnected(rawURL string, err error) error {
-	return fmt.Errorf("redlatch: connect to %s: %w", redisurl.Show(rawURL), err)
+func notConnected(a *redisurl.Address, err error) error {
+	return fmt.Errorf("redlatch: connect to %s: %w", a, err)
 }
 
 // cluster returns the transport to a cluster.
-func (s *settings) cluster(ctx context.Context, d *redisurl.Deployment) (transport.Transport, error) {
-	return s.clusterOf(ctx, d.Hosts, s.nodes(d.Secure, d), s.publishing(d))
+func (s *settings) cluster(ctx context.Context, d *redisurl.Address) (transport.Transport, error) {
+	return s.clusterOf(ctx, d.Hosts, s.nodes(d), s.publishing(d))
 }
 
 // clusterOf returns the transport to a cluster whose nodes dial connects to.
@@ -157,7 +146,7 @@ func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDiale
 
 // publishing returns how messages are published in a cluster: as its address says, else as
 // the option does.
-func (s *settings) publishing(d *redisurl.Deployment) transport.Sharding {
+func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 	switch d.Sharding {
 	case "auto":
 		return transport.ShardingAuto
@@ -170,12 +159,14 @@ func (s *settings) publishing(d *redisurl.Deployment) transport.Sharding {
 }
 
 // sentinel returns the transport to a master that Sentinels name.
-func (s *settings) sentinel(_ context.Context, d *redisurl.Deployment) (transport.Transport, error) {
+func (s *settings) sentinel(_ context.Context, d *redisurl.Address) (transport.Transport, error) {
 	// Sentinels have users of their own.
 	alone := *s
 	alone.credentials = nil
-	ask := alone.nodes(d.Secure, &redisurl.Deployment{User: d.SentinelUser, Password: d.SentinelPassword})
-	return s.masterOf(failover.NewSentinels(d.Master, d.Hosts, ask).Master, s.nodes(d.Secure, d)), nil
+	ask := alone.nodes(&redisurl.Address{
+		Kind: redisurl.Sentinels, Secure: d.Secure, User: d.SentinelUser, Password: d.SentinelPassword,
+	})
+	return s.masterOf(failover.NewSentinels(d.Master, d.Hosts, ask).Master, s.nodes(d)), nil
 }
 
 // masterOf returns the transport to the server that master names, which dial connects to.
@@ -185,11 +176,4 @@ func (s *settings) masterOf(master func(context.Context) (string, error), dial n
 		cfg.DialReplica = dial
 	}
 	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
-}
-
-// nodes returns what makes connections to servers of a deployment.
-func (s *settings) nodes(secure bool, d *redisurl.Deployment) nodeDialer {
-	return func(ctx context.Context, addr string) (redis.Conn, error) {
-		return s.dialTo(ctx, redisurl.Server{Network: "tcp", Addr: addr, User: d.User, Password: d.Password, DB: d.DB}, secure)
-	}
 }

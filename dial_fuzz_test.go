@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,14 +23,19 @@ func FuzzAddress(f *testing.F) {
 	} {
 		f.Add(text, "sesame")
 	}
+	for _, text := range []string{
+		"redis://:sesame@h\n", "redis://:sesame@h\r\n", "\"redis://:sesame@h\"", "redis://:ses/ame@h", "redis://:ses#ame@h", "redis://:ses?ame@h",
+		"sesame:6379", "redis+sentinel://:sesame@h/m", "h:6380,password=sesame,ssl=True", "redis://h:6380,password=sesame", "valkeys-sentinel://:sesame@a,b/m",
+		"sesame://h", "redis://sesame", "redis://h:sesame", "redis://h/sesame", "redis://h?password=sesame", "redis://h#sesame", "unix:///:sesame@r",
+	} {
+		f.Add(text, "sesame")
+	}
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		set, err := configure(nil)
 		require.NoError(t, err)
-		dial, err := set.dialer(text)
-		require.Equal(t, err == nil, dial != nil)
-		if redisurl.IsDeployment(text) {
-			requireWhole(t, text)
-		}
+		a, err := set.parse(text)
+		require.Equal(t, err == nil, a != nil)
+		requireWhole(t, text)
 		shown := redisurl.Show(text)
 		if err != nil {
 			shown += " " + err.Error()
@@ -38,25 +44,35 @@ func FuzzAddress(f *testing.F) {
 		if len(secret) < 6 || !utf8.ValidString(secret) || strings.ContainsAny(secret, ":/?#[]@%\\ ") {
 			return // it would not be one, or be written in another way
 		}
-		hidden := "redis://user:" + secret + "@127.0.0.1:1/" + "x"
-		_, err = set.dialer(hidden)
-		require.Error(t, err)
-		if !strings.Contains("redlatch: redis://127.0.0.1:1/x: \"x\" is no database number", secret) {
-			require.NotContains(t, redisurl.Show(hidden)+err.Error(), secret)
+		for _, hidden := range []string{
+			"redis://user:" + secret + "@127.0.0.1:1/x", "redis://:" + secret + "/@h", "redis://h?x=" + secret, "redis://h:x" + secret + "/",
+			"redis://h/" + secret + "x", "h:1,password=" + secret, "'redis://:" + secret + "@h", "redis://:" + secret + "@h\n", secret + "x://h",
+		} {
+			_, err := set.parse(hidden)
+			require.Error(t, err)
+			if !strings.Contains(shownWithout(hidden, secret), secret) {
+				require.NotContains(t, redisurl.Show(hidden)+err.Error(), secret)
+			}
 		}
 	})
 }
 
-// requireWhole holds that the address of a deployment is the same when it is put together
-// again, or is refused.
+// shownWithout returns what is shown of an address with another text in place of secret.
+func shownWithout(address, secret string) string {
+	other := strings.Replace(address, secret, "another", 1)
+	_, err := redisurl.Parse(other)
+	return redisurl.Show(other) + fmt.Sprint("redlatch: ", err)
+}
+
+// requireWhole checks that an address is the same when it is put together again, or is refused.
 func requireWhole(t *testing.T, text string) {
 	t.Helper()
-	d, err := redisurl.ParseDeployment(text)
+	d, err := redisurl.Parse(text)
 	if err != nil {
 		require.Less(t, len(err.Error()), 200)
 		return
 	}
-	again, err := redisurl.ParseDeployment(d.Full())
+	again, err := redisurl.Parse(d.Full())
 	require.NoError(t, err, "%q", text)
 	require.Equal(t, d, again)
 	if d.Password != "" && !strings.Contains(text, "@"+d.Password) {

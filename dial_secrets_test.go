@@ -102,7 +102,7 @@ func TestSecretsAreKeptWhenNoConnectionCanBeMade(t *testing.T) {
 	c.failsToOpen(t, "rediss://"+address, vault, redlatch.WithTLSConfig(a.trusting()))
 	c.failsToOpen(t, "rediss://"+address, vault)
 	c.failsToOpen(t, "redis://:"+secret+"@"+address, redlatch.WithTLSConfig(a.trusting()))
-	c.requireKept(t, "WRONGPASS", "x509", "refused", "not a URL", "the scheme must be", "redlatch: cannot connect")
+	c.requireKept(t, "WRONGPASS", "x509", "refused", "the host is missing", "the scheme is missing", "redlatch: cannot connect")
 }
 
 func TestNoOutputShowsSecrets(t *testing.T) {

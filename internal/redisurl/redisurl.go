@@ -1,67 +1,169 @@
-// Package redisurl says what may be shown of a server's address, which has a password
-// in it as a rule: the scheme, the host and the path of one that is well formed, and
-// nothing at all of any other. It takes the addresses of clusters and of Sentinels apart,
-// which have several hosts and so are no URLs. It is pure.
+// Package redisurl parses the addresses that the library and its programs accept: one
+// server, a Unix socket, a cluster, or the Sentinels of a master. Its errors name the part
+// that is wrong and repeat nothing of the address: any part of a mistyped one may belong
+// to a password. It is pure.
 package redisurl
 
 import (
+	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
 const (
-	// hidden stands for an address of which nothing may be shown.
+	// hidden stands for an address that cannot be parsed.
 	hidden = "the given address"
-	// most bounds how much of an address is shown, in bytes.
+	// most is how much of an address is shown, in bytes.
 	most = 200
-	// Longest is more bytes than any address needs: what the system says of it repeats
-	// it.
-	Longest = 4096
+	// longest is the maximum length of an address.
+	longest = 4096
 )
 
-// Show returns what may be shown of an address, 203 bytes at most.
-func Show(rawURL string) string {
-	if IsDeployment(rawURL) {
-		d, err := ParseDeployment(rawURL)
-		if err != nil {
-			return hidden
-		}
-		return cut(d.String())
+// Kind is what an address leads to.
+type Kind int
+
+// The kinds of addresses.
+const (
+	Single Kind = iota
+	Socket
+	Cluster
+	Sentinels
+)
+
+// Address is an address that [Parse] has taken apart.
+type Address struct {
+	// Kind is what the address leads to.
+	Kind Kind
+	// Valkey is whether the scheme says valkey in place of redis, which means the same.
+	Valkey bool
+	// Secure is whether connections use TLS, also those to Sentinels.
+	Secure bool
+	// User and Password are the credentials for the servers, see Credentials. UserOnly
+	// is whether the user has no colon behind it.
+	User, Password string
+	UserOnly       bool
+	// Hosts are the addresses, host:port, of the server, of nodes or of Sentinels.
+	Hosts []string
+	// Path is the file of a Unix socket.
+	Path string
+	// Master is the Sentinels' name for the master.
+	Master string
+	// DB is the number of the database, 0 for a cluster.
+	DB int
+	// SentinelUser and SentinelPassword are the credentials for the Sentinels.
+	SentinelUser, SentinelPassword string
+	// Sharding says how a cluster publishes messages: auto, on, off or "".
+	Sharding string
+}
+
+// ErrNoPassword is the error of Credentials.
+var ErrNoPassword = errors.New("its user needs a password, any for a user with nopass")
+
+// Several reports whether the address is that of a cluster or of Sentinels.
+func (a *Address) Several() bool { return a.Kind == Cluster || a.Kind == Sentinels }
+
+// Credentials returns the user and the password to log in with. In the address of one
+// server, text before the @ without a colon is a password. Other users need a password:
+// without one the server would not be sent the user, and would use its default one.
+func (a *Address) Credentials() (user, password string, err error) {
+	switch {
+	case a.User == "" || a.Password != "":
+		return a.User, a.Password, nil
+	case a.UserOnly && a.Kind == Single:
+		return "", a.User, nil
 	}
-	u, err := url.Parse(rawURL)
+	return "", "", ErrNoPassword
+}
+
+// Node returns the address of the server at host:port, which is reached as a's servers are.
+func (a *Address) Node(host string) *Address {
+	return &Address{
+		Valkey: a.Valkey, Secure: a.Secure, Hosts: []string{host}, DB: a.DB,
+		User: a.User, Password: a.Password, UserOnly: a.UserOnly && a.Kind == Single,
+	}
+}
+
+// Show returns an address without credentials and options, 203 bytes at most.
+func Show(raw string) string {
+	a, err := Parse(raw)
 	if err != nil {
 		return hidden
 	}
-	return ShowURL(u)
+	return a.String()
 }
 
-// ShowURL is [Show] for the address of one server that was taken apart.
-func ShowURL(u *url.URL) string {
-	known := u.Scheme == "unix" || (u.Scheme == "redis" || u.Scheme == "rediss") && u.Host != ""
-	if !known || u.Opaque != "" || Misplaced(u) {
-		return hidden
-	}
-	return cut((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
-}
-
-// cut shortens an address. It is escaped: any byte is a place to cut at.
-func cut(text string) string {
-	if len(text) > most {
+// String returns the address without credentials and options, 203 bytes at most.
+func (a *Address) String() string {
+	text := a.with("", "")
+	if len(text) > most { // it is escaped: every byte is one character
 		return text[:most] + "..."
 	}
 	return text
 }
 
-// Misplaced reports whether a part of the user or the password may stand where none
-// should, as happens when the @ is forgotten, a slash is one too many, or one is not
-// escaped.
-func Misplaced(u *url.URL) bool {
-	if u.Scheme == "unix" {
-		_, after, _ := strings.Cut(u.Path, ":")
-		return u.Host != "" || strings.Contains(after, "@")
+// GoString returns what String does, so that no format shows a password.
+func (a *Address) GoString() string { return a.String() }
+
+// Full returns the whole address with its passwords. Parse accepts it.
+func (a *Address) Full() string {
+	user := ""
+	switch {
+	case a.User != "" && a.UserOnly && a.Password == "":
+		user = url.User(a.User).String() + "@"
+	case a.User != "" || a.Password != "":
+		user = url.UserPassword(a.User, a.Password).String() + "@"
 	}
-	if strings.Count(u.Host, ":") > 1 && !strings.HasPrefix(u.Host, "[") {
-		return true
+	options := url.Values{}
+	for name, value := range map[string]string{
+		optSharding: a.Sharding, optSentinelUser: a.SentinelUser, optSentinelPassword: a.SentinelPassword,
+	} {
+		if value != "" {
+			options.Set(name, value)
+		}
 	}
-	return strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
+	if a.Kind == Socket && a.DB != 0 {
+		options.Set(optDB, strconv.Itoa(a.DB))
+	}
+	if len(options) == 0 {
+		return a.with(user, "")
+	}
+	return a.with(user, "?"+options.Encode())
+}
+
+// with returns the address with these parts.
+func (a *Address) with(user, options string) string {
+	if a.Kind == Socket {
+		return "unix://" + user + (&url.URL{Path: a.Path}).EscapedPath() + options
+	}
+	var hosts []string
+	for _, host := range a.Hosts {
+		hosts = append(hosts, strings.TrimPrefix((&url.URL{Host: host}).String(), "//"))
+	}
+	text := a.scheme() + "://" + user + strings.Join(hosts, ",")
+	if a.Kind == Sentinels {
+		text += "/" + url.PathEscape(a.Master)
+	}
+	if a.DB != 0 {
+		text += "/" + strconv.Itoa(a.DB)
+	}
+	return text + options
+}
+
+// scheme returns the scheme of an address that is not a socket's.
+func (a *Address) scheme() string {
+	text := "redis"
+	if a.Valkey {
+		text = "valkey"
+	}
+	if a.Secure {
+		text += "s"
+	}
+	switch a.Kind {
+	case Cluster:
+		return text + "-cluster"
+	case Sentinels:
+		return text + "-sentinel"
+	}
+	return text
 }

@@ -1,13 +1,5 @@
 package redisurl
 
-import (
-	"cmp"
-	"net"
-	"net/url"
-	"strconv"
-	"strings"
-)
-
 // Server is one server, and the user and the database there.
 type Server struct {
 	// Network and Addr are as for net.Dial: host:port, or the path of a socket.
@@ -18,20 +10,18 @@ type Server struct {
 	DB int
 }
 
-// ServerOf returns the server that u, an address that was checked, names. A user without a
-// password is the password, as for redis-cli, but not on a socket.
-func ServerOf(u *url.URL) Server {
-	s := Server{Network: "tcp", User: u.User.Username()}
-	s.Password, _ = u.User.Password()
-	db := strings.Trim(u.Path, "/")
-	if u.Scheme == "unix" {
-		s.Network, s.Addr, db = "unix", u.Path, u.Query().Get("db")
-	} else {
-		s.Addr = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), nodePort))
-		if _, given := u.User.Password(); !given {
-			s.User, s.Password = "", s.User
-		}
+// Server returns the server at the address of one server or of a Unix socket.
+func (a *Address) Server() Server {
+	if a.Kind == Socket {
+		s := a.At(a.Path)
+		s.Network = "unix"
+		return s
 	}
-	s.DB, _ = strconv.Atoi(db) // "" is 0
-	return s
+	return a.At(a.Hosts[0])
+}
+
+// At returns the server at addr, host:port, with the credentials and the database of a.
+func (a *Address) At(addr string) Server {
+	user, password, _ := a.Credentials() // those who need them have checked them
+	return Server{Network: "tcp", Addr: addr, User: user, Password: password, DB: a.DB}
 }

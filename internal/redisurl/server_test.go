@@ -1,7 +1,6 @@
 package redisurl_test
 
 import (
-	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-func TestServerOfTakesAnAddressApart(t *testing.T) {
+func TestServerHasTheCredentialsOfItsAddress(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]redisurl.Server{
 		"redis://host":                   {Network: "tcp", Addr: "host:6379"},
@@ -22,8 +21,8 @@ func TestServerOfTakesAnAddressApart(t *testing.T) {
 		"unix:///run/redis.sock":         {Network: "unix", Addr: "/run/redis.sock"},
 		"unix://user:pass@/r.sock?db=12": {Network: "unix", Addr: "/r.sock", User: "user", Password: "pass", DB: 12},
 	} {
-		u, err := url.Parse(text)
+		a, err := redisurl.Parse(text)
 		require.NoError(t, err, text)
-		require.Equal(t, want, redisurl.ServerOf(u), text)
+		require.Equal(t, want, a.Server(), text)
 	}
 }

@@ -93,9 +93,9 @@ func TestBenchAsksBeforeItLoadsAnotherMachine(t *testing.T) {
 	}
 	got := program.Finish(t, "redis://redis.invalid", "bench")
 	require.Equal(t, 1, got.Code)
-	require.Equal(t, "redlatch: redis://redis.invalid is on another machine: --yes loads it all the same\n", got.Stderr)
+	require.Equal(t, "redlatch: redis://redis.invalid:6379 is on another machine: --yes loads it all the same\n", got.Stderr)
 	got = program.Finish(t, "redis://redis.invalid", "bench", "--yes")
-	require.Contains(t, got.Stderr, "cannot reach Redis at redis://redis.invalid: ")
+	require.Contains(t, got.Stderr, "cannot reach Redis at redis://redis.invalid:6379: ")
 	for _, d := range []string{"0s", "61s"} {
 		got = program.Finish(t, program.NoServer(t), "bench", "--duration", d)
 		require.Equal(t, 2, got.Code)

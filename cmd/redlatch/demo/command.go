@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/executable"
@@ -91,17 +90,17 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 		return connect.Settings{}, nil
 	}
 	set, err := g.Settings()
-	if err == nil && redisurl.IsDeployment(set.Address) {
-		return connect.Settings{}, cli.Usagef("the demo has one server: redis://, rediss:// or unix://, not %s", set)
-	}
 	if err != nil {
 		return set, err
 	}
 	srv, err := cli.ServerOf(set)
-	if err == nil {
-		err = cli.NeedMaster(ctx, srv)
+	switch {
+	case err != nil:
+		return set, err
+	case srv.IsDeployment():
+		return set, cli.Usagef("the demo has one server: redis://, rediss:// or unix://, not %s", set)
 	}
-	return set, err
+	return set, cli.NeedMaster(ctx, srv)
 }
 
 // checkDemo refuses flags that make no sense, and sets what they mean.

@@ -139,7 +139,7 @@ func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
 		{blind, name, program.RedissonOwner, "use --even-if-alive"},
 		{s.URL(), "", program.RedlatchOwner, "name"},
 		{program.NoServer(t), name, program.RedlatchOwner, "connection refused. Start one"},
-		{"sesame", name, program.RedlatchOwner, "not of the form"},
+		{"sesame", name, program.RedlatchOwner, "the scheme is missing"},
 	} {
 		got := program.Finish(t, c.url, "evict", c.name, c.owner)
 		code := 1

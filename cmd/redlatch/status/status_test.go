@@ -71,7 +71,7 @@ func TestStatusExitsWithOneWhenItFails(t *testing.T) {
 		{s.URL(), noDeadlines, "holds a set, and the deadlines of a fair lock are a zset"},
 		{s.URL(), "", "name"},
 		{program.NoServer(t), "x", "connection refused. Start one"},
-		{"sesame", "x", "not of the form"},
+		{"sesame", "x", "the scheme is missing"},
 	} {
 		got := program.Finish(t, c.url, "status", c.name)
 		code := 1

@@ -24,18 +24,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCheckRejectsWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
+func TestNewRejectsInvalidAddressWithoutRepeatingIt(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{
 		"redis://h", "redis://u:p@h:1/2", "rediss://:p@h", "unix:///run/redis.sock?db=1", "redis://[::1]:6379",
 	} {
-		require.NoError(t, Check(good), good)
+		at(t, good)
 	}
 	for _, bad := range []string{
 		"", "localhost:6379", "user:sesame@host:6379", "redis://", "redis:///1", "http://u:sesame@h", "unix://", "redis://u:sesame@h:port", ":",
 		"redis://u:sesame:h:1", "redis://u:12/sesame@h", "redis://u:12?sesame@h", "redis://u:12#sesame@h", "unix://:sesame@x/run/r", "unix:////:sesame@x",
 	} {
-		err := Check(bad)
+		_, err := New(Settings{Address: bad})
 		require.ErrorContains(t, err, "REDIS_URL", bad)
 		require.NotContains(t, err.Error(), "sesame")
 	}
@@ -164,15 +164,15 @@ func TestUserAndPasswordOfFlagsGoBeforeThoseOfTheAddress(t *testing.T) {
 		set  Settings
 		want string
 	}{
-		{Settings{Address: "redis://h"}, "redis://h"},
-		{Settings{Address: "redis://u:p@h/2"}, "redis://u:p@h/2"},
-		{Settings{Address: "redis://u:p@h", User: "v"}, "redis://v:p@h"},
-		{Settings{Address: "redis://u:p@h", Password: "q"}, "redis://u:q@h"},
-		{Settings{Address: "redis://h", User: "v", Password: "a/b@c:%"}, "redis://v:a%2Fb%40c%3A%25@h"},
-		{Settings{Address: "redis://h", Password: "q"}, "redis://:q@h"},
+		{Settings{Address: "redis://h"}, "redis://h:6379"},
+		{Settings{Address: "redis://u:p@h/2"}, "redis://u:p@h:6379/2"},
+		{Settings{Address: "redis://u:p@h", User: "v"}, "redis://v:p@h:6379"},
+		{Settings{Address: "redis://u:p@h", Password: "q"}, "redis://u:q@h:6379"},
+		{Settings{Address: "redis://h", User: "v", Password: "a/b@c:%"}, "redis://v:a%2Fb%40c%3A%25@h:6379"},
+		{Settings{Address: "redis://h", Password: "q"}, "redis://:q@h:6379"},
 		{Settings{Address: "unix:///run/r.sock?db=1", User: "v", Password: "q"}, "unix://v:q@/run/r.sock?db=1"},
 	} {
-		require.Equal(t, c.want, server(t, c.set).address)
+		require.Equal(t, c.want, server(t, c.set).at.Full())
 	}
 	_, err := New(Settings{Address: "redis://h", User: "v"})
 	require.ErrorContains(t, err, "--user needs a password")
@@ -181,12 +181,12 @@ func TestUserAndPasswordOfFlagsGoBeforeThoseOfTheAddress(t *testing.T) {
 func TestReplicasAreReachedAsTheirMaster(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"redis://u:p@h:1/2": "redis://u:p@r:9/2", "rediss://h": "rediss://r:9", "unix://u:p@/run/r.sock?db=1": "redis://u:p@r:9",
+		"redis://u:p@h:1/2": "redis://u:p@r:9/2", "rediss://h": "rediss://r:9", "unix://u:p@/run/r.sock?db=1": "redis://u:p@r:9/1",
 	} {
-		require.Equal(t, want, at(t, address).replica("r:9").address)
+		require.Equal(t, want, at(t, address).node("r:9").at.Full())
 	}
 	s := server(t, Settings{Address: "redis://h", TLS: TLS{ServerName: "n"}})
-	require.Same(t, s.tls, s.replica("r:9").tls)
+	require.Same(t, s.tls, s.node("r:9").tls)
 }
 
 func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
@@ -206,16 +206,16 @@ func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
 	} {
 		s := server(t, c.set)
 		require.Equal(t, c.shown, s.String())
-		require.Equal(t, c.full, s.address)
+		require.Equal(t, c.full, s.at.Full())
 		require.Equal(t, c.set.TLS.On, s.tls != nil)
 	}
 	s := at(t, "rediss-sentinel://u:p%40@a/m/2")
 	require.Equal(t, "u", s.User())
-	require.Equal(t, "rediss://u:p%40@h:1/2", s.node("h:1").address)
+	require.Equal(t, "rediss://u:p%40@h:1/2", s.node("h:1").at.Full())
 	require.Equal(t, "h:1", s.node("h:1").Place())
 	require.Equal(t, "rediss-sentinel://a:26379/m/2", s.Place())
 	require.False(t, s.IsCluster())
-	require.True(t, HasPassword(s.address))
+	require.True(t, HasPassword(s.at.Full()))
 	sentinels := "redis-sentinel://a/m?sentinel_password=x"
 	require.False(t, HasPassword(sentinels), "REDIS_PASSWORD is that of the servers")
 	require.True(t, Shows(sentinels))
@@ -264,7 +264,7 @@ func TestAnyTLSFlagEncrypts(t *testing.T) {
 	t.Parallel()
 	for _, set := range []TLS{{On: true}, {ServerName: "n"}, {Insecure: true}} {
 		s := server(t, Settings{Address: "redis://h/1", TLS: set})
-		require.Equal(t, "rediss://h/1", s.String())
+		require.Equal(t, "rediss://h:6379/1", s.String())
 		require.Equal(t, set.ServerName, s.tls.ServerName)
 		require.Equal(t, set.Insecure, s.tls.InsecureSkipVerify)
 	}
@@ -322,11 +322,11 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	_, err = at(t, "unix:///no/such/socket").Dial(t.Context())
 	require.ErrorIs(t, err, syscall.ENOENT)
 	_, err = New(Settings{Address: "unix:///no/such/socket?db=x"})
-	require.ErrorContains(t, err, "the number of the database")
+	require.ErrorContains(t, err, "the database must be a number")
 	_, err = at(t, "unix:///no/such/socket").Open(t.Context())
 	require.ErrorContains(t, err, "cannot reach Redis at unix:///no/such/socket: no such file or directory. Start one")
 	_, err = New(Settings{Address: "elsewhere"})
-	require.ErrorContains(t, err, "not of the form")
+	require.EqualError(t, err, "--redis or REDIS_URL: invalid address: the scheme is missing: write redis://host:port, rediss://host:port for TLS, or unix:///path")
 }
 
 func TestRefusalsToWriteAreNotBlamedOnThePassword(t *testing.T) {

@@ -3,10 +3,7 @@ package connect
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -15,43 +12,19 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// errNoPassword says that the user in an address would not be sent.
-var errNoPassword = errors.New("the user in --redis or REDIS_URL needs a password: in the address, in REDIS_PASSWORD, or in a file for " +
-	"--password-file (any, for a user with nopass)")
-
-// newDeployment is New for a cluster, and for a master that Sentinels name.
-func newDeployment(set Settings) (*Server, error) {
-	d, err := redisurl.ParseDeployment(set.Address)
-	if err != nil {
-		return nil, fmt.Errorf("--redis or REDIS_URL: %w", err)
-	}
-	if d.User, d.Password, err = set.identity(d.User, d.Password); err != nil {
-		return nil, err
-	}
-	if d.User != "" && d.Password == "" {
-		return nil, errNoPassword // another user than the one that is named would be asked
-	}
-	s := &Server{many: d}
-	if set.TLS != (TLS{}) {
-		d.Secure = true
-		if s.tls, err = set.TLS.config(); err != nil {
-			return nil, err
-		}
-	}
-	s.address = d.Full()
-	return s, nil
-}
-
 // IsCluster reports whether the address is that of a cluster.
-func (s *Server) IsCluster() bool { return s.many != nil && s.many.Master == "" }
+func (s *Server) IsCluster() bool { return s.at.Kind == redisurl.Cluster }
 
 // IsDeployment reports whether the address is that of a cluster or of Sentinels.
-func (s *Server) IsDeployment() bool { return s.many != nil }
+func (s *Server) IsDeployment() bool { return s.at.Several() }
 
 // Place returns host:port of one server, the path of a unix socket, or what String does.
 func (s *Server) Place() string {
-	if u, err := url.Parse(s.address); err == nil && s.many == nil {
-		return cmp.Or(u.Host, u.Path)
+	switch s.at.Kind {
+	case redisurl.Single:
+		return s.at.Hosts[0]
+	case redisurl.Socket:
+		return s.at.Path
 	}
 	return s.String()
 }
@@ -59,11 +32,11 @@ func (s *Server) Place() string {
 // Masters returns the servers that have the locks: s itself, the one that the Sentinels
 // name now, or the masters of a cluster. Its errors are those of Problem.
 func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
-	if s.many == nil {
+	if !s.IsDeployment() {
 		return []*Server{s}, nil
 	}
 	find := s.nodes
-	if s.many.Master != "" {
+	if !s.IsCluster() {
 		find = s.master
 	}
 	addrs, err := find(ctx)
@@ -81,10 +54,10 @@ func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 func (s *Server) master(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	watches := &Server{tls: s.tls, many: &redisurl.Deployment{
-		Secure: s.many.Secure, User: s.many.SentinelUser, Password: s.many.SentinelPassword,
+	watches := &Server{tls: s.tls, at: &redisurl.Address{
+		Kind: redisurl.Sentinels, Secure: s.at.Secure, User: s.at.SentinelUser, Password: s.at.SentinelPassword,
 	}}
-	addr, err := failover.NewSentinels(s.many.Master, s.many.Hosts, func(ctx context.Context, addr string) (redis.Conn, error) {
+	addr, err := failover.NewSentinels(s.at.Master, s.at.Hosts, func(ctx context.Context, addr string) (redis.Conn, error) {
 		return watches.node(addr).dial(ctx)
 	}).Master(ctx)
 	if err != nil {
@@ -97,7 +70,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 // that of the first node.
 func (s *Server) nodes(ctx context.Context) ([]string, error) {
 	var first error
-	for _, addr := range s.many.Hosts {
+	for _, addr := range s.at.Hosts {
 		masters, err := s.mastersBy(ctx, addr)
 		if err == nil {
 			return masters, nil
@@ -125,20 +98,9 @@ func (s *Server) mastersBy(ctx context.Context, addr string) ([]string, error) {
 	return masters, err
 }
 
-// node returns the server of the deployment at host:port.
-func (s *Server) node(addr string) *Server {
-	u := &url.URL{Scheme: "redis", Host: addr}
-	if s.many.Secure {
-		u.Scheme = "rediss"
-	}
-	if s.many.DB != 0 {
-		u.Path = "/" + strconv.Itoa(s.many.DB)
-	}
-	if s.many.Password != "" {
-		u.User = url.UserPassword(s.many.User, s.many.Password)
-	}
-	return &Server{address: u.String(), tls: s.tls}
-}
+// node returns a server of the deployment, or a replica or master of one server, at host:port. It
+// is reached as s is, over TCP.
+func (s *Server) node(addr string) *Server { return &Server{at: s.at.Node(addr), tls: s.tls} }
 
 // dialDeployment is dial for deployments.
 func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -110,12 +111,12 @@ func (s *Server) advice(err error) string {
 }
 
 func (s *Server) isPlain() bool {
-	return strings.HasPrefix(s.address, "redis:") || strings.HasPrefix(s.address, "redis-")
+	return !s.at.Secure && s.at.Kind != redisurl.Socket
 }
 
 // isNameless reports whether TLS is spoken without a certificate of our own.
 func (s *Server) isNameless() bool {
-	return strings.HasPrefix(s.address, "rediss") && (s.tls == nil || len(s.tls.Certificates) == 0)
+	return s.at.Secure && (s.tls == nil || len(s.tls.Certificates) == 0)
 }
 
 // hungUp reports whether the server ended the connection, which may be seen before its

@@ -13,7 +13,7 @@ import (
 // when that may not be asked, and for clusters and Sentinels, which name masters. It sends
 // ROLE on a connection of its own. Its errors are those of Dial.
 func (s *Server) Master(ctx context.Context) (string, error) {
-	if s.many != nil {
+	if s.IsDeployment() {
 		return "", nil
 	}
 	c, err := s.Dial(ctx)
@@ -67,5 +67,5 @@ func (s *Server) NeedMaster(ctx context.Context) error {
 	if err != nil || master == "" {
 		return err
 	}
-	return &OnReplica{Server: s, Master: s.replica(master)}
+	return &OnReplica{Server: s, Master: s.node(master)}
 }

@@ -58,7 +58,7 @@ func (s *Server) Cluster(ctx context.Context) (transport.Transport, error) {
 // connect returns the cluster, which has answered.
 func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
 	nodes := cluster.New(cluster.Config{
-		Seeds:   s.many.Hosts,
+		Seeds:   s.at.Hosts,
 		Dial:    func(ctx context.Context, addr string) (redis.Conn, error) { return s.node(addr).dial(ctx) },
 		Publish: "PUBLISH",
 		Conn:    config.Config{Command: timeout, DialTimeout: timeout},

@@ -6,11 +6,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
+
+// errNoPassword says that the user in an address would not be sent.
+var errNoPassword = errors.New("the user in --redis or REDIS_URL needs a password: in the address, in REDIS_PASSWORD, or in a file for " +
+	"--password-file (any, for a user with nopass)")
 
 // Settings is how to reach a server, by flags and environment. What is left empty is taken
 // from the address.
@@ -51,55 +54,38 @@ func (s Settings) GoString() string { return s.String() }
 
 // Server is a server that can be connected to. It is safe for concurrent use.
 type Server struct {
-	address string               // complete, with user and password
-	tls     *tls.Config          // nil: none, or the usual one of rediss://
-	many    *redisurl.Deployment // nil: it is one server
+	at  *redisurl.Address
+	tls *tls.Config // nil: none, or the usual one of rediss://
 }
 
 // New returns the server that set describes. It reads the files that set names, and
 // sends nothing. Its errors name no part of the address: one that was mistyped may
 // hold a password where no parser would look for it.
 func New(set Settings) (*Server, error) {
-	if redisurl.IsDeployment(set.Address) {
-		return newDeployment(set)
+	at, err := redisurl.Parse(set.Address)
+	if errors.Is(err, redisurl.ErrEscape) {
+		return nil, fmt.Errorf("--redis or REDIS_URL: %w, or put the password into REDIS_PASSWORD or a file for --password-file", err)
 	}
-	if err := Check(set.Address); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(set.Address)
 	if err != nil {
-		return nil, errAddress // its own error quotes the password
+		return nil, fmt.Errorf("--redis or REDIS_URL: %w", err)
 	}
-	if err := set.identify(u); err != nil {
+	if at.User, at.Password, err = set.identity(at.User, at.Password); err != nil {
 		return nil, err
 	}
-	s := &Server{}
+	if _, _, err := at.Credentials(); err != nil {
+		return nil, errNoPassword // another user than the one that is named would be asked
+	}
+	s := &Server{at: at}
 	if set.TLS != (TLS{}) {
-		if u.Scheme == "unix" {
+		if at.Kind == redisurl.Socket {
 			return nil, errors.New("there is no TLS on a unix socket: leave the --tls flags out")
 		}
-		u.Scheme = "rediss"
+		at.Secure = true
 		if s.tls, err = set.TLS.config(); err != nil {
 			return nil, err
 		}
 	}
-	s.address = u.String()
 	return s, nil
-}
-
-// identify puts user and password into the address.
-func (s Settings) identify(u *url.URL) error {
-	password, given := u.User.Password()
-	user, password, err := s.identity(u.User.Username(), password)
-	switch {
-	case err != nil:
-		return err
-	case password != "":
-		u.User = url.UserPassword(user, password)
-	case user != "" && (given || u.Scheme == "unix"): // else, over TCP, a user alone is the password
-		return errNoPassword
-	}
-	return nil
 }
 
 // identity returns user and password, given those of the address.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/url"
-	"strings"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
 // probe bounds how long a server that did not answer in time has to accept one more
@@ -22,16 +22,10 @@ func timedOut(err error) bool {
 // places returns the network, and host:port of the servers that the address names, or the path of
 // a unix socket.
 func (s *Server) places() (network string, hosts []string) {
-	network, hosts = "tcp", []string{s.Place()}
-	switch u, err := url.Parse(s.address); {
-	case s.many != nil:
-		hosts = s.many.Hosts
-	case err == nil && u.Scheme == "unix":
-		network = "unix"
-	case err == nil && u.Port() == "":
-		hosts = []string{net.JoinHostPort(u.Hostname(), "6379")}
+	if s.at.Kind == redisurl.Socket {
+		return "unix", []string{s.at.Path}
 	}
-	return network, hosts
+	return "tcp", s.at.Hosts
 }
 
 // accepts reports whether a connection can be made now, to the server or to one of those
@@ -49,7 +43,7 @@ func (s *Server) accepts() bool {
 
 // silence says why a server that accepts connections may not answer.
 func (s *Server) silence() string {
-	if strings.HasPrefix(s.address, "rediss") {
+	if s.at.Secure {
 		return "it does not speak TLS on this port (leave TLS out, or name the port that does), or it is frozen or overloaded."
 	}
 	return "it is frozen or overloaded, or is no Redis. Look at its process, its load and its log."

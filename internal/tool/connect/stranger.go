@@ -69,7 +69,7 @@ func (s *Server) ask(network, host string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), probe)
 	defer cancel()
 	dial := (&net.Dialer{}).DialContext
-	if strings.HasPrefix(s.address, "rediss") {
+	if s.at.Secure {
 		cfg := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // no secret is sent: only what answers is of interest
 		if s.tls != nil {
 			cfg.Certificates = s.tls.Certificates

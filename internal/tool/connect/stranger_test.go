@@ -90,17 +90,17 @@ func TestAProgramThatIsNoRedisIsQuotedAndNotStarted(t *testing.T) {
 func TestAnAddressWithAnOptionThatItHasNotIsNotAskedAt(t *testing.T) {
 	t.Parallel()
 	for address, says := range map[string]string{
-		"redis://h/0?dial_timeout=5s":  "has options, and that of one server has none",
-		"rediss://h?":                  "has options, and that of one server has none",
-		"redis://h#1":                  "has options, and that of one server has none",
-		"redis://h/orders":             "the number of the database, such as /0",
-		"redis://h/-1":                 "the number of the database, such as /0",
-		"redis://h/2147483648":         "the number of the database, such as /0",
-		"redis://h:99999":              "a port is a number from 1 to 65535",
-		"unix:///run/r.sock?db=x":      "one option at most, db",
+		"redis://h/0?dial_timeout=5s":  "one server has no options",
+		"redis://h#1":                  "remove the #",
+		"redis://h/orders":             "the database must be a number from 0",
+		"redis://h/-1":                 "the database must be a number from 0",
+		"redis://h/2147483648":         "the database must be a number from 0",
+		"redis://h:99999":              "the port must be a number from 1 to 65535",
+		"unix:///run/r.sock?db=x":      "the database must be a number from 0",
 		"unix:///run/r.sock?timeout=1": "one option at most, db",
+		"redis://:ab/cd@h":             "or put the password into REDIS_PASSWORD or a file for --password-file",
 	} {
-		err := Check(address)
+		_, err := New(Settings{Address: address})
 		require.ErrorContains(t, err, says, address)
 		require.NotContains(t, err.Error(), "Start one")
 	}

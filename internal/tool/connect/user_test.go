@@ -16,5 +16,5 @@ func TestAUserOfOneServerNeedsAPassword(t *testing.T) {
 		_, err = New(Settings{Address: address, Password: "any"})
 		require.NoError(t, err)
 	}
-	require.Equal(t, "redis://sesame@h", at(t, "redis://sesame@h").address)
+	require.Equal(t, "redis://sesame@h:6379", at(t, "redis://sesame@h").at.Full())
 }

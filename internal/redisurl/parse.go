@@ -1,0 +1,271 @@
+package redisurl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The ports of a server and of a Sentinel whose address has none.
+const (
+	nodePort     = "6379"
+	sentinelPort = "26379"
+)
+
+// The options that an address may have.
+const (
+	optDB               = "db"
+	optSharding         = "sharded_pubsub"
+	optSentinelUser     = "sentinel_user"
+	optSentinelPassword = "sentinel_password"
+)
+
+// ErrEscape says that the user or the password of an address has a special character.
+var ErrEscape = errors.New("invalid address: there is an @ after the first / ? or #: " +
+	"in the user and the password write / as %2F, ? as %3F and # as %23")
+
+// What may be wrong with a part of an address.
+var (
+	errUser       = errors.New("invalid address: percent-encode special characters in the user and the password")
+	errPercent    = errors.New("invalid address: a % in the user or the password starts no escape: write it as %25")
+	errNoHost     = errors.New("invalid address: the host is missing")
+	errHost       = errors.New("invalid address: the host has a character that no host has")
+	errColons     = errors.New("invalid address: the host has several colons: write [ ] around an IPv6 address, and @ behind the password")
+	errPort       = errors.New("invalid address: the port must be a number from 1 to 65535, and an @ must separate a password from the host")
+	errHosts      = errors.New("invalid address: there are several hosts: write redis-cluster://host,host, or redis-sentinel://host,host/mymaster")
+	errFragment   = errors.New("invalid address: remove the # and the text after it, or write it as %23 in the user and the password")
+	errOptions    = errors.New("invalid address: one server has no options: remove the ? and the text after it")
+	errDatabase   = errors.New("invalid address: the database must be a number from 0, as in redis://host:6379/0")
+	errThree      = errors.New("invalid address: a Unix socket has three slashes: write unix:///path")
+	errNoPath     = errors.New("invalid address: the path is missing: write unix:///path")
+	errPath       = errors.New("invalid address: a % in the path starts no escape: write it as %25")
+	errSocketOpts = errors.New("invalid address: a Unix socket has one option at most, db: write unix:///path?db=0")
+	errQuery      = errors.New("invalid address: percent-encode special characters in the options")
+)
+
+// Parse takes an address apart.
+func Parse(raw string) (*Address, error) {
+	if len(raw) > longest {
+		return nil, fmt.Errorf("invalid address: it has %d bytes, and may have %d", len(raw), longest)
+	}
+	if err := checkText(raw); err != nil {
+		return nil, err
+	}
+	name, rest, _ := strings.Cut(raw, ":")
+	text, slashes := strings.CutPrefix(rest, "//")
+	a, known := schemeOf(strings.ToLower(name))
+	switch {
+	case known && a.Kind == Socket && (slashes || strings.HasPrefix(rest, "/")):
+	case !known || !slashes:
+		return nil, misread(raw)
+	}
+	authority, tail := text, ""
+	if i := strings.IndexAny(text, "/?#"); i >= 0 {
+		authority, tail = text[:i], text[i:]
+	}
+	hosts := authority
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		hosts = authority[i+1:]
+		if err := a.takeUser(authority[:i]); err != nil {
+			return nil, err
+		}
+	}
+	if strings.Contains(tail, "@") && (a.Kind != Socket || hosts != "") {
+		return nil, ErrEscape
+	}
+	if a.Kind != Socket {
+		if err := a.takeHosts(hosts); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.takeTail(hosts, tail); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// takeTail parses the text behind the hosts.
+func (a *Address) takeTail(hosts, tail string) error {
+	tail, fragment, _ := strings.Cut(tail, "#")
+	path, query, _ := strings.Cut(tail, "?")
+	switch {
+	case fragment != "":
+		return errFragment
+	case a.Kind == Socket:
+		return a.takeSocket(hosts, path, query)
+	case a.Kind == Single && query != "":
+		return errOptions
+	}
+	if err := a.takePath(path); err != nil {
+		return err
+	}
+	return a.takeOptions(query)
+}
+
+// takeUser parses the text before the @.
+func (a *Address) takeUser(text string) error {
+	u, err := url.Parse("redis://" + text + "@host")
+	if bad := url.EscapeError(""); errors.As(err, &bad) {
+		return errPercent
+	}
+	if err != nil {
+		return errUser
+	}
+	var given bool
+	a.User = u.User.Username()
+	a.Password, given = u.User.Password()
+	a.UserOnly = a.User != "" && !given
+	return nil
+}
+
+// takeHosts parses one host, or several that commas separate.
+func (a *Address) takeHosts(text string) error {
+	port := nodePort
+	if a.Kind == Sentinels {
+		port = sentinelPort
+	}
+	all := strings.Split(text, ",")
+	if a.Kind == Single && len(all) > 1 {
+		if isStackExchange(text) {
+			return errStackExchange
+		}
+		return errHosts
+	}
+	for _, one := range all {
+		host, err := withPort(one, port)
+		if err != nil {
+			return err
+		}
+		a.Hosts = append(a.Hosts, host)
+	}
+	return nil
+}
+
+// withPort returns host:port for a host that may lack the port.
+func withPort(text, port string) (string, error) {
+	if strings.Count(text, ":") > 1 && text[0] != '[' {
+		return "", errColons
+	}
+	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') {
+		port = cmp.Or(text[i+1:], port)
+		text = text[:i]
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errPort
+	}
+	u, err := url.Parse("redis://" + text)
+	switch {
+	case err != nil || strings.ContainsAny(u.Hostname(), "[]@/?#,"): // the zone of an IPv6 address may be escaped
+		return "", errHost
+	case u.Hostname() == "":
+		return "", errNoHost
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
+}
+
+// takeSocket parses the parts of the address of a Unix socket.
+func (a *Address) takeSocket(host, path, query string) error {
+	file, err := url.PathUnescape(path)
+	_, after, _ := strings.Cut(file, ":")
+	switch {
+	case host != "":
+		return errThree
+	case path == "":
+		return errNoPath
+	case err != nil:
+		return errPath
+	case strings.Contains(after, "@"):
+		return ErrEscape // they are a password and the end of it
+	}
+	a.Path = file
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return errQuery
+	}
+	for name, values := range options {
+		if name != optDB || len(values) > 1 {
+			return errSocketOpts
+		}
+	}
+	if text := options.Get(optDB); text != "" {
+		return a.takeDatabase(text)
+	}
+	return nil
+}
+
+func (a *Address) takeDatabase(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return errDatabase
+	}
+	a.DB = n
+	return nil
+}
+
+// takePath parses the path of the address of servers.
+func (a *Address) takePath(path string) error {
+	text := strings.Trim(path, "/")
+	switch {
+	case a.Kind == Sentinels:
+		return a.takeMaster(text)
+	case a.Kind == Cluster && text != "" && text != "0":
+		return errors.New("invalid address: a cluster has no database but 0: remove the path")
+	case text != "":
+		return a.takeDatabase(text)
+	}
+	return nil
+}
+
+// takeMaster parses /master and /master/db.
+func (a *Address) takeMaster(path string) error {
+	name, db, more := strings.Cut(path, "/")
+	master, err := url.PathUnescape(name)
+	odd := func(r rune) bool { return r == '@' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }
+	switch {
+	case name == "":
+		return errors.New("invalid address: it names no master: write redis-sentinel://host:26379/mymaster")
+	case err != nil || strings.ContainsFunc(master, odd) || strings.Contains(db, "/"):
+		return errors.New("invalid address: the path of an address of Sentinels is /master or /master/database")
+	}
+	a.Master = master
+	if more {
+		return a.takeDatabase(db)
+	}
+	return nil
+}
+
+// takeOptions parses the options of clusters and Sentinels.
+func (a *Address) takeOptions(query string) error {
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return errQuery
+	}
+	for name, values := range options {
+		value := values[len(values)-1]
+		switch {
+		case name == optSentinelUser && a.Kind == Sentinels:
+			a.SentinelUser = value
+		case name == optSentinelPassword && a.Kind == Sentinels:
+			a.SentinelPassword = value
+		case name == optSharding && a.Kind == Cluster:
+			if value != "auto" && value != "on" && value != "off" {
+				return errors.New("invalid address: the option " + optSharding + " must be auto, on or off")
+			}
+			a.Sharding = value
+		case a.Kind == Sentinels:
+			return errors.New("invalid address: it has an option that is neither " + optSentinelUser + " nor " + optSentinelPassword)
+		default:
+			return errors.New("invalid address: it has an option that is not " + optSharding)
+		}
+	}
+	if a.SentinelUser != "" && a.SentinelPassword == "" {
+		return errors.New("invalid address: the option " + optSentinelUser + " needs " + optSentinelPassword)
+	}
+	return nil
+}
