@@ -2,6 +2,8 @@ package acl
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch/codec"
 )
@@ -56,6 +58,14 @@ func (p *Pattern) Word(prefix string) string {
 		whole = whole[:i+1]
 	}
 	return p.sign + whole
+}
+
+// CanHold reports whether a word of ACL SETUSER can hold text. Servers refuse words with white
+// space, and redis-cli splits a line at it and removes quotes.
+func CanHold(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return r == '"' || r == '\'' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
+	})
 }
 
 // Example returns a key or channel that a user with the pattern may use: that of the

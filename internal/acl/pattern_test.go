@@ -21,6 +21,16 @@ func TestPatternsTakePrefixesAsTheyAre(t *testing.T) {
 	require.Equal(t, "redlatch:label:app:x", labels.Example("app:x"))
 }
 
+func TestCanHoldRejectsTextThatEndsARule(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "app:", "{app}:", `a*b?c[d]\`, "ørder-日本:", "a+b@c~d&e#f"} {
+		require.True(t, CanHold(text), "%q", text)
+	}
+	for _, text := range []string{"a b +@all ~*", "a\nb", "a\tb", "a\x00b", `a"b`, "a'b", "a\u00a0b", "a\u202eb", "\x1b[2J", "a\xffb"} {
+		require.False(t, CanHold(text), "%q", text)
+	}
+}
+
 // Names that have a brace before the prefix need a pattern of their own, where there is
 // such a thing.
 func TestPatternsForBracesAreThereWhereTheyMeanSomething(t *testing.T) {

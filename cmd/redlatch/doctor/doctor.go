@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/output"
@@ -88,6 +89,9 @@ func New(g *cli.Globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkNeeds(cmd, needs); err != nil {
 				return err
+			}
+			if !acl.CanHold(prefix) {
+				return cli.Usagef("--prefix %q: a rule of ACL SETUSER cannot hold white space, quotes or control characters", prefix)
 			}
 			look := func() (*report, error) { return examined(cmd, g, prefix, needs) }
 			if cmd.Flags().Changed(profileFlag) {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -81,6 +82,16 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	require.Equal(t, 2, got.Code, got.Stderr)
 	diagnosed(t, "doctor-guest.json", got.Stdout)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+}
+
+// A rule is printed to be pasted: a name in it must not become further rules.
+func TestDoctorRejectsPrefixThatNoRuleCanHold(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{"a b +@all ~*", "a\n", "a'b", `a"b`, "\x1b[2J", "a\xff"} {
+		got := program.Finish(t, "redis://127.0.0.1:1", "doctor", "--prefix", prefix)
+		require.Equal(t, program.Outcome{Code: 2, Stderr: fmt.Sprintf(
+			"redlatch: --prefix %q: a rule of ACL SETUSER cannot hold white space, quotes or control characters\n", prefix)}, got)
+	}
 }
 
 func TestDoctorWithoutThePasswordSaysSoInOneLine(t *testing.T) {

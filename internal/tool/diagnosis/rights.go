@@ -45,8 +45,8 @@ func (e *examination) rights(q *question) Finding {
 }
 
 // Lacks tries what rights a user has of needs, for locks whose names begin with prefix, and
-// returns what it lacks on any master, in the words of ACL SETUSER. What could not be tried
-// is not among it. An error means that a master was not reached.
+// returns what it lacks on any master, in the words of ACL SETUSER. Rights that could not be
+// tried, or that no rule can hold, are not among them. An error means that a master was not reached.
 func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
 	masters, err := srv.Masters(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...str
 			return nil, err
 		}
 		for _, word := range lacks {
-			if !slices.Contains(all, word) {
+			if !slices.Contains(all, word) && acl.CanHold(word) {
 				all = append(all, word)
 			}
 		}
@@ -124,16 +124,17 @@ func (e *examination) names() string {
 	return strings.TrimPrefix(acl.Of(acl.Plain).Patterns[0].Word(e.prefix), "~")
 }
 
-// user returns the user of the connection on the server.
+// user returns the user of the connection on the server, NAME when it is unknown or no user of
+// ACL SETUSER.
 func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
-	switch {
-	case err == nil:
-		return name
-	case e.srv != nil:
-		return e.srv.User()
+	if err != nil && e.srv != nil {
+		name = e.srv.User()
 	}
-	return "NAME"
+	if name == "" || !acl.CanHold(name) {
+		return "NAME"
+	}
+	return name
 }
 
 // grant returns what to send to give the user what it lacks.

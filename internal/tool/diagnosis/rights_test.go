@@ -294,6 +294,38 @@ func TestWhatIsTriedByWritingHasATimeToLiveWhenTheReplyIsLost(t *testing.T) {
 	}
 }
 
+// Rules are printed to be pasted: a name with a space in it would become a further rule.
+func TestRulesLeaveOutNamesThatTheyCannotHold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	srv, err := connect.New(connect.Settings{Address: userWith(t, s, "+ping", "+exists", "+acl|whoami", "+acl|dryrun")})
+	require.NoError(t, err)
+	lacks, err := Lacks(t.Context(), srv, "a b +@all ~*", acl.Plain)
+	require.NoError(t, err)
+	require.Contains(t, lacks, "+eval")
+	for _, word := range lacks {
+		require.Regexp(t, `^\+[a-z|]+$`, word)
+	}
+	lacks, err = Lacks(t.Context(), srv, "app:", acl.Plain)
+	require.NoError(t, err)
+	require.Contains(t, lacks, "~app:*")
+
+	e := &examination{c: whoami("guest")}
+	require.Equal(t, "ACL SETUSER guest +ping", e.grant([]string{"+ping"}))
+	e.c = whoami("guest +@all ~*")
+	require.Equal(t, "ACL SETUSER NAME +ping", e.grant([]string{"+ping"}))
+}
+
+// whoami is a connection on which ACL WHOAMI returns it.
+type whoami string
+
+func (w whoami) Close() error                    { return nil }
+func (w whoami) Err() error                      { return nil }
+func (w whoami) Do(string, ...any) (any, error)  { return []byte(w), nil }
+func (w whoami) Send(string, ...any) error       { return nil }
+func (w whoami) Flush() error                    { return nil }
+func (w whoami) Receive() (reply any, err error) { return nil, nil }
+
 func TestDoctorTriesTheCountDownOfALatch(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
