@@ -117,7 +117,7 @@ func (e *LockError) Error() string {
 	case e.TTL == NoTTL:
 		b.WriteString(" (the lease of " + holder + " never ends)")
 	case e.TTL > 0:
-		b.WriteString(" (the lease of " + holder + " had " + e.TTL.Round(time.Millisecond).String() + " left)")
+		b.WriteString(" (the lease of " + holder + " had " + limits.Show(e.TTL, time.Millisecond) + " left)")
 	case !e.Holder.IsZero():
 		b.WriteString(" (held by " + holder + ")")
 	}

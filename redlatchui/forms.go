@@ -47,7 +47,7 @@ type namedHolder struct {
 // lock was taken: to one with the link they name it in place of the command.
 const (
 	commandAdvice = " The command redlatch evict takes it out."
-	evictAdvice   = ". If it is dead, redlatch evict takes it out of the queue"
+	evictAdvice   = ". If it is dead, `redlatch evict "
 )
 
 // offer puts the links to the forms in that the viewer may use.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -62,8 +63,7 @@ func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	for _, p := range seen.Permits {
 		left := redlatch.NoTTL
 		if p.Ends < codec.PermitForever {
-			const most = math.MaxInt64 / int64(time.Millisecond) // Java's leases can be longer
-			left = time.Duration(min(int64(max(p.Ends-now, 0)), most)) * time.Millisecond
+			left = limits.FromMillis(int64(min(max(p.Ends-now, 0), math.MaxInt64/2))) // the conversion of more is undefined
 		}
 		in.Permits = append(in.Permits, Permit{hex.EncodeToString([]byte(p.ID)), left})
 	}

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -10,6 +11,29 @@ import (
 // 1970; with this bound the sums of some three hundred waiters stay within 15
 // digits, and so below 2^53: every server computes and prints them exactly.
 const Max = 100 * 365 * 24 * time.Hour
+
+// longest is the longest duration in whole milliseconds, 292 years: servers and Java know longer
+// leases.
+const longest = math.MaxInt64 / int64(time.Millisecond)
+
+// FromMillis returns a duration of ms milliseconds, or the longest duration there is.
+func FromMillis(ms int64) time.Duration {
+	switch {
+	case ms > longest:
+		return math.MaxInt64
+	case ms < -longest:
+		return math.MinInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Show returns d in units of unit. The longest durations stand for longer ones.
+func Show(d, unit time.Duration) string {
+	if d.Milliseconds() >= longest {
+		return "more than 292 years"
+	}
+	return d.Round(unit).String()
+}
 
 // Lease returns a lease as whole milliseconds, the rest cut off as Java's toMillis does.
 // What would be sent as zero or less, which Redis takes as a request to delete the lock,

@@ -50,3 +50,16 @@ func TestScoresOfLongWaitsStayExact(t *testing.T) {
 	require.Less(t, score, int64(1e15), "15 digits")
 	require.Less(t, score, int64(1<<53))
 }
+
+func TestTimesTooLongForADurationBecomeTheLongest(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[int64]time.Duration{
+		-1: -time.Millisecond, 1500: 1500 * time.Millisecond, math.MaxInt64: math.MaxInt64, math.MinInt64: math.MinInt64,
+		9223372036854: 9223372036854 * time.Millisecond, 9223372036855: math.MaxInt64,
+	} {
+		require.Equal(t, want, limits.FromMillis(ms), ms)
+	}
+	require.Equal(t, "more than 292 years", limits.Show(math.MaxInt64, time.Second))
+	require.Equal(t, "more than 292 years", limits.Show(9223372036854*time.Millisecond, time.Second))
+	require.Equal(t, "2s", limits.Show(1500*time.Millisecond, time.Second))
+}

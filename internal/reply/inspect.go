@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // Held is one field of a lock's hash.
@@ -102,7 +103,7 @@ func InspectedReadWrite(reply any) (Inspection, error) {
 		if !ok {
 			return Inspection{}, badReply("inspection", lefts[i])
 		}
-		in.Held[i].Left = fromMillis(max(ms, 0))
+		in.Held[i].Left = limits.FromMillis(max(ms, 0))
 	}
 	in.takeMode()
 	return in, nil

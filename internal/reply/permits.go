@@ -3,6 +3,8 @@ package reply
 import (
 	"strconv"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // Permits is what the reply of an acquire says of a semaphore.
@@ -32,7 +34,7 @@ func TakenPermits(reply any) (Permits, error) {
 	}
 	p := Permits{TTL: NoTTL, Exists: len(n) > 1}
 	if n[0] >= 0 {
-		p.TTL = fromMillis(n[0])
+		p.TTL = limits.FromMillis(n[0])
 	}
 	if len(n) > 1 {
 		p.Available = n[1]

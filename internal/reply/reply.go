@@ -2,7 +2,6 @@ package reply
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"time"
@@ -33,7 +32,7 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	case ms == -1:
 		return false, NoTTL, nil
 	}
-	return false, fromMillis(max(ms, 0)), nil
+	return false, limits.FromMillis(max(ms, 0)), nil
 }
 
 // Refusal is what the reply of an acquire that was refused says besides the time
@@ -230,7 +229,7 @@ func Millis(reply any) (time.Duration, error) {
 	case ms == -2:
 		return NoKey, nil
 	}
-	return fromMillis(ms), nil
+	return limits.FromMillis(ms), nil
 }
 
 // bulk returns the text of a bulk string; clients differ in how they hand it on.
@@ -261,15 +260,6 @@ func badReply(of string, reply any) error {
 		}
 	}
 	return fmt.Errorf("%w to %s: %T%s", transport.ErrBadReply, of, reply, value)
-}
-
-// fromMillis converts milliseconds that a server sent; what does not fit becomes
-// the longest duration.
-func fromMillis(ms int64) time.Duration {
-	if ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
 }
 
 // parseDecimal reads an int64 in its one spelling.

@@ -229,15 +229,16 @@ func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	e.place.print(w)
 	e.Next.print(w)
+	command := "`redlatch evict --all-dead " + inspect.Args(e.Name) + "`"
 	switch {
 	case e.absent == 1:
-		fmt.Fprint(w, output.Indented("left", "1 waiter has no subscriber: redlatch evict --all-dead evicts it if it is dead"))
+		fmt.Fprint(w, output.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))
 	case e.absent > 1:
 		number := strconv.Itoa(e.absent)
 		if e.absent == inspect.LookedAt {
 			number = "at least " + number
 		}
-		fmt.Fprint(w, output.Indented("left", number+" waiters have no subscriber: redlatch evict --all-dead evicts those that are dead"))
+		fmt.Fprint(w, output.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
 	}
 }
 

@@ -32,8 +32,8 @@ func TestEvictPrintsText(t *testing.T) {
   next   "\\x1b\[2J"
          of unknown kind, subscribed no: the lock is free, and its wake-up was
          sent, but no client was there to get it
-  left   2 waiters have no subscriber: redlatch evict --all-dead evicts those
-         that are dead
+  left   2 waiters have no subscriber:
+         `+"`redlatch evict --all-dead "+regexp.QuoteMeta(name)+"`"+`\s+evicts\s+those\s+that\s+are\s+dead
 $`, got.Stdout)
 		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
@@ -45,7 +45,8 @@ $`, got.Stdout)
 		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
 		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
 			"\n         Redlatch since "+program.RedlatchSince+", subscribed yes, not woken: the\n         lock is held\n"+
-			"  left   1 waiter has no subscriber: redlatch evict --all-dead evicts it if it\n         is dead\n", got.Stderr)
+			"  left   1 waiter has no subscriber:\n         `redlatch evict --all-dead "+name+"`", got.Stderr)
+		require.Contains(t, program.Words(got.Stdout), name+"` evicts it if it is dead")
 		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
 		require.Equal(t, 0, program.Finish(t, s.URL(), "evict", name, program.RedissonOwner).Code)
 		got = program.Finish(t, s.URL(), "evict", "--even-if-alive", name, program.RedlatchOwner)

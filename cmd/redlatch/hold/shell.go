@@ -12,10 +12,8 @@ import (
 
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/holding"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
-
-// quote makes text one word of a shell, whatever it has.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // assignments are lines for eval: each NAME=value of env is set and exported, and the other
 // variables of a hold are removed.
@@ -24,7 +22,7 @@ func assignments(env []string) string {
 	b.WriteString("unset " + strings.Join(holding.Variables(), " ") + ";\n")
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
-		fmt.Fprintf(&b, "%s=%s; export %s;\n", name, quote(value), name)
+		fmt.Fprintf(&b, "%s=%s; export %s;\n", name, sanitize.Quote(value), name)
 	}
 	return b.String()
 }

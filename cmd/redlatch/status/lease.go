@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
@@ -57,7 +58,7 @@ func (w *leaseWatch) renewed() string {
 
 // leaseText describes the lease for the text output.
 func (s *status) leaseText() string {
-	left := time.Duration(*s.TTLMillis) * time.Millisecond
+	left := limits.FromMillis(*s.TTLMillis)
 	said := output.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {
 	case inspect.RenewedYes:

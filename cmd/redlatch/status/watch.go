@@ -208,9 +208,9 @@ func (s *status) evictAdvice() string {
 			absent++
 		}
 	}
-	use := "use `redlatch evict`"
+	use := "use `redlatch evict " + inspect.Args(s.Name, s.Queue[0].Owner) + "`"
 	if absent > 1 {
-		use = fmt.Sprintf("use `redlatch evict --all-dead`, since %d have no subscriber", absent)
+		use = fmt.Sprintf("use `redlatch evict --all-dead %s`, since %d have no subscriber", inspect.Args(s.Name), absent)
 	}
 	if s.length() > len(s.Queue) {
 		return fmt.Sprintf("; among the first %d there is no Redlatch client that would evict it: %s", len(s.Queue), use)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		{
 			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
 			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
-				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead`, since 2 have no subscriber",
+				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead NAME`, since 2 have no subscriber",
 		},
 		{
 			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
@@ -70,7 +71,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 			got := program.Finish(t, s.URL(), "status", name)
 			require.Equal(t, 0, got.Code, got.Stderr)
 			require.Contains(t, got.Stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
-			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+c.says), age)
+			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+strings.ReplaceAll(c.says, "NAME", name)), age)
 			require.Regexp(t, says, program.Words(got.Stdout))
 			require.Contains(t, got.Stdout, "\n  note   the first in the queue, ")
 			program.Narrow(t, got.Stdout[len("lock ")+len(name):])

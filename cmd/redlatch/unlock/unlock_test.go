@@ -163,7 +163,8 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Contains(t, program.Words(got.Stdout), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
-		program.RedissonOwner+". If it is dead, redlatch evict takes it out of the queue, and with --all-dead all that are dead")
+		program.RedissonOwner+". If it is dead, `redlatch evict "+name+" "+program.RedissonOwner+"` takes it out of the queue, and `redlatch evict --all-dead "+
+		name+"` all that are dead")
 
 	for subscribers, channel := range []string{"", codec.LockChannel(name)} {
 		s.Do(t, "HSET", name, program.RedlatchOwner, 1)

@@ -106,7 +106,7 @@ func (o *Options) notTaken(ctx context.Context, srv *connect.Server, name string
 		return &cli.ExitError{Code: CodeFailed, Err: err}
 	case errors.Is(err, redlatch.ErrNotAcquired) && errors.As(err, &at) && at.TTL > 0:
 		return cli.Errorf(o.Conflict, "lock %q is held by another owner, for %v if it is not renewed",
-			name, at.TTL.Round(100*time.Millisecond))
+			name, limits.Show(at.TTL, 100*time.Millisecond))
 	case errors.Is(err, redlatch.ErrNotAcquired) && at != nil && at.TTL == redlatch.NoTTL:
 		return cli.Errorf(o.Conflict, "lock %q is held by another owner, whose lease never ends: it stays until it is released", name)
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.Fair && at != nil && at.Holder.IsZero():

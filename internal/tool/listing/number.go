@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
@@ -118,7 +119,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 		}
 		l := &Lock{Name: name, TTL: redlatch.NoTTL, At: at, Number: &Number{Available: available, Taken: number(mine[2])}}
 		if left, isNumber := mine[1].(int64); isNumber && left >= 0 {
-			l.TTL = time.Duration(left) * time.Millisecond
+			l.TTL = limits.FromMillis(left)
 		}
 		found = append(found, l)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // glance is how many fields of a hash are asked for. Small hashes answer with all of
@@ -111,7 +112,7 @@ func (l *Lock) take(replies []any) bool {
 	l.Queue, l.Next = number(replies[1]), text(replies[2])
 	switch {
 	case isNumber && left >= 0:
-		l.TTL = time.Duration(left) * time.Millisecond
+		l.TTL = limits.FromMillis(left)
 	case left == -2: // it is gone
 		l.Holders, l.More, l.TTL = nil, false, 0
 	default:

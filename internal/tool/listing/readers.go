@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 const (
@@ -69,5 +70,5 @@ func longer(left time.Duration, ms int64) time.Duration {
 	case ms < 0: // it is over
 		return left
 	}
-	return max(left, time.Duration(ms)*time.Millisecond)
+	return max(left, limits.FromMillis(ms))
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -23,12 +25,12 @@ func WithDetails(owner, what string) string {
 	return owner + "\n" + Indented("", what)
 }
 
-// Indented writes text under a word, in lines that fit a terminal. What the text quotes is made safe
-// for a terminal.
+// Indented writes text under a word, in lines that fit a terminal. A command within backquotes stays
+// on one line, so that it can be pasted. What the text quotes is made safe for a terminal.
 func Indented(word, text string) string {
 	var b strings.Builder
 	line := fmt.Sprintf("  %-*s", hang-3, word)
-	for _, word := range strings.Fields(sanitize.Text(text)) {
+	for _, word := range words(sanitize.Text(text)) {
 		// The last column stays empty: a full line would make some terminals wrap.
 		if sanitize.Width(line)+1+sanitize.Width(word) >= Columns && sanitize.Width(line) >= hang {
 			b.WriteString(line + "\n")
@@ -37,6 +39,20 @@ func Indented(word, text string) string {
 		line += " " + word
 	}
 	return b.String() + line + "\n"
+}
+
+// words splits text at white space that is not within a pair of backquotes.
+func words(text string) []string {
+	if strings.Count(text, "`")%2 != 0 {
+		return strings.Fields(text)
+	}
+	within := false
+	return strings.FieldsFunc(text, func(r rune) bool {
+		if r == '`' {
+			within = !within
+		}
+		return !within && unicode.IsSpace(r)
+	})
 }
 
 // Deadline tells a deadline relative to now.
@@ -52,7 +68,7 @@ func Deadline(ms *int64) string {
 
 // Millis shows a time in milliseconds.
 func Millis(ms int64) string {
-	return (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
+	return limits.Show(limits.FromMillis(ms), 100*time.Millisecond)
 }
 
 // Lease shows what a lease has left in seven columns.

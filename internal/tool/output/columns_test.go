@@ -27,3 +27,24 @@ func TestIndentedTextHasNoControlSequences(t *testing.T) {
 	require.Equal(t, "  note   listeners cannot be counted: NOPERM \ufffd]0;title\ufffd\ufffd[2J\n",
 		Indented("note", "listeners cannot be counted: NOPERM \x1b]0;title\a\x1b[2J"))
 }
+
+// A command is shown to be pasted: a break within it would run its first half.
+func TestIndentedKeepsCommandsOnOneLine(t *testing.T) {
+	t.Parallel()
+	command := "`redlatch evict --all-dead 'a  b'`"
+	require.Equal(t, "  left   2 waiters that have no subscriber, for a long time now, are evicted by\n         "+command+" if they are dead\n",
+		Indented("left", "2 waiters that have no subscriber, for a long time now, are evicted by "+command+" if they are dead"))
+	require.Equal(t, "  note   a ` alone\n", Indented("note", "a `  alone"))
+}
+
+// Servers and Java know leases that no duration can hold.
+func TestTimesBeyondTheLongestDurationAreNamed(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[int64]string{
+		1500: "1.5s", 292 * 365 * 24 * 3600 * 1000: "2557920h0m0s", 1<<63 - 1: "more than 292 years", 9223372036854: "more than 292 years",
+	} {
+		require.Equal(t, want, Millis(ms))
+	}
+	longAgo := int64(-1<<63 + 1)
+	require.Equal(t, "more than 292 years ago", Deadline(&longAgo))
+}

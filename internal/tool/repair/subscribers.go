@@ -18,7 +18,7 @@ import (
 type hearing struct {
 	notified    string
 	subscribers *int64 // nil when they cannot be counted
-	first       string // the waiter that is notified, of a fair lock
+	name, first string // the lock, and the waiter that is notified, of a fair lock
 	semaphore   bool
 }
 
@@ -39,7 +39,7 @@ func (u *Unlock) hearing(ctx context.Context, now *look, from []string) hearing 
 	case in.Waiting == 0:
 		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.LockChannel(in.Name))}
 	}
-	h := hearing{notified: notifiedFirst}
+	h := hearing{notified: notifiedFirst, name: in.Name}
 	for i := range in.Queue {
 		if w := &in.Queue[i]; w.Deadline.IsZero() || w.Deadline.After(time.Now()) {
 			h.first = w.Text
@@ -80,7 +80,8 @@ func (h *hearing) text() string {
 		return notifiedTexts[h.notified]
 	case h.notified == notifiedFirst:
 		return fmt.Sprintf("no waiter was notified: no connection is subscribed for the first in the queue, %s. "+
-			"If it is dead, redlatch evict takes it out of the queue, and with --all-dead all that are dead", sanitize.Word(h.first))
+			"If it is dead, `redlatch evict %s` takes it out of the queue, and `redlatch evict --all-dead %s` all that are dead",
+			sanitize.Word(h.first), inspect.Args(h.name, h.first), inspect.Args(h.name))
 	case h.notified == notifiedPlain:
 		return "no waiter was notified: no connection of the master is subscribed to the channel of the plain lock. " +
 			"Whether the fair lock of this name has a queue is unknown: a waiter in it gets the lock when it next polls"

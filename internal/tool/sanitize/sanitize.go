@@ -83,6 +83,9 @@ func Word(s string) string {
 	return s
 }
 
+// Quote makes text one word of a shell, whatever it has.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
 // Line is Word for a text that is a line, and so may have blanks.
 func Line(text string) string {
 	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
