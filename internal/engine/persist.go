@@ -23,7 +23,7 @@ func (e *Engine) Persist(bound time.Duration, try func(rest time.Duration) error
 		}
 		d := pause.Next()
 		if time.Since(began)+d >= bound || !e.Wait(d) {
-			return open, err
+			return open, notSentSince(began, err)
 		}
 		rest = bound - time.Since(began)
 	}

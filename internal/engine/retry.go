@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/backoff"
@@ -30,7 +31,7 @@ func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() erro
 		}
 		left := e.Command - time.Since(began)
 		if left <= 0 || !e.Sleep(ctx, min(left, pause.Next())) {
-			return err
+			return notSentSince(began, err)
 		}
 	}
 }
@@ -47,4 +48,13 @@ func Reason(ctx context.Context, earlier, err error) error {
 		return WithEnd(ctx, earlier)
 	}
 	return err
+}
+
+// notSentSince returns err, the error of the last of several attempts since began. If it says
+// only how long that attempt was not sent, the result says for how long none was.
+func notSentSince(began time.Time, err error) error {
+	if !errors.Is(err, errNotYet) {
+		return err
+	}
+	return fmt.Errorf("%w: %w within %v", ErrNotSent, errNotYet, time.Since(began).Round(time.Millisecond))
 }

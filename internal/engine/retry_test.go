@@ -126,6 +126,34 @@ func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 	}
 }
 
+// The last attempt has little time left: the error names all the time that was waited.
+func TestErrorOfCallNeverSentNamesTheWholeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &faketransport.Fake{Queues: true})
+		for what, do := range map[string]func() error{
+			"persist": func() error {
+				_, err := e.Persist(testCommand, func(rest time.Duration) error {
+					_, err := e.Attempt().RunFor(rest, nil)
+					return err
+				})
+				return err
+			},
+			"retry": func() error {
+				return e.Retry(t.Context(), func() error {
+					_, err := e.Attempt().Run(t.Context(), nil)
+					return err
+				})
+			},
+		} {
+			began := time.Now()
+			err := do()
+			took := time.Since(began)
+			require.GreaterOrEqual(t, took, testCommand/2, what)
+			require.EqualError(t, err, fmt.Sprintf("%v: not sent within %v", ErrNotSent, took.Round(time.Millisecond)), what)
+		}
+	})
+}
+
 // A caller that could not send anything gets the reason.
 func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
