@@ -63,8 +63,8 @@ func defaults() settings {
 
 // WithWatchdogTimeout sets the lease of locks that are renewed, which is every
 // lock taken without a lease of its own. They are renewed every third of it.
-// Default 30 s, at least 1 ms. It must be the same in the whole fleet: Redisson
-// calls it lockWatchdogTimeout.
+// Default 30 s, at least 1 s, so that a lost packet does not cost the lock. It must be
+// the same in the whole fleet: Redisson calls it lockWatchdogTimeout, in milliseconds.
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.watchdog = d } }
 
 // WithFairWaitTimeout sets how long a waiter of a fair lock that gives no wait
@@ -257,12 +257,15 @@ func WithReplicaSync(replicas int, timeout time.Duration) Option {
 
 // check reports the first setting that makes no sense.
 func (s *settings) check() error {
+	if err := limits.Renewed(s.watchdog); err != nil {
+		return err
+	}
 	for _, d := range []struct {
 		what  string
 		value time.Duration
 		least time.Duration
 	}{
-		{"watchdog timeout", s.watchdog, time.Millisecond},
+		{"watchdog timeout", s.watchdog, limits.LeastRenewed},
 		{"fair wait timeout", s.fairWait, time.Millisecond},
 		{"command timeout", s.command, time.Millisecond},
 		{"dial timeout", s.dialTimeout, time.Millisecond},

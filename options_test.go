@@ -23,6 +23,8 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"watchdog timeout of -1s":                    redlatch.WithWatchdogTimeout(-time.Second),
 		"watchdog timeout of 0s":                     redlatch.WithWatchdogTimeout(0),
 		"watchdog timeout of 999µs":                  redlatch.WithWatchdogTimeout(999 * time.Microsecond),
+		"watchdog timeout of 30ms is less than 1s":   redlatch.WithWatchdogTimeout(30 * time.Millisecond),
+		"Redisson's default is 30*time.Second":       redlatch.WithWatchdogTimeout(time.Second - time.Millisecond),
 		"watchdog timeout of 876000h0m1s":            redlatch.WithWatchdogTimeout(limits.Max + time.Second),
 		"fair wait timeout of 0s":                    redlatch.WithFairWaitTimeout(0),
 		"command timeout of 0s":                      redlatch.WithCommandTimeout(0),

@@ -60,6 +60,7 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 		"the longest":       {rlock.WithLease(1<<63 - 1)},
 		"no watchdog":       {rlock.WithWatchdog(0)},
 		"short watchdog":    {rlock.WithWatchdog(time.Microsecond)},
+		"milliseconds":      {rlock.WithWatchdog(30 * time.Millisecond)},
 		"eternal watchdog":  {rlock.WithWatchdog(limits.Max + 1)},
 		"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
 	} {

@@ -52,11 +52,12 @@ func WithLease(d time.Duration) Option {
 }
 
 // WithWatchdog takes the lock with a lease of d that is renewed every third of
-// it, in place of the client's watchdog timeout. At least 1 ms, cut to whole
-// milliseconds. A short one frees the lock of a crashed holder soon. A client whose
-// locks all have one does better with redlatch.WithWatchdogTimeout, after which
-// its connection is also sooner given up when replies stay out. Redisson has one
-// such time for each client, lockWatchdogTimeout.
+// it, in place of the client's watchdog timeout. At least 1 s, so that a lost packet
+// does not cost the lock; cut to whole milliseconds. A short one frees the lock of a
+// crashed holder soon. A client whose locks all have one does better with
+// redlatch.WithWatchdogTimeout, after which its connection is also sooner given up
+// when replies stay out. Redisson has one such time for each client,
+// lockWatchdogTimeout.
 func WithWatchdog(d time.Duration) Option {
 	return func(a *settings) { a.TTL, a.Watchdog = d, true }
 }

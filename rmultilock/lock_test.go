@@ -205,7 +205,7 @@ func unwrap(err error) []error {
 func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	here, there := connect(t, s.URL(), redlatch.WithWatchdogTimeout(900*time.Millisecond)), connect(t, s.URL())
+	here, there := connect(t, s.URL(), redlatch.WithWatchdogTimeout(time.Second)), connect(t, s.URL())
 	all := names(t, 3)
 	fair, err := rfairlock.New(there, all[2]).Lock(within(t))
 	require.NoError(t, err)

@@ -63,6 +63,11 @@ func (a *Asked) check(l *Lock) error {
 	if err != nil {
 		return err
 	}
+	if a.Watchdog {
+		if err := limits.Renewed(a.TTL); err != nil {
+			return err
+		}
+	}
 	a.TTL = time.Duration(ms) * time.Millisecond
 	if a.TTL <= l.Engine.Margin {
 		return fmt.Errorf("%w: a loss margin of %v leaves nothing of a lease of %v", limits.ErrInvalid, l.Engine.Margin, a.TTL)

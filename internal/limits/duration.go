@@ -12,6 +12,10 @@ import (
 // digits, and so below 2^53: every server computes and prints them exactly.
 const Max = 100 * 365 * 24 * time.Hour
 
+// LeastRenewed is the shortest lease that is renewed. A shorter one is lost as soon as a packet is,
+// which TCP sends again after 200 ms or more, or when the process pauses for a moment.
+const LeastRenewed = time.Second
+
 // longest is the longest duration in whole milliseconds, 292 years: servers and Java know longer
 // leases.
 const longest = math.MaxInt64 / int64(time.Millisecond)
@@ -33,6 +37,15 @@ func Show(d, unit time.Duration) string {
 		return "more than 292 years"
 	}
 	return d.Round(unit).String()
+}
+
+// Renewed checks a lease that is renewed over the network.
+func Renewed(d time.Duration) error {
+	if d < LeastRenewed {
+		return fmt.Errorf("%w: watchdog timeout of %v is less than %v: the lease is renewed over the network "+
+			"(Redisson's default is 30*time.Second, which its configuration calls 30000)", ErrInvalid, d, LeastRenewed)
+	}
+	return nil
 }
 
 // Lease returns a lease as whole milliseconds, the rest cut off as Java's toMillis does.

@@ -15,7 +15,6 @@ const (
 	CodeConflict = 124
 
 	defaultLease  = 30 * time.Second
-	minRenewed    = time.Second // below this, a hiccup of the network loses the lock
 	maxExitStatus = 255
 )
 
@@ -88,8 +87,8 @@ func (o *Options) Check(changed func(string) bool) error {
 		return cli.Errorf(CodeFailed, "--lease and --watchdog contradict each other")
 	case changed("lease") && o.Lease < time.Millisecond:
 		return cli.Errorf(CodeFailed, "--lease must be at least 1ms")
-	case o.Watchdog < minRenewed:
-		return cli.Errorf(CodeFailed, "--watchdog must be at least %v", minRenewed)
+	case o.Watchdog < limits.LeastRenewed:
+		return cli.Errorf(CodeFailed, "--watchdog must be at least %v", limits.LeastRenewed)
 	case max(o.Lease, o.Watchdog) > limits.Max:
 		return cli.Errorf(CodeFailed, "--lease and --watchdog must be at most %v", limits.Max)
 	case o.Wait != 0 && o.Wait < time.Millisecond:
