@@ -41,7 +41,11 @@ func (k *counter) Acquire(c *transport.Call, _ *acquire.Request) { k.scripts.Acq
 // Decode is part of acquire.Waitable.
 func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	taken, err := reply.TakenPermits(answer)
-	return acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}, err
+	out := acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}
+	if !taken.Exists {
+		out.Hint = errCounterNotSet
+	}
+	return out, err
 }
 
 // claim is what a caller of a counter acquires. Nothing on the server says who has its permits, so

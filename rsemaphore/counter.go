@@ -40,7 +40,7 @@ func (s *Semaphore) Name() string { return s.name }
 // must, behind the callers of this client that have come before. ctx bounds the wait. Give them
 // back with [Semaphore.Release].
 //
-// A semaphore that was never set is waited for; so are more permits than there have ever been,
+// A semaphore that was never set is waited for, which the log and the error say; so are more permits than there have ever been,
 // which the counter does not know. It sends one EVALSHA when they are available.
 //
 // Errors: ErrNotAcquired when the wait was over; ErrNotSent; ErrInvalid; ErrWrongType;

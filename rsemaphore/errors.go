@@ -29,6 +29,12 @@ func checkCount(n, least, most int64) error {
 	return nil
 }
 
+// What a caller learns that waits for a semaphore without a key.
+var (
+	errPermitsNotSet = errors.New("the semaphore was never set or was deleted: call TrySetPermits")
+	errCounterNotSet = errors.New("the semaphore was never set or was deleted: call TrySet")
+)
+
 // named makes an error of a lock one of a semaphore, whose operations have other names. Nil
 // stays nil.
 func named(op string, err error) error {

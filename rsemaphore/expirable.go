@@ -45,7 +45,7 @@ func (s *Expirable) Name() string { return s.single.Name() }
 //
 // It sends one EVALSHA when they are available. Else it waits, behind the callers of this client
 // that have come before: see the package documentation. A semaphore that was never set has no
-// permits, and is waited for.
+// permits, and is waited for: the log and the error say so.
 //
 // Errors are those of rlock.Lock.Lock, which say of the permits what they say of a lock:
 // ErrNotAcquired, ErrNotSent, ErrUncertain (what the attempt has taken is given back),

@@ -67,7 +67,7 @@ func TestARefusalOfASemaphoreThatWasNeverSetTellsOfNoLease(t *testing.T) {
 	release(t, take(t, sem, 1))
 	s.Do(t, "DEL", sem.Name())
 	_, err := sem.TryAcquire(within(t), 1)
-	require.Regexp(t, `: redlatch: lock not acquired$`, err)
+	require.Regexp(t, `: redlatch: lock not acquired: the semaphore was never set or was deleted: call TrySetPermits$`, err)
 	var refused *redlatch.LockError
 	require.ErrorAs(t, err, &refused)
 	require.Zero(t, refused.TTL)

@@ -98,7 +98,11 @@ func (p *permits) Decode(answer any) (acquire.Outcome, error) {
 	if err == nil && !taken.Granted && taken.Total > 0 && taken.Total < p.n {
 		err = fmt.Errorf("%w: %d of %d", ErrTooMany, p.n, taken.Total)
 	}
-	return acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}, err
+	out := acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}
+	if !taken.Exists {
+		out.Hint = errPermitsNotSet
+	}
+	return out, err
 }
 
 // Release is part of hold.Kind.

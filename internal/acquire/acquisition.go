@@ -53,9 +53,10 @@ type Acquisition struct {
 	// Passed is true when the turn came with the lock, from a hold of this client.
 	Passed bool
 
-	counted bool // among the callers that wait
-	suspect bool // the key may be that of another program
-	looked  bool // whether it is
+	hint    error // see [Outcome], of the last refusal
+	counted bool  // among the callers that wait
+	suspect bool  // the key may be that of another program
+	looked  bool  // whether it is
 
 	// Transfer is the lock that came with the turn, nil once it was asked for.
 	Transfer Transfer
@@ -84,6 +85,9 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	a.stopTimer()
 	if a.waiter = nil; err != nil && a.claim != nil {
 		a.claim.Drop()
+	}
+	if a.hint != nil && errors.Is(err, engine.ErrNotAcquired) {
+		return fmt.Errorf("%w: %w", err, a.hint)
 	}
 	return err
 }
@@ -242,6 +246,10 @@ func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, r
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
 		a.queuedAt(out.Position)
 		a.suspect = out.Foreign
+		if a.hint == nil && out.Hint != nil && !a.Try {
+			a.Engine.Logger.Warn("redlatch: wait that no release will end", a.Kind.Name(), a.Lock, "reason", out.Hint)
+		}
+		a.hint = out.Hint
 		return false, false, nil
 	}
 	err = claim.Grant(sent, out)

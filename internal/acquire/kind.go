@@ -33,6 +33,8 @@ type Outcome struct {
 	Granted bool
 	// Available is how many permits of a semaphore are left, 0 for other kinds.
 	Available int64
+	// Hint says why no release will end the wait, nil if one can. It is set for a refusal.
+	Hint error
 	// Token is the fencing token of a grant, 0 for kinds without.
 	Token int64
 	// TTL is how long the holder has left, [reply.NoTTL] when that is not known.
