@@ -51,9 +51,9 @@ var (
 	// could not be reached.
 	ErrNotSent = engine.ErrNotSent
 
-	// ErrWrongType says that the lock's key holds something that is no lock: a key of another
-	// type, or a hash without any field that an owner may have, of another program. The error
-	// around it names such a field.
+	// ErrWrongType says that the key is not one of this kind of lock: it is a lock of another
+	// kind, which the error around it names; a key of another type; or a hash without any
+	// field that an owner may have, of another program, such as the error around it names.
 	ErrWrongType = engine.ErrWrongType
 
 	// ErrNotNotified says that Unlock freed the lock, and that the server did not let the user

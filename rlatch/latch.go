@@ -128,7 +128,7 @@ func (l *Latch) ask(ctx context.Context, fill func(*transport.Call)) (any, error
 		answer, err = l.engine.RunGuarded(ctx, l.kind.Name(), l.kind.channel, fill)
 		return err
 	})
-	return answer, engine.WithEnd(ctx, err)
+	return answer, l.engine.ExplainKey(ctx, l.kind.Name(), l.kind.key, engine.WithEnd(ctx, err))
 }
 
 // wrap makes an error say what was done to which latch. Nil stays nil.

@@ -62,8 +62,8 @@ func (r *role) ForceRelease(c *transport.Call) { r.scripts.ForceRelease(c) }
 // Inspect is part of hold.Inspectable.
 func (r *role) Inspect(c *transport.Call, _, _ int64) { r.scripts.Inspect(c) }
 
-// errNoMode says what Lock says of such a key.
-var errNoMode = fmt.Errorf("%w: the key holds a hash that is no read/write lock", engine.ErrWrongType)
+// errNoMode is the error of an inspection of such a key.
+var errNoMode = fmt.Errorf("%w: it is a hash that is no read/write lock, such as a plain lock", engine.ErrWrongType)
 
 // state reads the reply of an inspection. A hash without a mode is an error.
 func state(answer any) (reply.Inspection, error) {

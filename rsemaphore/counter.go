@@ -70,7 +70,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) e
 	}
 	err := a.begin(ctx, op == "try-acquire", t)
 	a.observe(op, err)
-	return failed(op, s.name, engine.Explain(err))
+	return failed(op, s.name, err)
 }
 
 // taking is one call of Acquire or TryAcquire.
@@ -210,7 +210,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	answer, err := s.run(ctx, n, least, fill)
-	return answer, failed(op, s.name, engine.Explain(engine.WithEnd(ctx, err)))
+	return answer, failed(op, s.name, s.engine.ExplainKey(ctx, s.kind.Name(), s.kind.key, engine.WithEnd(ctx, err)))
 }
 
 func (s *Semaphore) run(ctx context.Context, n, least int64, fill func(*transport.Call)) (answer any, err error) {

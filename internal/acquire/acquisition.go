@@ -86,10 +86,21 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	if a.waiter = nil; err != nil && a.claim != nil {
 		a.claim.Drop()
 	}
+	if err != nil {
+		err = a.Engine.ExplainKey(ctx, a.Kind.Name(), a.key(), err)
+	}
 	if a.hint != nil && errors.Is(err, engine.ErrNotAcquired) {
 		return fmt.Errorf("%w: %w", err, a.hint)
 	}
 	return err
+}
+
+// key returns the key that refused the last attempt.
+func (a *Acquisition) key() string {
+	if b, can := a.Kind.(Blocked); can {
+		return b.Blocked()
+	}
+	return a.Kind.Key()
 }
 
 func (a *Acquisition) enter(ctx context.Context) error {

@@ -78,6 +78,12 @@ type Foreigner interface {
 	Foreign(reply any) (field string, foreign bool)
 }
 
+// Blocked is a kind with several keys.
+type Blocked interface {
+	// Blocked returns the key that refused the last attempt.
+	Blocked() string
+}
+
 // Claim is what an attempt acquires for: an owner, until it is granted, dropped or abandoned.
 // As a resolver it takes care of an attempt whose caller has left.
 type Claim interface {

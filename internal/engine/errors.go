@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -18,7 +21,7 @@ var (
 	ErrMaxHold     = errors.New("redlatch: lock held for its maximum time")
 	ErrHandedOver  = errors.New("redlatch: lock handed over")
 	ErrReentered   = errors.New("redlatch: lock entered more than once")
-	ErrWrongType   = errors.New("redlatch: key holds something that is no lock")
+	ErrWrongType   = errors.New("redlatch: wrong kind of key")
 	ErrNotQueued   = errors.New("redlatch: owner not in the queue")
 	ErrWaiterAlive = errors.New("redlatch: waiter is alive")
 	ErrNotCounted  = errors.New("redlatch: cannot count subscribers")
@@ -74,10 +77,38 @@ func Halfway(err error) bool {
 
 // Explain gives the server errors that users meet a name of their own.
 func Explain(err error) error {
-	if transport.IsCode(err, "WRONGTYPE") {
+	if transport.IsCode(err, "WRONGTYPE") && !errors.Is(err, ErrWrongType) {
 		return fmt.Errorf("%w: %w", ErrWrongType, err)
 	}
 	return err
+}
+
+// keyKinds are what the script KindOf names, with the kinds of locks that use such a key.
+var keyKinds = map[string]struct{ text, usedBy string }{
+	"lock":       {"a plain, fair or fenced lock", "plain fair fenced fair-fenced"},
+	"read/write": {"a read/write lock", "read write"},
+	"number":     {"a semaphore or a count-down latch", "permits counter latch"},
+}
+
+// ExplainKey is [Explain] for a call of a kind of lock about its key. If the key is of another
+// kind, it asks the server which one that is, and names it.
+func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
+	if err = Explain(err); !errors.Is(err, ErrWrongType) {
+		return err
+	}
+	at := e.Attempt()
+	luasrc.FillKindOf(&at.Call, key)
+	answer, failed := at.Run(ctx, nil)
+	text, _ := answer.([]byte)
+	is, known := keyKinds[string(text)]
+	if failed != nil || !known || slices.Contains(strings.Fields(is.usedBy), kind) {
+		return err
+	}
+	var said *transport.ServerError
+	if errors.As(err, &said) {
+		return fmt.Errorf("%w: it is %s (%w)", ErrWrongType, is.text, said)
+	}
+	return fmt.Errorf("%w: it is %s", err, is.text)
 }
 
 // Foreign returns the error about a hash of another program, which has this field.

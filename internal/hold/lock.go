@@ -116,5 +116,5 @@ func (l *Lock) Ask(ctx context.Context, fill func(*transport.Call)) (any, error)
 		reply, err = a.Run(ctx, nil)
 		return err
 	})
-	return reply, engine.Explain(engine.WithEnd(ctx, err))
+	return reply, l.Engine.ExplainKey(ctx, l.Kind.Name(), l.Kind.Key(), engine.WithEnd(ctx, err))
 }

@@ -24,6 +24,7 @@ var all = map[string]*transport.Script{
 	"replicate.lua":      Replicate,
 	"pass.lua":           Pass,
 	"foreign.lua":        Foreign,
+	"kind_of.lua":        KindOf,
 
 	"fair_try.lua":            FairTry,
 	"fair_acquire.lua":        FairAcquire,

@@ -50,6 +50,8 @@ var (
 	// Foreign tells a hash of another program from a lock. It changes nothing. All locks that
 	// are hashes of owners use it.
 	Foreign = load("foreign")
+	// KindOf names the kind of object under a key.
+	KindOf = load("kind_of")
 )
 
 // tell is the argument with which a refusal says more than a number.
@@ -125,6 +127,12 @@ func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any
 func FillReplicate(c *transport.Call, key, owner any) {
 	c.Script, c.NumKeys = Replicate, 1
 	c.Args = append(c.Args, key, owner)
+}
+
+// FillKindOf fills c with a call of [KindOf].
+func FillKindOf(c *transport.Call, key any) {
+	c.Script, c.NumKeys = KindOf, 1
+	c.Args = append(c.Args, key)
 }
 
 // FillForeign fills c with a call of [Foreign].

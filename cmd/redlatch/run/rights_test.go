@@ -103,7 +103,7 @@ func TestRunSaysThatAHashIsNoLockAlsoToThoseWhoMayNotLook(t *testing.T) {
 	got := program.Finish(t, url, "run", "app:user", "--", "echo", "in")
 	require.Equal(t, program.Outcome{
 		Code: 125, Stdout: "",
-		Stderr: "redlatch: lock \"app:user\": key holds something that is no lock: a hash with the field \"name\", which no owner has\n",
+		Stderr: "redlatch: lock \"app:user\": wrong kind of key: a hash with the field \"name\", which no owner has\n",
 	}, got)
 }
 
