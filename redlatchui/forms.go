@@ -122,10 +122,10 @@ func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
 func (page *formPage) name(h inspect.Holder) {
 	v := holderOf(h)
 	if h.Mode == "permit" {
-		v.Link, v.Client = "", h.Describe(func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) })
+		v.Link, v.Client = "", h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
 	}
 	if h.LeftMillis != nil {
-		page.lasts(time.Duration(*h.LeftMillis) * time.Millisecond)
+		page.lasts(limits.FromMillis(*h.LeftMillis))
 	}
 	page.Named = append(page.Named, namedHolder{v, h.Owner})
 }

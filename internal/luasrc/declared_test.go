@@ -33,7 +33,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 		delete(s.instead, script)
 	}
 	for _, sc := range slices.Concat(scenarios, allScenarios, fencedScenarios, readWriteScenarios, latchScenarios, semaphoreScenarios,
-		[]scenario{{"foreign", foreignOrNot}, {"fair inspection", fairInspected}}) {
+		[]scenario{{"foreign", foreignOrNot}, {"kinds", kindsOfKeys}, {"fair inspection", fairInspected}}) {
 		require.NoError(t, s.play(sc))
 	}
 	for _, story := range slices.Concat(fairStories(), fairLongStories()) {

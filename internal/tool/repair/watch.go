@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -66,11 +67,11 @@ func order(b bool) int {
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:
-		return time.Duration(*h.LeftMillis) * time.Millisecond
+		return limits.FromMillis(*h.LeftMillis)
 	case f.TTLMillis == nil, h.Mode == "read", h.Mode == "permit":
 		return redlatch.NoTTL
 	}
-	return time.Duration(*f.TTLMillis) * time.Millisecond
+	return limits.FromMillis(*f.TTLMillis)
 }
 
 // judge begins to judge the holders of a first look that are to lose the lock, or all holders.
