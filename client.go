@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/servertime"
@@ -193,6 +194,7 @@ func newClient(t transport.Transport, set *settings) *Client {
 		Grace:      set.grace,
 		Hooks:      c.hooks(set),
 		Losses:     losses,
+		KindOf:     luasrc.FillKindOf,
 		ServerTime: set.serverTime,
 		Label:      set.label,
 		Replicas:   set.replicas,

@@ -38,6 +38,9 @@ type Config struct {
 	AnyName    bool                // names that are no UTF-8 are not refused: for tools, which find such keys
 	Opener     any                 // what has opened the client and can do more for tools; nil: nothing
 	Logger     *slog.Logger        // required
+
+	// KindOf fills a call that names the kind of object under a key; nil: errors name none.
+	KindOf func(c *transport.Call, key any)
 }
 
 // Engine is the part of a client that locks use. It knows no kind of lock. All methods are

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -83,7 +82,7 @@ func Explain(err error) error {
 	return err
 }
 
-// keyKinds are what the script KindOf names, with the kinds of locks that use such a key.
+// keyKinds are the replies to Config.KindOf, with the kinds of locks that use such a key.
 var keyKinds = map[string]struct{ text, usedBy string }{
 	"lock":       {"a plain, fair or fenced lock", "plain fair fenced fair-fenced"},
 	"read/write": {"a read/write lock", "read write"},
@@ -93,11 +92,11 @@ var keyKinds = map[string]struct{ text, usedBy string }{
 // ExplainKey is [Explain] for a call of a kind of lock about its key. If the key is of another
 // kind, it asks the server which one that is, and names it.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
-	if err = Explain(err); !errors.Is(err, ErrWrongType) {
+	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
 	}
 	at := e.Attempt()
-	luasrc.FillKindOf(&at.Call, key)
+	e.KindOf(&at.Call, key)
 	answer, failed := at.Run(ctx, nil)
 	text, _ := answer.([]byte)
 	is, known := keyKinds[string(text)]

@@ -1,4 +1,4 @@
-package redlatch_test
+package kinds_test
 
 import (
 	"context"
