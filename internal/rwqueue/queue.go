@@ -87,8 +87,7 @@ func (q *queue) unpark(c *caller) {
 	}
 }
 
-// wakeReaders has all readers that wait ask now, mu held. First says that they ask before the
-// turn goes on.
+// wakeReaders has all readers that wait ask now, mu held. First is that of wake.
 func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
@@ -97,12 +96,26 @@ func (q *queue) wakeReaders(first bool) {
 	}
 	for _, c := range all {
 		c.parked = false
-		if first && !c.first {
-			c.first = true
-			q.asking++
-		}
-		c.signal()
+		q.wake(c, first)
 	}
+}
+
+// wakeLeader is wakeReaders for a lock that need not be free: one reader asks, and has the others
+// ask if it gets the lock.
+func (q *queue) wakeLeader() {
+	q.promote(time.Now())
+	if q.leader != nil {
+		q.wake(q.leader, true)
+	}
+}
+
+// wake has a reader ask now, mu held. First says that it asks before the turn goes on.
+func (q *queue) wake(c *caller, first bool) {
+	if first && !c.first {
+		c.first = true
+		q.asking++
+	}
+	c.signal()
 }
 
 // promote makes the first parked reader that may be let in the leader, if there is none, mu held.

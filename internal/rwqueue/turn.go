@@ -7,14 +7,19 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 )
 
-// Pass is part of acquire.Turn: the readers that wait ask, and then the next writer.
+// Pass is part of acquire.Turn: the readers that wait ask, and then the next writer. If the lock was
+// not released, only the leader of the readers asks.
 func (t *writeTurn) Pass(released bool) {
 	q := (*queue)(t)
 	q.mu.Lock()
 	q.writer = nil
 	q.state.Held = false
 	q.countTurn(released)
-	q.wakeReaders(true)
+	if released {
+		q.wakeReaders(true)
+	} else {
+		q.wakeLeader()
+	}
 	if q.asking == 0 {
 		q.passOn()
 	}
