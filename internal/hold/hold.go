@@ -297,7 +297,11 @@ func (h *Hold) endKept(why *ending) {
 		h.ownership.outlive()
 		h.ownership.passTurn(false)
 		if _, in := h.Lock().Kind.(Role); in && !h.Lock().shares() {
-			time.AfterFunc(left, h.leaveRole)
+			e.Go(func() {
+				if e.Wait(left) {
+					h.leaveRole()
+				}
+			})
 		}
 	}
 }
