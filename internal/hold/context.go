@@ -158,9 +158,9 @@ func (h *Hold) end(why *ending) bool {
 		c.cancel(why.cause)
 	}
 	h.dismiss()
-	h.observeEnd(why)
 	if g := h.group.Load(); g != nil {
-		g.memberEnded(h, why)
+		g.memberEnded(h, why) // before the observer, which may be slow
 	}
+	h.observeEnd(why)
 	return true
 }

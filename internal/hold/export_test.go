@@ -34,3 +34,6 @@ func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected b
 	o.endChange()
 	return func(bound time.Duration) error { return o.free(bound, nil) }, true
 }
+
+// EndAlone does what the end of a hold begins with.
+func EndAlone(h *Hold) bool { return h.ended.CompareAndSwap(nil, endMaxHold) }

@@ -119,7 +119,8 @@ func (g *Group) Err() error {
 		now := time.Now()
 		for _, h := range g.Holds() {
 			if h.errAt(now) != nil {
-				break // which has ended the group, too
+				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may not have done that yet
+				break
 			}
 		}
 	}

@@ -1,0 +1,35 @@
+package hold_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// The goroutine that ends a hold has not yet ended its group.
+func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {
+	t.Parallel()
+	srv, err := embedded.Start(embedded.WithInProcess())
+	require.NoError(t, err)
+	t.Cleanup(srv.Close)
+	client, err := redlatch.New(srv.Dial)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	var holds []*hold.Hold
+	for _, name := range []string{"one", "two"} {
+		h, err := rlock.New(client, name).TryLock(t.Context())
+		require.NoError(t, err)
+		holds = append(holds, h.Internal())
+	}
+	group := &hold.Group{}
+	group.Add(holds...)
+	require.NoError(t, group.Err())
+	require.True(t, hold.EndAlone(holds[0]))
+	require.ErrorIs(t, group.Err(), redlatch.ErrMaxHold)
+	require.ErrorIs(t, holds[1].Err(), redlatch.ErrMaxHold)
+}
