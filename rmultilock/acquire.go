@@ -59,8 +59,10 @@ func (t *taking) run(ctx context.Context) error {
 		return l.err
 	}
 	var err error
-	if t.asked, err = hold.Ask(l.steps[0].members[0].Internal(), t.opts); err != nil {
-		return err
+	for _, s := range l.steps { // the members of one step are of one kind
+		if t.asked, err = hold.Ask(s.members[0].Internal(), t.opts); err != nil {
+			return err
+		}
 	}
 	switch {
 	case t.asked.Given:
@@ -127,8 +129,8 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	inside := group.Context(outside)
 	for i := range steps {
 		if err := t.take(inside, &steps[i]); err != nil {
-			if lost := group.Err(); lost != nil {
-				return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // in words only: nothing was held yet
+			if over := t.over(); over != nil {
+				return over
 			}
 			return engine.WithEnd(ctx, err)
 		}
@@ -136,11 +138,20 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	if err := t.replicated(inside); err != nil {
 		return engine.WithEnd(ctx, err)
 	}
-	if lost := group.Err(); lost != nil {
-		return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, lost) //nolint:errorlint // as above
+	if over := t.over(); over != nil {
+		return over
 	}
 	done = true
 	return nil
+}
+
+// over returns the error of a call that has lost a lock that it had taken, nil if it has lost none.
+func (t *taking) over() error {
+	err := t.hold.group.Err()
+	if err == nil || errors.Is(err, engine.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, err) //nolint:errorlint // in words only: nothing was held yet
 }
 
 // replicated waits until enough replicas have all locks, within the time to wait.

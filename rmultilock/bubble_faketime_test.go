@@ -1,0 +1,80 @@
+package rmultilock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
+)
+
+// inBubble returns a server inside a synctest bubble, and a client of it.
+func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	client, err := redlatch.New(srv.Server.Dial, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return srv, client
+}
+
+func TestSlowObserverDoesNotDelayLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard, goOn := make(chan struct{}, 2), make(chan struct{})
+		srv, client := inBubble(t, redlatch.WithObserver(redlatch.Observer{
+			Ended: func(context.Context, redlatch.Ended) { heard <- struct{}{}; <-goOn },
+		}))
+		h := take(t, rmultilock.New(client, "a", "b"))
+		ended := h.Context(t.Context()).Done()
+		srv.Do(t, "DEL", "a")
+		<-heard
+		synctest.Wait()
+		over := false
+		select {
+		case <-ended:
+			over = true
+		default:
+		}
+		err := h.Err()
+		close(goOn)
+		require.ErrorIs(t, err, redlatch.ErrLost)
+		require.True(t, over, "the context has ended")
+		require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
+	})
+}
+
+func TestCloseDuringWaitForSecondLockReturnsErrClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		srv.Do(t, "HSET", "b", redlatch.NewOwner(uuid.New(), 1).String(), 1)
+		came := later(t.Context(), rmultilock.Of(rlock.New(client, "a"), rfairlock.New(client, "b")))
+		synctest.Wait()
+		require.NoError(t, client.Close())
+		require.ErrorIs(t, (<-came).Err, redlatch.ErrClosed)
+	})
+}
+
+func TestOptionInvalidForOneLockTakesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var taken []string
+		_, client := inBubble(t, redlatch.WithObserver(redlatch.Observer{
+			Acquired: func(ctx context.Context, e redlatch.Acquired) context.Context {
+				taken = append(taken, e.Name)
+				return ctx
+			},
+		}))
+		l := rmultilock.Of(rlock.New(client, "a"), rfairlock.New(client, "b"))
+		_, err := l.Lock(t.Context(), rlock.WithoutWakeUps(time.Second))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		require.Empty(t, taken)
+	})
+}
