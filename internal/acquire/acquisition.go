@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Acquisition is one call on its way to a lock. It belongs to the caller's goroutine. The
@@ -250,7 +251,9 @@ func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, r
 	}
 	out, err := a.Kind.Decode(reply)
 	if err != nil {
-		claim.Disown()
+		if errors.Is(err, transport.ErrBadReply) { // it may have been granted
+			claim.Disown()
+		}
 		return false, false, err
 	}
 	if a.Available = out.Available; !out.Granted {

@@ -64,7 +64,8 @@ type Waitable interface {
 	Channel(owner any) string
 	// Acquire fills c, a reset call, with an attempt to take the lock.
 	Acquire(c *transport.Call, r *Request)
-	// Decode reads the reply of an attempt. An error says that it is none.
+	// Decode reads the reply of an attempt. An error that wraps transport.ErrBadReply says that it
+	// is none, another error that the attempt was refused.
 	Decode(reply any) (Outcome, error)
 }
 
