@@ -115,8 +115,8 @@ func (c *candidate) lead(ctx context.Context, hold *rlock.Hold) (over bool, err 
 		own = nil // it says that its context has ended
 	}
 	if !early && ctx.Err() == nil {
-		err = errors.Join(context.Cause(leading), own)
-		return stays(err), err
+		cause := context.Cause(leading)
+		return stays(cause), errors.Join(cause, own)
 	}
 	return true, errors.Join(own, unlock)
 }
