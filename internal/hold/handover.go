@@ -26,18 +26,19 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 		e := o.lock.Engine
 		e.Join() // a client that shuts down without losses lets its holds be handed over
 		defer e.Leave()
+		asked := time.Now()
 		err := o.alone(h.lease.TTLArg)
 		if err != nil {
 			if errors.Is(err, engine.ErrLost) {
 				err = h.gone()
-				o.lose()
+				o.lose(asked)
 			}
 			return err
 		}
 		held, err := o.renewed(o.fillRenewal(h.lease.TTLArg).RunFor(e.Command, nil))
 		if err == nil && !held {
 			err = h.gone()
-			o.lose()
+			o.lose(asked)
 		}
 		return err
 	})

@@ -22,7 +22,7 @@ type Hold struct {
 	lease     watchdog.Lease
 	expiry    clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by ownership.mu
 	ended     atomic.Pointer[ending] // nil while live
-	since     time.Time              // when it became live, by the clock of the attempt
+	since     time.Time              // when the call was sent that was granted; set by ownership.add
 	request   acquire.Request        // of its attempts
 
 	nesting               // in a chain of inner holds; guarded by ownership.mu
@@ -131,7 +131,6 @@ func (h *Hold) live(sent time.Time) error {
 		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
 			engine.ErrNotAcquired, h.lease.TTL)
 	}
-	h.since = sent
 	h.awaitReport()
 	if !e.Watchdog.Add(&h.lease) {
 		return engine.ErrClosed

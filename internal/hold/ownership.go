@@ -76,7 +76,7 @@ func (o *ownership) fence(token int64) {
 func (o *ownership) add(h *Hold, sent time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	h.expiry = clock.After(sent, h.lease.TTL)
+	h.since, h.expiry = sent, clock.After(sent, h.lease.TTL)
 	if o.holds == nil {
 		o.holds = o.first[:0]
 	}
@@ -252,13 +252,16 @@ func (o *ownership) isFreed() bool {
 	return o.freed
 }
 
-// lose ends every hold because the server no longer has the lock.
-func (o *ownership) lose() {
+// lose ends the holds of an owner that did not hold the lock on the server, which was asked at asked.
+// Another caller of a shared owner may have acquired it since.
+func (o *ownership) lose(asked time.Time) {
 	o.mu.Lock()
 	holds := slices.Clone(o.holds)
 	o.mu.Unlock()
 	for _, h := range holds {
-		h.lose(h.gone())
+		if !h.since.After(asked) {
+			h.lose(h.gone())
+		}
 	}
 }
 

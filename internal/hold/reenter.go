@@ -173,8 +173,8 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 		if free := o.over(); free {
 			o.passTurn(false) // the outer holds were given up meanwhile
 		} else {
-			o.lose()
-			outer.ownership.lose()
+			o.lose(sent)
+			outer.ownership.lose(sent)
 		}
 		h.endEntering()
 		h.Drop()

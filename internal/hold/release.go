@@ -176,6 +176,7 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 		o.endChange()
 		return nil // the last one frees the lock
 	}
+	asked := time.Now()
 	err := o.releaseTo(target, owed.Milliseconds(), bound, s)
 	if unresolved(err) {
 		o.correct(nil) // ends the change
@@ -186,7 +187,7 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 		if o.isFreed() {
 			return nil // the last hold was given up meanwhile
 		}
-		o.lose()
+		o.lose(asked)
 	}
 	return err
 }
