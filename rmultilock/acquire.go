@@ -128,21 +128,18 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	defer cancel()
 	inside := group.Context(outside)
 	for i := range steps {
-		if err := t.take(inside, &steps[i]); err != nil {
-			if over := t.over(); over != nil {
-				return over
-			}
-			return engine.WithEnd(ctx, err)
+		if err = t.take(inside, &steps[i]); err != nil {
+			break
 		}
 	}
-	if err := t.replicated(inside); err != nil {
-		return engine.WithEnd(ctx, err)
+	if err == nil {
+		err = t.replicated(inside)
 	}
 	if over := t.over(); over != nil {
-		return over
+		err = over
 	}
-	done = true
-	return nil
+	done = err == nil
+	return engine.WithEnd(ctx, err)
 }
 
 // over returns the error of a call that has lost a lock that it had taken, nil if it has lost none.

@@ -2,6 +2,7 @@ package rmultilock_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // inBubble returns a server inside a synctest bubble, and a client of it.
@@ -76,5 +79,26 @@ func TestOptionInvalidForOneLockTakesNone(t *testing.T) {
 		_, err := l.Lock(t.Context(), rlock.WithoutWakeUps(time.Second))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 		require.Empty(t, taken)
+	})
+}
+
+// silentReplicas is a transport whose replicas never answer.
+type silentReplicas struct{ transport.Transport }
+
+func (silentReplicas) Replicate(*transport.Call, int, time.Duration, transport.Replicated) {}
+
+func TestLossDuringReplicaWaitReturnsErrNotAcquired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.NewWithTransport(silentReplicas{redisconn.NewRedigo(redisconn.Config{
+			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		})}, redlatch.WithReplicaSync(1, time.Minute))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		_, err = rmultilock.New(client, "a", "b").Lock(t.Context(), rlock.WithLease(10*time.Second))
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorContains(t, err, "lease")
+		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
 	})
 }
