@@ -133,8 +133,8 @@ func (h *Hold) Token(member Member) int64 {
 	return 0
 }
 
-// Unlock gives all locks up, also those behind one that fails, and wakes their waiters. The
-// hold's contexts end before anything is sent. The errors of all are joined, each a
-// *redlatch.LockError; see rlock.Hold.Unlock for what they say. Later calls do nothing and return
-// the same. Plain locks of one slot are freed by one EVALSHA.
+// Unlock releases all locks at the same time, also when one of them fails, and wakes their waiters.
+// It takes one command timeout at most. The hold's contexts end before anything is sent. The errors
+// of all are joined, each a *redlatch.LockError; see rlock.Hold.Unlock for what they say. Later calls
+// do nothing and return the same. Plain locks of one slot are freed by one EVALSHA.
 func (h *Hold) Unlock() error { return h.unlock() }

@@ -27,12 +27,20 @@ type Group struct {
 	mu       sync.Mutex
 	holds    []*Hold
 	together [][]*Hold // those that are freed together
+	alone    []*Hold   // the others
 	proofs   map[any]*Hold
 	contexts contexts
 }
 
-// Add adds live holds. Those that are over end the group.
-func (g *Group) Add(holds ...*Hold) {
+// Add adds a live hold. One that is over ends the group.
+func (g *Group) Add(h *Hold) {
+	g.mu.Lock()
+	g.alone = append(g.alone, h)
+	g.mu.Unlock()
+	g.add(h)
+}
+
+func (g *Group) add(holds ...*Hold) {
 	g.mu.Lock()
 	if g.proofs == nil {
 		g.proofs = map[any]*Hold{}
@@ -58,7 +66,7 @@ func (g *Group) AddTogether(holds []*Hold) {
 	g.mu.Lock()
 	g.together = append(g.together, holds)
 	g.mu.Unlock()
-	g.Add(holds...)
+	g.add(holds...)
 }
 
 // Holds returns the members, in the order in which they came.
@@ -186,18 +194,23 @@ func (g *Group) final() (first time.Time, ends bool) {
 // why that is not known; then it goes on in the background.
 type Freer func(holds []*Hold, bound time.Duration) []error
 
-// Unlock gives all members up, whatever becomes of each, and returns their errors in the order of
-// the members. Later calls do nothing and return the same.
+// Unlock releases all members at the same time, also when one fails, and returns their errors in the
+// order of the members. Later calls do nothing and return the same.
 func (g *Group) Unlock(free Freer) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {
 			g.end(endGiven)
 		}
+		var all sync.WaitGroup
 		for _, holds := range g.together {
-			unlockTogether(holds, free)
+			all.Go(func() { unlockTogether(holds, free) })
 		}
+		for _, h := range g.alone {
+			all.Go(func() { _ = h.Unlock() })
+		}
+		all.Wait()
 		for _, h := range g.Holds() {
-			g.errs = append(g.errs, h.Unlock()) // of those that were freed it is known already
+			g.errs = append(g.errs, h.Unlock()) // which is known by now
 		}
 	})
 	return g.errs

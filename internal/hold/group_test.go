@@ -27,7 +27,8 @@ func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {
 		holds = append(holds, h.Internal())
 	}
 	group := &hold.Group{}
-	group.Add(holds...)
+	group.Add(holds[0])
+	group.Add(holds[1])
 	require.NoError(t, group.Err())
 	require.True(t, hold.EndAlone(holds[0]))
 	require.ErrorIs(t, group.Err(), redlatch.ErrMaxHold)
