@@ -168,6 +168,7 @@ func unresolved(err error) bool {
 
 // step lowers the count to what remains, as soon as no other change is under way.
 func (o *ownership) step(bound time.Duration, s *sending) error {
+	began := time.Now()
 	if !o.beginChangeFor(bound) {
 		return nil // the change that is under way arrives at a count without this hold
 	}
@@ -177,7 +178,7 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 		return nil // the last one frees the lock
 	}
 	asked := time.Now()
-	err := o.releaseTo(target, owed.Milliseconds(), bound, s)
+	err := o.releaseTo(target, owed.Milliseconds(), bound-asked.Sub(began), s)
 	if unresolved(err) {
 		o.correct(nil) // ends the change
 		return nil

@@ -1,0 +1,53 @@
+package hold_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// Unlock waits for the re-entry of another caller to be answered, and Redis does not answer the release.
+func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const command = 3 * time.Second
+		var reentries []*faketransport.SentCall
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, true
+			case "reenter":
+				reentries = append(reentries, c)
+				return int64(1), nil, len(reentries) == 1
+			}
+			return nil, nil, false
+		}}
+		client, err := redlatch.NewWithTransport(tr, redlatch.WithCommandTimeout(command))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		l := rlock.New(client, "job")
+		outer, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		inner, err := l.Lock(outer.Context(t.Context()))
+		require.NoError(t, err)
+		innermost := make(chan error, 1)
+		ctx := context.WithoutCancel(inner.Context(t.Context()))
+		go func() {
+			_, err := l.Lock(ctx)
+			innermost <- err
+		}()
+		synctest.Wait()
+		require.Len(t, reentries, 2)
+		time.AfterFunc(command-time.Second, func() { reentries[1].Ends(int64(1), nil) })
+		began := time.Now()
+		require.NoError(t, inner.Unlock(), "the count is corrected in the background")
+		require.Equal(t, command, time.Since(began))
+		<-innermost
+	})
+}
