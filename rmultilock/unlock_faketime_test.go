@@ -44,8 +44,12 @@ func TestUnlockTakesOneCommandTimeoutForAllLocks(t *testing.T) {
 		client, err := redlatch.NewWithTransport(tr)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		h := take(t, rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rfairlock.New(client, "c"),
-			rfairlock.New(client, "d"), rfencedlock.New(client, "e")))
+		h := take(t, rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c"),
+			rfairlock.New(client, "d"), rfairlock.New(client, "e"), rfencedlock.New(client, "f")))
+		for _, name := range []string{"a", "b"} { // which keep their locks
+			_, err := rlock.New(client, name).Lock(h.Context(t.Context()))
+			require.NoError(t, err)
+		}
 		tr.silent = true
 		began := time.Now()
 		require.ErrorIs(t, h.Unlock(), redlatch.ErrUncertain)

@@ -216,19 +216,32 @@ func (g *Group) Unlock(free Freer) []error {
 	return g.errs
 }
 
-// unlockTogether gives up holds that were added together.
+// unlockTogether gives up holds that were added together. Free frees those that are the last of their
+// owners; another one leaves its lock to a re-entry that is still inside.
 func unlockTogether(holds []*Hold, free Freer) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()
 	defer e.Leave()
-	var last []*Hold // of their owners
+	var others sync.WaitGroup
+	defer others.Wait()
+	var last []*Hold
 	var lefts []leaving
 	var bound time.Duration
 	now := time.Now()
 	for _, h := range holds {
 		h.giveUp.Do(func() {
-			if l, isLast := h.unlockUnlessLast(now); isLast {
+			l, over := h.beginUnlock(now)
+			switch o := h.ownership; {
+			case over:
+				h.result = l.ended
+				h.observeRelease(now)
+			case l.left == 0 && o.isFreed():
 				last, lefts, bound = append(last, h), append(lefts, l), max(bound, l.bound)
+			default:
+				others.Go(func() {
+					h.result = h.endUnlock(l, o.lower(l.left, l.bound, nil))
+					h.observeRelease(now)
+				})
 			}
 		})
 	}
@@ -240,20 +253,4 @@ func unlockTogether(holds []*Hold, free Freer) {
 		h.result = h.endUnlock(lefts[i], err)
 		h.observeRelease(now)
 	}
-}
-
-// unlockUnlessLast is an Unlock of a hold that is not the last of its owner, as after a re-entry
-// that is still inside. Of one that is, the lock is to be freed.
-func (h *Hold) unlockUnlessLast(now time.Time) (l leaving, isLast bool) {
-	l, over := h.beginUnlock(now)
-	switch o := h.ownership; {
-	case over:
-		h.result = l.ended
-	case l.left == 0 && o.isFreed():
-		return l, true
-	default:
-		h.result = h.endUnlock(l, o.lower(l.left, l.bound, nil))
-	}
-	h.observeRelease(now)
-	return l, false
 }
