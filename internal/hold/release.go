@@ -238,8 +238,9 @@ func (o *ownership) leaseForOthers() int64 {
 	return now.most(o.lock.Engine.Lease).Milliseconds()
 }
 
-// restore gives back what a shared owner's release, which left so many milliseconds to others, has
-// taken of a longer lease: an attempt may have come to the server before it that was begun after it.
+// restore gives back, in the background, what a shared owner's release, which left so many milliseconds
+// to others, has taken of a longer lease: an attempt may have come to the server before it that was
+// begun after it.
 func (o *ownership) restore(left int64) {
 	now, e := o.lock.joinShared(o.owner), o.lock.Engine
 	defer now.quitShared()
@@ -247,14 +248,16 @@ func (o *ownership) restore(left int64) {
 	if most <= left {
 		return
 	}
-	_, err := e.Persist(e.Command, func(rest time.Duration) error {
-		_, err := now.renewed(now.fillRenewal(most).RunFor(rest, nil))
-		return err
+	e.Go(func() {
+		_, err := e.Persist(e.Command, func(rest time.Duration) error {
+			_, err := now.renewed(now.fillRenewal(most).RunFor(rest, nil))
+			return err
+		})
+		if err != nil {
+			e.Logger.Warn("redlatch: a release may have left less than its lease to another hold of its owner",
+				"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
+		}
 	})
-	if err != nil {
-		e.Logger.Warn("redlatch: a release may have left less than its lease to another hold of its owner",
-			"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
-	}
 }
 
 // requestID is 16 random bytes in hexadecimal, as Redisson's.

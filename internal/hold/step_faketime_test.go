@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -49,5 +50,37 @@ func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
 		require.NoError(t, inner.Unlock(), "the count is corrected in the background")
 		require.Equal(t, command, time.Since(began))
 		<-innermost
+	})
+}
+
+// The release has taken from the lease of a newer hold of its owner, which is restored.
+func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const command = 3 * time.Second
+		var release *faketransport.SentCall
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			if c.Name == "release_shared" {
+				release = c
+			}
+			return nil, nil, c.Name == "acquire"
+		}}
+		client, err := redlatch.NewWithTransport(tr, redlatch.WithCommandTimeout(command))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		first, err := l.Lock(t.Context(), rlock.WithOwner(owner))
+		require.NoError(t, err)
+		began := time.Now()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- first.Unlock() }()
+		synctest.Wait()
+		_, err = l.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		require.NoError(t, err)
+		time.Sleep(command - time.Second)
+		release.Ends(int64(0), nil)
+		require.NoError(t, <-unlocked)
+		require.LessOrEqual(t, time.Since(began), command)
+		synctest.Wait()
+		require.Equal(t, "renew", tr.Last(t).Name, "the lease is restored all the same")
 	})
 }
