@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -99,5 +101,39 @@ func TestAClosedClusterHasNoMasters(t *testing.T) {
 		require.NoError(t, w.Close())
 		_, err := w.Masters(t.Context())
 		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}
+
+func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		require.Len(t, addrs(t, w), 2)
+		for _, down := range []string{one, two} {
+			w.kill(down)
+			synctest.Wait()
+			_, err := roundtrip.Do(t.Context(), w, &transport.Call{Command: "PING"})
+			if down == one {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, transport.ErrNotSent)
+			var node *config.NodeError
+			require.ErrorAs(t, err, &node, "%v", err)
+			require.Contains(t, []string{one, two}, node.Addr)
+		}
+	})
+}
+
+func TestErrorNamesTheMasterThatIsDown(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		require.Len(t, addrs(t, w), 2)
+		w.kill(one)
+		synctest.Wait()
+		_, err := w.incr(key)
+		require.ErrorContains(t, err, one)
+		var node *config.NodeError
+		require.ErrorAs(t, err, &node)
+		require.Equal(t, one, node.Addr)
 	})
 }

@@ -169,11 +169,14 @@ func (c *Cluster) finish(spans []span, err error) {
 	}
 }
 
+// ErrUnserved says that the nodes of the cluster name no master for a slot.
+var ErrUnserved = errors.New("no node of the cluster serves the slot")
+
 // unserved is the error of calls and subscriptions whose slot has no known master
 // after a refresh that ended with err.
 func unserved(err error) error {
 	if err == nil {
-		return fmt.Errorf("%w: no node of the cluster serves the slot", transport.ErrNotSent)
+		return fmt.Errorf("%w: %w", transport.ErrNotSent, ErrUnserved)
 	}
 	return fmt.Errorf("%w: which node serves the slot cannot be found out: %w", transport.ErrNotSent, withoutClass(err))
 }

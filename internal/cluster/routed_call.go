@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -22,6 +25,9 @@ type routedCall struct {
 	node *node // where it is
 	// asking is true where the slot is only on its way to the node.
 	asking bool
+	// away are the masters that a call for any node was not sent to, and why the first was not.
+	away []*node
+	why  error
 
 	// The caller may be used to wait for the first node: see Cluster.Lead.
 	ctx    context.Context //nolint:containedctx // of that caller
@@ -116,8 +122,39 @@ func (t *routedCall) arrived(reply any, err error) {
 	}
 	if outdated(err) {
 		c.refresh()
+		err = config.AtNode(from.addr, err)
+	}
+	if t.slot < 0 && errors.Is(err, transport.ErrNotSent) {
+		t.elsewhere(err)
+		return
 	}
 	t.done(nil, err)
+}
+
+// elsewhere sends a call that any node can serve to a master that it was not sent to before. When
+// there is none, the call ends with the error of the first.
+func (t *routedCall) elsewhere(err error) {
+	c := t.c
+	if t.away = append(t.away, t.node); t.why == nil {
+		t.why = err
+	}
+	c.mu.Lock()
+	var next *node
+	for _, n := range c.table {
+		if n != nil && !slices.Contains(t.away, n) {
+			next = n
+			break
+		}
+	}
+	if next == nil || c.closed {
+		c.mu.Unlock()
+		t.done(nil, t.why)
+		return
+	}
+	t.hops++
+	t.board(next)
+	c.mu.Unlock()
+	t.send()
 }
 
 // redirect sends the call where a node has sent it, which has not run it.

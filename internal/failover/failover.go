@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -55,7 +56,8 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.made(f.cfg.Dial(ctx, addr))
+	conn, err := f.cfg.Dial(ctx, addr)
+	return c.made(conn, config.AtNode(addr, err))
 }
 
 // Failover is the transport to a master that Sentinels may replace. A connection to a

@@ -1,6 +1,6 @@
 // Package config says what the connections of one client have in common: the transports to
 // one master, to a cluster and to a master that Sentinels name take the same [Config], and
-// hand it down. It does nothing itself.
+// hand it down. [NodeError] says which of several servers an error is about.
 package config
 
 import (
