@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // The tests of this file run on fake time: a second takes microseconds, and
@@ -150,6 +151,26 @@ func TestWithWaitEndsOnTheMillisecond(t *testing.T) {
 		require.Equal(t, "job", le.Name)
 		require.Equal(t, time.Hour, le.TTL.Round(10*time.Second), "what the holder had left when last asked")
 	})
+}
+
+// The wait ends with the time of the first attempts: 3 s, the command timeout. The call that is sent in
+// that moment has no outcome.
+func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			srv, client := inBubble(t)
+			require.NoError(t, take(t, rlock.New(client, "job")).Unlock())
+			srv.FailWith("TRYAGAIN Multiple keys request during rehashing of slot")
+			for _, wait := range []time.Duration{3 * time.Second, 2 * time.Second} {
+				began := time.Now()
+				_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithWait(wait))
+				require.Equal(t, wait, time.Since(began))
+				require.True(t, transport.IsCode(err, "TRYAGAIN"), "%v", err)
+				require.NotErrorIs(t, err, redlatch.ErrUncertain)
+			}
+			srv.Heal()
+		})
+	}
 }
 
 func TestWithWaitOfZeroMakesOneAttempt(t *testing.T) {

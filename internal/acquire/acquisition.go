@@ -164,8 +164,14 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	}
 	first, cancel := a.first(ctx)
 	defer cancel()
+	var before error // why the attempt before had no outcome
 	err := a.Engine.RetrySince(ctx, began, func() (err error) {
+		sent := time.Now()
 		granted, err = a.Attempt(first)
+		if before != nil && a.cutShort(ctx, err, sent) {
+			return before
+		}
+		before = err
 		return err
 	})
 	if err == nil {

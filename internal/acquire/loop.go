@@ -169,14 +169,14 @@ func nap(ttl, limit time.Duration) time.Duration {
 }
 
 // cutShort reports whether an attempt that began a moment ago has no outcome only because
-// the wait was over. That is no sign of trouble: when Redis was last asked, just before,
-// another owner had the lock.
+// the wait was over. That is no sign of trouble: what Redis answered just before, that another
+// owner has the lock or why the server refuses, is the reason.
 func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
 	if a.Given && errors.Is(err, engine.ErrUncertain) {
 		return false // what became of it stays unknown
 	}
 	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, engine.ErrWaitOver))
-	return ended && a.Away == nil && time.Since(began) < Overdue
+	return ended && time.Since(began) < Overdue
 }
 
 // rides reports whether a caller that met err goes on waiting.
