@@ -154,13 +154,16 @@ func (e *Engine) checkName(name string) error {
 // Close ends every hold with ErrClosed, lets waiters leave, gives calls whose
 // outcome is open one command timeout to be resolved, and closes the transport.
 // Leases are left to run out. It may be called more than once.
-func (e *Engine) Close() error {
+func (e *Engine) Close() error { return e.CloseWithin(e.Command) }
+
+// CloseWithin is Close with another bound on the time for calls whose outcome is open.
+func (e *Engine) CloseWithin(bound time.Duration) error {
 	e.closer.Do(func() {
 		e.beginClosing()
 		e.Watchdog.Close()
 		e.label.Stop()
 		e.slots.close()
-		ctx, cancel := context.WithTimeout(context.Background(), e.Command)
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		e.finish(ctx)
 		// The transport goes first: it ends the calls that background work

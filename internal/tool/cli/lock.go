@@ -30,7 +30,7 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // it only asked
+	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }() // nothing is undone
 	err = do(srv, client)
 	var said *ExitError
 	var other *inspect.NotLock

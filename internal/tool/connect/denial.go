@@ -53,14 +53,18 @@ func Denied(err error) bool {
 	return refused && isDenial(text)
 }
 
-// Remedy says what to do when err is the server's answer that the user lacks a right,
-// "" when it is none. The rights are those that are known to be missing, in the words of
-// ACL SETUSER; without any it names what the server has named.
+// Remedy says what to do when err is the server's refusal, "" when that is not known, and when it is
+// none. Rights are those that are known to be missing, in the words of ACL SETUSER; without any it
+// names what the server has named.
 func Remedy(err error, rights ...string) string {
-	if text, refused := refusal(err); refused && isDenial(text) {
+	text, refused := refusal(err)
+	switch {
+	case !refused:
+		return ""
+	case isDenial(text):
 		return remedyOfDenial(text, rights)
 	}
-	return ""
+	return remedy(text)
 }
 
 func remedyOfDenial(text string, rights []string) string {

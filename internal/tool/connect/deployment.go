@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/failover"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
@@ -32,6 +33,14 @@ func (s *Server) Place() string {
 // Masters returns the servers that have the locks: s itself, the one that the Sentinels
 // name now, or the masters of a cluster. Its errors are those of Problem.
 func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
+	all, err := s.masters(ctx)
+	if err != nil {
+		return nil, s.Problem(err)
+	}
+	return all, nil
+}
+
+func (s *Server) masters(ctx context.Context) ([]*Server, error) {
 	if !s.IsDeployment() {
 		return []*Server{s}, nil
 	}
@@ -41,13 +50,20 @@ func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 	}
 	addrs, err := find(ctx)
 	if err != nil {
-		return nil, s.Problem(err)
+		return nil, err
 	}
 	var all []*Server
 	for _, addr := range addrs {
-		all = append(all, s.node(addr))
+		all = append(all, s.member(addr))
 	}
 	return all, nil
+}
+
+// member returns a master that the deployment has named.
+func (s *Server) member(addr string) *Server {
+	one := s.node(addr)
+	one.of = s
+	return one
 }
 
 // master asks the Sentinels for their master.
@@ -86,9 +102,17 @@ func (s *Server) mastersBy(ctx context.Context, addr string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // only read from
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
 	reply, err := c.Do("CLUSTER", "SLOTS")
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
 		return nil, err
 	}
 	masters, err := cluster.Masters(reply, addr)
@@ -111,5 +135,6 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.node(addrs[0]).dial(ctx)
+	c, err := s.node(addrs[0]).dial(ctx)
+	return c, config.AtNode(addrs[0], err)
 }

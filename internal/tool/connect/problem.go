@@ -12,7 +12,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
@@ -38,20 +40,61 @@ func (s *Server) Problem(err error) error {
 	if errors.Is(err, limits.ErrInvalid) {
 		return err
 	}
+	return &problem{s.line(err), err}
+}
+
+// line is the line of Problem.
+func (s *Server) line(err error) string {
 	if text, refused := refusal(err); refused {
-		return &problem{fmt.Sprintf("Redis at %s refuses: %s. %s", s, text, remedy(text)), err}
+		return joined(fmt.Sprintf("Redis at %s refuses: %s", s.placeOf(err), text), s.remedyHere(text))
 	}
-	if timedOut(err) && s.accepts() {
-		return &problem{fmt.Sprintf("Redis at %s accepts connections, but does not answer in time: %s", s, s.silence()), err}
+	if errors.Is(err, cluster.ErrUnserved) {
+		return joined(fmt.Sprintf("no node of %s serves the slot of this name", s), remedies["CLUSTERDOWN"])
+	}
+	if isUnanswered(err) {
+		if line := s.silence(err); line != "" {
+			return line
+		}
 	}
 	if line := s.stranger(err); line != "" {
-		return &problem{line, err}
+		return line
 	}
 	if isBadReply(err) {
-		return &problem{fmt.Sprintf("Redis at %s sent an invalid reply: %s. %s", s, Reason(err), otherPort), err}
+		return fmt.Sprintf("Redis at %s sent an invalid reply: %s. %s", s.placeOf(err), Reason(err), otherPort)
 	}
-	line := fmt.Sprintf("cannot reach Redis at %s: %s. %s", s, Reason(err), s.advice(err))
-	return &problem{line, err}
+	line := fmt.Sprintf("cannot reach Redis at %s: %s. ", s.placeOf(err), Reason(err))
+	if others := s.unreachable(err); len(others) > 0 {
+		line += "Nor can it be reached at " + strings.Join(others, ", ") + ". "
+	}
+	return line + s.advice(err)
+}
+
+// joined returns what is wrong, and what to do about it if that is known.
+func joined(what, remedy string) string {
+	if remedy == "" {
+		return what
+	}
+	return what + ". " + remedy
+}
+
+// placeOf names the server that err is about: the one of a cluster or of Sentinels that was dialed,
+// which is not always one that the user has named.
+func (s *Server) placeOf(err error) string {
+	switch at := (*config.NodeError)(nil); {
+	case s.of != nil:
+		return s.Place() + ", " + s.of.calls()
+	case s.IsDeployment() && errors.As(err, &at):
+		return at.Addr + ", " + s.calls()
+	}
+	return s.String()
+}
+
+// calls says what a server of the deployment is to it.
+func (s *Server) calls() string {
+	if s.IsCluster() {
+		return "a master of " + s.String()
+	}
+	return "the master that " + s.String() + " names"
 }
 
 // isBadReply reports whether err is about a reply that the command does not have. The client
@@ -101,7 +144,17 @@ func (s *Server) advice(err error) string {
 	case s.isNameless() && hungUp(err):
 		return "If it wants a certificate of its clients, give it one with --tls-cert and --tls-key."
 	}
-	switch {
+	of := s
+	if s.of != nil {
+		of = s.of
+	}
+	switch at := (*config.NodeError)(nil); {
+	case of.IsCluster() && (s.of != nil || errors.As(err, &at)):
+		return "If it is down, a replica replaces it after cluster-node-timeout and some seconds; without one, its locks come back with it. " +
+			"If it is up, it announces an address that cannot be reached from here: see cluster-announce-ip, or give redlatch.NewCluster a dial function."
+	case of.IsDeployment() && (s.of != nil || errors.As(err, &at)):
+		return "If it is down, the Sentinels name another master after down-after-milliseconds and some seconds. " +
+			"If it is up, it cannot be reached from here at that address: see replica-announce-ip, or give redlatch.NewSentinel a dial function."
 	case s.IsCluster():
 		return "Name nodes of a cluster in --redis or REDIS_URL: redis-cluster://host:port,host:port."
 	case s.IsDeployment():

@@ -1,46 +1,108 @@
 package connect
 
-import "strings"
+import (
+	"context"
+	"strings"
+	"time"
 
-// remedy says what to do about a refusal.
+	"github.com/gomodule/redigo/redis"
+)
+
+// remedies say what to do about a refusal, by its code. About other codes the server's text is all
+// that is known.
+var remedies = map[string]string{
+	"READONLY":   "It is a replica: name its master (redis-cli ROLE shows it), or the Sentinels that do (redis-sentinel://).",
+	"OOM":        "Its memory is full: make room, or raise maxmemory. Locks are small, and fail with the rest.",
+	"LOADING":    "It has just started: wait until it has read its data.",
+	"BUSY":       "A script of some client runs for long: SCRIPT KILL ends one that has written nothing.",
+	"MISCONF":    "It cannot save its data, and so refuses to write: see its log and its disk.",
+	"WRONGTYPE":  "Something else uses a key of the lock: `redlatch status` names it.",
+	"NOAUTH":     "Check user and password: --user, and REDIS_PASSWORD or --password-file.",
+	"WRONGPASS":  "Check user (--user, or in the address) and password (REDIS_PASSWORD or --password-file).",
+	"NOREPLICAS": "Fewer replicas are connected and up to date than min-replicas-to-write requires: INFO replication lists them.",
+	"MASTERDOWN": "It is a replica without a link to its master, and replica-serve-stale-data is off: name the master, or see INFO replication and its log.",
+	"CLUSTERDOWN": "A master is down, or slots have none. A failover takes cluster-node-timeout and some seconds; " +
+		"`redlatch doctor` shows the masters, redis-cli --cluster check the slots.",
+	"TRYAGAIN": slotMoves,
+	"ASK":      slotMoves,
+}
+
+const slotMoves = "The slot of this name is being moved to another node, and its keys are on both. Try again after the move; " +
+	"`redlatch doctor` shows slots that are being moved, and redis-cli --cluster fix finishes an interrupted move."
+
+// phrases are parts of errors whose code says less, and their remedies.
+var phrases = []struct{ part, remedy string }{
+	{"No such master", "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."},
+	{"DB index", "It has no database of this number: most servers have 0 to 15. The address in --redis or REDIS_URL names it, behind the last /, or db= of a unix socket."},
+	{"SELECT is not allowed in cluster mode", "It is a node of a cluster, which has database 0 alone: leave the number out, and name the cluster with redis-cluster:// in --redis or REDIS_URL."},
+	{"max number of clients", "It has no room for another connection: end some clients, or raise maxclients."},
+	{"cluster support disabled", "It is in no cluster: name it with redis:// in --redis or REDIS_URL."},
+}
+
+// remedy says what to do about a refusal, "" when that is not known.
 func remedy(text string) string {
 	if isDenial(text) {
 		return remedyOfDenial(text, nil)
 	}
+	for _, p := range phrases {
+		if strings.Contains(text, p.part) {
+			return p.remedy
+		}
+	}
+	code, _, _ := strings.Cut(text, " ")
+	return remedies[code]
+}
+
+// remedyHere is remedy for a refusal of this server, which may have to be asked what it is.
+func (s *Server) remedyHere(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	switch {
-	case strings.Contains(text, "No such master"):
-		return "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."
-	case strings.Contains(text, "SENTINEL") && strings.Contains(text, "unknown command"):
-		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
-	case code == "MOVED" || code == "CROSSSLOT":
+	case (code == "MOVED" || code == "CROSSSLOT") && !s.IsCluster():
 		return "It is a node of a cluster: name it with redis-cluster:// in --redis or REDIS_URL."
-	case strings.Contains(text, "DB index"):
-		return "It has no database of this number: most servers have 0 to 15. The address in --redis or REDIS_URL names it, behind the last /, or db= of a unix socket."
-	case strings.Contains(text, "SELECT is not allowed in cluster mode"):
-		return "It is a node of a cluster, which has database 0 alone: leave the number out, and name the cluster with redis-cluster:// in --redis or REDIS_URL."
-	case strings.Contains(text, "max number of clients"):
-		return "It has no room for another connection: end some clients, or raise maxclients."
-	case strings.Contains(text, "cluster support disabled"):
-		return "It is in no cluster: name it with redis:// in --redis or REDIS_URL."
+	case !strings.Contains(text, "unknown command"):
+		return remedy(text)
+	case strings.Contains(text, "SENTINEL"):
+		return "It is no Sentinel: these have a port of their own, 26379 as a rule."
 	}
-	switch code {
-	case "READONLY":
-		return "It is a replica: name its master (redis-cli ROLE shows it), or the Sentinels that do (redis-sentinel://)."
-	case "OOM":
-		return "Its memory is full: make room, or raise maxmemory. Locks are small, and fail with the rest."
-	case "LOADING":
-		return "It has just started: wait until it has read its data."
-	case "BUSY":
-		return "A script of some client runs for long: SCRIPT KILL ends one that has written nothing."
-	case "MISCONF":
-		return "It cannot save its data, and so refuses to write: see its log and its disk."
-	case "WRONGTYPE":
-		return "Something else uses a key of the lock: `redlatch status` names it."
-	case "NOAUTH":
-		return "Check user and password: --user, and REDIS_PASSWORD or --password-file."
-	case "WRONGPASS":
-		return "Check user (--user, or in the address) and password (REDIS_PASSWORD or --password-file)."
+	if at := s.sentinel(); at != "" {
+		return "It is a Sentinel, which has no locks: name the Sentinels and their master in --redis or REDIS_URL, redis-sentinel://" + at +
+			"/MASTER. SENTINEL MASTERS lists the masters."
 	}
-	return "Check user, password and database in --redis or REDIS_URL; `redlatch doctor` looks at the server."
+	return ""
+}
+
+// sentinel returns host:port of the first server of the address that is a Sentinel, "" when there
+// is none.
+func (s *Server) sentinel() string {
+	_, hosts := s.places()
+	for _, host := range hosts {
+		one := s
+		if s.IsDeployment() {
+			one = s.node(host)
+		}
+		if one.isSentinel() {
+			return host
+		}
+	}
+	return ""
+}
+
+func (s *Server) isSentinel() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), probe)
+	defer cancel()
+	c, err := s.dial(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }() // only read from
+	info, err := redis.String(within(c, probe, "INFO", "server"))
+	return err == nil && strings.Contains(info, "redis_mode:sentinel")
+}
+
+// within sends a command and waits no longer than d for the reply.
+func within(c redis.Conn, d time.Duration, command string, args ...any) (any, error) {
+	if _, bounded := c.(redis.ConnWithTimeout); !bounded {
+		return c.Do(command, args...) // that of a cluster, which has a bound of its own
+	}
+	return redis.DoWithTimeout(c, d, command, args...)
 }

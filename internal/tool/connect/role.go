@@ -20,9 +20,17 @@ func (s *Server) Master(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = c.Close() }() // only read from
+	// The connection knows nothing of ctx: closing it ends what is under way.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer func() {
+		stop()
+		_ = c.Close() // only read from
+	}()
 	reply, err := c.Do("ROLE")
-	if c.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case c.Err() != nil:
 		return "", s.Problem(err)
 	}
 	return masterOf(reply, err), nil

@@ -56,6 +56,7 @@ func (s Settings) GoString() string { return s.String() }
 type Server struct {
 	at  *redisurl.Address
 	tls *tls.Config // nil: none, or the usual one of rediss://
+	of  *Server     // the deployment that named it as a master; nil: the user named it
 }
 
 // New returns the server that set describes. It reads the files that set names, and

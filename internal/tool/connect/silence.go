@@ -3,10 +3,15 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"sync"
+	"syscall"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/redisurl"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // probe bounds how long a server that did not answer in time has to accept one more
@@ -41,8 +46,137 @@ func (s *Server) accepts() bool {
 	return false
 }
 
-// silence says why a server that accepts connections may not answer.
-func (s *Server) silence() string {
+// isUnanswered reports whether err may say that there was no answer, and not that a connection
+// failed.
+func isUnanswered(err error) bool {
+	if timedOut(err) {
+		return true
+	}
+	var op *net.OpError
+	var errno syscall.Errno
+	call := errors.Is(err, transport.ErrUncertain) || errors.Is(err, transport.ErrNotSent)
+	return call && !isBadReply(err) && !errors.As(err, &op) && !errors.As(err, &errno) && !hungUp(err)
+}
+
+// silence finds out why there was no answer, and returns the line about it; "" when no connection
+// can be made.
+func (s *Server) silence(err error) string {
+	why := ""
+	for _, one := range s.suspects(err) {
+		switch place := one.placeOf(nil); one.health() {
+		case unclear:
+			return ""
+		case deaf:
+			if one.of != nil {
+				return fmt.Sprintf("cannot reach Redis at %s: timed out. %s", place, one.advice(err))
+			}
+			return ""
+		case silent:
+			return fmt.Sprintf("Redis at %s accepts connections, but does not answer in time: %s", place, one.frozen())
+		case delaying:
+			return fmt.Sprintf("Redis at %s answers PING, but delays writes: CLIENT PAUSE or FAILOVER has paused them. "+
+				"They go on when the pause or the failover ends; CLIENT UNPAUSE ends a pause.", place)
+		case answering:
+			why = fmt.Sprintf("Redis at %s answers now, but did not answer a command in time: %s. It was paused, frozen or overloaded: "+
+				"look at its load, its log and SLOWLOG.", s.placeOf(err), Reason(err))
+		}
+	}
+	return why
+}
+
+// suspects returns the servers that an error without an address may be about.
+func (s *Server) suspects(err error) []*Server {
+	if at := (*config.NodeError)(nil); s.IsDeployment() && errors.As(err, &at) {
+		return []*Server{s.member(at.Addr)}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probe)
+	defer cancel()
+	masters, err := s.masters(ctx)
+	if err != nil {
+		return []*Server{s}
+	}
+	return masters
+}
+
+// unreachable returns where the other masters of a cluster are that take no connection, when err is
+// about one of them.
+func (s *Server) unreachable(err error) []string {
+	at, of := (*config.NodeError)(nil), s
+	if s.of != nil {
+		at, of = &config.NodeError{Addr: s.Place()}, s.of
+	}
+	if !of.IsCluster() || at == nil && !errors.As(err, &at) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probe)
+	defer cancel()
+	masters, err := of.masters(ctx)
+	if err != nil {
+		return nil
+	}
+	down := make([]bool, len(masters))
+	var asking sync.WaitGroup
+	for i, one := range masters {
+		asking.Go(func() { down[i] = one.Place() != at.Addr && !one.accepts() })
+	}
+	asking.Wait()
+	var all []string
+	for i, one := range masters {
+		if down[i] {
+			all = append(all, one.Place())
+		}
+	}
+	return all
+}
+
+// health is what a server does now.
+type health int
+
+const (
+	unclear  health = iota // another error says more
+	deaf                   // it takes no connection
+	silent                 // it does not answer
+	delaying               // it answers, but does not run what may write
+	answering
+)
+
+// delayed is how long a script that does nothing is waited for on a server that answers.
+const delayed = 250 * time.Millisecond
+
+// health asks the server. It sends PING, and EVAL of a script that does nothing: a server with a
+// pause of writes delays every script.
+func (s *Server) health() health {
+	if !s.accepts() {
+		return deaf
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probe)
+	defer cancel()
+	c, err := s.dial(ctx)
+	if err == nil {
+		defer func() { _ = c.Close() }() // nothing was changed
+		_, err = within(c, probe, "PING")
+	}
+	if h := healthBy(err, silent); h != answering {
+		return h
+	}
+	_, err = within(c, delayed, "EVAL", "return 1", 0)
+	return healthBy(err, delaying)
+}
+
+// healthBy returns late for a command that was not answered in time. A refusal is an answer.
+func healthBy(err error, late health) health {
+	_, refused := refusal(err)
+	switch {
+	case err == nil || refused:
+		return answering
+	case timedOut(err):
+		return late
+	}
+	return unclear
+}
+
+// frozen says why a server that accepts connections may not answer.
+func (s *Server) frozen() string {
 	if s.at.Secure {
 		return "it does not speak TLS on this port (leave TLS out, or name the port that does), or it is frozen or overloaded."
 	}

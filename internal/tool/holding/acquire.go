@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -16,6 +17,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
+
+// undoLimit bounds the time after a failed attempt in which what it may have left is undone. It adds
+// to --wait. Closing the connections ends a command that the server delays.
+const undoLimit = 500 * time.Millisecond
 
 // Held is a lock that was taken.
 type Held struct {
@@ -67,8 +72,14 @@ func (o *Options) open(ctx context.Context, name string) (*Held, error) {
 	}
 	lock, hold, err := o.lockOrPermit(ctx, srv, client, name)
 	if err != nil {
-		_ = client.Close() // the first error tells more
-		return nil, o.notTaken(ctx, srv, name, err)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = engine.EngineOf(client).CloseWithin(undoLimit) // the first error tells more
+		}()
+		err = o.notTaken(ctx, srv, name, err)
+		<-closed
+		return nil, err
 	}
 	return &Held{Hold: hold, Lock: lock, Since: time.Now(), srv: srv, client: client}, nil
 }

@@ -18,6 +18,8 @@ const (
 	leastConnect = 2 * time.Second
 	// lookAfter is how long a lock is waited for before it is looked at.
 	lookAfter = 250 * time.Millisecond
+	// lookLimit bounds a look after the wait.
+	lookLimit = time.Second
 	// replicaAfter is for how long after that a replica may become the master.
 	replicaAfter = 3 * time.Second
 )
@@ -72,7 +74,9 @@ func (o *Options) whileLooking(ctx context.Context, srv *connect.Server, name st
 	case why == nil && errors.Is(err, redlatch.ErrNotSent):
 		why = suspected
 	case why == nil && asksForALook(err):
-		why = o.hopeless(context.WithoutCancel(ctx), srv, name)
+		after, stop := context.WithTimeout(context.WithoutCancel(ctx), lookLimit)
+		why = o.hopeless(after, srv, name)
+		stop()
 	}
 	return cmp.Or(why, err)
 }
