@@ -52,7 +52,7 @@ type lockPage struct {
 	// right.
 	Unlock        string
 	Waiting, More int
-	QueueUnread   bool
+	QueueUnread   string
 	Uncounted     string
 	// Waits says who waits without a place in the queue. Circles and Mutual are as in whoPage.
 	Waits           string
@@ -249,7 +249,7 @@ func (page *lockPage) fill(l *board.Lock) {
 	page.Circles, page.Mutual = circlesOf(l.Circles, func(*board.Circle) bool { return true })
 	page.lease(l)
 	page.number(l)
-	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), l.QueueUnread
+	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), sanitize.Message(l.QueueUnread)
 	page.Waits = l.Waits()
 	if l.Uncounted != "" {
 		page.Uncounted = fullSentence(l.Uncounted)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
@@ -164,7 +165,10 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
 	page.seen(all.At, all.Old(time.Now()), all.Err)
 	if all.Unread.Keys > 0 {
-		page.Unread = fmt.Sprintf("%d hashes were not looked into: this user may not read them. ", all.Unread.Keys)
+		page.Unread = fullSentence(sanitize.Message(all.Unread.Text("hashes"))) + " "
+	}
+	if all.Unread.Away != nil {
+		page.Unread += fullSentence(sanitize.Message("Not all masters were looked at: "+all.Unread.Away.Error())) + " "
 	}
 	if all.Uncounted != "" {
 		page.Unread += "How many wait for locks without a queue, for permits and for latches, and which waiters are dead, is not known: " +

@@ -84,6 +84,18 @@ func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 	}
 }
 
+func TestCloseWithinBoundsTheWaitForCallsInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
+		f.Kill = func(context.Context) error { return errRefused }
+		e, _ := engineOver(t, f)
+		e.Resolve(undoing(lostCall(e, 7)))
+		began := time.Now()
+		require.NoError(t, e.CloseWithin(testCommand/10))
+		require.Equal(t, testCommand/10, time.Since(began))
+	})
+}
+
 func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}

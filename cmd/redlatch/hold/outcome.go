@@ -27,7 +27,7 @@ func (h *held) outcome(over, unlocked error) answer {
 	case unlocked != nil && h.o.AtLeast > 0:
 		return answer{0, fmt.Sprintf("warning: lock %q: %s", h.name, sanitize.WithoutPrefix(connect.Reason(unlocked)))}
 	case unlocked != nil:
-		return answer{0, fmt.Sprintf("lock %q could not be freed and is left to its lease: %s", h.name, sanitize.WithoutPrefix(connect.Reason(unlocked)))}
+		return answer{0, fmt.Sprintf("lock %q could not be freed and is left to its lease: %s", h.name, sanitize.WithoutPrefix(connect.ReasonAt(unlocked)))}
 	}
 	return answer{}
 }

@@ -26,7 +26,8 @@ type lister struct {
 
 	out    io.Writer
 	errors io.Writer
-	unread int // keys that the last look could not look into
+	unread int   // keys that the last look could not look into
+	away   error // why the last look has not looked at all masters
 }
 
 // New returns the command.
@@ -122,6 +123,7 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 	switch {
 	case err != nil:
 		return err
+	case total == 0 && l.away != nil: // whether there are others is not known
 	case total == 0 && l.json: // no line says it
 	case total == 0 && l.unread > 0:
 		l.message("no %s that this user may see%s", l.things(), l.matching())
@@ -129,6 +131,9 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 		l.message("no %s here%s", l.things(), l.matching())
 	default:
 		out.end(total)
+	}
+	if l.away != nil {
+		return fmt.Errorf("the list is not complete: %w", l.away)
 	}
 	return nil
 }
@@ -186,11 +191,8 @@ func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) e
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
 		bar.clear()
-		keys, them := fmt.Sprintf("%d keys were", unread.Keys), "them"
-		if unread.Keys == 1 {
-			keys, them = "1 key was", "it"
-		}
-		l.message("%s not looked into: this user may not read %s (%v)", keys, them, unread.Why)
+		l.message("%s", unread.Text("keys"))
 	}
+	l.away = unread.Away
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -62,6 +63,9 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 		shown.add(lock)
 	}
 	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), shown.of(n), l.matching()), heading(look)}
+	if l.away != nil {
+		lines = slices.Insert(lines, 1, sanitize.Message("not complete: "+l.away.Error()))
+	}
 	for _, lock := range locks {
 		r := rowOf(lock)
 		lines = append(lines, r.lines(look)...)

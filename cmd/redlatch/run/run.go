@@ -175,7 +175,7 @@ func (o *runOptions) finish(name string, end runner.End, over, unlocked error) e
 		output.Messagef(os.Stderr, "warning: lock %q: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
 	case unlocked != nil:
 		// The command had the lock to its end, which is what its user needs to know.
-		output.Messagef(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.Reason(unlocked)))
+		output.Messagef(os.Stderr, "lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.ReasonAt(unlocked)))
 	}
 	if end.Code != 0 {
 		return &cli.ExitError{Code: end.Code}

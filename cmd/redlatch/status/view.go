@@ -29,11 +29,12 @@ type status struct {
 	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
 	// although it was due, else "unknown"; "" when there is none.
 	Renewed string `json:"renewed,omitempty"`
-	// QueueLength is how many wait, nil when the queue may not be read.
+	// QueueLength is how many wait, nil when the queue was not read.
 	QueueLength *int `json:"queue_length"`
-	// Queue are the waiters, the next one first, as many as are shown; nil when it may not
-	// be read.
+	// Queue are the waiters, the next one first, as many as are shown; nil when it was not read.
 	Queue []waiter `json:"queue"`
+	// QueueError is why the queue was not read.
+	QueueError string `json:"queue_error,omitempty"`
 	// More describes the waiters that are not shown.
 	More *more `json:"more,omitempty"`
 	// Uncounted is why listeners could not be counted.
@@ -132,7 +133,7 @@ func (s *status) print(w io.Writer) {
 
 func (s *status) printQueue(w io.Writer) {
 	if s.Queue == nil {
-		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+		fmt.Fprint(w, output.Indented("queue", "not shown: "+sanitize.Line(s.QueueError)))
 	}
 	if s.length() == 0 {
 		return

@@ -80,6 +80,7 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *lea
 		return nil, seen.Answered, inspect.NotLockHash(q.name, shape.Odd)
 	}
 	s := statusOf(seen.Inspection, &shape, seen.Answered)
+	s.QueueError = seen.QueueUnread()
 	lease.sees(seen)
 	s.Renewed = lease.renewed()
 	return s, seen.Answered, s.count(ctx, client)

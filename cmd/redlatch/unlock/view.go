@@ -127,7 +127,7 @@ func printLock(w io.Writer, f *repair.Forced) {
 	fmt.Fprintf(w, "  lease  %s\n", leaseText(f))
 	switch {
 	case f.QueueLength == nil:
-		fmt.Fprintln(w, "  queue  not shown: this user may not read it")
+		fmt.Fprint(w, output.Indented("queue", "not shown: "+sanitize.Line(f.QueueError)))
 	case *f.QueueLength > 0:
 		fmt.Fprintf(w, "  queue  %d waiting\n", *f.QueueLength)
 	}

@@ -7,6 +7,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -192,11 +193,11 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 
 // search looks for locks once.
 func (w *watcher) search(ctx context.Context, tell func(name string)) error {
-	_, err := listing.RunOnMasters(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
+	unread, err := listing.RunOnMasters(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
 		tell(l.Name)
 		return nil
 	}})
-	return err
+	return cmp.Or(err, unread.Away)
 }
 
 // labelConn is a connection for labels. It is for one goroutine.

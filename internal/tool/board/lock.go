@@ -42,10 +42,10 @@ type Lock struct {
 	// Renewed is inspect.RenewedYes, RenewedNo or RenewedUnknown; "" without a lease.
 	Renewed string
 	// Queue are the first waiters, the next one first; Waiting is how many there are.
-	// QueueUnread is true when the user may not read the queue.
+	// QueueUnread is why the queue was not read, "" when it was.
 	Queue       []Waiter
 	Waiting     int
-	QueueUnread bool
+	QueueUnread string
 	// Uncounted is why subscribers cannot be counted, "" when they can.
 	Uncounted string
 	// Listening is how many connections listen for the release of a lock that is held, without a

@@ -120,15 +120,21 @@ func mastersOf(nodes *cluster.Cluster) func(context.Context) ([]diagnosis.Place,
 	}
 }
 
-// runOn finds the locks at each of the places.
+// runOn finds the locks at each of the places. One that fails while another is looked at is told by
+// Unread.
 func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (unread listing.Unread, err error) {
+	away := 0
 	for _, at := range places {
 		r.Conn = at.Conn
 		some, err := listing.Run(ctx, r)
-		unread.Add(some)
 		if err != nil {
-			return unread, err
+			some.Away = err
+			away++
 		}
+		unread.Add(some)
+	}
+	if away == len(places) {
+		return unread, unread.Away
 	}
 	return unread, nil
 }

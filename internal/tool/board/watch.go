@@ -191,7 +191,7 @@ func (w *watcher) lockOf(seen *inspect.Snapshot, shape *listing.Shape) *Lock {
 	in := seen.Inspection
 	w.lease.sees(*seen)
 	now := &Lock{Name: w.name, At: seen.Answered, Kind: shape.Kind, Mode: shape.Mode, TTL: in.TTL, Renewed: w.lease.known(),
-		Waiting: in.Waiting, QueueUnread: !seen.ReadQueue()}
+		Waiting: in.Waiting, QueueUnread: seen.QueueUnread()}
 	for _, h := range shape.Holders {
 		now.Holders = append(now.Holders, inspect.HolderOf(h, shape.Kind))
 	}

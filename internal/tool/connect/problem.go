@@ -150,10 +150,10 @@ func (s *Server) advice(err error) string {
 	}
 	switch at := (*config.NodeError)(nil); {
 	case of.IsCluster() && (s.of != nil || errors.As(err, &at)):
-		return "If it is down, a replica replaces it after cluster-node-timeout and some seconds; without one, its locks come back with it. " +
+		return "If it is down, a replica replaces it after cluster-node-timeout (15 s unless set) and some seconds; without one, its locks come back with it. " +
 			"If it is up, it announces an address that cannot be reached from here: see cluster-announce-ip, or give redlatch.NewCluster a dial function."
 	case of.IsDeployment() && (s.of != nil || errors.As(err, &at)):
-		return "If it is down, the Sentinels name another master after down-after-milliseconds and some seconds. " +
+		return "If it is down, the Sentinels name another master after down-after-milliseconds (30 s unless set) and some seconds. " +
 			"If it is up, it cannot be reached from here at that address: see replica-announce-ip, or give redlatch.NewSentinel a dial function."
 	case s.IsCluster():
 		return "Name nodes of a cluster in --redis or REDIS_URL: redis-cluster://host:port,host:port."
@@ -195,6 +195,14 @@ func Reason(err error) string {
 		return "timed out"
 	}
 	return encryption(err)
+}
+
+// ReasonAt is Reason with the server of a cluster, or the master of Sentinels, that failed.
+func ReasonAt(err error) string {
+	if at := (*config.NodeError)(nil); errors.As(err, &at) {
+		return at.Addr + ": " + Reason(err)
+	}
+	return Reason(err)
 }
 
 // encryption returns why TLS did not come about, or what err says.

@@ -88,7 +88,10 @@ func (r *routed) start(command string, args []any) *roundtrip.Pending {
 func (r *routed) await(p *roundtrip.Pending) (any, error) {
 	reply, err := p.Wait(context.Background())
 	var refusal *transport.ServerError
+	var node *config.NodeError
 	switch {
+	case errors.As(err, &node) && !errors.As(err, &refusal): // other nodes answer
+		return nil, err
 	case errors.As(err, &refusal):
 		return nil, redis.Error(refusal.Text)
 	case err != nil:

@@ -47,13 +47,16 @@ type check struct {
 	make func(*examination) Finding
 	of   []string // the needs that it is about, nil for all
 	once bool     // it is about the cluster, and not about each of its masters
-	look bool     // it changes nothing, and sends nothing that could: it is made by Look, too
+	// cluster is true for a check that is made for masters of a cluster only.
+	cluster bool
+	look    bool // it changes nothing, and sends nothing that could: it is made by Look, too
 }
 
 // checks returns the checks to be made, in the order of the output.
 func (e *examination) checks() []check {
 	all := []check{
 		{name: "server", look: true, make: (*examination).server},
+		{name: "slots", look: true, make: (*examination).slots, cluster: true},
 		{name: "scripts", make: (*examination).scripts},
 		{name: "script keys", make: (*examination).scriptKeys, of: []string{acl.ReadWrite}},
 		{name: "script messages", make: (*examination).scriptMessages, of: []string{acl.Plain}},
@@ -76,7 +79,9 @@ func (e *examination) checks() []check {
 		{name: "clock", look: true, make: (*examination).clock},
 		{name: "latency", look: true, make: (*examination).latency},
 	}...)
-	return slices.DeleteFunc(all, func(c check) bool { return e.looks && !c.look || c.of != nil && !e.has(c.of...) })
+	return slices.DeleteFunc(all, func(c check) bool {
+		return e.looks && !c.look || c.of != nil && !e.has(c.of...) || c.cluster && e.masters == 0
+	})
 }
 
 // Examination is what is to be examined.
@@ -104,15 +109,14 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	}
 	defer func() { _ = client.Close() }() // it holds nothing any more
 	var exams []*examination
+	var away []error
 	for _, srv := range masters {
-		c, err := srv.Dial(ctx)
+		c, err := reach(ctx, srv)
 		if err != nil {
-			return nil, err
+			away = append(away, err)
+			continue
 		}
 		defer func() { _ = c.Close() }() // nothing is buffered
-		if err := answers(c); err != nil {
-			return nil, srv.Problem(err)
-		}
 		e := newExam(ctx, srv, c, x.Prefix)
 		if x.Server.IsCluster() {
 			e.masters = len(masters)
@@ -122,11 +126,30 @@ func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 		defer e.remove()
 		exams = append(exams, e)
 	}
-	return findingsOf(exams)
+	return findingsOf(exams, away)
 }
 
-// findingsOf makes the checks.
-func findingsOf(exams []*examination) (findings []Finding, err error) {
+// reach connects to a server that answers.
+func reach(ctx context.Context, srv *connect.Server) (redis.Conn, error) {
+	c, err := srv.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := answers(c); err != nil {
+		_ = c.Close() // the first error tells more
+		return nil, srv.Problem(err)
+	}
+	return c, nil
+}
+
+// findingsOf makes the checks. Away is why other masters cannot be examined.
+func findingsOf(exams []*examination, away []error) (findings []Finding, err error) {
+	if len(exams) == 0 {
+		return nil, away[0]
+	}
+	for _, err := range away {
+		findings = append(findings, Finding{Check: "master", Level: Error, Found: err.Error()})
+	}
 	for _, check := range exams[0].checks() {
 		f, err := check.at(exams)
 		if err != nil {
@@ -138,7 +161,8 @@ func findingsOf(exams []*examination) (findings []Finding, err error) {
 }
 
 // answers returns the server's error when it answers no command at all, so that no check
-// would find out anything. That this user may not send PING is left to the checks.
+// would find out anything, and also when it has closed the connection after its error. That this user
+// may not send PING is left to the checks.
 func answers(c redis.Conn) error {
 	_, err := c.Do("PING")
 	var said redis.Error
@@ -147,6 +171,9 @@ func answers(c redis.Conn) error {
 	}
 	switch before(said.Error(), " ") {
 	case "NOAUTH", "LOADING", "BUSY":
+		return err
+	}
+	if _, _ = c.Do("PING"); c.Err() != nil {
 		return err
 	}
 	return nil
@@ -217,7 +244,7 @@ func (e *examination) config(name string) (string, bool) {
 
 // shortError returns an error in few words.
 func shortError(err error) string {
-	return strings.TrimRight(connect.Reason(err), ".")
+	return strings.TrimRight(connect.ReasonAt(err), ".")
 }
 
 // lock takes and frees a plain lock.
@@ -228,7 +255,7 @@ func (e *examination) lock() Finding {
 	took, err := e.pair(rlock.New(e.client, e.name))
 	if err != nil {
 		e.full = isOOM(err)
-		return bad("Without this nothing works: "+e.seeAlso(err), "a lock cannot be taken and freed: %s", shortError(err))
+		return bad(andThen("Without this nothing works", e.seeAlso(err)), "a lock cannot be taken and freed: %s", shortError(err))
 	}
 	return good("taken and freed in %s", took)
 }
@@ -240,7 +267,8 @@ func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
 
 func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
 
-// seeAlso names the finding that says more about an error of the server.
+// seeAlso names the finding that says more about an error of the server, or says what to do, as far as
+// that is known.
 func (e *examination) seeAlso(err error) string {
 	switch before(connect.Reason(err), " ") {
 	case "OOM":
@@ -249,14 +277,28 @@ func (e *examination) seeAlso(err error) string {
 		return "see server above."
 	case "MISCONF":
 		return "see persistence below."
+	case "NOREPLICAS":
+		return "see replicas below."
+	case "CLUSTERDOWN", "TRYAGAIN":
+		return "see slots above."
 	}
 	switch {
 	case e.scriptless && !connect.Denied(err):
 		return "see scripts above."
 	case e.mute:
 		return "see script messages above."
+	case connect.Denied(err):
+		return "see the rights below."
 	}
-	return "see the rights below."
+	return connect.Remedy(err)
+}
+
+// andThen adds what to look at, or to do, if that is known.
+func andThen(what, next string) string {
+	if next == "" {
+		return what + "."
+	}
+	return what + ": " + next
 }
 
 // fairLock takes and frees a fair lock.
@@ -279,7 +321,7 @@ func (e *examination) tryFair() Finding {
 	case err != nil && isOOM(err):
 		return warning("See eviction below.", "a fair lock cannot be taken and freed: %s", shortError(err))
 	case err != nil:
-		return warning("Plain locks work without it: "+e.seeAlso(err), "a fair lock cannot be taken and freed: %s", shortError(err))
+		return warning(andThen("Plain locks work without it", e.seeAlso(err)), "a fair lock cannot be taken and freed: %s", shortError(err))
 	case e.full:
 		return warning("See eviction below.", "a free one was taken and freed, but the memory is full: no owner finds a place in a queue")
 	}

@@ -22,8 +22,10 @@ type Place struct {
 type Looking struct {
 	// Client is a client of the server's or the cluster's, with its clock.
 	Client *redlatch.Client
-	// Places are the server, or all masters when Cluster is true; one at least.
-	Places  []Place
+	// Places are the server, or all masters when Cluster is true; one at least, unless Away has one.
+	Places []Place
+	// Away is why other masters cannot be looked at.
+	Away    []error
 	Cluster bool
 	// Problem makes an error of the server's one for people.
 	Problem func(error) error
@@ -37,7 +39,8 @@ func Look(ctx context.Context, l Looking) ([]Finding, error) {
 	var exams []*examination
 	for _, at := range l.Places {
 		if err := answers(at.Conn); err != nil {
-			return nil, l.Problem(err)
+			l.Away = append(l.Away, l.Problem(err))
+			continue
 		}
 		e := &examination{ctx: ctx, place: at.Name, problem: l.Problem, looks: true, c: at.Conn, client: l.Client, name: "redlatch-doctor"}
 		if l.Cluster {
@@ -46,7 +49,7 @@ func Look(ctx context.Context, l Looking) ([]Finding, error) {
 		e.read()
 		exams = append(exams, e)
 	}
-	return findingsOf(exams)
+	return findingsOf(exams, l.Away)
 }
 
 // LookAt looks at a server, on connections of its own, with a client of that server. Its errors
@@ -60,7 +63,8 @@ func LookAt(ctx context.Context, srv *connect.Server, client *redlatch.Client) (
 	for _, master := range masters {
 		c, err := master.Dial(ctx)
 		if err != nil {
-			return nil, err
+			l.Away = append(l.Away, err)
+			continue
 		}
 		// The connection knows nothing of ctx: closing it ends what is under way.
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -18,15 +20,37 @@ import (
 const KindFair = "fair"
 
 // Lock reads a lock: it asks for a fair lock and the first places of its queue. A plain
-// lock is one with an empty queue. For a user that may not read queues it returns the lock
+// lock is one with an empty queue. When the server refuses to read the queue, it returns the lock
 // alone.
 func Lock(ctx context.Context, client *redlatch.Client, name string, places int) (*admin.Inspection, error) {
-	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
-	var refusal *transport.ServerError
-	if errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) {
-		return admin.Inspect(ctx, rlock.New(client, name))
-	}
+	in, _, err := lock(ctx, client, name, places)
 	return in, err
+}
+
+// lock is Lock that also returns why the queue was not read.
+func lock(ctx context.Context, client *redlatch.Client, name string, places int) (in *admin.Inspection, unread, err error) {
+	in, err = admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
+	var refusal *transport.ServerError
+	switch {
+	case !errors.As(err, &refusal), errors.Is(err, redlatch.ErrWrongType):
+		return in, nil, err
+	case engine.Passing(err) && !refusal.HasCode("TRYAGAIN"): // the server refuses to read any key
+		return in, nil, err
+	}
+	unread = err
+	in, err = admin.Inspect(ctx, rlock.New(client, name))
+	return in, unread, err
+}
+
+// QueueUnread says why the queue was not read, "" when it was.
+func (s *Snapshot) QueueUnread() string {
+	switch {
+	case s.ReadQueue():
+		return ""
+	case s.unread == nil || connect.Denied(s.unread):
+		return "this user may not read it"
+	}
+	return strings.TrimSuffix(connect.Reason(s.unread)+". "+connect.Remedy(s.unread), ". ")
 }
 
 // Pause waits for d, or until ctx ends, and returns the error of that.

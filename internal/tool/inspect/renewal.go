@@ -45,13 +45,16 @@ type Snapshot struct {
 	Inspection *admin.Inspection
 	// Asked and Answered are the two moments.
 	Asked, Answered time.Time
+
+	unread error // why the queue was not read, nil when it was
 }
 
 // TakeSnapshot looks at the lock.
 func TakeSnapshot(ctx context.Context, client *redlatch.Client, name string) (Snapshot, error) {
 	s := Snapshot{Asked: time.Now()}
-	in, err := Lock(ctx, client, name, Places)
-	s.Inspection, s.Answered = in, time.Now()
+	var err error
+	s.Inspection, s.unread, err = lock(ctx, client, name, Places)
+	s.Answered = time.Now()
 	return s, err
 }
 

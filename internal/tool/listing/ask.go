@@ -19,7 +19,8 @@ type call struct {
 func command(name string, args ...any) call { return call{name, args} }
 
 // ask sends all calls at once and returns a reply for each, which is a redis.Error
-// where the server refused. An error says that the connection is broken.
+// where the server refused, and another error where a node of a cluster did not answer. An error
+// says that the connection is broken.
 func ask(c redis.Conn, calls []call) ([]any, error) {
 	for _, call := range calls {
 		if err := c.Send(call.name, call.args...); err != nil {
@@ -36,6 +37,8 @@ func ask(c redis.Conn, calls []call) ([]any, error) {
 		switch {
 		case errors.As(err, &refused):
 			reply = refused
+		case err != nil && c.Err() == nil:
+			reply = err
 		case err != nil:
 			return nil, err
 		}
@@ -44,10 +47,11 @@ func ask(c redis.Conn, calls []call) ([]any, error) {
 	return replies, nil
 }
 
-// forbidden returns the refusal if the user may not do that.
-func forbidden(reply any) (redis.Error, bool) {
+// refusal returns why the server has refused to look into a key. That it holds another kind of value
+// by now is none.
+func refusal(reply any) (redis.Error, bool) {
 	refused, is := reply.(redis.Error)
-	return refused, is && strings.HasPrefix(string(refused), "NOPERM")
+	return refused, is && !strings.HasPrefix(string(refused), "WRONGTYPE")
 }
 
 // text returns a reply as text, "" for other replies.

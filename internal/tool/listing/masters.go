@@ -7,7 +7,8 @@ import (
 )
 
 // RunOnMasters finds the locks on all masters, one after the other, as r says;
-// its connections are made here. Its errors are Found's, and those of connect.Server.Problem.
+// its connections are made here. A master that fails while another is looked at is told by
+// Unread. Its errors are Found's, and those of connect.Server.Problem.
 func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
 	var unread Unread
 	masters, err := srv.Masters(ctx)
@@ -23,7 +24,7 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 		defer func() { _ = labels.Close() }() // only read from
 		r.Labels = labels
 	}
-	progress := r.Progress
+	progress, away := r.Progress, 0
 	for i, master := range masters {
 		r.Progress = func(done float64) {
 			if progress != nil {
@@ -35,15 +36,24 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 		if err != nil {
 			return unread, err
 		}
+		if some.Away != nil {
+			away++
+		}
+	}
+	if away == len(masters) {
+		return unread, unread.Away
 	}
 	return unread, nil
 }
 
-// runMaster finds the locks on one master.
+// runMaster finds the locks on one master. The error is that of Found or of ctx.
 func runMaster(ctx context.Context, master *connect.Server, r Request) (Unread, error) {
 	c, err := master.Dial(ctx)
-	if err != nil {
-		return Unread{}, err
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Unread{}, ctx.Err()
+	case err != nil:
+		return Unread{Away: err}, nil
 	}
 	// The connection knows nothing of ctx: closing it ends what is under way.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -64,7 +74,7 @@ func runMaster(ctx context.Context, master *connect.Server, r Request) (Unread, 
 	case broken != nil:
 		return unread, broken
 	case err != nil:
-		return unread, master.Problem(err)
+		unread.Away = master.Problem(err)
 	}
 	return unread, nil
 }

@@ -109,7 +109,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 	at := time.Now()
 	for i, name := range names {
 		mine := replies[askedOfNumber*i : askedOfNumber*(i+1)]
-		if refused, is := forbidden(mine[0]); is {
+		if refused, is := refusal(mine[0]); is {
 			s.refused(refused)
 			continue
 		}

@@ -46,7 +46,7 @@ func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 	}
 	var locks []*Lock
 	for i, reply := range replies {
-		if refused, is := forbidden(reply); is {
+		if refused, is := refusal(reply); is {
 			s.refused(refused)
 			continue
 		}

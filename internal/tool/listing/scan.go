@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -8,9 +9,11 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -53,10 +56,11 @@ type Request struct {
 
 // Unread is what a scan could not look into.
 type Unread struct {
-	// Keys is how many keys the user may not read, Why the server's words about the
-	// last one.
+	// Keys is how many keys the server refused to read, Why its words about the last one.
 	Keys int
 	Why  error
+	// Away is why a master of a cluster could not be looked at, nil when all were.
+	Away error
 	// Uncounted is why connections that wait could not be counted, nil when they could.
 	Uncounted error
 }
@@ -67,9 +71,22 @@ func (u *Unread) Add(other Unread) {
 	if other.Why != nil {
 		u.Why = other.Why
 	}
+	u.Away = cmp.Or(u.Away, other.Away)
 	if other.Uncounted != nil {
 		u.Uncounted = other.Uncounted
 	}
+}
+
+// Text says how many keys, which are called what, were not looked into, and why.
+func (u *Unread) Text(what string) string {
+	keys, them := fmt.Sprintf("%d %s were", u.Keys, what), "them"
+	if u.Keys == 1 {
+		keys, them = "1 "+strings.TrimSuffix(what, "s")+" was", "it"
+	}
+	if connect.Denied(u.Why) {
+		return fmt.Sprintf("%s not looked into: this user may not read %s (%v)", keys, them, u.Why)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s not looked into: %s. %s", keys, connect.Reason(u.Why), connect.Remedy(u.Why)), ". ")
 }
 
 // scan is one request being carried out.

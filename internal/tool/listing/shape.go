@@ -118,7 +118,7 @@ func Glance(c redis.Conn, name string) (odd string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, refused := forbidden(replies[0]); refused || isMode(text(replies[0])) {
+	if _, refused := refusal(replies[0]); refused || isMode(text(replies[0])) {
 		return "", nil
 	}
 	return `it has many owners, and no field "mode" as a read/write lock has`, nil

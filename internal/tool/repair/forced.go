@@ -43,9 +43,11 @@ type Forced struct {
 	inspect.Lease
 	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
 	Renewed string `json:"renewed"`
-	// QueueLength is how many are in the queue of a fair lock, nil when it may not be read.
-	QueueLength *int `json:"queue_length"`
-	Taken       bool `json:"taken"`
+	// QueueLength is how many are in the queue of a fair lock, nil when it was not read, and
+	// QueueError why it was not.
+	QueueLength *int   `json:"queue_length"`
+	QueueError  string `json:"queue_error,omitempty"`
+	Taken       bool   `json:"taken"`
 	// TakenFrom are the holders that have lost it, if it was not taken whole.
 	TakenFrom []string `json:"taken_from,omitempty"`
 	// Notified is which waiters were notified that the lock is free, "" when it was not taken.
@@ -106,7 +108,7 @@ func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
 func forcedOf(s *inspect.Snapshot) *Forced {
 	f := &Forced{
 		Named: inspect.NameOf(s.Inspection.Name), Holders: []inspect.Holder{}, Lease: inspect.LeaseOf(s.Held(), s.Inspection.TTL),
-		Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection),
+		Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection), QueueError: s.QueueUnread(),
 	}
 	if s.ReadQueue() {
 		waiting := s.Inspection.Waiting
