@@ -27,7 +27,8 @@ const doctorHelp = `Examines a server: whether it does what locks need, now and 
 check is a line: ok, warning, error, or unknown where the server does not let
 this user look. It says what to do, and below it what to send.
 
-The checks: what the server is; scripts, a plain lock, a fair lock, a message;
+The checks: what the server is; whether a cluster serves all slots, and moves
+any; scripts, a plain lock, a fair lock, a message;
 what Redisson's AUTO chooses for sharded pub/sub; the rights of this user, for
 names that begin with --prefix; whether dead waiters can be detected; eviction,
 persistence, replicas, keepalive; clock and latency.

@@ -45,7 +45,8 @@ least four times as long as the looks.
 
 Exit codes:
   0      the locks were listed, though there be none
-  1      something failed
+  1      something failed; if that is one master of a cluster, the locks of
+         the others are listed
   2      the command line or the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 

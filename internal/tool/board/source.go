@@ -74,9 +74,8 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	problem := func(err error) error { return err }
 	return &Source{
-		client: own, close: own.Close, problem: problem, cluster: isCluster,
+		client: own, close: own.Close, problem: connect.Explain, cluster: isCluster,
 		dial:   func(context.Context) (redis.Conn, error) { return connect.Over(t), nil },
 		master: func(context.Context) error { return nil },
 		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
@@ -92,7 +91,7 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 			if err != nil {
 				return nil, err
 			}
-			return diagnosis.Look(ctx, diagnosis.Looking{Client: own, Places: at, Cluster: isCluster, Problem: problem})
+			return diagnosis.Look(ctx, diagnosis.Looking{Client: own, Places: at, Cluster: isCluster, Problem: connect.Explain})
 		},
 	}, nil
 }
@@ -128,7 +127,7 @@ func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (un
 		r.Conn = at.Conn
 		some, err := listing.Run(ctx, r)
 		if err != nil {
-			some.Away = err
+			some.Away = connect.Explain(err)
 			away++
 		}
 		unread.Add(some)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"time"
 
@@ -83,10 +84,14 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 
 // Dial makes one connection: to the server, to the master that Sentinels name now, or
 // one to a cluster on which commands find their nodes, and that cannot listen. ctx bounds
-// the connecting alone; replies are waited for 5 s. Its errors are those of Problem.
+// the connecting alone; replies are waited for 5 s. Its errors are those of Problem, but for those
+// of ctx.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err) // no one waits for an explanation
+	case err != nil:
 		return nil, s.Problem(err)
 	}
 	return c, nil

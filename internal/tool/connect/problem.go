@@ -43,6 +43,16 @@ func (s *Server) Problem(err error) error {
 	return &problem{s.line(err), err}
 }
 
+// Explain is Problem where the address of the server is not known: it says what to do about a refusal.
+// Other errors stay as they are.
+func Explain(err error) error {
+	text, refused := refusal(err)
+	if said := (*problem)(nil); !refused || errors.As(err, &said) {
+		return err
+	}
+	return &problem{joined("the server refuses: "+text, Remedy(err)), err}
+}
+
 // line is the line of Problem.
 func (s *Server) line(err error) string {
 	if text, refused := refusal(err); refused {

@@ -73,3 +73,14 @@ func TestUnreachableNodeIsNamedByItsOwnAddress(t *testing.T) {
 		require.ErrorContains(t, err, "see replica-announce-ip")
 	}
 }
+
+func TestExplainAddsTheRemedyOfARefusal(t *testing.T) {
+	t.Parallel()
+	full := fmt.Errorf("inspect: %w", &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."})
+	require.EqualError(t, Explain(full), "the server refuses: NOREPLICAS Not enough good replicas to write. "+remedies["NOREPLICAS"])
+	require.ErrorIs(t, Explain(full), full)
+	require.EqualError(t, Explain(redis.Error("ERR something else")), "the server refuses: ERR something else")
+	for _, err := range []error{nil, transport.ErrNotSent, at(t, "redis://h:1").Problem(full)} {
+		require.Equal(t, err, Explain(err))
+	}
+}

@@ -34,7 +34,8 @@ type Looking struct {
 // Look makes those checks of Examine that change nothing and try nothing: no lock is taken, no
 // script is run, no message is sent, and rights are not tried. So a user that may only read gets
 // findings that are about the server. An error says that it was lost on the way. It sends INFO,
-// CONFIG GET, PUBSUB, ACL WHOAMI, TIME, and 20 PINGs.
+// CONFIG GET, PUBSUB, ACL WHOAMI, TIME, CLUSTER INFO and CLUSTER NODES to masters of a cluster, and 20
+// PINGs.
 func Look(ctx context.Context, l Looking) ([]Finding, error) {
 	var exams []*examination
 	for _, at := range l.Places {

@@ -19,7 +19,7 @@ const (
 	// lookAfter is how long a lock is waited for before it is looked at.
 	lookAfter = 250 * time.Millisecond
 	// lookLimit bounds a look after the wait.
-	lookLimit = time.Second
+	lookLimit = 500 * time.Millisecond
 	// replicaAfter is for how long after that a replica may become the master.
 	replicaAfter = 3 * time.Second
 )
@@ -118,7 +118,7 @@ func (o *Options) hopeless(ctx context.Context, srv *connect.Server, name string
 		return other
 	}
 	var on *connect.OnReplica
-	if errors.As(srv.NeedMaster(ctx), &on) {
+	if ctx.Err() == nil && errors.As(srv.NeedMaster(ctx), &on) {
 		return on
 	}
 	return nil

@@ -68,7 +68,10 @@ func (o *Options) setPermits(ctx context.Context, sem *rsemaphore.Expirable) err
 // takePermit sets how many permits there are, and takes one.
 func (o *Options) takePermit(ctx context.Context, client *redlatch.Client) (Locker, *rlock.Hold, error) {
 	sem := rsemaphore.NewExpirable(client, o.of.name)
-	if err := o.setPermits(ctx, sem); err != nil {
+	setting, set := o.connecting(ctx)
+	err := o.setPermits(setting, sem)
+	set()
+	if err != nil {
 		return nil, nil, err
 	}
 	lock := &rlock.Lock{}

@@ -62,6 +62,8 @@ func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	}()
 	odd, err := listing.Glance(c, name)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
 	case err != nil:
 		return srv.Problem(err)
 	case odd != "":

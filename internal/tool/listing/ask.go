@@ -54,6 +54,15 @@ func refusal(reply any) (redis.Error, bool) {
 	return refused, is && !strings.HasPrefix(string(refused), "WRONGTYPE")
 }
 
+// unanswered returns why a node of a cluster did not answer, nil when it did.
+func unanswered(reply any) error {
+	if _, refused := reply.(redis.Error); refused {
+		return nil
+	}
+	err, _ := reply.(error)
+	return err
+}
+
 // text returns a reply as text, "" for other replies.
 func text(reply any) string {
 	s, err := redis.String(reply, nil)

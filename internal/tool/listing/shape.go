@@ -106,6 +106,9 @@ func Glance(c redis.Conn, name string) (odd string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if err := unanswered(replies[0]); err != nil {
+		return "", err
+	}
 	fields, more, ok := fieldsOf(replies[0])
 	if !ok || len(fields) == 0 {
 		return "", nil
