@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/board"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 const (

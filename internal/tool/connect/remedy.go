@@ -10,7 +10,7 @@ import (
 
 // remedies say what to do about a refusal, by its code. About other codes the server's text is all
 // that is known.
-var remedies = map[string]string{
+var remedies = map[string]string{ //nolint:gosec // G101: it names where passwords come from, and has none
 	"READONLY":   "It is a replica: name its master (redis-cli ROLE shows it), or the Sentinels that do (redis-sentinel://).",
 	"OOM":        "Its memory is full: make room, or raise maxmemory. Locks are small, and fail with the rest.",
 	"LOADING":    "It has just started: wait until it has read its data.",
