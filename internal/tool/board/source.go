@@ -119,8 +119,7 @@ func mastersOf(nodes *cluster.Cluster) func(context.Context) ([]diagnosis.Place,
 	}
 }
 
-// runOn finds the locks at each of the places. One that fails while another is looked at is told by
-// Unread.
+// runOn finds the locks at each of the places. If some fail and others do not, Unread reports that.
 func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (unread listing.Unread, err error) {
 	away := 0
 	for _, at := range places {

@@ -44,16 +44,16 @@ func TestSentinelBehindServerAddressIsNamed(t *testing.T) {
 }
 
 // A pause of writes is that of CLIENT PAUSE and of FAILOVER.
-func TestPausedWritesAreTold(t *testing.T) {
+func TestPausedWritesAreReported(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	s := at(t, srv.URL())
 	late := fmt.Errorf("lock: %w: no reply within 3s", transport.ErrUncertain)
 	srv.Do(t, "CLIENT", "PAUSE", time.Hour.Milliseconds(), "WRITE")
-	const told = "answers PING, but delays writes: CLIENT PAUSE or FAILOVER has paused them"
+	const want = "answers PING, but delays writes: CLIENT PAUSE or FAILOVER has paused them"
 	require.Eventually(t, func() bool { // a machine that stalls may answer PING late
 		said := s.Problem(late)
-		return strings.Contains(said.Error(), told) && errors.Is(said, transport.ErrUncertain)
+		return strings.Contains(said.Error(), want) && errors.Is(said, transport.ErrUncertain)
 	}, time.Minute, time.Millisecond)
 	srv.Do(t, "CLIENT", "UNPAUSE")
 }

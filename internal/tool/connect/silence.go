@@ -66,7 +66,7 @@ func (s *Server) silence(err error) string {
 		switch place := one.placeOf(nil); one.health() {
 		case unclear:
 			return ""
-		case deaf:
+		case closed:
 			if one.of != nil {
 				return fmt.Sprintf("cannot reach Redis at %s: timed out. %s", place, one.advice(err))
 			}
@@ -134,7 +134,7 @@ type health int
 
 const (
 	unclear  health = iota // another error says more
-	deaf                   // it takes no connection
+	closed                 // it takes no connection
 	silent                 // it does not answer
 	delaying               // it answers, but does not run what may write
 	answering
@@ -147,7 +147,7 @@ const delayed = 250 * time.Millisecond
 // pause of writes delays every script.
 func (s *Server) health() health {
 	if !s.accepts() {
-		return deaf
+		return closed
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probe)
 	defer cancel()

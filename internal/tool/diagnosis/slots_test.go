@@ -34,7 +34,7 @@ func examinedCluster(t *testing.T, c *redistest.Cluster) map[string]Finding {
 	return all
 }
 
-func TestExamineTellsMovingSlotsAndMastersThatAreDown(t *testing.T) {
+func TestExamineReportsMovingSlotsAndDownMasters(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)

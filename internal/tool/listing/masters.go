@@ -7,8 +7,8 @@ import (
 )
 
 // RunOnMasters finds the locks on all masters, one after the other, as r says;
-// its connections are made here. A master that fails while another is looked at is told by
-// Unread. Its errors are Found's, and those of connect.Server.Problem.
+// its connections are made here. If some masters fail and others do not, Unread reports it.
+// Its errors are those of Found, and those of connect.Server.Problem.
 func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
 	var unread Unread
 	masters, err := srv.Masters(ctx)
