@@ -50,6 +50,26 @@ func TestLostOutputIsAnError(t *testing.T) {
 	requireLost(t, toFull(t, program.NoServer(t), "--version"))
 }
 
+// Scripts depend on the code of a lock that is held elsewhere.
+func TestLostOutputKeepsTheConflictExitCode(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "held", program.SomeOwner, 1)
+	got := toFull(t, s.URL(), "hold", "-s", "--try", "--conflict-exit-code=7", "held")
+	require.Equal(t, 7, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
+}
+
+func TestHoldFreesTheLockWhenItsOwnerCannotBePrinted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	for _, args := range [][]string{{"hold", "free"}, {"hold", "-s", "free"}} {
+		got := toFull(t, s.URL(), args...)
+		require.Equal(t, 125, got.Code, got.Stderr)
+		require.Eventually(t, func() bool { return !program.Exists(t, s, "free") }, program.Soon, program.PollEvery, args)
+	}
+}
+
 // toFull runs the program with its standard output on a device that is full.
 func toFull(t *testing.T, url string, args ...string) program.Outcome {
 	t.Helper()
@@ -61,7 +81,7 @@ func toFull(t *testing.T, url string, args ...string) program.Outcome {
 
 func requireLost(t *testing.T, got program.Outcome) {
 	t.Helper()
-	require.Contains(t, []int{1, 125}, got.Code, got.Stderr)
+	require.Contains(t, []int{1, 3, 125}, got.Code, got.Stderr) // 3: unlock --force of a free lock
 	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
 }
 

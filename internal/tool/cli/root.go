@@ -87,13 +87,19 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 }
 
 // written returns the error to report of a command that returned err, and whose output failed with
-// lost, or nil. It has no text for a closed pipe.
+// lost, or nil. A code that the command has for another failure stays: scripts depend on it. It adds no
+// text for a closed pipe.
 func written(err, lost error) error {
 	var exit *ExitError
+	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)
 	switch {
-	case lost == nil || errors.Is(err, lost) && errors.As(err, &exit):
+	case lost == nil || coded && errors.Is(err, lost):
 		return err
-	case errors.Is(lost, syscall.EPIPE):
+	case coded && exit.Code != CodeFailed && (closed || exit.Err != nil):
+		return err
+	case coded && exit.Code != CodeFailed:
+		return &ExitError{Code: exit.Code, Err: lost}
+	case closed:
 		return &ExitError{Code: SignalCode(syscall.SIGPIPE)}
 	}
 	return &ExitError{Code: CodeFailed, Err: lost}
