@@ -97,13 +97,18 @@ func measure(ctx context.Context, srv *connect.Server, prefix string, d time.Dur
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	switch {
-	case errors.Is(err, errNoLock):
-		return nil, fmt.Errorf("%s: %w", srv, err)
-	case err != nil:
-		return nil, srv.Problem(err)
+	if err != nil {
+		return nil, explain(srv, err)
 	}
 	return res, nil
+}
+
+// explain returns the error to print. The server answered if a lock was lost.
+func explain(srv *connect.Server, err error) error {
+	if errors.Is(err, errNoLock) || errors.Is(err, redlatch.ErrLost) {
+		return fmt.Errorf("%s: %w", srv, err)
+	}
+	return srv.Problem(err)
 }
 
 // errNoLock is the error where a measurement would say that there are no locks in a second.

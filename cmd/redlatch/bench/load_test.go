@@ -2,11 +2,13 @@ package bench
 
 import (
 	"encoding/json"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -44,4 +46,21 @@ func TestRunMeasuresEverythingOnAnyServer(t *testing.T) {
 		require.Equal(t, trips, res.Trip.Count)
 		require.EqualValues(t, 0, s.Do(t, "DBSIZE"), "something is left on the server")
 	})
+}
+
+func TestBenchReportsALostLockAsSuch(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	srv, err := connect.New(connect.Settings{Address: s.URL()})
+	require.NoError(t, err)
+	client, err := srv.Open(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	r := &run{ctx: t.Context(), part: time.Minute, clients: [2]*redlatch.Client{client, client}}
+	_, err = r.runCallers(1, func(int) string { return "one" }, func(int) { s.Do(t, "DEL", "one") })
+	err = explain(srv, err)
+	require.ErrorIs(t, err, redlatch.ErrLost)
+	require.ErrorContains(t, err, srv.String()+": ")
+	require.NotContains(t, err.Error(), "cannot reach")
+	require.ErrorContains(t, explain(srv, io.EOF), "cannot reach Redis at ")
 }
