@@ -136,9 +136,14 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	}()
 	// The epoch first: an address that is newer than it does no harm. Beside the epoch
 	// stands the address, too, but during a switch it is that of the former master.
-	known, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", s.name))
+	reply, err := conn.Do("SENTINEL", "MASTER", s.name)
 	if err != nil {
 		w.err = err
+		return w
+	}
+	known, err := redis.StringMap(reply, nil)
+	if err != nil {
+		w.err = fmt.Errorf("%w to SENTINEL MASTER: %w", transport.ErrBadReply, err)
 		return w
 	}
 	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64) // 0 for what is no number

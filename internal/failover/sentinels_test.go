@@ -12,6 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -141,6 +143,21 @@ func TestWhyNoSentinelNamesTheMasterIsReported(t *testing.T) {
 	require.ErrorContains(t, err, "sentinel a:1: ERR No such master")
 	require.ErrorContains(t, err, "sentinel b:1: ")
 	require.ErrorContains(t, err, "sentinel c:1: connection refused")
+}
+
+// oddConn is a Sentinel that reports a field without a value.
+type oddConn struct{ redis.Conn }
+
+func (oddConn) Do(string, ...any) (any, error) { return []any{[]byte("config-epoch")}, nil }
+
+func (oddConn) Close() error { return nil }
+
+func TestSentinelWithInvalidFieldsIsBadReply(t *testing.T) {
+	t.Parallel()
+	s := NewSentinels("m", []string{"a:1"}, func(context.Context, string) (redis.Conn, error) { return oddConn{}, nil })
+	_, err := s.Master(t.Context())
+	require.ErrorIs(t, err, transport.ErrBadReply)
+	require.ErrorContains(t, err, "sentinel a:1: redlatch: unexpected reply to SENTINEL MASTER")
 }
 
 func TestTheQuestionEndsWithItsContext(t *testing.T) {
