@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -165,5 +166,29 @@ func TestWorstIsTheWorst(t *testing.T) {
 		text, err := level.MarshalText()
 		require.NoError(t, err)
 		require.Equal(t, word, string(text))
+	}
+}
+
+// answered is a connection on which every command has one answer.
+type answered struct {
+	redis.Conn
+	reply any
+	err   error
+}
+
+func (a answered) Do(string, ...any) (any, error) { return a.reply, a.err }
+
+func TestDoctorSaysWhyINFOCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]answered{
+		"unknown: INFO is not permitted (+info)":                                  {err: redis.Error("NOPERM this user has no permissions to run the 'info' command")},
+		"unknown: INFO fails: ERR unknown command 'INFO'":                         {err: redis.Error("ERR unknown command 'INFO'")},
+		"unknown: INFO fails: redigo: unexpected type for String, got type int64": {reply: int64(1)},
+	} {
+		e := &examination{c: c}
+		e.read()
+		for _, f := range []Finding{e.server(), e.eviction(), e.persistence(), e.replicas()} {
+			require.Equal(t, Finding{Level: Unknown, Found: want}, f)
+		}
 	}
 }

@@ -32,7 +32,8 @@ type examination struct {
 	prefix  string
 	needs   []string           // that are asked about, nil for all
 	name    string             // of a lock of our own
-	info    map[string]string  // nil when it may not be read
+	info    map[string]string  // nil when it could not be read
+	noInfo  string             // why not
 	tries   map[string]verdict // of words of ACL SETUSER
 	masters int                // of the cluster that was named, 0 for one server
 	full    bool               // a lock was refused for lack of memory
@@ -215,7 +216,12 @@ func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix stri
 // read reads what the server tells of itself.
 func (e *examination) read() {
 	text, err := redis.String(e.c.Do("INFO"))
-	if err != nil {
+	switch {
+	case denied(err) == deniedCommand:
+		e.noInfo = "unknown: INFO is not permitted (+info)"
+		return
+	case err != nil:
+		e.noInfo = "unknown: INFO fails: " + shortError(err)
 		return
 	}
 	e.info = map[string]string{}

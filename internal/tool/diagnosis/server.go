@@ -17,12 +17,10 @@ import (
 // leastMajor is the oldest Redis that will do.
 const leastMajor = 6
 
-const noInfo = "unknown: INFO is not permitted (+info)"
-
 // server tells what it is.
 func (e *examination) server() Finding {
 	if e.info == nil {
-		return unknown("%s", noInfo)
+		return unknown("%s", e.noInfo)
 	}
 	kind, version := "Redis", e.info["redis_version"]
 	if v := e.info["valkey_version"]; v != "" {

@@ -30,7 +30,7 @@ const (
 // eviction looks at what happens when the memory is full.
 func (e *examination) eviction() Finding {
 	if e.info == nil {
-		return unknown("%s", noInfo)
+		return unknown("%s", e.noInfo)
 	}
 	policy, limit, used := e.info["maxmemory_policy"], e.number("maxmemory"), e.number("used_memory")
 	switch {
@@ -68,7 +68,7 @@ func size(n int64) string {
 // persistence looks at what a restart forgets.
 func (e *examination) persistence() Finding {
 	if e.info == nil {
-		return unknown("%s", noInfo)
+		return unknown("%s", e.noInfo)
 	}
 	if e.info["rdb_last_bgsave_status"] == "err" {
 		if stops, known := e.config("stop-writes-on-bgsave-error"); !known || stops == "yes" {
@@ -91,7 +91,7 @@ func (e *examination) persistence() Finding {
 // replicas looks at what a failover forgets.
 func (e *examination) replicas() Finding {
 	if e.info == nil {
-		return unknown("%s", noInfo)
+		return unknown("%s", e.noInfo)
 	}
 	n := e.number("connected_slaves")
 	switch {
