@@ -43,7 +43,7 @@ func (c *conn) Read(b []byte) (int, error) { return c.requests.Read(b) }
 
 // Write queues a reply or a message. It fails when the connection has ended,
 // when the reply is one to be lost, and when the client has let too much pile
-// up; the last two end the connection.
+// up; the last two end the connection. After Close it discards b.
 func (c *conn) Write(b []byte) (int, error) {
 	if !c.queue(b) {
 		c.drop()
@@ -57,7 +57,7 @@ func (c *conn) queue(b []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dead || c.ending {
-		return false
+		return !c.dead // after Close, what is pending goes out, and no more
 	}
 	c.subscribed = c.subscribed || isSubscribeAck(b)
 	if !c.subscribed && !isErrorReply(b) && c.server.takeLoss() {

@@ -62,5 +62,8 @@ func TestCommandThatPanicsEndsTheConnectionOnly(t *testing.T) {
 		}
 		require.Contains(t, send(t, s, text), "slice bounds out of range", args)
 		require.Equal(t, int64(1), do(t, bystander, "ZCARD", "z"), args)
+		// The commands behind it do not take its reply away.
+		text += strings.Repeat("*1\r\n$4\r\nPING\r\n", 10)
+		require.Contains(t, send(t, s, text), "slice bounds out of range", args)
 	}
 }
