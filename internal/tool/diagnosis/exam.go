@@ -38,6 +38,7 @@ type examination struct {
 	masters int                // of the cluster that was named, 0 for one server
 	full    bool               // a lock was refused for lack of memory
 
+	elsewhere  bool // other masters serve all names with the prefix
 	scriptless bool // scripts do not run
 	mute       bool // scripts cannot publish
 }
@@ -51,6 +52,8 @@ type check struct {
 	// cluster is true for a check that is made for masters of a cluster only.
 	cluster bool
 	look    bool // it changes nothing, and sends nothing that could: it is made by Look, too
+	// keyed is true for a check that runs scripts on the name: it leaves out masters that do not serve it.
+	keyed bool
 }
 
 // checks returns the checks to be made, in the order of the output.
@@ -58,9 +61,9 @@ func (e *examination) checks() []check {
 	all := []check{
 		{name: "server", look: true, make: (*examination).server},
 		{name: "slots", look: true, make: (*examination).slots, cluster: true},
-		{name: "scripts", make: (*examination).scripts},
-		{name: "script keys", make: (*examination).scriptKeys, of: []string{acl.ReadWrite}},
-		{name: "script messages", make: (*examination).scriptMessages, of: []string{acl.Plain}},
+		{name: "scripts", keyed: true, make: (*examination).scripts},
+		{name: "script keys", keyed: true, make: (*examination).scriptKeys, of: []string{acl.ReadWrite}},
+		{name: "script messages", keyed: true, make: (*examination).scriptMessages, of: []string{acl.Plain}},
 		{name: "lock", make: (*examination).lock, of: []string{acl.Plain}, once: true},
 		{name: "fair lock", make: (*examination).fairLock, of: []string{acl.Fair}, once: true},
 		{name: "pub/sub", make: (*examination).messages, of: []string{acl.Plain}},
@@ -78,7 +81,7 @@ func (e *examination) checks() []check {
 		{name: "replicas", look: true, make: (*examination).replicas},
 		{name: "keepalive", look: true, make: (*examination).keepalive},
 		{name: "clock", look: true, make: (*examination).clock},
-		{name: "latency", look: true, make: (*examination).latency},
+		{name: "latency", look: true, keyed: true, make: (*examination).latency},
 	}...)
 	return slices.DeleteFunc(all, func(c check) bool {
 		return e.looks && !c.look || c.of != nil && !e.has(c.of...) || c.cluster && e.masters == 0
@@ -184,6 +187,10 @@ func answers(c redis.Conn) error {
 func (c *check) at(exams []*examination) (Finding, error) {
 	if c.once {
 		exams = exams[:1]
+	}
+	isElsewhere := func(e *examination) bool { return e.elsewhere }
+	if served := slices.DeleteFunc(slices.Clone(exams), isElsewhere); c.keyed && len(served) > 0 {
+		exams = served
 	}
 	var worst Finding
 	var at *examination

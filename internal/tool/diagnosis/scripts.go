@@ -23,7 +23,8 @@ const (
 const placeTries = 200
 
 // placeName names the locks to try. In a cluster the name is in a slot that the server serves, so
-// that the server runs the commands itself.
+// that the server runs the commands itself. A prefix with braces leaves one slot, which one master
+// serves.
 func (e *examination) placeName() {
 	for range placeTries {
 		e.name = e.prefix + "redlatch-doctor:" + uuid.NewString()[:8]
@@ -31,6 +32,7 @@ func (e *examination) placeName() {
 			return
 		}
 	}
+	e.elsewhere = true
 }
 
 // isElsewhere reports whether an error names another server of the cluster.

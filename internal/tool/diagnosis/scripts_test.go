@@ -103,6 +103,11 @@ func TestDoctorRunsScriptsOnEachMaster(t *testing.T) {
 	for _, check := range []string{"scripts", "script keys", "script messages"} {
 		require.Equal(t, OK, all[check].Level, all[check].Found)
 	}
+	all = examined(t, url, "{app}:") // in one slot
+	noError(t, all)
+	for _, check := range []string{"scripts", "script keys", "script messages", "latency"} {
+		require.Equal(t, OK, all[check].Level, all[check].Found)
+	}
 	srv, err := connect.New(connect.Settings{Address: url})
 	require.NoError(t, err)
 	masters, err := srv.Masters(t.Context())
