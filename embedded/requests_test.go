@@ -16,15 +16,12 @@ func send(t *testing.T, s *Server, text string) (said string) {
 	c, err := net.Dial("tcp", s.Addr())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	_, err = io.WriteString(c, text)
-	require.NoError(t, err)
 	tcp, ok := c.(*net.TCPConn)
 	require.True(t, ok)
-	require.NoError(t, tcp.CloseWrite())
-	answer, err := io.ReadAll(c)
-	if err != nil { // the server has closed it without reading all
-		require.ErrorContains(t, err, "reset")
-	}
+	// Each of these fails if the server has closed the connection without reading all.
+	_, _ = io.WriteString(c, text)
+	_ = tcp.CloseWrite()
+	answer, _ := io.ReadAll(c)
 	return string(answer)
 }
 
