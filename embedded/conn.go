@@ -38,7 +38,7 @@ func newConn(s *Server, raw net.Conn) *conn {
 	return &conn{Conn: raw, server: s, requests: requests{from: bufio.NewReader(raw)}, wake: make(chan struct{}, 1)}
 }
 
-// Read reads requests alone: other bytes end the connection.
+// Read returns complete requests only. Other bytes end the connection.
 func (c *conn) Read(b []byte) (int, error) { return c.requests.Read(b) }
 
 // Write queues a reply or a message. It fails when the connection has ended,

@@ -18,15 +18,14 @@ const (
 // errRequest reports bytes that are not a request within the limits.
 var errRequest = errors.New("embedded: not a request, or too large")
 
-// requests reads requests as clients of Redis send them: non-empty arrays of strings. It hands on
-// only such requests, each when it is complete. Miniredis allocates whatever memory a length asks
-// for, and panics on an empty array.
+// requests reads requests as Redis clients send them: non-empty arrays of strings. It passes on only
+// complete requests. Miniredis allocates as much memory as a length names, and panics on an empty
+// array.
 type requests struct {
 	from  *bufio.Reader
 	ready bytes.Buffer
 }
 
-// Read is part of io.Reader.
 func (r *requests) Read(p []byte) (int, error) {
 	if r.ready.Len() == 0 {
 		if err := r.next(); err != nil {
@@ -60,7 +59,7 @@ func (r *requests) next() error {
 	return nil
 }
 
-// length reads a line that has kind and a number of at most most.
+// length reads a line with kind and a number, which is limited to most.
 func (r *requests) length(kind byte, most int) (int, error) {
 	line, err := r.from.ReadSlice('\n')
 	if err != nil {

@@ -31,7 +31,7 @@ type Dialer struct {
 	TLS *tls.Config
 }
 
-// Dial connects to a server, logs in and selects the database. It returns when ctx ends.
+// Dial connects to a server, authenticates and selects the database. It returns when ctx ends.
 func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error) {
 	h := &hangUp{}
 	defer context.AfterFunc(ctx, h.now)()
@@ -60,7 +60,7 @@ func (d Dialer) reach(ctx context.Context, h *hangUp, network, addr string) (net
 		return nil, err
 	}
 	if !h.at(conn) {
-		_ = conn.Close() // the caller has left
+		_ = conn.Close() // the context's error is the cause
 		return nil, context.Cause(ctx)
 	}
 	if d.TLS == nil {
@@ -69,14 +69,14 @@ func (d Dialer) reach(ctx context.Context, h *hangUp, network, addr string) (net
 	return d.secure(ctx, conn, addr)
 }
 
-// hangUp closes a connection whose caller leaves during the handshake.
+// hangUp closes the connection if the context ends during the handshake.
 type hangUp struct {
 	mu   sync.Mutex // guards conn and over
 	conn net.Conn
 	over bool
 }
 
-// at names the connection. It returns false when the caller has left.
+// at sets the connection. It returns false if the context has ended.
 func (h *hangUp) at(conn net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,6 +90,6 @@ func (h *hangUp) now() {
 	conn := h.conn
 	h.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close() // Dial fails, and reports that
+		_ = conn.Close() // Dial reports the error
 	}
 }

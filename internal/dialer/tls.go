@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// secure returns conn, which leads to addr, with TLS above it.
+// secure returns a TLS connection over conn, which is connected to addr. It closes conn on an error.
 func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	config := d.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
@@ -19,25 +19,24 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Con
 	defer cancel()
 	c := &tlsConn{Conn: tls.Client(conn, config)}
 	if err := c.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the first error tells more
+		_ = conn.Close() // the handshake's error is the cause
 		return nil, err
 	}
 	return c, nil
 }
 
-// alertPatience is how long an alert is waited for when there may be one.
+// alertPatience bounds the wait for an alert after a failed write.
 const alertPatience = 100 * time.Millisecond
 
-// tlsConn is a TLS connection that tells why the server does not want it. In TLS 1.3
-// a server looks at the client's certificate when the client takes the handshake to be
-// over, and has sent its alert and gone by the time that the client writes: what the
-// client sees is a connection that was reset.
+// tlsConn is a TLS connection that reports why the server rejected it. In TLS 1.3 the server
+// verifies the client's certificate after the client has finished its handshake. When the client
+// writes, the server may have sent an alert and closed the connection, and the write fails with
+// a reset.
 type tlsConn struct {
 	*tls.Conn
-	heard atomic.Bool // the server has sent something: it wants us
+	heard atomic.Bool // the server has sent data, so it accepted the certificate
 }
 
-// Read is part of net.Conn.
 func (c *tlsConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
@@ -46,11 +45,11 @@ func (c *tlsConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write is part of net.Conn. Its error is the server's alert, if there is one.
+// Write returns the server's alert, if there is one, in place of its own error.
 func (c *tlsConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil && !c.heard.Load() {
-		_ = c.SetReadDeadline(time.Now().Add(alertPatience)) // it is not read after this
+		_ = c.SetReadDeadline(time.Now().Add(alertPatience)) // the connection is not read again
 		var said *net.OpError
 		if _, alert := c.Conn.Read(make([]byte, 1)); errors.As(alert, &said) && said.Op == "remote error" {
 			err = alert

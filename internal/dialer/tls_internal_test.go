@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The error has the server's alert, though the server has gone by the time that the
-// client writes.
-func TestWriteToAServerThatHasGoneTellsItsAlert(t *testing.T) {
+// The server has closed the connection before the client writes.
+func TestWriteReturnsServersAlert(t *testing.T) {
 	t.Parallel()
 	ts := httptest.NewTLSServer(nil) // for its certificate
 	defer ts.Close()
