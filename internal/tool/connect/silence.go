@@ -143,8 +143,10 @@ const (
 // delayed is how long a script that does nothing is waited for on a server that answers.
 const delayed = 250 * time.Millisecond
 
-// health asks the server. It sends PING, and EVAL of a script that does nothing: a server with a
-// pause of writes delays every script.
+// health asks the server. It sends PING, and EVAL of a script that does nothing: a server that
+// pauses writes delays every script. The script has no key, since a node of a cluster redirects
+// keys of other nodes, and a user may lack the right to a key. A server that rejects scripts
+// without keys has answered.
 func (s *Server) health() health {
 	if !s.accepts() {
 		return closed
