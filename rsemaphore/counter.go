@@ -40,8 +40,9 @@ func (s *Semaphore) Name() string { return s.name }
 // must, behind the callers of this client that have come before. ctx bounds the wait. Give them
 // back with [Semaphore.Release].
 //
-// A semaphore that was never set is waited for, which the log and the error say; so are more permits than there have ever been,
-// which the counter does not know. It sends one EVALSHA when they are available.
+// If the semaphore was never set, Acquire waits until it is; the log and the error say so. It also
+// waits for more permits than there are in all, which the counter does not know. It sends one
+// EVALSHA when they are available.
 //
 // Errors: ErrNotAcquired when the wait was over; ErrNotSent; ErrInvalid; ErrWrongType;
 // ErrClosed. ErrUncertain says that the reply was lost, or came not within half a second after
