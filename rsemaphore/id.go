@@ -34,21 +34,21 @@ func rawIDs(ids any) string {
 	text, _ := ids.(string) // always one
 	digits := 2 * int(sizeOf(ids))
 	raw := make([]byte, 0, (len(text)+1)/(digits+1)*digits/2)
-	for len(text) >= digits && text != "" {
+	for len(text) >= digits {
 		raw, _ = hex.AppendDecode(raw, []byte(text[:digits])) // it is hexadecimal
 		text = text[min(digits+1, len(text)):]
 	}
 	return string(raw)
 }
 
-// sizeOf returns how many bytes each of these ids has. Permits that were made by hand may have
-// longer or shorter ids than others.
+// sizeOf returns how many bytes each of these ids has, at least 1: a script steps by it. Permits that
+// were made by hand may have longer or shorter ids than others.
 func sizeOf(ids any) int64 {
 	text, _ := ids.(string) // always one
 	if i := strings.IndexByte(text, ','); i >= 0 {
 		text = text[:i]
 	}
-	return int64(len(text) / 2)
+	return int64(max(1, len(text)/2))
 }
 
 // parseIDs checks ids from elsewhere, and returns their bytes, one behind the other.

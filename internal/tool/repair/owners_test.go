@@ -242,7 +242,7 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 	name := redistest.Key(t)
 	ends := time.Now().Add(time.Hour).UnixMilli()
 	s.Do(t, "SET", name, 0)
-	s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x")
+	s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x", ends, "")
 	const id, forever = "30313233343536373839616263646566", "30303030303030303030303030303030"
 	for what, c := range map[string]struct {
 		u    Unlock
@@ -251,6 +251,9 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 	}{
 		"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "is a number, not a lock: a permit of a semaphore is taken back by its id"},
 		"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no permit with the id " + id[2:] + "00 is taken"},
+		"too long":    {Unlock{Dead: []string{id + "0"}}, RefusedOther, "no permit with the id " + id + "0 is taken"},
+		"bad digits":  {Unlock{Dead: []string{id + "zz"}, EvenIfAlive: true}, RefusedOther, "no permit with the id " + id + "zz is taken"},
+		"empty":       {Unlock{Dead: []string{""}}, RefusedOther, "no permit with the id"},
 		"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
 		"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
 		"never ends":  {Unlock{Owners: []string{forever}}, RefusedUnknown, "its lease never ends"},
@@ -278,5 +281,5 @@ func TestUnlockTakesBackOnePermit(t *testing.T) {
 	}
 	left, err := redis.Strings(s.Do(t, "ZRANGE", codec.PermitsKey(name), 0, -1), nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"0000000000000000"}, left)
+	require.Equal(t, []string{"", "0000000000000000"}, left)
 }

@@ -39,11 +39,11 @@ func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 		Named: inspect.NameOf(u.Name), Kind: string(listing.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,
 		shape: listing.Shape{Kind: listing.Semaphore}, wanted: u.owners(),
 	}, asked: time.Now()}
-	ids := l.wanted
-	raw := make([]string, len(ids))
-	for i, id := range ids {
-		decoded, _ := hex.DecodeString(id) // empty for an invalid id, which no permit has
-		raw[i] = string(decoded)
+	var ids, raw []string
+	for _, id := range l.wanted {
+		if decoded, err := hex.DecodeString(id); err == nil && id != "" { // no permit has another id
+			ids, raw = append(ids, id), append(raw, string(decoded))
+		}
 	}
 	ends, now, err := listing.PermitEnds(c, u.Name, raw)
 	if err != nil {
