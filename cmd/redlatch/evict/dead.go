@@ -1,6 +1,7 @@
 package evict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,10 +65,7 @@ func (a *allDead) run(cmd *cobra.Command, g *cli.Globals, name string, asJSON bo
 			return notEvicted(err)
 		}
 		done, err = a.evict(cmd.Context(), t.Client, name)
-		if errors.Is(err, admin.ErrNotCounted) {
-			return cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
-		}
-		return err
+		return a.failed(name, done, err)
 	})
 	if err != nil {
 		return err
@@ -79,8 +77,19 @@ func (a *allDead) run(cmd *cobra.Command, g *cli.Globals, name string, asJSON bo
 	return nil
 }
 
+// failed returns the error of an eviction of which a part may be done.
+func (a *allDead) failed(name string, done *allEvicted, err error) error {
+	if errors.Is(err, admin.ErrNotCounted) {
+		err = cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
+	}
+	if err != nil && done != nil && done.EvictedCount > 0 {
+		return fmt.Errorf("after %d waiters of lock %q were evicted: %w", done.EvictedCount, name, err)
+	}
+	return err
+}
+
 // evict evicts the waiters without a subscriber, the last one first, so that the first that is left
-// is woken.
+// is woken. With an error it returns what was done before.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
 	if err != nil {
@@ -89,9 +98,11 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 	out, woken := &allEvicted{Named: inspect.NameOf(name), Evicted: []place{}}, ""
 	for last := in.Waiting; last > 0; last -= a.atOnce {
 		at := inspect.Part{Name: name, First: max(1, last-a.atOnce+1), Last: last}
-		if woken, err = a.evictAt(ctx, client, at, out); err != nil {
-			return nil, err
+		first, err := a.evictAt(ctx, client, at, out)
+		if err != nil {
+			return out, err
 		}
+		woken = cmp.Or(first, woken) // parts in front may have no dead waiter
 	}
 	return out, out.readNext(ctx, client, woken)
 }
@@ -116,7 +127,7 @@ func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspe
 // add adds waiters that were in front of those that it has.
 func (e *allEvicted) add(evicted []admin.Waiter) {
 	e.EvictedCount += len(evicted)
-	var places []place
+	places := []place{}
 	for i := range evicted[:min(len(evicted), inspect.LookedAt)] {
 		places = append(places, placeOf(&evicted[i], time.Now()))
 	}
