@@ -72,8 +72,13 @@ func (q *question) complete(ctx context.Context, client *redlatch.Client, s *sta
 			return err
 		}
 	}
+	last, err := s.readLast(ctx, lock)
+	if err != nil {
+		return err
+	}
 	s.show(q.show)
-	return s.readLast(ctx, lock)
+	s.More.end(last)
+	return nil
 }
 
 // turnTo keeps n places from first on in place of the first ones, 0 for inspect.LookedAt.
@@ -118,21 +123,39 @@ func (s *status) read(ctx context.Context, lock *rlock.Lock, first, n int) ([]wa
 	return places, nil
 }
 
-// readLast reads the last of a queue that was not read to its end.
-func (s *status) readLast(ctx context.Context, lock *rlock.Lock) error {
-	if s.More == nil || s.length() <= inspect.LookedAt {
-		return nil
-	}
+// readLast reads the last of a queue that was not read to its end, without those that were read.
+func (s *status) readLast(ctx context.Context, lock *rlock.Lock) ([]waiter, error) {
 	length := s.QueueLength
-	last, err := s.read(ctx, lock, s.length()-lastShown+1, lastShown)
+	if *length <= max(len(s.Queue), inspect.LookedAt) {
+		return nil, nil
+	}
+	last, err := s.read(ctx, lock, *length-lastShown+1, lastShown)
 	s.QueueLength = length // as the numbers add up to
 	if err != nil {
-		return s.unread(ctx, err)
+		return nil, s.unread(ctx, err)
 	}
-	s.More.Last = last
-	s.More.Unknown -= len(last)
-	s.More.add(last)
-	return nil
+	return s.behind(last, *length), nil
+}
+
+// behind returns the last waiters of a queue of a length without those that were read before:
+// places come forward.
+func (s *status) behind(last []waiter, length int) []waiter {
+	known := make(map[string]bool, len(s.Queue))
+	for i := range s.Queue {
+		known[s.Queue[i].Owner] = true
+	}
+	last = slices.DeleteFunc(last, func(w waiter) bool { return known[w.Owner] })
+	return last[:min(len(last), length-len(s.Queue))]
+}
+
+// end counts the last of the queue among the others, and keeps them.
+func (m *more) end(last []waiter) {
+	if len(last) == 0 {
+		return
+	}
+	m.Last = last
+	m.Unknown -= len(last)
+	m.add(last)
 }
 
 // show keeps the first n of the queue, all for 0, and counts the others.
@@ -191,16 +214,20 @@ func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	for i := range rest {
 		s.Queue = append(s.Queue, waiterOf(&rest[i], len(s.Queue)+1, now))
 	}
-	if len(s.Queue) < inspect.LookedAt {
-		total := len(s.Queue) // owners that have left since the first look are gone
-		s.QueueLength = &total
-	}
+	s.settle()
 	for part := range slices.Chunk(s.Queue[len(seen):], countAtOnce) {
 		if err := s.countPart(ctx, lock, part); err != nil {
 			return s.unread(ctx, err)
 		}
 	}
 	return nil
+}
+
+// settle corrects the length of the queue of the first look: owners have come and left since.
+func (s *status) settle() {
+	if n := len(s.Queue); n < inspect.LookedAt || n > s.length() {
+		s.QueueLength = &n
+	}
 }
 
 // countPart counts the listeners of a part of the queue.

@@ -137,6 +137,37 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 		program.Finish(t, s.URL(), "status", "--from", "0", name))
 }
 
+// The last places and the places that are always read overlap in a queue that is hardly longer.
+func TestStatusCountsTheEndOfALongQueueOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name = "billing-run"
+	program.LongQueue(t, s, name, program.RedissonOwner, inspect.LookedAt+1)
+	got := program.Finish(t, s.URL(), "status", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, program.Words(got.Stdout), " and 9981 more, all not subscribed (--from 21 shows the next ones) 10001 "+program.LongOwner(10000))
+
+	read := &status{Queue: []waiter{{Owned: inspect.OwnedBy("a")}, {Owned: inspect.OwnedBy("b")}}}
+	last := read.behind([]waiter{{Owned: inspect.OwnedBy("b")}, {Owned: inspect.OwnedBy("c")}, {Owned: inspect.OwnedBy("d")}}, 3)
+	require.Len(t, last, 1, "no more than the length has")
+	require.Equal(t, "c", last[0].Owner, "b came forward")
+}
+
+func TestStatusOfAGrowingQueueAddsUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ first, read, length int }{
+		{70, 68, 68}, // some have left
+		{inspect.LookedAt - 3, inspect.LookedAt, inspect.LookedAt},
+		{inspect.LookedAt + 7, inspect.LookedAt, inspect.LookedAt + 7},
+	} {
+		s := &status{QueueLength: &c.first, Queue: make([]waiter, c.read)}
+		s.settle()
+		require.Equal(t, c.length, s.length())
+		s.show(20)
+		require.Equal(t, c.length-c.read, s.More.Unknown-(c.read-20))
+	}
+}
+
 // movingQueue is a queue that moves between two reads.
 type movingQueue struct {
 	queue []string
