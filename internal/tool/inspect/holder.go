@@ -8,22 +8,25 @@ import (
 )
 
 // ReadLeases reads what each reader among the holders of a read/write lock has left of its own
-// lease, as [listing.ReadersLeft] does: LeftMillis stays nil where that is not known.
-func ReadLeases(c redis.Conn, name string, holders []Holder) {
+// lease, as [listing.ReadersLeft] does: LeftMillis stays nil for a reader without a lease, and for
+// the unread ones, whose leases are not known.
+func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	asked := make([]listing.Holder, len(holders))
 	for i := range holders {
 		asked[i] = listing.Holder{Owner: holders[i].Owner, Count: string(holders[i].Count)}
 	}
-	left, err := listing.ReadersLeft(c, name, asked)
-	if err != nil {
-		return // the lock is shown without
-	}
+	left, _ := listing.ReadersLeft(c, name, asked) // none, if the connection is broken
 	for i := range holders {
-		if d, known := left[holders[i].Owner]; known && d >= 0 {
+		h := &holders[i]
+		switch d, known := left[h.Owner]; {
+		case known && d >= 0:
 			ms := d.Milliseconds()
-			holders[i].LeftMillis = &ms
+			h.LeftMillis = &ms
+		case !known && h.Mode == "read":
+			unread = append(unread, h.Owner)
 		}
 	}
+	return unread
 }
 
 // IsOver reports whether it is a reader or a permit whose own lease has expired: it no longer

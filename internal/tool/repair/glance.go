@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
@@ -22,20 +24,28 @@ func (t *Target) CheckIsLock(ctx context.Context, name string) error {
 
 // glance returns why a hash is no lock, "" when it may be one.
 func (t *Target) glance(ctx context.Context, name string) (odd string, err error) {
-	c, err := t.Dial(ctx)
+	c, end, err := t.dial(ctx)
 	if err != nil {
 		return "", err
 	}
-	// The connection knows nothing of ctx: closing it ends what is under way.
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close() // only read from
-	}()
+	defer end()
 	if odd, err = listing.Glance(c, name); err != nil {
 		err = fmt.Errorf("%w: %w", redlatch.ErrNotSent, cmp.Or(ctx.Err(), err)) // the repair was not
 	}
 	return odd, err
+}
+
+// dial makes a connection to read from. It is closed when ctx ends: commands on it know nothing of
+// ctx.
+func (t *Target) dial(ctx context.Context) (c redis.Conn, end func(), err error) {
+	if c, err = t.Dial(ctx); err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	return c, func() {
+		stop()
+		_ = c.Close() // only read from
+	}, nil
 }
 
 // oddHash says that a hash is no lock.

@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -111,6 +113,81 @@ func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
 			require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, program.RedissonOwner))
 		})
 	}
+}
+
+// A reader whose lease cannot be read may renew it.
+func TestUnlockKeepsReaderWhoseLeaseIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	full := errors.New("max number of clients reached")
+	for what, c := range map[string]struct {
+		count  int
+		refuse int // the look that gets no connection
+		says   string
+	}{
+		"more holds than are looked at": {65, 9, "whether " + program.RedissonOwner + " is alive is unknown: its own lease cannot be read"},
+		"no connection":                 {1, 0, full.Error()},
+		"no second connection":          {1, 1, full.Error()},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := redistest.Key(t)
+			readBy(t, s, name, program.RedissonOwner, c.count, time.Hour)
+			target := targetOf(t, s)
+			dial, looks := target.Dial, -2 // the name is looked at first
+			target.Dial = func(ctx context.Context) (redis.Conn, error) {
+				if looks++; looks == c.refuse {
+					return nil, full
+				}
+				return dial(ctx)
+			}
+			u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
+			u.Confirm = func(*Forced) bool { t.Error("asked although it is refused"); return false }
+			_, err := u.Run(t.Context())
+			require.ErrorContains(t, err, c.says)
+			require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, program.RedissonOwner))
+		})
+	}
+}
+
+func TestUnlockKeepsReaderWhoseLeaseCannotBeReadAtLast(t *testing.T) {
+	t.Parallel()
+	first, last := readerLook(time.Minute), readerLook(time.Minute)
+	u := &Unlock{Dead: []string{"reader"}}
+	u.judge(first)
+	last.unread = []string{"reader"}
+	_, err := u.takeable(first, last)
+	require.ErrorContains(t, err, "whether reader is alive is unknown")
+}
+
+// readerLook is a look at one reader that has so much left.
+func readerLook(left time.Duration) *look {
+	ms := left.Milliseconds()
+	return &look{Forced: &Forced{Holders: []inspect.Holder{{Owner: "reader", Mode: "read", LeftMillis: &ms}}}}
+}
+
+func TestRenewalIsSeenThoughConnectingIsSlow(t *testing.T) {
+	t.Parallel()
+	first, second := readerLook(2*time.Second), readerLook(1600*time.Millisecond)
+	(&Unlock{}).judge(first)
+	second.asked, second.leases = first.answered.Add(100*time.Millisecond), first.answered.Add(900*time.Millisecond)
+	second.compare(first)
+	require.Equal(t, inspect.RenewedYes, second.judged[0].renewed)
+}
+
+func TestLookLastsUntilTheServerWasAsked(t *testing.T) {
+	t.Parallel()
+	first, second := readerLook(30*time.Second), readerLook(20*time.Second)
+	first.answered = time.Now().Add(-time.Hour)
+	(&Unlock{}).judge(first)
+	second.asked = first.answered.Add(10 * time.Second) // the reply came 50 minutes later
+	second.leases = second.asked
+	second.compare(first)
+	require.Equal(t, time.Second, second.pause(first, time.Minute))
+	require.Empty(t, second.judged[0].renewed)
+	second.asked = first.answered.Add(11 * time.Second)
+	require.Zero(t, second.pause(first, time.Minute))
+	require.Equal(t, inspect.RenewedNo, second.judged[0].renewed)
 }
 
 func TestUnlockTakesLiveReaderOnlyWhenNamed(t *testing.T) {

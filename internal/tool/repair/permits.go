@@ -26,15 +26,11 @@ func (u *Unlock) isSemaphore(ctx context.Context) bool {
 
 // lookPermits looks at the permits to take back. Each permit that is taken is a holder in Forced.
 func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
-	c, err := u.Dial(ctx)
+	c, end, err := u.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close() // only read from
-	}()
+	defer end()
 	l := &look{Forced: &Forced{
 		Named: inspect.NameOf(u.Name), Kind: string(listing.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,
 		shape: listing.Shape{Kind: listing.Semaphore}, wanted: u.owners(),

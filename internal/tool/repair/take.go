@@ -61,6 +61,9 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 			seen.Renewed = inspect.RenewedYes
 			return nil, u.alive(now.Forced, []string{j.owner})
 		}
+		if !u.EvenIfAlive && j.unread {
+			return nil, u.unread(now.Forced)
+		}
 		from = append(from, j.owner)
 	}
 	switch {

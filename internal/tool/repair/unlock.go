@@ -125,6 +125,8 @@ func (u *Unlock) refusal(f *Forced) error {
 		return refusef(RefusedChanged, "%s: the hold of %s has changed, so its owner is not dead", f.subject(), words(u.owners(), " or "))
 	case len(alive) > 0 && (!all || len(alive) == len(f.judged)):
 		return u.alive(f, alive)
+	case slices.ContainsFunc(f.judged, func(j *judged) bool { return j.unread }):
+		return u.unread(f)
 	case u.Strict && f.Renewed == inspect.RenewedUnknown && slices.ContainsFunc(f.judged, func(j *judged) bool { return j.left > 0 }):
 		return refusef(RefusedUnknown, "%s has a lease so long that %v do not show whether it is renewed: "+
 			"redlatch unlock --force looks longer, with --for", f.subject(), u.For)
@@ -147,6 +149,18 @@ func (u *Unlock) alive(f *Forced, alive []string) error {
 		r.Text += ". A reader of Redisson before 4.4 also renews the leases of dead readers"
 	}
 	return r.with("--even-if-alive with --owner takes the lock from one holder all the same")
+}
+
+// unread says that the leases of readers could not be read.
+func (u *Unlock) unread(f *Forced) error {
+	var readers []string
+	for _, j := range f.judged {
+		if j.unread {
+			readers = append(readers, j.owner)
+		}
+	}
+	return refusef(RefusedUnknown, "%s: whether %s is alive is unknown: its own lease cannot be read", f.subject(), words(readers, " or ")).
+		with("--even-if-alive with --owner takes the lock from one holder all the same")
 }
 
 // doubt says which holders may live, nil when all are stated to be dead, or are readers whose own

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,6 +17,9 @@ type look struct {
 	*Forced
 	asked, answered time.Time
 	lock            *inspect.Snapshot // nil for permits
+	// Readers' leases are read after the lock, at leases or later. Those of unread are not known.
+	leases time.Time
+	unread []string
 }
 
 // judged is the verdict on one holder, from several looks. A holder whose hold has changed is no
@@ -25,6 +29,7 @@ type judged struct {
 	left         time.Duration // the remaining lease at the first look, negative for none
 	last         time.Duration // the same at the last look
 	renewed      string        // "" while that is not known
+	unread       bool          // it has a lease that could not be read
 }
 
 // look looks at the lock, or at the permits of a semaphore.
@@ -40,17 +45,20 @@ func (u *Unlock) look(ctx context.Context) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{forcedOf(&s), s.Asked, s.Answered, &s}
+	l := &look{Forced: forcedOf(&s), asked: s.Asked, answered: s.Answered, lock: &s}
 	l.wanted = u.owners()
 	slices.SortStableFunc(l.Holders, func(a, b inspect.Holder) int {
 		return order(isOneOf(b.Owner, l.wanted)) - order(isOneOf(a.Owner, l.wanted))
 	})
-	if l.Kind != "" {
-		if c, err := u.Dial(ctx); err == nil {
-			inspect.ReadLeases(c, u.Name, l.Holders)
-			_ = c.Close() // only read from
-			l.answered = time.Now()
+	if slices.ContainsFunc(l.Holders, func(h inspect.Holder) bool { return h.Mode == "read" }) {
+		c, end, err := u.dial(ctx)
+		if err != nil {
+			return nil, err // without its lease, a live reader would look like a dead one
 		}
+		defer end()
+		l.leases = time.Now()
+		l.unread = inspect.ReadLeases(c, u.Name, l.Holders)
+		l.answered = time.Now()
 	}
 	return l, nil
 }
@@ -78,7 +86,9 @@ func (f *Forced) lease(h *inspect.Holder) time.Duration {
 func (u *Unlock) judge(first *look) {
 	for _, h := range first.of(u.owners()) {
 		left := first.lease(h)
-		first.judged = append(first.judged, &judged{owner: h.Owner, count: string(h.Count), left: left, last: left})
+		first.judged = append(first.judged, &judged{
+			owner: h.Owner, count: string(h.Count), left: left, last: left, unread: slices.Contains(first.unread, h.Owner),
+		})
 	}
 }
 
@@ -97,13 +107,8 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 	last := first
 	for {
-		pause, open := inspect.Interval, false
-		for _, j := range last.judged {
-			if !j.known(time.Since(first.answered), u.For) {
-				pause, open = min(pause, inspect.RenewalDue(max(j.left, 0))/10), true
-			}
-		}
-		if !open || u.decided(last.judged) {
+		pause := last.pause(first, u.For)
+		if pause == 0 || u.decided(last.judged) {
 			last.conclude()
 			return last, nil
 		}
@@ -119,6 +124,18 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
+// pause returns the time until the next look, 0 when all holders are judged. The looks have lasted
+// until the last one began: a later renewal was not seen.
+func (l *look) pause(first *look, limit time.Duration) time.Duration {
+	pause := time.Duration(0)
+	for _, j := range l.judged {
+		if !j.known(l.asked.Sub(first.answered), limit) {
+			pause = min(cmp.Or(pause, inspect.Interval), inspect.RenewalDue(max(j.left, 0))/10)
+		}
+	}
+	return pause
+}
+
 // decided reports whether further looks cannot change the refusal.
 func (u *Unlock) decided(all []*judged) bool {
 	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
@@ -127,7 +144,7 @@ func (u *Unlock) decided(all []*judged) bool {
 // known reports whether it is known by now if the lease is renewed, or will not be.
 func (j *judged) known(looked, limit time.Duration) bool {
 	switch {
-	case j.renewed != "":
+	case j.renewed != "", j.unread:
 		return true
 	case j.left < 0: // no lease to renew
 		return looked >= min(limit, inspect.RenewalSlack)
@@ -149,11 +166,14 @@ func (l *look) compare(before *look) {
 		if i < 0 || string(l.Holders[i].Count) != j.count {
 			continue
 		}
-		left := l.lease(&l.Holders[i])
-		if inspect.Renewed(j.last, left, l.asked.Sub(before.answered)) {
+		left, asked := l.lease(&l.Holders[i]), l.asked
+		if l.Holders[i].Mode == "read" {
+			asked = l.leases
+		}
+		if inspect.Renewed(j.last, left, asked.Sub(before.answered)) {
 			j.renewed = inspect.RenewedYes
 		}
-		j.last = left
+		j.last, j.unread = left, j.unread || slices.Contains(l.unread, j.owner)
 		l.judged = append(l.judged, j)
 	}
 }
