@@ -33,7 +33,18 @@ type Part struct {
 // moment, after it was queued and while it reconnects: callers that act on it look again. Owners
 // that leave the queue meanwhile may be missing.
 func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
-	queue, err := p.read(ctx, client)
+	lock := rfairlock.New(client, p.Name)
+	queue, err := p.read(func(first, n int) ([]string, int, error) {
+		part, err := admin.InspectPart(ctx, lock, first, n)
+		if err != nil {
+			return nil, 0, err
+		}
+		owners := make([]string, len(part.Queue))
+		for i := range part.Queue {
+			owners[i] = part.Queue[i].Text
+		}
+		return owners, part.Waiting, nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +55,6 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 		}
 		queue = slices.DeleteFunc(queue, func(owner string) bool { return !asked[owner] })
 	}
-	lock := rfairlock.New(client, p.Name)
 	var absent []string
 	for owners := range slices.Chunk(queue, countedAtOnce) {
 		counts, err := admin.Listeners(ctx, lock, owners...)
@@ -60,20 +70,28 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 	return absent, nil
 }
 
-// read returns the owners at the places.
-func (p Part) read(ctx context.Context, client *redlatch.Client) (queue []string, err error) {
-	lock := rfairlock.New(client, p.Name)
-	for first := p.First; first <= p.Last; first += placesAtOnce {
-		part, err := admin.InspectPart(ctx, lock, first, min(placesAtOnce, p.Last-first+1))
+// read returns the owners at the places, read with read, which also returns how many are queued. It
+// reads a long queue from the end: places only come forward, so owners that stay are not passed over.
+func (p Part) read(read func(first, n int) (owners []string, waiting int, err error)) ([]string, error) {
+	front, waiting, err := read(p.First, min(placesAtOnce, p.Last-p.First+1))
+	last := min(p.Last, waiting)
+	if err != nil || last < p.First+placesAtOnce {
+		return front, err
+	}
+	var parts [][]string
+	known := map[string]bool{}
+	for ; last >= p.First; last -= placesAtOnce {
+		first := max(p.First, last-placesAtOnce+1)
+		part, _, err := read(first, last-first+1)
 		if err != nil {
 			return nil, err
 		}
-		for i := range part.Queue {
-			queue = append(queue, part.Queue[i].Text)
+		part = slices.DeleteFunc(part, func(owner string) bool { return known[owner] })
+		for _, owner := range part {
+			known[owner] = true
 		}
-		if len(part.Queue) < placesAtOnce {
-			break
-		}
+		parts = append(parts, part)
 	}
-	return queue, nil
+	slices.Reverse(parts)
+	return slices.Concat(parts...), nil
 }
