@@ -84,7 +84,9 @@ func (page *lockPage) offerUnlock(name string, l *board.Lock) {
 		}
 	}
 	for i := range page.Permits {
-		page.Permits[i].Unlock = address + "&owner=" + ownerParam(l.Permits[i].ID)
+		if id := l.Permits[i].ID; len(id) <= linkedOwner {
+			page.Permits[i].Unlock = address + "&owner=" + ownerParam(id)
+		}
 	}
 }
 

@@ -93,6 +93,17 @@ func TestFormTakesBackOnePermit(t *testing.T) {
 	}
 }
 
+func TestLongPermitHasNoLink(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page, _ := acting(t, s)
+	s.Do(t, "SET", "downloads", 0)
+	s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, strings.Repeat("x", 1000))
+	_, text := get(t, page, "/lock?name=downloads")
+	require.Contains(t, text, "(2000 bytes)")
+	require.Equal(t, 1, strings.Count(text, "unlock?"), "an address has room for short ids")
+}
+
 func TestLinksOfOneHolderNeedTheRight(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
