@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -309,6 +310,20 @@ func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
 		}
 		require.Equal(t, left[0], left[1], what)
 	}
+}
+
+func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "SET", name, math.MaxInt64-1)
+	s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a", codec.PermitForever, "b")
+	u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{"61", "62"}, EvenIfAlive: true}
+	f, err := u.Run(t.Context())
+	require.ErrorContains(t, err, `semaphore "`+name+`": 61 was removed, but not 62: `)
+	require.Equal(t, []string{"61"}, f.TakenFrom)
+	require.True(t, f.Tried)
+	require.False(t, f.Taken)
 }
 
 // Redisson's release of one permit: the id is gone, the number is one more, and the message has it.

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/redlatch/redlatch"
@@ -11,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -110,6 +112,9 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 	})
 	for _, owner := range from {
 		outcome, err := release(ctx, u.internal(now, owner), owner)
+		if err != nil && len(f.TakenFrom) > 0 {
+			return fmt.Errorf("%s: %s was removed, but not %s: %w", f.subject(), words(f.TakenFrom, ", "), sanitize.Word(owner), err)
+		}
 		if err != nil {
 			return err
 		}
