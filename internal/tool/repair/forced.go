@@ -163,6 +163,11 @@ func (f *Forced) note(err error) {
 	}
 }
 
+// left says that a hash that is not a lock is left alone.
+func (f *Forced) left() error {
+	return refusef(RefusedKind, "%s. It is left alone", oddHash(f.Name, f.shape.Odd))
+}
+
 // subject names what is taken, for people.
 func (f *Forced) subject() string {
 	if f.IsSemaphore() {

@@ -69,6 +69,8 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 		from = append(from, j.owner)
 	}
 	switch {
+	case now.shape.Odd != "":
+		return nil, now.left()
 	case len(now.Holders) == 0 && !u.semaphore: // the taking finds out
 		return u.owners(), nil
 	case len(u.owners()) == 0 && u.Confirm == nil: // the same

@@ -89,7 +89,7 @@ func (u *Unlock) missing(f *Forced) error {
 	owners := u.owners()
 	switch {
 	case f.shape.Odd != "":
-		return refusef(RefusedKind, "%s. It is left alone", oddHash(f.Name, f.shape.Odd))
+		return f.left()
 	case u.semaphore && len(owners) == 0:
 		return refusef(RefusedKind, "%q is a number, not a lock: a permit of a semaphore is taken back by its id", f.Name).
 			with("`redlatch status` shows the ids, then use --dead ID. A semaphore that only counts has none")
@@ -117,6 +117,8 @@ func (u *Unlock) refusal(f *Forced) error {
 	}
 	all := len(u.owners()) == 0
 	switch {
+	case f.shape.Odd != "":
+		return f.left()
 	case len(f.Holders) == 0 && !u.semaphore:
 		return isFree(f.Name)
 	case len(f.judged) == 0 && all:

@@ -37,6 +37,7 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 			s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1)
 		},
 		"its lease was renewed just now": func(name string) { s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds()) },
+		"it has several owners":          func(name string) { s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1) },
 	} {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
 		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}}
@@ -47,6 +48,18 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 		require.ErrorContains(t, err, why)
 		require.True(t, program.Exists(t, s, name))
 	}
+}
+
+func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
+	u.Looks = func(time.Duration) { s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1) }
+	f, err := u.Run(t.Context())
+	require.ErrorContains(t, err, "it has several owners")
+	require.Equal(t, RefusedKind, f.Refused)
+	require.EqualValues(t, 2, s.Do(t, "HLEN", name))
 }
 
 func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
