@@ -71,9 +71,10 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	switch {
 	case now.shape.Odd != "":
 		return nil, now.left()
-	case len(now.Holders) == 0 && !u.semaphore: // the taking finds out
-		return u.owners(), nil
-	case len(u.owners()) == 0 && u.Confirm == nil: // the same
+	case len(u.owners()) == 0 && (len(now.Holders) == 0 || u.Confirm == nil): // the taking finds out
+		return from, nil
+	case len(now.Holders) == 0 && !u.semaphore:
+		return nil, isFree(now.Name)
 	case len(from) == 0, len(u.owners()) == 0 && !seen.lock.SameHolders(now.lock):
 		return nil, refusef(RefusedChanged, "%s has changed hands meanwhile, and was not taken", now.subject())
 	}
@@ -125,11 +126,8 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 			f.TakenFrom = append(f.TakenFrom, owner)
 		}
 	}
-	switch {
-	case len(f.TakenFrom) > 0:
+	if len(f.TakenFrom) > 0 {
 		return nil
-	case len(now.Holders) == 0:
-		return isFree(f.Name)
 	}
 	return refusef(RefusedChanged, "%s is no longer held by %s", f.subject(), words(from, " or "))
 }

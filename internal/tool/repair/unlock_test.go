@@ -50,6 +50,19 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 	}
 }
 
+// The owner releases the lock and then reads with others, under the same name.
+func TestUnlockOfReleasedLockRemovesNoNewHold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+	u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
+	u.Confirm = func(*Forced) bool { s.Do(t, "DEL", name); return true }
+	u.Takes = func() { s.Do(t, "HSET", name, "mode", "read", program.RedissonOwner, 1, program.SomeOwner, 1) }
+	f, err := u.Run(t.Context())
+	require.True(t, IsFree(err))
+	require.False(t, f.Tried, "a command was sent although the lock was free")
+}
+
 func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
