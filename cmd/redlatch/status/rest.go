@@ -100,20 +100,20 @@ func (s *status) turnTo(ctx context.Context, lock *rlock.Lock, first, n int) err
 // read reads n places from first on, in parts, and counts their listeners. With an error it returns
 // what it has read.
 func (s *status) read(ctx context.Context, lock *rlock.Lock, first, n int) ([]waiter, error) {
-	places := []waiter{}
-	for len(places) < n {
-		want := min(partOf, n-len(places))
-		in, err := admin.InspectPart(ctx, lock, first+len(places), want)
+	found, err := readBehind(nil, n, func(from, n int) ([]admin.Waiter, error) {
+		in, err := admin.InspectPart(ctx, lock, first-1+from, n)
 		if err != nil {
-			return places, err
+			return nil, err
 		}
 		s.QueueLength = &in.Waiting
-		for i := range in.Queue {
-			places = append(places, waiterOf(&in.Queue[i], in.Queue[i].Position, time.Now()))
-		}
-		if len(in.Queue) < want {
-			break
-		}
+		return in.Queue, nil
+	})
+	places, now := []waiter{}, time.Now()
+	for i := range found {
+		places = append(places, waiterOf(&found[i], first+i, now))
+	}
+	if err != nil {
+		return places, err
 	}
 	for part := range slices.Chunk(places, countAtOnce) {
 		if err := s.countPart(ctx, lock, part); err != nil {
@@ -200,7 +200,7 @@ func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
 	for i := range s.Queue {
 		seen = append(seen, s.Queue[i].Owner)
 	}
-	rest, err := readBehind(seen, func(first, n int) ([]admin.Waiter, error) {
+	rest, err := readBehind(seen, inspect.LookedAt, func(first, n int) ([]admin.Waiter, error) {
 		in, err := admin.InspectPart(ctx, lock, first, n)
 		if err != nil {
 			return nil, err
@@ -255,12 +255,11 @@ func (s *status) unread(ctx context.Context, err error) error {
 	return nil
 }
 
-// readBehind reads, in parts, the places behind those that were seen, until inspect.LookedAt places
-// are known. A queue only ever
-// moves forward: owners leave it, and new ones are appended. So a part that begins with a
-// known owner has skipped none. Owners that stay queued are returned exactly once; those
-// that come or go meanwhile may be missing.
-func readBehind(seen []string, read func(first, n int) ([]admin.Waiter, error)) ([]admin.Waiter, error) {
+// readBehind reads, in parts, the places behind those that were seen, until so many as limit are
+// known. With an error it returns what it has read. A queue only ever moves forward: owners leave
+// it, and new ones are appended. So a part that begins with a known owner has skipped none. Owners
+// that stay queued are returned exactly once; those that come or go meanwhile may be missing.
+func readBehind(seen []string, limit int, read func(first, n int) ([]admin.Waiter, error)) ([]admin.Waiter, error) {
 	known := make(map[string]bool, len(seen))
 	for _, owner := range seen {
 		known[owner] = true
@@ -269,21 +268,21 @@ func readBehind(seen []string, read func(first, n int) ([]admin.Waiter, error)) 
 	next, back := len(seen), overlap
 	for {
 		from := max(0, next-back)
-		part, err := read(from+1, partOf)
+		part, err := read(from+1, min(partOf, limit))
 		if err != nil {
-			return nil, err
+			return behind, err
 		}
 		if from > 0 && (len(part) == 0 || !known[part[0].Text]) {
 			back *= 4 // more have left than parts overlap
 			continue
 		}
 		for _, w := range part {
-			if !known[w.Text] && len(known) < inspect.LookedAt {
+			if !known[w.Text] && len(known) < limit {
 				known[w.Text] = true
 				behind = append(behind, w)
 			}
 		}
-		if len(part) < partOf || len(known) == inspect.LookedAt {
+		if len(part) < partOf || len(known) == limit {
 			return behind, nil
 		}
 		next, back = from+len(part), overlap
