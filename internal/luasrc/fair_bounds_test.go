@@ -66,6 +66,11 @@ func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
 		{"a look at a part with the least rights", viewer, 500, func(call *transport.Call) { c.lock.Inspect(call, 0, "NUMSUB", 15_000, 15_199) }},
 		{"the last gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(1), 1) }},
 		{"the 2,500th from the end gives up", c.conn, 9000, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(2500), 1) }},
+		{"an owner that is not queued gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, ownerA2, 1) }},
+		{"the last gives up with one that is not queued", c.conn, 1100, func(call *transport.Call) {
+			c.lock.GiveUp(call, t0, ownerA2, 1)
+			c.lock.GiveUp(call, t0, owner(2), 1)
+		}},
 		{"an eviction that moves no deadline", c.conn, 0, func(call *transport.Call) {
 			c.lock.Evict(call, t0+5000, fairKeep, []reply.Place{{Owner: c.all[0].owner, Deadline: soon}})
 		}},

@@ -7,8 +7,9 @@
 -- as can be after a failure, gets one that is long past, so that it cannot block
 -- the queue for ever. The queue is searched from its end: those there leave first
 -- when many do. Of a long queue only the end that has all of the owners is read, a
--- thousand places at a time. All of it is read if it has an unequal number of deadlines:
--- then keys were damaged, and an owner may have several places.
+-- thousand places at a time. Owners without a deadline are not searched for: they are not
+-- queued. All of the queue is read if it has an unequal number of deadlines: then keys were
+-- damaged, and an owner may have several places.
 --
 -- An owner may have been told that the lock is free. So, when it is, those are
 -- told whom the next attempt can find in front, for nobody else will: the new
@@ -46,13 +47,18 @@ for i = 6, #ARGV, 2 do
 end
 local waiters = redis.call('LRANGE', queue, -1000, -1)
 if #waiters == 1000 then
-    local n, read, open = length(queue), 0, #leavers
+    local n, read, sought, open = length(queue), 0, {}, 0
     if #redis.call('ZRANGE', timeouts, n - 1, n) ~= 1 then
         read = n
     end
+    for _, owner in ipairs(leavers) do
+        if redis.call('ZSCORE', timeouts, owner) then
+            sought[owner], open = true, open + 1
+        end
+    end
     while read < n and open > 0 do
         for _, waiter in ipairs(waiters) do
-            open = open - (waits[waiter] and 1 or 0)
+            open = open - (sought[waiter] and 1 or 0)
         end
         read = read + 1000
         if read < n and open > 0 then
