@@ -102,11 +102,29 @@ func TestDeadlinesOfAVeryLongQueueMoveOneByOne(t *testing.T) {
 	}
 }
 
+// A server walks to a place in the middle of a long queue.
+func TestOverdueWaitersOfALongQueueAreReadInParts(t *testing.T) {
+	t.Parallel()
+	const n = 2500
+	c := newTimedQueue(t, n)
+	for _, alive := range []int{1, 2, 1000, 1001, 1002, 2001, n - 1} { // the first that is, once the first has left
+		c.fill()
+		c.do("ZADD", c.keys[2], t0+900_000, c.all[alive].owner)
+		c.do("CONFIG", "RESETSTAT")
+		var call transport.Call
+		c.lock.GiveUp(&call, t0+500_000, c.all[0].owner, 0)
+		require.Nil(t, c.do("EVAL", append([]any{call.Script.Text(), call.NumKeys}, call.Args...)...))
+		stats := c.server.CommandStats(t)
+		require.Equal(t, int64(alive), stats["publish"])
+		require.LessOrEqual(t, stats["lindex"]+stats["lrange"], int64(40))
+	}
+}
+
 // By default long stories are left out; these are of what is read in parts.
 func TestOwnersLeaveLongQueues(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()
-		tellAllFair(t, target, fairLong[len(fairLong)-2:])
+		tellAllFair(t, target, fairLong[len(fairLong)-3:])
 	})
 }

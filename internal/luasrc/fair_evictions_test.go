@@ -134,7 +134,7 @@ func evictWithoutDeadline(f *telling) {
 func evictFree(f *telling) {
 	f.enqueue(entry{ownerA1, t0 + 115000}, entry{ownerA2, t0 + 200000}, entry{ownerA3, t0 + 300000})
 	f.evict(t0, entry{ownerA1, t0 + 115000}).
-		costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD LINDEX PUBLISH ZSCORE").gives(gone(ownerA1))
+		costs("PTTL LINDEX ZSCORE ZREM LPOP ZRANGE ZRANGE ZADD LRANGE PUBLISH ZSCORE").gives(gone(ownerA1))
 	f.tells(ownerA2)
 	f.leaves(f.entries(entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 200000}))
 	f.evict(t0, entry{ownerA2, t0 + 100000}, entry{ownerA3, t0 + 200000}).gives(gone(ownerA2, ownerA3))

@@ -14,6 +14,7 @@ var fairLong = []fairStory{
 	{"ours: between many that leave together many stay", leaveAmongMany},
 	{"5.4 leavers are found wherever they are in a long queue", leaveLongQueues},
 	{"5.4 the first of several places counts in a long queue", leaveSeveralPlacesOfMany},
+	{"5.4 an owner with only a deadline leaves a long queue", leaveManyWithoutPlace},
 }
 
 // line is n waiters whose deadlines are a millisecond apart.
@@ -77,7 +78,7 @@ func leaveLongQueues(f *telling) {
 		last := all[n-1].owner
 		for _, leavers := range [][]string{
 			{last}, {all[n-999].owner}, {all[max(0, n-1000)].owner}, {all[max(0, n-1001)].owner, last},
-			{all[0].owner, last}, {ownerA1}, {all[n-3].owner, ownerA1},
+			{all[0].owner, last}, {last, all[0].owner}, {ownerA1}, {all[n-3].owner, ownerA1},
 		} {
 			f.enqueue(all...)
 			var more []leaver
@@ -111,4 +112,23 @@ func leaveSeveralPlacesOfMany(f *telling) {
 	f.command("RPUSH", codec.QueueKey(f.l), all[2].owner)
 	f.giveUp(all[2].owner, t0, 7).gives(nil)
 	f.leaves(held, f.entries(restOf(all, []string{all[2].owner}, 7)...))
+}
+
+// leaveManyWithoutPlace has as many deadlines as places, although keys were damaged.
+func leaveManyWithoutPlace(f *telling) {
+	held := f.hold()
+	all := entriesFrom(1000, t0+1_000_000)
+	f.enqueue(all...)
+	f.command("ZREM", codec.TimeoutKey(f.l), all[5].owner)
+	f.command("ZADD", codec.TimeoutKey(f.l), t0, ownerA1)
+	f.giveUp(all[997].owner, t0, 7, leaver{ownerA1, 7}).gives(nil)
+	rest := restOf(all, []string{all[997].owner}, 7)
+	deadlines := timeouts{}
+	var owners []string
+	for _, e := range rest {
+		owners = append(owners, e.owner)
+		deadlines[e.owner] = float64(e.deadline)
+	}
+	delete(deadlines, all[5].owner)
+	f.leaves(held, f.queue(owners...), f.timeouts(deadlines))
 }
