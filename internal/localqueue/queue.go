@@ -46,8 +46,9 @@ type Queue struct {
 	state       acquire.QueueState
 	ahead       int // turns here that others have not had as many turns for
 	aheadSince  time.Time
-	others      int // how many there are, as far as is known
-	theirs      int // turns that they had, fewer than there are of them
+	others      int   // how many there are, as far as is known
+	theirs      int   // turns that they had, fewer than there are of them
+	owed        Yield // what no caller has done yet
 	contenders  contenders
 	pace        time.Duration // what a turn takes here when nothing delays it
 	poll        *time.Timer   // see poll.go; nil until a caller has waited
@@ -211,12 +212,16 @@ func (q *Queue) Pass(held bool) {
 	if w != nil {
 		q.remove(w)
 		if held {
-			w.Passed, w.Yield = true, q.countTurn(time.Now())
+			w.Passed = true
+			if y := q.countTurn(time.Now()); y.Turns > 0 {
+				q.owed = y
+			}
 		}
+		w.Yield = q.owed
 	} else {
 		q.busy, q.ahead = false, 0
 		idle, q.sub = q.sub, nil
-		q.state = acquire.QueueState{}
+		q.state, q.owed = acquire.QueueState{}, Yield{}
 		q.stopPolls()
 	}
 	q.state.Held = false
@@ -250,6 +255,14 @@ func (q *Queue) countTurn(now time.Time) Yield {
 	}
 	q.ahead = 0
 	return c
+}
+
+// Yielded says that the caller that has the turn let other processes go first as its Yield asked.
+// Until then the callers after it are asked for the same.
+func (q *Queue) Yielded() {
+	q.mu.Lock()
+	q.owed = Yield{}
+	q.mu.Unlock()
 }
 
 // burst returns what a burst that took so long would have taken without delays, mu

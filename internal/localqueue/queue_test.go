@@ -195,6 +195,7 @@ func turns(l *Queue, qs *Queues, n int, pause time.Duration, held bool) (asked [
 			panic("the turn says otherwise than how it was passed")
 		}
 		if p.Yield.Turns > 0 {
+			l.Yielded()
 			if asked = append(asked, p.Yield); len(asked) == 1 {
 				first = i + 1
 			}
@@ -216,6 +217,32 @@ func TestOthersGoFirstAfterABurst(t *testing.T) {
 		require.Equal(t, Yield{Turns: 5, Most: burstTime, Patience: yieldMax}, asked[1])
 		asked, _ = turns(l, qs, 10*burstMax, 0, false)
 		require.Empty(t, asked, "nothing was freed")
+		l.Pass(true)
+		requireNoQueue(t, qs)
+	})
+}
+
+func TestYieldPassesToTheNextWaiterUntilDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs := newQueues()
+		l, _ := enter(qs)
+		turns(l, qs, burstMax-1, 0, true)
+		_, gone := enter(qs)
+		_, leaver := enter(qs)
+		_, stayer := enter(qs)
+		l.Pass(true)
+		l.Quit(gone) // its turn came as it left
+		require.True(t, isReady(leaver))
+		require.Equal(t, gone.Yield, leaver.Yield)
+		require.Equal(t, burstMax, leaver.Yield.Turns)
+		l.Pass(false) // it left while others went first
+		require.True(t, isReady(stayer))
+		require.Equal(t, gone.Yield, stayer.Yield)
+		l.Yielded()
+		_, next := enter(qs)
+		l.Pass(true)
+		require.True(t, isReady(next))
+		require.Zero(t, next.Yield)
 		l.Pass(true)
 		requireNoQueue(t, qs)
 	})

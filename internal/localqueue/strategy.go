@@ -95,6 +95,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	if !c.letOthersGo(ctx, a, place.Yield) {
 		return false, a.GaveUp(ctx)
 	}
+	q.Yielded()
 	return false, a.IsLate(ctx, q.State())
 }
 
