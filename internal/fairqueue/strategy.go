@@ -163,7 +163,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	switch {
 	case called:
 		return true, 0
-	case leads:
+	case leads && c.sub != nil: // else it asks within a second
 		return false, max(time.Until(planned), time.Millisecond)
 	}
 	return false, 0

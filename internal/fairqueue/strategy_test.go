@@ -171,6 +171,26 @@ func TestCallerThatDoesNotListenAsksEverySecond(t *testing.T) {
 	})
 }
 
+func TestLeaderThatDoesNotListenAsksEverySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		qs, _ := queuesOver(t, newListening())
+		first, second := queued(t, qs, "a"), queued(t, qs, "b")
+		require.Equal(t, time.Minute, first.Sleep(time.Minute, time.Hour))
+		second.unsubscribe()
+		slept := second.Sleep(time.Minute, time.Hour)
+		first.Leave(first.a)
+		_, wake := second.Signals()
+		<-wake
+		ask, d := second.Woken()
+		require.False(t, ask)
+		if d > 0 {
+			slept = d
+		}
+		require.Equal(t, time.Second, slept)
+		second.Leave(second.a)
+	})
+}
+
 // While the lock is free, and another waiter is to take it, a caller asks less and less often.
 func TestFreeLockOfAnotherWaiterIsAskedForLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
