@@ -59,6 +59,8 @@ type Acquisition struct {
 	suspect bool  // the key may be that of another program
 	looked  bool  // whether it is
 
+	unsubscribed bool // it could not subscribe
+
 	// Transfer is the lock that came with the turn, nil once it was asked for.
 	Transfer Transfer
 

@@ -113,13 +113,17 @@ func (a *Acquisition) stopTimer() {
 	}
 }
 
-// Subscribe listens to a channel, however long it takes to reach Redis.
+// Subscribe listens to a channel. If that cannot be done soon, it returns nil without an error: the
+// caller asks without a subscription, and tries again.
 func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	open, cancel := a.Engine.Open(ctx) // ends with the client, too
 	defer cancel()
+	open, stop := context.WithTimeout(open, max(Overdue, min(a.Engine.PollCap, a.Engine.Command)))
+	defer stop()
 	var pause engine.Backoff
 	for {
 		sub, err := a.Engine.Subscribe(open, channel)
+		a.unsubscribed = err != nil
 		switch {
 		case err == nil:
 			return sub, nil
@@ -127,11 +131,13 @@ func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.
 			return nil, engine.ErrClosed
 		case ctx.Err() != nil:
 			return nil, a.GaveUp(ctx)
+		case open.Err() != nil:
+			return nil, nil //nolint:nilnil // as documented
 		case !a.rides(err):
 			return nil, err
 		}
 		a.isAway(ctx, err)
-		if !a.Engine.Sleep(ctx, pause.Next()) && a.Engine.IsClosing() {
+		if !a.Engine.Sleep(open, pause.Next()) && a.Engine.IsClosing() {
 			return nil, engine.ErrClosed
 		}
 	}
@@ -148,6 +154,9 @@ func (a *Acquisition) napFor() time.Duration {
 	limit := a.Engine.PollCap
 	if a.Poll > 0 {
 		limit = a.Poll
+	}
+	if a.unsubscribed {
+		limit = min(limit, time.Second)
 	}
 	if a.Deaf && limit >= time.Millisecond {
 		limit -= rand.N(limit / 8) //nolint:gosec // spreading load needs no secrets

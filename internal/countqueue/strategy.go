@@ -240,6 +240,8 @@ func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case q.isFirst(c) && q.sub == nil:
+		return min(c.engine.PollCap, time.Second) // and then it tries to listen again
 	case q.isFirst(c):
 		return c.engine.PollCap
 	case c.strict:

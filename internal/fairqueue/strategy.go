@@ -2,7 +2,6 @@ package fairqueue
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/acquire"
@@ -101,17 +100,9 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 		return nil
 	}
 	c.unsubscribe()
-	bounded, cancel := context.WithTimeout(ctx, min(a.Engine.PollCap, a.Engine.Command))
-	defer cancel()
-	sub, err := a.Subscribe(bounded, channel)
-	switch {
-	case err == nil:
-	case bounded.Err() == nil || errors.Is(err, engine.ErrClosed):
+	sub, err := a.Subscribe(ctx, channel)
+	if err != nil || sub == nil {
 		return err
-	case ctx.Err() != nil:
-		return a.GaveUp(ctx) // err may tell the end of the bound instead
-	default:
-		return nil
 	}
 	c.sub, c.channel = sub, channel
 	if c.place != nil {
