@@ -85,6 +85,9 @@ func IsGuarded(err error) bool {
 
 // Denied reports whether err says that the user lacks a right, also for a command of a script.
 func Denied(err error) bool {
+	if err == nil {
+		return false // the usual case, for which what follows would allocate
+	}
 	var se *transport.ServerError
 	return errors.As(err, &se) && (se.HasCode("NOPERM") ||
 		strings.Contains(se.Text, "The user executing the script can't ") || strings.Contains(se.Text, "ACL failure in script: "))
