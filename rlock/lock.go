@@ -118,7 +118,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		kind.ForceRelease(c)
 		c.Urgent = true
 	})
-	if engine.Denied(err) {
+	if l.Internal().Engine.DeniedPublish(err) {
 		// The script frees the lock before it publishes.
 		if locked, unknown := l.IsLocked(ctx); unknown == nil && !locked {
 			in := l.Internal()

@@ -20,7 +20,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	}
 	scripts := scriptsOf(locks)
 	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
-	for again, n := err, 1; engine.Denied(again) && n < len(locks); n++ {
+	for again, n := err, 1; locks[0].Engine.DeniedPublish(again) && n < len(locks); n++ {
 		// A user without the right to publish frees one lock with each release.
 		_, _, again = release(locks[0].Engine, &scripts, owner, bound)
 	}

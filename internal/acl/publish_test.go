@@ -252,3 +252,40 @@ func TestForceUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 		require.EqualValues(t, 0, s.Do(t, "EXISTS", "k"))
 	})
 }
+
+// requireOtherRight requires an error about a right that has nothing to do with publishing.
+func requireOtherRight(t *testing.T, err error, kind string) {
+	t.Helper()
+	var refusal *transport.ServerError
+	require.ErrorAs(t, err, &refusal, kind)
+	require.NotErrorIs(t, err, redlatch.ErrNotNotified, kind)
+	require.NotContains(t, err.Error(), "the user lacks", kind)
+}
+
+// The lock is gone, and not by this release.
+func TestUnlockWithoutScriptsIsNotErrNotNotified(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		for kind, k := range holdable {
+			c := unpublished(t, s, "allchannels")
+			if kind == "permits" {
+				s.Do(t, "SET", "k", 1)
+			}
+			leave, err := k.take(bound(t), c)
+			require.NoError(t, err)
+			s.Do(t, "DEL", "k", "a", "b", "{k}:timeout")
+			s.Do(t, "ACL", "SETUSER", "app", "-eval", "-evalsha")
+			requireOtherRight(t, leave(), kind)
+		}
+	})
+}
+
+// Redis before version 7.2 does not name the command that it denied.
+func TestForceUnlockWithoutDelIsNotErrNotNotified(t *testing.T) {
+	t.Parallel()
+	c := unpublished(t, redistest.StartValkey(t), "allchannels", "-del")
+	forced, err := rlock.New(c, "k").ForceUnlock(bound(t))
+	requireOtherRight(t, err, "plain")
+	require.False(t, forced)
+}

@@ -83,14 +83,24 @@ func IsGuarded(err error) bool {
 	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
 }
 
-// Denied reports whether err says that the user lacks a right, also for a command of a script.
-func Denied(err error) bool {
+// DeniedPublish reports whether err says that the server did not let a script publish. Redis before
+// version 7.2 does not name the command that it denied to a script: it may have been another one.
+func (e *Engine) DeniedPublish(err error) bool {
 	if err == nil {
 		return false // the usual case, for which what follows would allocate
 	}
 	var se *transport.ServerError
-	return errors.As(err, &se) && (se.HasCode("NOPERM") ||
-		strings.Contains(se.Text, "The user executing the script can't ") || strings.Contains(se.Text, "ACL failure in script: "))
+	if !errors.As(err, &se) {
+		return false
+	}
+	inScript := strings.Contains(se.Text, "The user executing the script can't ") || strings.Contains(se.Text, "ACL failure in script: ")
+	return inScript && (strings.Contains(se.Text, "channel") || e.deniedCommand(se.Text))
+}
+
+// deniedCommand reports whether the server denied the publish command, not the channel.
+func (e *Engine) deniedCommand(text string) bool {
+	command := strings.ToLower(e.Transport.PublishCommand())
+	return strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'")
 }
 
 // NotNotified returns the error about a release that freed its lock before it was denied to publish.
@@ -101,13 +111,11 @@ func (e *Engine) NotNotified(channel string, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }
 
-// lacksPublish names the right that the user lacks. Servers name the command in other words than a
-// channel.
+// lacksPublish names the right that the user lacks.
 func (e *Engine) lacksPublish(channel string, err error) error {
 	right := "&" + channel + "*"
-	command := strings.ToLower(e.Transport.PublishCommand())
-	if text := err.Error(); strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'") {
-		right = "+" + command
+	if e.deniedCommand(err.Error()) {
+		right = "+" + strings.ToLower(e.Transport.PublishCommand())
 	}
 	return fmt.Errorf("the user lacks %s: %w", right, err)
 }

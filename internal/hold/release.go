@@ -96,7 +96,7 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 // untold returns ErrNotNotified for a release that freed the lock before the server refused to let
 // the user publish, and else err.
 func (o *ownership) untold(err error) error {
-	if engine.Denied(err) && o.isGone() {
+	if o.lock.Engine.DeniedPublish(err) && o.isGone() {
 		return o.lock.Engine.NotNotified(o.lock.Kind.Channel(nil), err)
 	}
 	return err
