@@ -138,6 +138,7 @@ func TestErrorsHaveFewTypes(t *testing.T) {
 		"not_sent":       redlatch.ErrNotSent,
 		"not_acquired":   redlatch.ErrNotAcquired,
 		"not_replicated": redlatch.ErrNotReplicated,
+		"not_notified":   both(redlatch.ErrNotNotified, &transport.ServerError{Text: "ERR ACL failure in script"}),
 		"wrong_type":     redlatch.ErrWrongType,
 		"invalid":        redlatch.ErrInvalid,
 		"server":         &transport.ServerError{Text: "OOM command not allowed"},

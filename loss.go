@@ -61,8 +61,8 @@ var losses = engine.Losses{
 // ErrorType returns a short name for what err is, of which there are few: for labels of metrics,
 // which must not have the text of an error. It is "" for nil, and of the others "closed",
 // "lost", "max_hold", "handed_over", "not_held", "reentered", "uncertain", "not_sent",
-// "not_acquired", "not_replicated", "wrong_type", "invalid", "server" for what the server
-// answered otherwise, or "_OTHER". Of an error that wraps several of them it is the first one.
+// "not_acquired", "not_replicated", "not_notified", "wrong_type", "invalid", "server" for what the
+// server answered otherwise, or "_OTHER". Of an error that wraps several of them it is the first one.
 func ErrorType(err error) string {
 	if err == nil {
 		return ""
@@ -85,7 +85,7 @@ var errorTypes = []struct {
 	name string
 }{
 	{ErrClosed, "closed"}, {ErrLost, "lost"}, {ErrMaxHold, "max_hold"}, {ErrHandedOver, "handed_over"},
-	{ErrNotReplicated, "not_replicated"}, {ErrUncertain, "uncertain"}, {ErrNotSent, "not_sent"},
+	{ErrNotReplicated, "not_replicated"}, {ErrNotNotified, "not_notified"}, {ErrUncertain, "uncertain"}, {ErrNotSent, "not_sent"},
 	{ErrReentered, "reentered"}, {ErrWrongType, "wrong_type"}, {ErrInvalid, "invalid"},
 	{ErrNotHeld, "not_held"}, {ErrNotAcquired, "not_acquired"},
 }

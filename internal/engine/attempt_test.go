@@ -150,6 +150,7 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 // The caller may have been stopped for a reason that sounds like ours, such
 // as the loss of another lock.
 func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
+	require.Contains(t, ours, ErrNotNotified)
 	for _, own := range ours {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faketransport.Fake{Conn: 5}

@@ -123,7 +123,7 @@ var ErrWaitOver = errors.New("the time to wait ran out")
 // ours are the errors that say something about a call or a hold.
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrReentered,
-	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
+	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotNotified, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
 // EndOf returns why ctx ended: its error, with its cause where that is another.

@@ -29,7 +29,7 @@ var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrMaxHold, redlatch.ErrHandedOver,
 	redlatch.ErrReentered, redlatch.ErrClosed, redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
 	admin.ErrNotQueued, admin.ErrWaiterAlive, admin.ErrNotCounted, redlatch.ErrInvalid,
-	redlatch.ErrNotReplicated, rfencedlock.ErrCounter, rfencedlock.ErrEpoch, rlatch.ErrNotOpen,
+	redlatch.ErrNotReplicated, redlatch.ErrNotNotified, rfencedlock.ErrCounter, rfencedlock.ErrEpoch, rlatch.ErrNotOpen,
 	transport.ErrBadReply, context.Canceled, context.DeadlineExceeded, errDial,
 }
 
