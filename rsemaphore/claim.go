@@ -156,8 +156,7 @@ func addUntilRun(e *engine.Engine, scripts *luasrc.Counter, n int64) error {
 		at := e.Attempt()
 		scripts.Add(&at.Call, n)
 		_, err := at.RunFor(e.Command, nil)
-		again := engine.Passing(err) || transport.IsCode(err, "OOM") // at its first write
-		if !again || time.Since(began) >= e.Lease || !e.Wait(pause.Next()) {
+		if !engine.Passing(err) || time.Since(began) >= e.Lease || !e.Wait(pause.Next()) {
 			return err
 		}
 	}
