@@ -56,11 +56,11 @@ var (
 	// field that an owner may have, of another program, such as the error around it names.
 	ErrWrongType = engine.ErrWrongType
 
-	// ErrNotNotified says that Unlock freed the lock, and that the server did not let the user
-	// publish that. Waiters ask for the lock when they next poll, which is a poll cap away at
-	// most. The error names the right that the user lacks. Redis since version 7 and Valkey
-	// find that before a client takes its first lock of a kind: Lock and TryLock return the
-	// *transport.ServerError then.
+	// ErrNotNotified says that Unlock or ForceUnlock freed the lock, and that the server did
+	// not let the user publish that. Waiters ask for the lock when they next poll, which is a
+	// poll cap away at most. The error names the right that the user lacks. Redis since version
+	// 7 and Valkey find that before a client takes its first lock of a kind: Lock and TryLock
+	// return the *transport.ServerError then.
 	ErrNotNotified = engine.ErrNotNotified
 
 	// ErrNotReplicated says that Lock or TryLock got the lock, and gave it back because

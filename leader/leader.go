@@ -47,7 +47,8 @@ type Config struct {
 //
 // It returns nil when ctx ended, or Lead returned nil by itself, and the lock is free again; the
 // error of Lead when there was one, unless it says that ctx has ended; and joined with it that
-// of Unlock, when the lock may not be free: redlatch.ErrUncertain, ErrNotSent or ErrLost. Errors
+// of Unlock, when the lock may not be free: redlatch.ErrUncertain, ErrNotSent or ErrLost, or
+// when waiters were not notified that it is: redlatch.ErrNotNotified. Errors
 // that stay are returned, too: ErrClosed after the client was closed, ErrInvalid for a name that
 // no lock can have, a Pause below zero or a Config without Lead, and ErrWrongType when the key
 // holds something else. Other errors go to OnError. When Lead panics, the lock is freed and the

@@ -107,7 +107,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 // ForceUnlock removes the lock, whichever owner holds it, and wakes the waiters,
 // as Redisson's forceUnlock. It reports whether there was a holder. The holder
 // learns of it at its next renewal at the latest, so there may be two holders
-// for that long. It sends one EVALSHA.
+// for that long. ErrNotNotified: the lock is free, and the user may not publish that to
+// its waiters. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	kind, can := l.Internal().Kind.(hold.Forcible)
 	if !can {
