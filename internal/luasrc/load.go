@@ -38,10 +38,12 @@ func loadAfter(before, name string) *transport.Script {
 
 // guard precedes scripts that publish, or whose release will. If the call has three more arguments,
 // the publish command, the channel and engine.GuardArg, and the user may not publish to the channel,
-// the script fails before it changes anything. Redis before version 7 cannot tell: the script runs.
+// the script fails before it changes anything. Redis before version 7 cannot tell, nor can a server
+// that does not know the command: the script runs.
 const guard = `if ARGV[#ARGV] == 'guard' and redis.acl_check_cmd then
     local publish, channel = ARGV[#ARGV - 2], ARGV[#ARGV - 1]
-    local refused = not redis.acl_check_cmd(publish, channel, '') and redis.pcall(publish, channel, '')
+    local known, may = pcall(redis.acl_check_cmd, publish, channel, '')
+    local refused = known and not may and redis.pcall(publish, channel, '')
     if type(refused) == 'table' and refused.err then
         return redis.error_reply('NOPERM a release could not notify waiters: ' .. refused.err)
     end
