@@ -164,8 +164,9 @@ func TestAnObserverThatPanicsDoesNoHarm(t *testing.T) {
 	client := open(t, srv.URL(), redlatch.WithObserver(w.observer()), redlatch.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	l := rlock.New(client, redistest.Key(t))
 	ran := false
-	require.NoError(t, l.Do(t.Context(), func(ctx context.Context) error {
+	require.NoError(t, l.Do(context.WithValue(t.Context(), mark{"caller"}, "do"), func(ctx context.Context) error {
 		ran = true
+		require.Equal(t, "do", ctx.Value(mark{"caller"}))
 		return ctx.Err()
 	}))
 	require.True(t, ran)
