@@ -158,7 +158,7 @@ func TestALockThatChangesHandsBeforeTheFormIsSentIsLeftAlone(t *testing.T) {
 	s.Do(t, "HSET", "billing", java+":1", 1)
 	b.run(t, chromedp.Click(`input[name="dead"]`, chromedp.ByQuery), chromedp.SendKeys(`input[name="reason"]`, "host is gone", chromedp.ByQuery))
 	b.clicks(t, "button", "Take the lock away")
-	b.sees(t, "p", `is not held any more as it was shown, and was not taken.`)
+	b.sees(t, "p", `is no longer held as it was shown, and was not taken.`)
 	require.EqualValues(t, 1, s.Do(t, "EXISTS", "billing"))
 	require.Equal(t, []string{"unlock begun: host is gone", "unlock refused: host is gone"}, audit.lines())
 	for _, c := range b.complained() {
