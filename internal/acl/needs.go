@@ -84,7 +84,7 @@ var needs = []Need{
 	{
 		ID: Operator, Title: "A user that repairs", User: "operator",
 		Commands: strings.Fields("eval evalsha ping del exists hget hmget hlen hdel pexpire pttl hgetall lindex lpop lrange lrem " +
-			"zscore zadd zrem zrange zincrby zcount get getrange incrby publish subscribe unsubscribe time pubsub|numsub role"),
+			"zscore zadd zrem zrange zincrby get getrange incrby publish subscribe unsubscribe time pubsub|numsub role"),
 		Patterns: []Pattern{locks, locksInBraces, channelsAsKeys, queues, timeouts, channels, rwAsKeys, rwChannels, semaphoresAsKeys, semaphoreChannels},
 	},
 	{

@@ -121,13 +121,18 @@ func (e *Eviction) indexIn(seen *reply.Inspection) int {
 	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
-// look reads the lock and its places from first to last.
+// look reads the lock and its places from first to last. A reply with fewer places than it counts is
+// an error: the search would not end.
 func (e *Eviction) look(ctx context.Context, first, last int64) (reply.Inspection, error) {
 	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {
 		return reply.Inspection{}, err
 	}
-	return e.Kind.Inspected(answer)
+	seen, err := e.Kind.Inspected(answer)
+	if err == nil && int64(len(seen.Queue)) < min(last, seen.Waiting-1)-first+1 {
+		err = fmt.Errorf("%w: %d places from %d to %d of %d", transport.ErrBadReply, len(seen.Queue), first, last, seen.Waiting)
+	}
+	return seen, err
 }
 
 // listeners finds out whether the waiter lives. An error says that it is to be left.
