@@ -1,6 +1,6 @@
 // Program testrun runs the tests of this module with the race detector, and prints what a run
 // must not hide: which tests failed, with their output, and which were skipped, with their
-// reasons.
+// reasons. How the log of each failed test begins is repeated at the end.
 //
 //	go run ./test/testrun ./...        what `make test` runs
 //	go run ./test/testrun -all ./...   all tests: REDLATCH_TEST=all
@@ -93,7 +93,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	if r.all && err == nil && len(seen.because(testlevel.NotWithRace)) > 0 {
 		err = r.again(ctx, seen)
 	}
-	_, _ = fmt.Fprint(r.out, seen.skips())
+	_, _ = fmt.Fprint(r.out, seen.skips(), seen.failures())
 	took := time.Since(began).Round(time.Second)
 	_, _ = fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d were skipped; %v, %v of processor time\n",
 		len(seen.passed), len(seen.failed), len(seen.skipped), took, r.used.Round(time.Second))

@@ -27,11 +27,12 @@ type outcome struct {
 	output  map[string][]string // of tests and packages that have not ended
 	passed  map[string]bool
 	failed  []string
+	logged  map[string][]string // of failed tests
 	skipped []skip
 }
 
 func newOutcome(out io.Writer) *outcome {
-	return &outcome{out: out, output: map[string][]string{}, passed: map[string]bool{}}
+	return &outcome{out: out, output: map[string][]string{}, passed: map[string]bool{}, logged: map[string][]string{}}
 }
 
 // read takes all events, and prints packages and failures as they come.
@@ -92,6 +93,7 @@ func (o *outcome) testEnds(e event, output []string) {
 		o.skipped = append(o.skipped, skip{e.Package, e.Test, reason(output)})
 	default:
 		o.failed = append(o.failed, e.Package+" "+e.Test)
+		o.logged[e.Package+" "+e.Test] = output
 		_, _ = fmt.Fprint(o.out, strings.Join(output, ""))
 	}
 }
@@ -139,7 +141,25 @@ func (o *outcome) replace(tests []skip, by *outcome) {
 	o.skipped = slices.DeleteFunc(o.skipped, func(s skip) bool { return slices.Contains(tests, s) })
 	o.skipped = append(o.skipped, by.skipped...)
 	o.failed = append(o.failed, by.failed...)
+	maps.Copy(o.logged, by.logged)
 	maps.Copy(o.passed, by.passed) // with what leads to a part of a test
+}
+
+// beginning is how many lines of a failed test's log are repeated at the end.
+const beginning = 12
+
+// failures repeats how the log of each failed test begins, but for tests that failed because a
+// part of them did.
+func (o *outcome) failures() string {
+	var text strings.Builder
+	for _, name := range o.failed {
+		if slices.ContainsFunc(o.failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) {
+			continue
+		}
+		log := slices.DeleteFunc(slices.Clone(o.logged[name]), func(line string) bool { return strings.HasPrefix(line, "=== ") })
+		fmt.Fprintf(&text, "\nFailed: %s\n%s", name, strings.Join(log[:min(beginning, len(log))], ""))
+	}
+	return text.String()
 }
 
 // few is how many tests that share a reason are named.

@@ -44,6 +44,23 @@ func TestFailuresAndPackagesArePrintedAndPassesAreNot(t *testing.T) {
 	assert.Len(t, o.passed, 1)
 }
 
+func TestFailuresAreRepeatedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	var lines [][4]string
+	for _, name := range []string{"TestA/part", "TestA", "TestB"} {
+		lines = append(lines, [4]string{"output", "p", name, "=== RUN   " + name + "\n"})
+		for i := range 20 {
+			lines = append(lines, [4]string{"output", "p", name, fmt.Sprintf("%s %d\n", name, i)})
+		}
+		lines = append(lines, [4]string{"fail", "p", name})
+	}
+	o, _ := said(t, lines...)
+	assert.Equal(t, 1, strings.Count(o.failures(), "Failed: p TestA/part\nTestA/part 0\n"))
+	assert.Equal(t, 2, strings.Count(o.failures(), "Failed:"), o.failures())
+	assert.Contains(t, o.failures(), "TestB 11\n")
+	assert.NotContains(t, o.failures(), "TestB 12\n")
+}
+
 // The time limit's list of goroutines is what tells where a test hangs.
 func TestAPanicUnderATestThatPassedIsPrinted(t *testing.T) {
 	t.Parallel()
