@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds, or installs, the browser that `make browser` tries the live page in: chromium. Where that
+# Finds, or installs, the browser that test/browser tries the live page in: chromium. Where that
 # is impossible it is an error if CI=true, and a warning elsewhere.
 #
 #   scripts/chromium.sh      prints which browser the tests will use

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets Prometheus and promtool for `make observability`: those in PATH, else those of Debian's
+# Gets Prometheus and promtool for test/observability: those in PATH, else those of Debian's
 # package prometheus, which is unpacked into .servers/prometheus, which git ignores, and not
 # installed. Where that is impossible it is an error if CI=true, and a warning elsewhere.
 #

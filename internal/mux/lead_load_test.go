@@ -25,7 +25,7 @@ import (
 )
 
 // executorEnv says for how long TestCallersThatReadGetTheirOwnReplies runs in all, such as
-// 60s; make executor sets it. Otherwise it is 5 s.
+// 60s. Otherwise it is 5 s.
 const executorEnv = "REDLATCH_EXECUTOR"
 
 // leaders is a load of calls of which most are led.

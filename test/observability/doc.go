@@ -6,7 +6,7 @@
 //	                            scrapes both: no panel is empty, and every rule is healthy
 //
 // The golden lists are docs/observability/metrics.txt and docs/observability/exporter.txt. The
-// real run draws the picture of docs/observability.md, too: make dashboard-picture.
+// real run draws the picture of docs/observability.md, too: make pictures.
 //
 // It has tests only.
 package observability

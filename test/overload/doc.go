@@ -16,6 +16,6 @@
 // flight at a time.
 //
 // Sizes are a tenth of those in the names of the tests, so that they run with every change
-// and with the race detector; with REDLATCH_OVERLOAD=full, which is `make overload`, they
+// and with the race detector; with REDLATCH_OVERLOAD=full they
 // are those in the names, and the figures are logged.
 package overload

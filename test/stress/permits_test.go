@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
-// TestPermitStress is what `make stress-permits` runs, for -duration: half of it permits of
+// TestPermitStress is what `make stress RUN=TestPermitStress` runs, for -duration: half of it permits of
 // Redlatch alone, all that can be broken, and half beside two live Redissons.
 func TestPermitStress(t *testing.T) {
 	p := plan{

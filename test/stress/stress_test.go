@@ -91,7 +91,7 @@ func TestStress(t *testing.T) {
 	t.Run("the server forgets", func(t *testing.T) { runAndReport(t, "forgets", p) })
 }
 
-// TestReadWriteStress is what `make stress-rw` runs: readers and writers of two Redissons and
+// TestReadWriteStress is what `make stress RUN=TestReadWriteStress` runs: readers and writers of two Redissons and
 // of Redlatch, for -duration.
 func TestReadWriteStress(t *testing.T) {
 	p := plan{

@@ -15,14 +15,14 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// javaEnv has the class path of the Java contestant, which `make bench-check` builds.
+// javaEnv has the class path of the Java contestant, which scripts/bench-java.sh prints.
 const javaEnv = "REDLATCH_BENCH_JAVA"
 
 func startJava(t *testing.T) *worker {
 	t.Helper()
 	classPath := os.Getenv(javaEnv)
 	if classPath == "" {
-		t.Skipf("%s does not say where the Java contestant is: `make bench-check` does, where there is a JDK", javaEnv)
+		t.Skipf("%s does not say where the Java contestant is: scripts/bench-java.sh prints it, where there is a JDK", javaEnv)
 	}
 	cmd := exec.CommandContext(t.Context(), "java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classPath, "dev.redlatch.bench.Main")
 	cmd.Stderr = os.Stderr

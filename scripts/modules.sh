@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Vets, lints and tests nested modules, all of them by default: scripts/modules.sh [MODULE...]
+# RUN picks tests, as go test -run does.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+root=$PWD
+run=(-count=1 -run "${RUN:-.}")
+
+fail() {
+	echo "modules: $*" >&2
+	exit 1
+}
+
+# require lists the modules that a go.mod names.
+require() {
+	go mod edit -json "$1" | sed -n '/"Require"/,/^\t\]/s/.*"Path": "\(.*\)".*/\1/p' | sort
+}
+
+# lint vets and lints the module in this folder, and holds that nothing that only it needs is in
+# the library's go.sum.
+lint() {
+	local own name
+	go vet ./...
+	go tool -modfile="$root/tools/go.mod" golangci-lint run --allow-serial-runners --config "$root/.golangci.yml" ./...
+	own=$(comm -23 <(require go.mod) <(require "$root/go.mod") | grep -vx 'github.com/redlatch/redlatch')
+	[ -n "$own" ] || fail "found no module that $1 alone needs: the check itself is broken"
+	# Older names in go.sum are of go.mod files that were looked at, never of code.
+	while read -r name; do
+		! grep -q "^$name v[^ /]* h1:" "$root/go.sum" || fail "$name is needed by $1 alone, but the library's go.sum has it"
+	done <<<"$own"
+}
+
+# without fails when the module in this folder needs a module that matches a pattern.
+without() {
+	! go list -m all | grep -E "$1" >&2 || fail "this module needs the one above, which is for users of another one"
+}
+
+# databases installs those that the guards of package fence are tested on, on a bare CI machine.
+# Elsewhere a test that misses one is skipped.
+databases() {
+	[ "${CI:-}" = true ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return 0
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq >&2
+	apt-get install -y -qq --no-install-recommends postgresql mariadb-server-core >&2
+}
+
+# both runs a command while another one runs in the background.
+both() {
+	local first failed=0
+	$1 &
+	first=$!
+	"${@:2}" || failed=1
+	wait "$first" || failed=1
+	return $failed
+}
+
+# scripts_elsewhere runs the scripts' own tests on servers of other releases.
+scripts_elsewhere() {
+	local program
+	for program in "$root"/.servers/more/*/*-server; do
+		[ -x "$program" ] || continue
+		printf 'scripts on %s\n' "${program#"$root"/}"
+		(cd "$root" && REDLATCH_SERVER=$program go test -count=1 -run 'DoWhatTheVectorsSay$/^server$' ./internal/luasrc)
+	done
+}
+
+tests() {
+	case $1 in
+	# Most of what they do is to wait.
+	adapter/*) go test -race -parallel 16 -timeout 5m "${run[@]}" ./... ;;
+	# With the race detector its allocations would be counted, too.
+	bench) REDLATCH_BENCH_JAVA=$("$root/scripts/bench-java.sh") go test -timeout 2m "${run[@]}" ./... ;;
+	promredlatch) without '^go\.opentelemetry\.io/' && go test -race -timeout 3m "${run[@]}" ./... ;;
+	otelredlatch) without '^github\.com/prometheus/' && go test -race -timeout 3m "${run[@]}" ./... ;;
+	test/browser) "$root/scripts/chromium.sh" && go test -vet=off -parallel 4 -timeout 5m "${run[@]}" ./... ;;
+	# What differs here is the servers, not the code that the race detector sees elsewhere. go
+	# test prints what was skipped for the package in its folder alone.
+	test/containers)
+		"$root/scripts/more-servers.sh" && scripts_elsewhere
+		both 'go test -count=1 -timeout 2m ./servers' go test -parallel 16 -timeout 15m "${run[@]}"
+		;;
+	test/fence) databases && go test -race -timeout 5m "${run[@]}" ./... ;;
+	test/observability)
+		"$root/scripts/prometheus.sh" >/dev/null
+		both "$root/scripts/observe.sh" go test -race -timeout 3m "${run[@]}"
+		;;
+	test/stress) go test -race -vet=off -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$' "${run[@]}" ./... ;;
+	*) go test -race -timeout 15m "${run[@]}" ./... ;;
+	esac
+}
+
+if [ $# -eq 0 ]; then
+	mapfile -t found < <(git -c "safe.directory=$root" ls-files '*/go.mod' | grep -v ^tools/ | xargs -n1 dirname)
+	set -- "${found[@]}"
+fi
+for module in "$@"; do
+	printf '\n--> %s\n' "$module"
+	cd "$root/$module"
+	lint "$module"
+	tests "$module"
+done
