@@ -81,7 +81,7 @@ vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELE
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
-mutants: setup ## change | 2 h all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
+mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
 
 mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, and list what no test notices (WITH=rlock,rfairlock, LIMIT=8m)

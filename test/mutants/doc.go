@@ -7,8 +7,8 @@
 //	go run ./test/mutants -limit 8m       the rest is left out after this time
 //	go run ./test/mutants -generate main  none of these: see below
 //
-// The bugs, or mutants, are in the .txt files of this folder, one file for each area of the
-// code. A mutant is a change to one file, written as in a diff, and the tests that it must
+// The bugs, or mutants, are in the .txt files of this folder, one file for each
+// subject. A mutant is a change to one file, written as in a diff, and the tests that it must
 // turn red:
 //
 //	mutant acquire sets no lease
