@@ -30,6 +30,18 @@ func FuzzAddress(f *testing.F) {
 	} {
 		f.Add(text, "sesame")
 	}
+	f.Add("uniX:", "0")
+	f.Add(":", "0")
+	f.Add("0", "AAAAAAAA")
+	f.Add("A00A", "0")
+	f.Add("//[", "0")
+	f.Add("0", "0\xd00000")
+	f.Add("0", "0000 0")
+	f.Add("//0000@0000", "0")
+	f.Add("redis://aa@\xff", "00\x80000")
+	f.Add("0", "00++++")
+	f.Add("?", "00\xe9\x96\xf90")
+	f.Add("0", "Ę\xd4\xd400")
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		set, err := configure(nil)
 		require.NoError(t, err)

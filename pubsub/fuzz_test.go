@@ -20,6 +20,7 @@ func FuzzPushes(f *testing.F) {
 	}
 	f.Add(uint8(0), []byte("PONG"), []byte(nil), []byte(nil))
 	f.Add(uint8(1), []byte("NOPERM no"), []byte(nil), []byte(nil))
+	f.Add(byte('\x03'), []byte("message"), []byte("0"), []byte("0"))
 	f.Fuzz(func(t *testing.T, shape uint8, word, name, payload []byte) {
 		sub := &Subscriber{table: table{channels: map[string]*channel{}, most: batchSize}}
 		acked, asked := pushTable(t, sub)

@@ -234,6 +234,18 @@ func FuzzArguments(f *testing.F) {
 	} {
 		f.Add(line)
 	}
+	f.Add("-0\n\n-0")
+	f.Add("-\x96\x96\x96\x96\x96")
+	f.Add("-\xc60\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xd0\xff")
+	f.Add("0000000\xb10000000000000000000")
+	f.Add("A\xe5\x80\xe5\x800")
+	f.Add("\xf5A")
+	f.Add("tAAAetAAA")
+	f.Add("\"")
+	f.Add("-0\x1d00000000\x12000000")
+	f.Add("A\xe5\x80倀")
+	f.Add("T")
+	f.Add("\xdcܖڶ\x96ڶ")
 	f.Fuzz(func(t *testing.T, lines string) {
 		if err := inProcess(t, strings.Split(lines, "\n")); err != nil {
 			line := sanitize.Message(err.Error())

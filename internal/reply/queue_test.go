@@ -104,6 +104,18 @@ func FuzzQueueReplies(f *testing.F) {
 	f.Add(uint8(2), int64(-2), []byte(""), int64(64))
 	f.Add(uint8(3), int64(-1), []byte("inf"), int64(0))
 	f.Add(uint8(5), int64(math.MinInt64), []byte("\xff"), int64(-1))
+	f.Add(byte(';'), int64(30078), []byte("\f\f\f\f"), int64(-3))
+	f.Add(byte('G'), int64(29967), []byte("⢹\u05f8ȹ\u05f8ւ"), int64(-165))
+	f.Add(byte('-'), int64(30077), []byte("A"), int64(-62))
+	f.Add(byte('\x02'), int64(-2), []byte("\xd50"), int64(64))
+	f.Add(byte('\''), int64(30056), []byte("\"\"\"\"\"\"\"\""), int64(1))
+	f.Add(byte('\x05'), int64(-9223372036854775745), []byte("\x11"), int64(-46))
+	f.Add(byte('#'), int64(30000), []byte("\v\v\v\v\v\v\v\v\v\v\v\v\v\v\v"), int64(49))
+	f.Add(byte('§'), int64(29992), []byte("⢹וȫր"), int64(-147))
+	f.Add(byte('þ'), int64(30020), []byte("0000000000000000000000000000000000000000000"), int64(-74))
+	f.Add(byte('\\'), int64(27), []byte("𨘘"), int64(-68))
+	f.Add(byte('\x03'), int64(-1), []byte("\n\n\n\n"), int64(-70))
+	f.Add(byte('>'), int64(-1), []byte(""), int64(21))
 	f.Fuzz(func(t *testing.T, kind uint8, left int64, text []byte, length int64) {
 		one := [...]any{nil, left, string(text), text, []any{text}, errors.New(string(text))}
 		item := one[int(kind)%len(one)]

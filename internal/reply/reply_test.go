@@ -260,6 +260,19 @@ func FuzzReplies(f *testing.F) {
 	f.Add(uint8(3), int64(-1), []byte("-0"), 1, 2)
 	f.Add(uint8(4), int64(-2), []byte("\xff"), -1, -1)
 	f.Add(uint8(5), int64(math.MaxInt64), []byte{}, math.MaxInt, 0)
+	f.Add(byte('{'), int64(9223372036854775718), []byte("\t\t\t"), int(9223372036854775794), int(0))
+	f.Add(byte('S'), int64(1), []byte("ԅ肶"), int(0), int(100))
+	f.Add(byte('/'), int64(-81), []byte("\xc2\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd\xcd0"), int(88), int(-56))
+	f.Add(byte('\x0f'), int64(13), []byte("\n\n\n\n\n"), int(212), int(-27))
+	f.Add(byte('\x15'), int64(1), []byte("ԅ肶"), int(0), int(100))
+	f.Add(byte('\x15'), int64(1), []byte("\"\r"), int(0), int(90))
+	f.Add(byte('\x03'), int64(0), []byte("0"), int(1), int(2))
+	f.Add(byte('\t'), int64(68), []byte("\f\f\f\f\f"), int(0), int(106))
+	f.Add(byte('\x03'), int64(-1), []byte("\U001031de\uf40e"), int(1), int(83))
+	f.Add(byte('\x05'), int64(9223372036854775797), []byte("×ӿؙ"), int(9223372036854775771), int(112))
+	f.Add(byte('\x05'), int64(9223372036854775797), []byte("ӿؙ×ӿؙ"), int(9223372036854775771), int(112))
+	f.Add(byte('\x0f'), int64(-38), []byte("\xfb\xe3\xf6\xcf\xd5"), int(119), int(-83))
+	f.Add(byte('('), int64(1), []byte("0"), int(0), int(1))
 	f.Fuzz(func(t *testing.T, kind uint8, n int64, text []byte, i, size int) {
 		one := [...]any{nil, n, string(text), text, int(n), errors.New(string(text))}
 		reply := one[int(kind)%len(one)]

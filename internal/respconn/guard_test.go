@@ -160,6 +160,13 @@ func FuzzGuard(f *testing.F) {
 		f.Add([]byte(text), uint8(0))
 		f.Add([]byte(text), uint8(200))
 	}
+	f.Add([]byte("000000\n000"), byte('\b'))
+	f.Add([]byte("$AAAAAAAAAA"), byte('ò'))
+	f.Add([]byte("00000000"), byte('\x00'))
+	f.Add([]byte("*2\r\n$2\r\n0000\r\n"), byte('M'))
+	f.Add([]byte("0000000000000000"), byte('\x00'))
+	f.Add([]byte("$"), byte(' '))
+	f.Add([]byte("$-0000000000000000000-000"), byte('È'))
 	f.Fuzz(func(t *testing.T, text []byte, most uint8) {
 		whole, errWhole := io.ReadAll(says(string(text), len(text)+1))
 		parts, errParts := io.ReadAll(says(string(text), int(most)+1))

@@ -61,6 +61,18 @@ func FuzzDecoders(f *testing.F) {
 	} {
 		f.Add([]byte(answer))
 	}
+	f.Add([]byte("$2\r\n0"))
+	f.Add([]byte("*5\n\n*1A\n0\n\n*1\n*1A\n\n\n"))
+	f.Add([]byte("0\r\n"))
+	f.Add([]byte("$----------------"))
+	f.Add([]byte("$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"))
+	f.Add([]byte(":-\r\n"))
+	f.Add([]byte("$1\r\n\"\r\n"))
+	f.Add([]byte("+\xa4\xba\r\n"))
+	f.Add([]byte("0\n0\n0\n0\n0\n0\n0\n0"))
+	f.Add([]byte("$1\r\n\x7f\r\n"))
+	f.Add([]byte(""))
+	f.Add([]byte("*0A000\r\n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		conn := redis.NewConn(respconn.Guard(receivedBytes{Reader: bytes.NewReader(answer)}), 0, 0)
 		reply, err := respconn.Receive(conn, 0)
