@@ -7,14 +7,10 @@
 # REPLICAS; there are as many nodes as PORTs. It prints "the cluster is ready" when every
 # node serves its slots, every node knows all others, and every replica is in step.
 #
-# All nodes are in one place, a container or this machine, and call themselves
-# 127.0.0.1 and their port. For that to be good for those outside of a container too,
-# each port must be published as itself on their loopback interface; BIND is then
-# 0.0.0.0, since what comes from outside does not come by the container's loopback.
+# All nodes are in one container, and call themselves 127.0.0.1 and their port. Each port
+# must be published as itself on the loopback interface of the machine; BIND is 0.0.0.0,
+# since connections from outside do not come over the container's loopback.
 # The nodes themselves talk on PORT+10000, which need not be published.
-#
-# With UNTIL_STDIN_ENDS=1 the cluster ends when its standard input does, so that it
-# does not outlive whoever started it.
 set -eu
 
 server=$1 cli=$2 bind=$3 replicas=$4
@@ -94,9 +90,4 @@ for port in "$@"; do
 	wait_for settled "$port"
 done
 echo "the cluster is ready"
-
-if [ "${UNTIL_STDIN_ENDS:-}" = 1 ]; then
-	cat >/dev/null
-else
-	wait
-fi
+wait

@@ -2,11 +2,14 @@ package servers
 
 import (
 	"context"
-	"errors"
+	_ "embed" // cluster.sh
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,57 +34,25 @@ const (
 	// stopTimeout is how long a container may take to end before it is killed: its data is
 	// not needed.
 	stopTimeout = time.Second
+	// readyTimeout bounds the time until a server, or a cluster, is ready.
+	readyTimeout = 90 * time.Second
 	// port is what a single server in a container listens on.
 	port = "6379"
+	// clusterReady is the last line that cluster.sh prints.
+	clusterReady = "the cluster is ready"
+	// clusterNodes is how many nodes a cluster has: three masters, a replica each.
+	clusterNodes = 6
+	// clusterAttempts is how many sets of ports are tried: another process may take one.
+	clusterAttempts = 3
+	// busOffset is the distance of a node's bus port, which cannot be set in Redis 6.
+	busOffset = 10000
 )
 
-// far returns why clusters of the engine cannot be reached, nil when they can: what it
-// publishes is reached by another address than this machine's loopback. Another error is
-// one of the engine, which says no more than that it is there.
-func (e engine) far(ctx context.Context) (why, err error) {
-	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
-	defer cancel()
-	type answer struct {
-		host string
-		err  error
-	}
-	came := make(chan answer, 1)
-	go func() { // what it calls asks without a bound, so it may stay until the process ends
-		host, err := publishedAt(ctx)
-		came <- answer{host, err}
-	}()
-	var a answer
-	select {
-	case a = <-came:
-	case <-ctx.Done():
-		a.err = fmt.Errorf("it does not answer within %v when it is asked about itself", ioTimeout)
-	}
-	switch {
-	case a.err != nil:
-		return nil, fmt.Errorf("the Docker engine at %s: %w", e.host, a.err)
-	case !isLoopback(a.host):
-		return fmt.Errorf("what the Docker engine publishes is reached at %s, which nodes in containers could not tell clients", a.host), nil
-	}
-	return nil, nil
-}
+//go:embed cluster.sh
+var clusterScript string
 
-// publishedAt returns the host where ports are that the engine publishes.
-func publishedAt(ctx context.Context) (host string, err error) {
-	provider, err := testcontainers.NewDockerProvider()
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = provider.Close() }() // nothing was started
-	return provider.DaemonHost(ctx)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// kind is the servers of an image.
-func (e engine) kind(image string) Kind {
+// imageKind is the servers of an image.
+func imageKind(image string) Kind {
 	return Kind{
 		Name:    image,
 		start:   func(tb testing.TB) string { tb.Helper(); return startContainer(tb, image) },
@@ -119,22 +90,54 @@ func startContainer(tb testing.TB, image string) (addr string) {
 }
 
 // startClusterContainer starts a cluster, all nodes in one container, and publishes each
-// of their ports as itself: see the package's comment.
-func startClusterContainer(tb testing.TB, image string) []string {
+// of their ports as itself: see the package's comment. If it fails it is tried on other ports.
+func startClusterContainer(tb testing.TB, image string) (addrs []string) {
 	tb.Helper()
 	server, cli := programOf(image)
-	return onFreePorts(tb, func(ports []string) error {
-		tb.Helper()
+	for attempt := 1; ; attempt++ {
+		ports := freePorts(tb)
 		exposed := make([]string, len(ports))
 		for i, port := range ports {
 			exposed[i] = port + "/tcp"
 		}
 		_, err := run(tb, image, clusterReady, ports,
-			testcontainers.WithEntrypoint(clusterCommand()...),
-			testcontainers.WithCmd(clusterArgs(server, cli, "0.0.0.0", ports)...),
+			testcontainers.WithEntrypoint("sh", "-c", clusterScript, "cluster.sh"),
+			testcontainers.WithCmd(append([]string{server, cli, "0.0.0.0", "1"}, ports...)...),
 			testcontainers.WithExposedPorts(exposed...))
-		return err
-	})
+		if err == nil {
+			for _, port := range ports {
+				addrs = append(addrs, net.JoinHostPort("127.0.0.1", port))
+			}
+			return addrs
+		}
+		if attempt == clusterAttempts {
+			tb.Fatalf("servers: start a cluster of %s: %v", image, err)
+		}
+		tb.Logf("servers: start a cluster on ports %v: %v; trying other ports", ports, err)
+	}
+}
+
+// freePorts returns ports without a listener, also on the bus port of each. They are below
+// those that systems give to outgoing connections.
+func freePorts(tb testing.TB) (ports []string) {
+	tb.Helper()
+	for range 1000 {
+		port := 10000 + rand.IntN(12000) //nolint:gosec // a port to try, not a secret
+		text := strconv.Itoa(port)
+		if slices.Contains(ports, text) || !free(port) || !free(port+busOffset) {
+			continue
+		}
+		if ports = append(ports, text); len(ports) == clusterNodes {
+			return ports
+		}
+	}
+	tb.Fatal("servers: no free ports for a cluster")
+	return nil
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return err == nil && l.Close() == nil
 }
 
 // run runs a container until the test ends, and returns when it has said that it is
@@ -180,14 +183,7 @@ func lastWords(c testcontainers.Container) string {
 		return err.Error()
 	}
 	defer func() { _ = logs.Close() }() // it was read as far as it went
-	text, err := io.ReadAll(logs)
+	text, _ := io.ReadAll(logs)         // what there is
 	const keep = 2000
-	return strings.TrimSpace(string(text[max(0, len(text)-keep):])) + errorText(err)
-}
-
-func errorText(err error) string {
-	if err == nil || errors.Is(err, io.EOF) {
-		return ""
-	}
-	return " (" + err.Error() + ")"
+	return strings.TrimSpace(string(text[max(0, len(text)-keep):]))
 }

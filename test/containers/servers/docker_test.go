@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -43,8 +44,8 @@ type made struct {
 
 	ports map[string]string // where they lead
 	cmd   *exec.Cmd
-	life  io.Closer // ends it
-	out   *transcript
+	life  io.Closer   // ends it
+	out   *transcript // what it prints
 	ended chan struct{}
 }
 
@@ -75,6 +76,24 @@ func beside(m *testing.M) int {
 	return m.Run()
 }
 
+// transcript keeps what a container prints.
+type transcript struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
 // newDocker returns the engine for a test that must not run in parallel with others, which
 // sees what it publishes at host.
 func newDocker(t *testing.T, host string) *docker {
@@ -97,7 +116,7 @@ func (d *docker) handler() http.Handler {
 		})
 	}
 	type object = map[string]any
-	mux.HandleFunc("/_ping", pong)
+	mux.HandleFunc("/_ping", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Api-Version", "1.51") })
 	on("GET /info", http.StatusOK, func(*http.Request) any { return object{"ServerVersion": "test"} })
 	on("GET /images/{name...}", http.StatusOK, func(*http.Request) any { return object{"Id": "image", "Config": object{}} })
 	on("GET /networks", http.StatusOK, func(*http.Request) any { return []object{{"Name": "bridge", "Id": "bridge"}} })
@@ -117,7 +136,7 @@ func (d *docker) handler() http.Handler {
 }
 
 func (d *docker) create(r *http.Request) (id string) {
-	c := &made{ports: map[string]string{}, out: &transcript{ready: make(chan struct{})}}
+	c := &made{ports: map[string]string{}, out: &transcript{}}
 	if err := json.NewDecoder(r.Body).Decode(c); err != nil {
 		panic(err)
 	}
@@ -204,7 +223,7 @@ func (c *made) inspect() any {
 
 func TestAServerInAContainer(t *testing.T) {
 	d := newDocker(t, "localhost")
-	s := engine{host: d.host}.kind("redis:7.2").Start(t)
+	s := imageKind("redis:7.2").Start(t)
 	c := d.last()
 	require.Equal(t, "redis:7.2", c.Image)
 	require.Equal(t, "redis-server", c.Entrypoint[0])
@@ -214,7 +233,7 @@ func TestAServerInAContainer(t *testing.T) {
 
 func TestAClusterInAContainer(t *testing.T) {
 	d := newDocker(t, "127.0.0.1")
-	cluster := engine{host: d.host}.kind("redis:7.2").StartCluster(t)
+	cluster := imageKind("redis:7.2").StartCluster(t)
 	require.Len(t, cluster.Masters, 3)
 	require.True(t, cluster.Sharded)
 	c := d.last()
@@ -227,4 +246,14 @@ func TestAClusterInAContainer(t *testing.T) {
 		require.Equal(t, "127.0.0.1", to[0].HostIP)
 	}
 	cluster.Do(t, "key", "SET", "key", "value")
+}
+
+func TestAClusterThatNamesOtherAddressesIsRefused(t *testing.T) {
+	t.Parallel()
+	var outside []string
+	for _, addr := range redistest.StartCluster(t, 3, 1).Addrs() {
+		outside = append(outside, redistest.NewProxy(t, addr).Addr())
+	}
+	_, err := survey(t, outside)
+	require.ErrorContains(t, err, "sends clients to 127.0.0.1:")
 }

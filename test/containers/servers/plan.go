@@ -1,31 +1,45 @@
+// Package servers starts the servers that suites run on: with REDLATCH_ITEST=docker in
+// containers, otherwise the programs that are installed.
+//
+// [Choose] makes a [Plan] before any test and starts nothing. A server that cannot be started
+// fails the test that needs it.
+//
+// A cluster node redirects clients to other nodes, so it must know an address that is valid
+// for them. All nodes of a cluster therefore share one container, call themselves 127.0.0.1,
+// and publish their ports unchanged on the loopback interface of this machine. That needs a
+// Docker engine on this machine.
 package servers
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Variable is the environment variable that says what to run on: "docker", "local", or
-// nothing, for containers where there is an engine and installed programs elsewhere.
+// Variable is the environment variable that selects the servers: "docker", or "local" (the
+// default) for installed programs.
 const Variable = "REDLATCH_ITEST"
 
-// Plan is what the suites run on. The zero Plan has nothing.
+// Plan is what the suites run on. The zero Plan has no servers.
 type Plan struct {
-	// Line says what it is, and why.
+	// Line describes the servers.
 	Line string
-	// Servers can be started by themselves, Clusters as clusters.
+	// Servers are the kinds of single servers, Clusters those of clusters.
 	Servers, Clusters []Kind
-	// Containers says that servers run in some.
+	// Containers reports whether the servers run in containers.
 	Containers bool
 }
 
 // Kind is a kind of server.
 type Kind struct {
-	// Name is an image's, or a program's, without its folder.
+	// Name is the name of an image, or of a program without its folder.
 	Name string
 
 	start   func(tb testing.TB) (addr string)
@@ -49,96 +63,96 @@ func (k Kind) StartCluster(tb testing.TB) *Cluster {
 	return c
 }
 
-// Demanded reports whether it is an error that nothing real was found: with CI=true, or
-// when the environment says what to run on.
+// Demanded reports whether it is an error that no server was found: with CI=true, or
+// when the environment selects the servers.
 func Demanded() bool { return os.Getenv("CI") == "true" || os.Getenv(Variable) != "" }
 
-// Choose makes the plan. It starts nothing, and takes little more than the 300 ms of the
-// probe. When it chooses containers, it sets DOCKER_HOST to the engine that has answered,
-// for the library that starts them. An error says what was looked for; with CI=true one
-// of the programs of `make setup` that is missing is an error, too.
-func Choose(ctx context.Context) (Plan, error) {
-	asked := os.Getenv(Variable)
-	switch asked {
-	case "local":
-		return installed(Variable + "=local")
-	case "", "docker":
+// Choose makes the plan. With CI=true a missing program of `make setup` is an error.
+func Choose() (Plan, error) {
+	switch asked := os.Getenv(Variable); asked {
+	case "", "local":
+		return installed()
+	case "docker":
+		return contained(), nil
 	default:
-		return Plan{}, fmt.Errorf("%s=%s: it is docker, local, or not set", Variable, asked)
+		return Plan{}, fmt.Errorf("invalid %s=%s: must be docker or local", Variable, asked)
 	}
-	found, err := probe(ctx, sockets())
-	switch {
-	case err == nil:
-		return contained(ctx, found)
-	case asked == "docker":
-		return Plan{}, fmt.Errorf("%s=docker, but %w", Variable, err)
-	}
-	return installed(err.Error())
 }
 
-// contained is the plan of an engine.
-func contained(ctx context.Context, e engine) (Plan, error) {
-	if err := os.Setenv("DOCKER_HOST", e.host); err != nil {
-		return Plan{}, err
-	}
+// contained is the plan of containers.
+func contained() Plan {
 	plan := Plan{
-		Line:       fmt.Sprintf("containers of the Docker engine at %s: %s", e.host, strings.Join(images, ", ")),
+		Line:       fmt.Sprintf("containers: %s; clusters of %s", strings.Join(images, ", "), strings.Join(clusterImages, ", ")),
 		Containers: true,
 	}
 	for _, image := range images {
-		plan.Servers = append(plan.Servers, e.kind(image))
-	}
-	far, err := e.far(ctx)
-	if err != nil {
-		return Plan{}, err
-	}
-	if far != nil {
-		programs, err := installed(far.Error())
-		plan.Clusters, plan.Line = programs.Clusters, plan.Line+"; clusters of "+programs.Line
-		return plan, err
+		plan.Servers = append(plan.Servers, imageKind(image))
 	}
 	for _, image := range clusterImages {
-		plan.Clusters = append(plan.Clusters, e.kind(image))
+		plan.Clusters = append(plan.Clusters, imageKind(image))
 	}
-	plan.Line += "; clusters of " + strings.Join(clusterImages, ", ")
-	return plan, nil
+	return plan
 }
 
-// installed is the plan of the programs of this machine, for a reason.
-func installed(why string) (Plan, error) {
+// installed is the plan of the programs of this machine.
+func installed() (Plan, error) {
 	var plan Plan
 	var about []string
 	var missing error
-	for _, find := range finders {
-		p, err := find()
+	for _, find := range []func() (string, error){redistest.FindServer, redistest.FindValkey} {
+		path, err := find()
 		if err != nil {
 			missing = errors.Join(missing, err)
 			continue
 		}
-		plan.Servers = append(plan.Servers, p.kind())
-		about = append(about, p.String())
-		if p.cli != "" {
-			plan.Clusters = append(plan.Clusters, p.kind())
-		} else {
-			missing = errors.Join(missing, fmt.Errorf("no clusters of %s: there is no %s", p.name, p.cliName()))
-		}
+		kind, version := programKind(path)
+		plan.Servers, plan.Clusters = append(plan.Servers, kind), append(plan.Clusters, kind)
+		about = append(about, kind.Name+" "+version)
 	}
-	if len(plan.Servers) > 0 { // without these the others are no proof
-		others, err := more()
-		missing = errors.Join(missing, err)
-		for _, p := range others {
-			plan.Servers = append(plan.Servers, p.kind())
-			about = append(about, p.String())
-		}
+	if len(plan.Servers) == 0 {
+		return Plan{}, fmt.Errorf("no server to test on: %w", missing)
 	}
-	plan.Line = fmt.Sprintf("installed programs: %s, since %s", strings.Join(about, ", "), why)
+	others := redistest.MoreServers()
+	if len(others) == 0 {
+		missing = errors.Join(missing, errors.New("no servers of other releases: run scripts/more-servers.sh"))
+	}
+	for _, path := range others {
+		kind, version := programKind(path)
+		about = append(about, kind.Name+" "+version)
+		kind.Name += "-" + version
+		plan.Servers = append(plan.Servers, kind)
+	}
+	plan.Line = "installed programs: " + strings.Join(about, ", ")
 	switch {
-	case len(plan.Servers) == 0:
-		return Plan{}, fmt.Errorf("nothing real to test on: %s; %w", why, missing)
 	case missing != nil && os.Getenv("CI") == "true":
-		return Plan{}, fmt.Errorf("CI=true, and %s: %w", why, missing)
+		return Plan{}, fmt.Errorf("CI=true: %w", missing)
 	case missing != nil:
 		plan.Line += "; " + strings.ReplaceAll(missing.Error(), "\n", "; ")
 	}
 	return plan, nil
+}
+
+// versionText matches the version in the output of --version, such as "Redis server v=7.0.15".
+var versionText = regexp.MustCompile(`\bv=(\S+)`)
+
+// programKind returns the kind of a server program, and its version.
+func programKind(path string) (kind Kind, version string) {
+	text, err := exec.Command(path, "--version").Output()
+	version = "of unknown version"
+	if found := versionText.FindSubmatch(text); err == nil && found != nil {
+		version = string(found[1])
+	}
+	binary := redistest.WithBinary(path)
+	return Kind{
+		Name: filepath.Base(path),
+		start: func(tb testing.TB) string {
+			tb.Helper()
+			return redistest.Start(tb, binary).Addr()
+		},
+		cluster: func(tb testing.TB) []string {
+			tb.Helper()
+			// With so long a node timeout no node is taken for dead that waits for a busy machine.
+			return redistest.StartCluster(tb, 3, 1, binary, redistest.WithArgs("--cluster-node-timeout", "60000")).Addrs()
+		},
+	}, version
 }
