@@ -1,14 +1,20 @@
 package main
 
 import (
+	"encoding/json"
+	"log"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	xmodule "golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -20,7 +26,7 @@ const core = "github.com/redlatch/redlatch"
 // testdata/users with it.
 type step struct {
 	install string
-	program string // a folder; of the command line none
+	program string // a file; none for the command line
 	pages   []string
 }
 
@@ -81,9 +87,11 @@ func (s step) useModule(t *testing.T, env []string, version, url string) {
 	folder := t.TempDir()
 	command(t, folder, env, "go", "mod", "init", "example.com/stranger")
 	command(t, folder, env, strings.Fields(s.install)...)
-	text, err := os.ReadFile(filepath.Join("testdata/users", s.program, "main.go"))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), text, 0o600))
+	for _, name := range []string{"main.go", s.program + ".go"} {
+		text, err := os.ReadFile(filepath.Join("testdata/users", name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+	}
 	command(t, folder, env, "go", "build", "-o", "program", ".")
 	require.Equal(t, "ok\n", command(t, folder, env, "./program", url))
 
@@ -137,4 +145,69 @@ func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
 		published = append(published, m.path())
 	}
 	require.ElementsMatch(t, published, installed, "the walk installs all modules for users")
+}
+
+// proxy writes what the tags of a version have into a folder that GOPROXY may name: for each
+// module its list of versions, and of the version a .info, a .mod and a .zip file.
+func proxy(t *testing.T, r *repo, version string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, m := range r.published() {
+		escaped, err := xmodule.EscapePath(m.path())
+		require.NoError(t, err)
+		at := filepath.Join(folder, escaped, "@v")
+		require.NoError(t, os.MkdirAll(at, 0o750))
+		file := func(suffix string, text []byte) {
+			require.NoError(t, os.WriteFile(filepath.Join(at, version+suffix), text, 0o600))
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(at, "list"), []byte(version+"\n"), 0o600))
+
+		tag := m.tag(version)
+		committed, err := time.Parse(time.RFC3339, strings.TrimSpace(do(t, r, "log", "-1", "--format=%cI", tag)))
+		require.NoError(t, err)
+		info, err := json.Marshal(map[string]any{"Version": version, "Time": committed.UTC()})
+		require.NoError(t, err)
+		file(".info", info)
+		file(".mod", []byte(do(t, r, "show", tag+":"+path.Join(m.folder, "go.mod"))))
+
+		out, err := os.Create(filepath.Join(at, version+".zip"))
+		require.NoError(t, err)
+		subfolder := strings.TrimPrefix(m.folder, ".")
+		require.NoError(t, zip.CreateFromVCS(out, xmodule.Version{Path: m.path(), Version: version}, r.root, tag, subfolder))
+		require.NoError(t, out.Close())
+	}
+	return folder
+}
+
+// cloned copies the checkout that this module is in, with what is not committed yet.
+func cloned(t *testing.T) *repo {
+	t.Helper()
+	here, err := open(".")
+	require.NoError(t, err)
+	folder := filepath.Join(t.TempDir(), "clone")
+	do(t, here, "clone", "--quiet", here.root, folder)
+	// The clone has a branch also where the checkout, as in CI, has none.
+	command(t, folder, nil, "git", "checkout", "--quiet", "-B", "trial")
+	command(t, folder, nil, "git", "--work-tree="+here.root, "add", "--all")
+	command(t, folder, nil, "git", "commit", "--quiet", "--allow-empty", "--message", "what is not committed")
+	command(t, folder, nil, "git", "reset", "--quiet", "--hard")
+	clone, err := open(folder)
+	require.NoError(t, err)
+	return clone
+}
+
+func TestMain(m *testing.M) {
+	config, err := filepath.Abs("testdata/gitconfig")
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Commits of the tests have this author on every machine, and no signature.
+	for name, value := range map[string]string{
+		"GIT_AUTHOR_NAME": "release", "GIT_AUTHOR_EMAIL": "release@example.com",
+		"GIT_COMMITTER_NAME": "release", "GIT_COMMITTER_EMAIL": "release@example.com",
+		"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1",
+	} {
+		_ = os.Setenv(name, value)
+	}
+	redistest.Main(m)
 }

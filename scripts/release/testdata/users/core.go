@@ -1,12 +1,9 @@
-// Program core takes a lock of each kind, and leads once.
+// This program takes a lock of each kind, and leads once.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"os"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/fence"
@@ -15,13 +12,6 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ok")
-}
 
 func run(ctx context.Context, url string) (err error) {
 	client, err := redlatch.Open(ctx, url)

@@ -1,25 +1,15 @@
-// Program rueidis takes a lock over a client of rueidis.
+// This program takes a lock over a client of rueidis.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"os"
 
 	"github.com/redis/rueidis"
 
 	latchrueidis "github.com/redlatch/redlatch/adapter/rueidis"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ok")
-}
 
 func run(ctx context.Context, url string) (err error) {
 	option, err := rueidis.ParseURL(url)

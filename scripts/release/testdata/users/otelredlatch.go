@@ -1,12 +1,9 @@
-// Program otelredlatch takes a lock, and finds it in the metrics.
+// This program takes a lock, and finds it in the metrics.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"os"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -16,13 +13,6 @@ import (
 	"github.com/redlatch/redlatch/otelredlatch"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ok")
-}
 
 func run(ctx context.Context, url string) (err error) {
 	reader := metric.NewManualReader()

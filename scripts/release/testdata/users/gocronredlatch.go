@@ -1,12 +1,9 @@
-// Program gocronredlatch does a job once, under the lock of its name.
+// This program does a job once, under the lock of its name.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"os"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -14,13 +11,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/gocronredlatch"
 )
-
-func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ok")
-}
 
 func run(ctx context.Context, url string) (err error) {
 	client, err := redlatch.Open(ctx, url)

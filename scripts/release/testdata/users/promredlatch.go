@@ -1,12 +1,9 @@
-// Program promredlatch takes a lock, and finds it in the metrics.
+// This program takes a lock, and finds it in the metrics.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,13 +11,6 @@ import (
 	"github.com/redlatch/redlatch/promredlatch"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ok")
-}
 
 func run(ctx context.Context, url string) (err error) {
 	registry, metrics := prometheus.NewRegistry(), promredlatch.New()

@@ -1,25 +1,15 @@
-// Program goredis takes a lock over a client of go-redis.
+// This program takes a lock over a client of go-redis.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"os"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redlatch/redlatch/adapter/goredis"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("ok")
-}
 
 func run(ctx context.Context, url string) (err error) {
 	options, err := redis.ParseURL(url)
