@@ -1,3 +1,27 @@
+// Package worker is a client process of the nemesis run: it takes locks in every way that
+// there is, at random, and records what it did.
+//
+// # The life of a process
+//
+//	ready ──go n─▶ at work ──drain──▶ drained ──go──▶ …
+//	                 │                  │
+//	                 └──exit──▶ gone    └──quit──▶ bye
+//
+// Commands come as lines of its input, answers are lines of its output. The end of the
+// input, which is the death of its parent, ends it. At work, a number of callers go from
+// one session to the next; a session is a lock, taken by Lock, TryLock or Resume, with
+// holds inside of holds, and given up by Unlock, LetExpire or HandOver. All callers share a
+// client, which is replaced now and then: the old one is closed or shut down while they use
+// it. Drained means that no caller holds or waits; the client goes on and resolves calls in
+// doubt in the background. Exit ends the process with all that it holds, as a crash does.
+// Bye reports how many goroutines are left after the client was closed beyond those before
+// it was made.
+//
+// # What is looked at
+//
+// One goroutine samples every live hold, fifty times a second. A session asks the server
+// now and then what it has, and leaves marks on the audit server, which no fault touches.
+// Both go past the proxy through which the locks go. Package history judges the result.
 package worker
 
 import (
@@ -13,6 +37,7 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/test/stress/internal/history"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -173,4 +198,100 @@ func Class(err error) string {
 		return "server: " + refused.Code()
 	}
 	return "other: " + err.Error()
+}
+
+// auditor is where a process asks and writes past all faults.
+type auditor struct {
+	log           *history.Writer
+	direct, marks *redis.Pool
+}
+
+func openAuditor(c *Config, log *history.Writer) *auditor {
+	pool := func(url string) *redis.Pool {
+		return &redis.Pool{MaxIdle: c.Callers, Dial: func() (redis.Conn, error) {
+			return redis.DialURL(url, redis.DialClientName("audit"), redis.DialConnectTimeout(2*time.Second),
+				redis.DialReadTimeout(2*time.Second), redis.DialWriteTimeout(2*time.Second))
+		}}
+	}
+	return &auditor{log: log, direct: pool(c.Direct), marks: pool(c.MarkServer)}
+}
+
+func (a *auditor) close() {
+	_, _ = a.direct.Close(), a.marks.Close() // nothing is left to be lost
+}
+
+func do(pool *redis.Pool, cmd string, args ...any) (any, error) {
+	c := pool.Get()
+	defer func() { _ = c.Close() }() // back to the pool
+	return c.Do(cmd, args...)
+}
+
+// mark leaves an entry on the audit server, and a record if the hold outlived it.
+func (a *auditor) mark(key string, h *sampledHold) {
+	if h.hold.Err() != nil {
+		return
+	}
+	entry, err := redis.String(do(a.marks, "XADD", key, "MAXLEN", "~", 1000, "*", h.id, h.field))
+	if err == nil && h.hold.Err() == nil {
+		a.log.Write(history.Record{Kind: history.Mark, Hold: h.id, Entry: entry})
+	}
+}
+
+// look reads how often an owner holds a lock and for how long the key lives.
+const look = `return {redis.call('HGET', KEYS[1], ARGV[1]) or '0', redis.call('PTTL', KEYS[1])}`
+
+// audit asks the server what it has of a hold that lives. Inside, asked after the
+// reply, is how often its owner is, 0 if that is not sure, and whether the server's
+// count must be exactly that.
+func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, exact bool)) {
+	at := history.Now()
+	if h.hold.Err() != nil {
+		return
+	}
+	until := at + h.hold.Remaining()
+	count, ttl, err := a.ask(key, h.field)
+	if err != nil {
+		return // the server is away: so much for the audit
+	}
+	r := history.Record{T: history.Now(), Kind: history.Audit, Key: key, Hold: h.id, Until: until, TTL: ttl, Count: count}
+	r.Depth, r.Exact = inside()
+	a.log.Write(r)
+}
+
+// absent asks the server whether an owner that has left is gone.
+func (a *auditor) absent(key string, h *sampledHold) {
+	count, _, err := a.ask(key, h.field)
+	if err == nil {
+		a.log.Write(history.Record{Kind: history.Absent, Key: key, Hold: h.id, Count: count})
+	}
+}
+
+func (a *auditor) ask(key, owner string) (count int64, ttl time.Duration, err error) {
+	return counts(do(a.direct, "EVAL", look, 1, key, owner))
+}
+
+// counts reads a count and for how many milliseconds it holds.
+func counts(answer any, err error) (count int64, ttl time.Duration, _ error) {
+	reply, err := redis.Int64s(answer, err)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(reply) != 2 {
+		return 0, 0, errors.New("not two numbers")
+	}
+	return reply[0], time.Duration(reply[1]) * time.Millisecond, nil
+}
+
+// handOver leaves an owner that was handed over for another caller.
+func (a *auditor) handOver(key, owner string) {
+	_, _ = do(a.marks, "RPUSH", "handed:"+key, owner) // the lease ends it otherwise
+}
+
+// taken returns the owner that was handed over last, or "".
+func (a *auditor) taken(key string) string {
+	owner, err := redis.String(do(a.marks, "RPOP", "handed:"+key))
+	if err != nil {
+		return ""
+	}
+	return owner
 }

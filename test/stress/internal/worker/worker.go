@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
@@ -175,4 +177,192 @@ func (w *worker) end() (left int) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return left
+}
+
+const (
+	// stallTick is how often it is looked whether the process runs, stallLeast how late a look
+	// must be to be written down.
+	stallTick  = 50 * time.Millisecond
+	stallLeast = 500 * time.Millisecond
+)
+
+// stallWatch writes down when no goroutine of the process ran: the machine was busy, or stood
+// still itself. It touches nothing of what is tested, so that this cannot delay it.
+type stallWatch struct {
+	log  *history.Writer
+	quit chan struct{}
+	done chan struct{}
+}
+
+func openStallWatch(log *history.Writer) *stallWatch {
+	s := &stallWatch{log: log, quit: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *stallWatch) close() {
+	close(s.quit)
+	<-s.done
+}
+
+func (s *stallWatch) run() {
+	defer close(s.done)
+	tick := time.NewTimer(stallTick)
+	defer tick.Stop()
+	for {
+		before := history.Now()
+		select {
+		case <-tick.C:
+		case <-s.quit:
+			return
+		}
+		if now := history.Now(); now-before > stallTick+stallLeast {
+			s.log.Write(history.Record{T: before + stallTick, Kind: history.Stop, Op: history.Stalled, Until: now})
+		}
+		tick.Reset(stallTick)
+	}
+}
+
+const (
+	// samplePause is how often every hold is looked at.
+	samplePause = 20 * time.Millisecond
+	// minMove is how far a deadline must have moved to be worth a line, and staleness how old
+	// the last line may be.
+	minMove   = 100 * time.Millisecond
+	staleness = 300 * time.Millisecond
+)
+
+// held is what a hold of any kind says of itself.
+type held interface {
+	Err() error
+	Remaining() time.Duration
+	Context(parent context.Context) context.Context
+}
+
+// sampledHold is a hold as its session knows it.
+type sampledHold struct {
+	id      string
+	hold    held
+	lock    *rlock.Hold      // it, of a lock
+	permits *rsemaphore.Hold // it, of permits with ids
+	reads   bool             // is a reader's
+	field   string           // its owner as the lock's hash has it
+	lease   time.Duration
+
+	// Of the sampler, guarded by the sampler's mu.
+	last, until history.Time // the last sample
+	wroteAt     history.Time
+	wrote       history.Time
+}
+
+// sampler samples the live holds.
+type sampler struct {
+	log  *history.Writer
+	quit chan struct{}
+	done chan struct{}
+
+	mu    sync.Mutex // guards what follows, and the samples of holds
+	holds map[*sampledHold]struct{}
+}
+
+func openSampler(log *history.Writer) *sampler {
+	s := &sampler{log: log, quit: make(chan struct{}), done: make(chan struct{}), holds: map[*sampledHold]struct{}{}}
+	go s.run()
+	return s
+}
+
+func (s *sampler) close() {
+	close(s.quit)
+	<-s.done
+}
+
+func (s *sampler) run() {
+	defer close(s.done)
+	tick := time.NewTicker(samplePause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.sampleAll()
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// add begins to sample a hold.
+func (s *sampler) add(h *sampledHold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[h] = struct{}{}
+	s.sample(h)
+}
+
+// remove ends it: the hold is about to be given up.
+func (s *sampler) remove(h *sampledHold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holds, h)
+}
+
+func (s *sampler) sampleAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.holds {
+		s.sample(h)
+	}
+}
+
+// sample is called with b.mu held. The order matters: the time comes first, so that
+// what is written is never more than the hold says.
+func (s *sampler) sample(h *sampledHold) {
+	at := history.Now()
+	err := h.hold.Err()
+	if err != nil {
+		s.log.Write(history.Record{Kind: history.Over, Hold: h.id, Until: h.last, Err: Class(err)})
+		delete(s.holds, h)
+		return
+	}
+	until := at + h.hold.Remaining()
+	h.last, h.until = at, max(h.until, until)
+	if h.until > h.wrote+minMove || at > h.wroteAt+staleness {
+		s.log.Write(history.Record{T: at, Kind: history.Valid, Hold: h.id, Until: h.until})
+		h.wrote, h.wroteAt = h.until, at
+	}
+}
+
+// cancelGroup are callers that are cancelled all at once.
+type cancelGroup struct {
+	mu     sync.Mutex // guards what follows
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// context returns one that ends with the next scattering.
+func (c *cancelGroup) context() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancel(context.Background())
+	}
+	return c.ctx
+}
+
+// cancelAll ends the contexts of all callers that have joined, before any of them can leave.
+func (c *cancelGroup) cancelAll() {
+	c.mu.Lock()
+	cancel := c.cancel
+	c.ctx, c.cancel = nil, nil
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// cancelAllIn does that after a time that is too short for a timer.
+func (c *cancelGroup) cancelAllIn(d time.Duration) {
+	for began := time.Now(); time.Since(began) < d; {
+		continue
+	}
+	c.cancelAll()
 }

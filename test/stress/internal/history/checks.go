@@ -1,0 +1,276 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Finding is something that should not be.
+type Finding struct {
+	// Check is which check found it.
+	Check string
+	// What says what was found, with names and times.
+	What string
+}
+
+// String is the check and the words.
+func (f Finding) String() string { return f.Check + ": " + f.What }
+
+func found(check, format string, args ...any) Finding {
+	return Finding{check, fmt.Sprintf(format, args...)}
+}
+
+// Overlap is two holds that were valid at once and exclude each other.
+type Overlap struct {
+	// First was granted before Second, and Span is when both were valid.
+	First, Second *Hold
+	Span          Span
+	// After is how long after the server was made to forget the lock the overlap
+	// ended, counted from the first time; Excused is true if that is what allows it.
+	After   Time
+	Excused bool
+}
+
+// latency is what a renewal may take in addition to its period: a command timeout and a new
+// connection.
+const latency = 3 * time.Second
+
+// Overlaps returns all of them. Where the server was made to forget, they are
+// excused for one renewal period.
+func (s *Story) Overlaps() []Overlap {
+	var all []Overlap
+	for _, key := range sortedKeys(s.ByKey) {
+		var open []*Hold
+		for _, h := range s.ByKey[key] {
+			open = slices.DeleteFunc(open, func(o *Hold) bool { return o.To <= h.From })
+			for _, o := range open {
+				if h.To > h.From && exclude(o, h) {
+					all = append(all, s.excuse(Overlap{First: o, Second: h, Span: o.Valid().and(h.Valid())}))
+				}
+			}
+			open = append(open, h)
+		}
+	}
+	return all
+}
+
+// exclude reports whether two holds, the first of which was granted first, must not be valid at
+// once. An owner must not write while it reads.
+func exclude(first, second *Hold) bool {
+	if first.Owner == second.Owner {
+		return first.Read && !second.Read && second.Outer == ""
+	}
+	return !first.Read || !second.Read
+}
+
+// excuse looks for the fault that made the server forget one of the holds. That is the first,
+// or either where both were asked for at once: the server may have granted them in the other
+// order.
+func (s *Story) excuse(o Overlap) Overlap {
+	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
+		o.excuse(s.Faults, o.Second)
+	}
+	return o
+}
+
+// excuse looks for the fault that made the server forget the hold. It is the first one that
+// came when the hold was granted for sure: if that did not end it in time, no later one is the
+// reason.
+func (o *Overlap) excuse(faults []Record, h *Hold) {
+	period := h.Lease
+	if h.Renewed {
+		period /= 3
+	}
+	for _, f := range faults {
+		if f.Key != "*" && f.Key != h.Key || f.Until <= h.sent || f.T >= o.Span.To {
+			continue
+		}
+		o.After, o.Excused = o.Span.To-f.T, o.Span.To <= f.Until+period+latency
+		if f.T > h.From && f.Op != Evicted {
+			break
+		}
+	}
+}
+
+// Evicted is the fault that makes the server forget some keys, unknown which.
+const Evicted = "evicted"
+
+// String names both holds and the time.
+func (o Overlap) String() string {
+	return fmt.Sprintf("%s was held by %s (%s, process %s) and %s (%s, process %s) at once for %v, from %v on",
+		o.First.Key, o.First.ID, o.First.Owner, o.First.P, o.Second.ID, o.Second.Owner, o.Second.P,
+		o.Span.length().Round(time.Microsecond), o.Span.From)
+}
+
+// checkOverlaps judges them.
+func (s *Story) checkOverlaps() (findings []Finding) {
+	for _, o := range s.Overlaps() {
+		if !o.Excused {
+			findings = append(findings, found("overlap", "%v", o))
+		}
+	}
+	return findings
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// grain is how coarse the server's clock and its milliseconds are, and what the
+// sampling of a busy process may be off by.
+const grain = 20 * time.Millisecond
+
+// checkAudits compares what the server had with what its clients believed.
+func (s *Story) checkAudits() (findings []Finding) {
+	for _, a := range s.Audits {
+		h := s.Holds[a.Hold]
+		if h == nil || s.forgotten(h, a.T) {
+			continue
+		}
+		switch {
+		case a.Kind == Absent && a.Count > 0:
+			findings = append(findings, found("count", "%s: the server had %s %d times after its last unlock had succeeded",
+				h.Key, h.Owner, a.Count))
+		case a.Kind == Absent:
+		case a.Count == 0:
+			if h.To > a.T {
+				findings = append(findings, found("gone", "%s: the server had %s no more, %v before %s ended",
+					h.Key, h.Owner, h.To-a.T, h.ID))
+			}
+		case a.Count < a.Depth, a.Exact && a.Count != a.Depth:
+			findings = append(findings, found("count", "%s: the server had %s %d times, which was inside %d times",
+				h.Key, h.Owner, a.Count, a.Depth))
+		case a.TTL >= 0 && a.Until+h.Margin > a.T+a.TTL+grain:
+			findings = append(findings, found("margin", "%s: the key of %s could expire %v after the end of %s, its margin is %v",
+				h.Key, h.Owner, (a.T+a.TTL-a.Until).Round(time.Millisecond), h.ID, h.Margin))
+		}
+	}
+	return findings
+}
+
+// checkCalls judges that every call of a process that lives returned, in its time and the
+// slack. The time that the process stood still is not counted.
+func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
+	for _, id := range sortedKeys(s.Calls) {
+		c := s.Calls[id]
+		if c.Returned == 0 {
+			if _, dead := s.Kills[c.P]; !dead {
+				findings = append(findings, found("calls", "%s of %s (%s) never returned", c.Op, c.Key, c.ID))
+			}
+			continue
+		}
+		took := c.Returned - c.T - s.stood(c.P, Span{c.T, c.Returned})
+		if took > c.Wait+slack {
+			findings = append(findings, found("calls", "%s of %s (%s) took %v, its bound is %v",
+				c.Op, c.Key, c.ID, took.Round(time.Millisecond), c.Wait))
+		}
+	}
+	return findings
+}
+
+// stood is for how long a process stood still in a span. Its stops may overlap: one was made,
+// and the process itself noticed it.
+func (s *Story) stood(p string, in Span) (sum Time) {
+	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	for _, stop := range stops {
+		part := stop.and(in)
+		sum += part.length()
+		in.From = max(in.From, part.To)
+	}
+	return sum
+}
+
+// checkEarly checks that no hold of a lock that the server remembered was lost before its
+// deadline had come.
+func (s *Story) checkEarly() (findings []Finding) {
+	for _, id := range sortedKeys(s.Holds) {
+		h := s.Holds[id]
+		if h.Early > 0 && h.Cause == "lost" && !s.forgotten(h, h.over) {
+			findings = append(findings, found("early", "%s of %s (%s) was lost %v before its deadline",
+				h.ID, h.Key, h.Owner, h.Early.Round(time.Millisecond)))
+		}
+	}
+	for _, id := range sortedKeys(s.Calls) {
+		c := s.Calls[id]
+		h := s.Holds[c.Hold]
+		if !frees(c.Op) || c.Err != "lost" || h == nil {
+			continue
+		}
+		if c.Returned < h.deadline && !s.forgotten(h, c.Returned) {
+			findings = append(findings, found("early", "%s of %s (%s) was lost as it was unlocked, %v before its deadline",
+				h.ID, h.Key, h.Owner, (h.deadline-c.Returned).Round(time.Millisecond)))
+		}
+	}
+	return findings
+}
+
+// forgotten reports whether the server was made to forget the hold before at.
+func (s *Story) forgotten(h *Hold, at Time) bool {
+	for _, f := range s.Faults {
+		if (f.Key == "*" || f.Key == h.Key) && f.Until > h.Called && f.T < at {
+			return true
+		}
+	}
+	return false
+}
+
+// checkReentries checks that a proof is refused once the server has forgotten what it
+// proves, and that a caller that is inside by a proof was inside.
+func (s *Story) checkReentries() (findings []Finding) {
+	for _, id := range sortedKeys(s.Holds) {
+		h := s.Holds[id]
+		outer := s.Holds[h.Outer]
+		if outer == nil {
+			continue
+		}
+		for _, f := range s.Faults {
+			if (f.Key == "*" || f.Key == h.Key) && outer.From < f.T && h.Called > f.Until {
+				findings = append(findings, found("re-entry",
+					"%s of %s (%s) entered by the proof of %s, which the server had forgotten %v before",
+					h.ID, h.Key, h.Owner, outer.ID, h.Called-f.Until))
+				break
+			}
+		}
+		if h.Owner != outer.Owner {
+			findings = append(findings, found("re-entry", "%s has owner %s, the hold it re-entered %s", h.ID, h.Owner, outer.Owner))
+		}
+	}
+	return findings
+}
+
+// checkTokens finds tokens that have not grown: a call that began after a hold was granted
+// must have a higher one, unless the server was made to forget in between.
+func (s *Story) checkTokens() (findings []Finding) {
+	for _, key := range sortedKeys(s.ByKey) {
+		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })
+		called := slices.Clone(granted)
+		slices.SortStableFunc(called, func(a, b *Hold) int { return cmp.Compare(a.Called, b.Called) })
+		var last *Hold // the highest of those that were granted before
+		i := 0
+		for _, h := range called {
+			for ; i < len(granted) && granted[i].From < h.Called; i++ {
+				if last == nil || s.forgot(key, last.Called, granted[i].From) || granted[i].Token > last.Token {
+					last = granted[i]
+				}
+			}
+			if last != nil && h.Token <= last.Token && !s.forgot(key, last.Called, h.From) {
+				findings = append(findings, found("tokens", "%s: %s has token %d, and %s had %d before", key, h.ID, h.Token, last.ID, last.Token))
+			}
+		}
+	}
+	return findings
+}
+
+// forgot reports whether the server may have been made to forget a key between two moments.
+func (s *Story) forgot(key string, from, to Time) bool {
+	return slices.ContainsFunc(s.Faults, func(f Record) bool {
+		return (f.Key == "*" || f.Key == key) && f.T <= to && f.Until >= from
+	})
+}

@@ -1,0 +1,303 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// checkPermits finds where holds had more permits of a semaphore at once than were set.
+func (s *Story) checkPermits() (findings []Finding) {
+	for _, key := range sortedKeys(s.BySemaphore) {
+		if s.mayForget(key) {
+			continue
+		}
+		var out int64
+		var inside []*Hold
+		for _, h := range s.BySemaphore[key] {
+			if h.To <= h.From {
+				continue
+			}
+			inside = slices.DeleteFunc(inside, func(o *Hold) bool {
+				over := o.To <= h.From
+				if over {
+					out -= o.Permits
+				}
+				return over
+			})
+			inside, out = append(inside, h), out+h.Permits
+			if out > h.Most {
+				findings = append(findings, found("permits", "%s: %d permits of %d were out at %v, when %s (%s, process %s) had its %d",
+					key, out, h.Most, h.From, h.ID, h.Owner, h.P, h.Permits))
+			}
+		}
+	}
+	return findings
+}
+
+// mayForget reports whether the server was made to forget a key.
+func (s *Story) mayForget(key string) bool {
+	return slices.ContainsFunc(s.Faults, func(f Record) bool { return f.Key == "*" || f.Key == key })
+}
+
+// crowded finds where the marks of a semaphore, in whose order all are, show more permits at once
+// than were set.
+func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
+	if s.mayForget(key) {
+		return nil
+	}
+	var out int64
+	var inside []*stay
+	for _, b := range all {
+		inside = slices.DeleteFunc(inside, func(a *stay) bool {
+			left := a.last.compare(b.first) <= 0
+			if left {
+				out -= a.hold.Permits
+			}
+			return left
+		})
+		inside, out = append(inside, b), out+b.hold.Permits
+		if out > b.hold.Most {
+			findings = append(findings, found("marks", "%s: %d permits of %d were out at mark %v of %s",
+				key, out, b.hold.Most, b.first, b.hold.ID))
+		}
+	}
+	return findings
+}
+
+// checkStocks compares what the server had of a semaphore with what was set, and with the holds
+// that were valid all the while.
+func (s *Story) checkStocks() (findings []Finding) {
+	for _, q := range s.Stocks {
+		if s.mayForget(q.Key) {
+			continue
+		}
+		has := q.Available + q.Count
+		if has > q.Most || q.Exact && has < q.Most {
+			findings = append(findings, found("stock", "%s: the server had %d permits available and %d taken at %v, of %d",
+				q.Key, q.Available, q.Count, q.T, q.Most))
+		}
+		if out := s.outAllThrough(q.Key, Span{q.T, q.Until}); out+q.Available > q.Most {
+			findings = append(findings, found("stock", "%s: the server had %d permits available at %v while %d were out, of %d",
+				q.Key, q.Available, q.T, out, q.Most))
+		}
+	}
+	return findings
+}
+
+// outAllThrough is how many permits were out from the beginning of a span to its end.
+func (s *Story) outAllThrough(key string, in Span) (out int64) {
+	holds := s.BySemaphore[key]
+	// None that was granted later counts.
+	n, _ := slices.BinarySearchFunc(holds, in.From, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+time.Nanosecond) })
+	for _, h := range holds[:n] {
+		if h.To >= in.To {
+			out += h.Permits
+		}
+	}
+	return out
+}
+
+// place is a place in a stream.
+type place struct{ ms, n int64 }
+
+// parsePlace returns the zero place for a text that is none.
+func parsePlace(text string) place {
+	ms, n, _ := strings.Cut(text, "-")
+	var p place
+	var err error
+	if p.ms, err = strconv.ParseInt(ms, 10, 64); err != nil {
+		return place{}
+	}
+	if p.n, err = strconv.ParseInt(n, 10, 64); err != nil {
+		return place{}
+	}
+	return p
+}
+
+func (p place) compare(q place) int { return cmp.Or(cmp.Compare(p.ms, q.ms), cmp.Compare(p.n, q.n)) }
+
+func (p place) String() string { return fmt.Sprintf("%d-%d", p.ms, p.n) }
+
+// stay is an owner's time inside in one role, from its first mark to its last.
+type stay struct {
+	hold        *Hold // the first to leave one
+	first, last place
+	end         Time
+}
+
+// stays returns those of each key, in the order of their first marks.
+func (s *Story) stays() map[string][]*stay {
+	byOwner := map[string]*stay{}
+	byKey := map[string][]*stay{}
+	for _, m := range s.Marks {
+		h, at := s.Holds[m.Hold], parsePlace(m.Entry)
+		if h == nil || at == (place{}) {
+			continue
+		}
+		id := fmt.Sprint(h.Key, " ", h.Owner, " ", h.Read)
+		o := byOwner[id]
+		if o == nil {
+			o = &stay{hold: h, first: at, last: at}
+			byOwner[id] = o
+			byKey[h.Key] = append(byKey[h.Key], o)
+		}
+		if at.compare(o.first) < 0 {
+			o.first = at
+		}
+		if at.compare(o.last) > 0 {
+			o.last = at
+		}
+		o.end = max(o.end, m.T)
+	}
+	for _, all := range byKey {
+		slices.SortFunc(all, func(a, b *stay) int { return a.first.compare(b.first) })
+	}
+	return byKey
+}
+
+// checkMarks finds marks of one owner between those of another, which no clock is
+// needed for, unless the server was made to forget.
+func (s *Story) checkMarks() (findings []Finding) {
+	byKey := s.stays()
+	for _, key := range sortedKeys(byKey) {
+		if len(s.BySemaphore[key]) > 0 {
+			findings = append(findings, s.crowded(key, byKey[key])...)
+			continue
+		}
+		var inside []*stay
+		for _, b := range byKey[key] {
+			inside = slices.DeleteFunc(inside, func(a *stay) bool { return a.last.compare(b.first) <= 0 })
+			for _, a := range inside {
+				together := a.hold.Owner == b.hold.Owner || a.hold.Read && b.hold.Read
+				if !together && !s.marksExcused(a, b) {
+					findings = append(findings, found("marks", "%s: %s entered with mark %v before %s left with mark %v",
+						key, b.hold.ID, b.first, a.hold.ID, a.last))
+				}
+			}
+			inside = append(inside, b)
+		}
+	}
+	return findings
+}
+
+func (s *Story) marksExcused(a, b *stay) bool {
+	return s.excuse(Overlap{First: a.hold, Second: b.hold, Span: Span{b.hold.From, min(a.end, b.end)}}).Excused
+}
+
+// Idle is a stretch in which a lock was free and had waiters.
+type Idle struct {
+	// Key is the lock, Span is from the reply to the unlock until the next grant, and
+	// Calm the longest part of it that no fault had anything to do with.
+	Key  string
+	Span Span
+	Calm Time
+}
+
+// Aftermath is for how long a fault may have to do with what happens on a lock.
+type Aftermath func(fault Record, key string) time.Duration
+
+// LongestIdle returns the longest stretch, by its calm part, in which a lock that had been
+// unlocked stayed free although it had waiters.
+func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
+	waits := map[string][]*Made{}
+	for _, c := range s.Calls {
+		if (c.Op == "lock" || c.Op == "acquire") && c.Hold == "" {
+			waits[c.Key] = append(waits[c.Key], c)
+		}
+	}
+	for _, byName := range []map[string][]*Hold{s.ByKey, s.BySemaphore} {
+		for _, key := range sortedKeys(byName) {
+			if i := s.longestIdle(byName[key], waits[key], s.excuses(key, after)); i.Calm > longest.Calm {
+				longest = i
+			}
+		}
+	}
+	return longest
+}
+
+// longestIdle is LongestIdle of one lock, or semaphore: its holds, who waits for it, and what
+// faults excuse.
+func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longest Idle) {
+	for _, h := range holds {
+		// An inner unlock frees nothing; neither is one that others outlive.
+		if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
+			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, waits, u, atLeastOne(h.Permits))}}
+			i.Calm = calm(i.Span, excused)
+			if i.Calm > longest.Calm {
+				longest = i
+			}
+		}
+	}
+	return longest
+}
+
+// atLeastOne is a number of permits, or a lock as one.
+func atLeastOne(permits int64) int64 { return max(permits, 1) }
+
+// outlived reports whether another hold of the owner was valid when h was given up.
+func outlived(holds []*Hold, h *Hold, at Time) bool {
+	return slices.ContainsFunc(holds, func(o *Hold) bool {
+		return o != h && o.Owner == h.Owner && o.From < at && at < o.To
+	})
+}
+
+// until is how long after an unlock, which has given back so many permits, there was a waiter that
+// could have had some of them, or the lock.
+func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
+	to := unlock.Returned
+	for _, w := range waits {
+		if spare := freed - atLeastOne(w.Permits); w.T < unlock.T && spare >= 0 {
+			to = max(to, min(s.left(w), takenFrom(holds, unlock.T, spare)))
+		}
+	}
+	return to
+}
+
+// takenFrom is when the holds granted after a moment had more permits together than so many.
+func takenFrom(holds []*Hold, at Time, spare int64) Time {
+	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
+	for _, h := range holds[first:] {
+		if spare -= atLeastOne(h.Permits); spare < 0 {
+			return h.From
+		}
+	}
+	return math.MaxInt64
+}
+
+// left is when a call was over: it returned, or its process was killed.
+func (s *Story) left(c *Made) Time {
+	killed, dead := s.Kills[c.P]
+	switch {
+	case c.Returned != 0:
+		return c.Returned
+	case dead:
+		return killed
+	}
+	return s.Ended
+}
+
+// excuses are the stretches that faults may have to do with.
+func (s *Story) excuses(key string, after Aftermath) []Span {
+	var spans []Span
+	for _, f := range s.Faults {
+		spans = append(spans, Span{f.T, f.Until + after(f, key)})
+	}
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return spans
+}
+
+// calm is the longest part of a span that is in none of the others, which are in
+// order.
+func calm(in Span, others []Span) (longest Time) {
+	from := in.From
+	for _, o := range others {
+		longest = max(longest, Span{from, min(o.From, in.To)}.length())
+		from = max(from, o.To)
+	}
+	return max(longest, Span{from, in.To}.length())
+}
