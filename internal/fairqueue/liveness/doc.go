@@ -4,8 +4,7 @@
 // given what a heartbeat found in the queue and how many listen to its members'
 // channels. It says which of them are dead beyond doubt and may be evicted, whether
 // the first must get the message that the lock is free once more, which members are alive
-// and so keep their places, and when to look again. An engine and a simulation
-// drive it in the same way:
+// and so keep their places, and when to look again:
 //
 //	heartbeat → Look → count the listeners of Ask → Counted → Evict, Nudge → Next
 //
