@@ -1,6 +1,57 @@
+// Package stress is the nemesis run: client processes that take locks in every way that
+// there is, while servers, networks and processes are broken under them, and a checker of
+// their histories. It needs Linux. Run it from the root of the checkout:
+//
+//	make stress DURATION=10m           a random seed, which it prints
+//	make stress DURATION=10m SEED=7    the schedule of that seed again
+//
+// # A campaign
+//
+//	servers, proxy, processes
+//	    │
+//	    ▼
+//	round: go ──▶ faults by the schedule ──▶ heal ──▶ drain ──▶ at rest: judge
+//	    ▲                                                            │
+//	    └────────────────────────────────────────────────────────────┤
+//	                                             the time is over    ▼
+//	           quit: nothing may be left ◀── leases run out, dead waiters are evicted
+//
+// The processes (see internal/worker) reach the locks' server through a proxy that breaks;
+// they ask it past the proxy what it has, and leave marks on a second server, the audit
+// server, which no fault touches. Each writes a history (see internal/history, which lists
+// what is judged). A round ends with all faults healed and every call returned, so that the
+// history of a round can be judged by itself, and a failure ends the run where it happened.
+// At rest no lock may have a holder, and no queue a waiter, unless a process left it there:
+// by dying, by letting it expire, by handing it over.
+//
+// # Two classes
+//
+// In the first, the server remembers: it is frozen, killed and started again with its
+// append-only file, written at each command; its users lose their rights, its network holds
+// back, delays and cuts; clients are frozen and killed. Two holders at once are an error,
+// always. In the second it forgets: keys are deleted and evicted, everything is flushed, it
+// starts again empty. Then two may hold a lock at once for a renewal period, and it is
+// counted how often and how long they did.
+//
+// # The schedule
+//
+// Faults come in lanes: those of the server, of the network and of the processes. Those of
+// one lane come one after the other, the lanes run in parallel. Each lane deals its kinds
+// of faults like cards, so that every kind comes before one comes twice. Which fault comes
+// when, for how long and for which process depends on the seed alone. What the processes do
+// then is random too, but how it interleaves depends on the machine: a seed repeats the
+// faults, not the run.
+//
+// # What it does not judge
+//
+// A process that was frozen cannot stop being inside: what it sends after it woke up may
+// come late. So a hold counts until the deadline that the hold itself reported, and a mark
+// only if the hold was valid after the reply to it. A holder that does not look at its hold
+// cannot be helped by any lock.
 package stress
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -161,4 +212,119 @@ func runAndReport(t *testing.T, class string, p plan) {
 		assert.NotZero(t, r.Outcomes["lock: killed"])
 		assert.NotZero(t, r.Outcomes["lock: uncertain"])
 	}
+}
+
+// Small campaigns, each with the faults and the habits that bring one kind of bug
+// to light. They have a seed of their own, so that what they do is the same each
+// time as far as it can be.
+
+// focus returns the plan that they have in common: no fault, and plain habits.
+func focus(t *testing.T) plan {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: a campaign needs a server and takes a quarter of a minute")
+	}
+	return plan{
+		seed: 1, duration: 12 * time.Second, round: 6 * time.Second, gap: 1500 * ms,
+		keys: locks(3, 3, short), workers: 2, callers: 6,
+	}
+}
+
+// runAllFaults wages a campaign that must find nothing, and must have done something.
+func runAllFaults(t *testing.T, p plan) *report {
+	t.Helper()
+	r := runCampaign(t, p)
+	if !t.Failed() {
+		assert.GreaterOrEqual(t, r.Acquisitions, cmp.Or(p.least, 6), "progress")
+		for _, f := range p.kinds {
+			assert.NotZero(t, r.Faults[f.name], "%s", f.name)
+		}
+	}
+	return r
+}
+
+func TestHoldsEndTheirMarginBeforeTheirKeysCan(t *testing.T) {
+	p := focus(t)
+	p.habits = worker.Habits{Linger: 0.3, Fixed: 0.2, Reenter: 0.3}
+	runAllFaults(t, p)
+}
+
+func TestALockThatIsUnlockedSlowlyIsNotLost(t *testing.T) {
+	p := focus(t)
+	p.kinds, p.gap = []*fault{slow}, 300*ms
+	p.keys, p.workers = locks(12, 0, short), 3
+	p.habits = worker.Habits{Linger: 0.7}
+	runAllFaults(t, p)
+}
+
+func TestWaitersThatCouldNotListenTakeFreeLocksAtOnce(t *testing.T) {
+	p := focus(t)
+	// A caller that has had the lock does not come back for it, and so wakes no other.
+	p.kinds, p.keys = []*fault{unsubscribedOnce}, locks(1, 0, long)
+	p.habits = worker.Habits{Linger: 1, Rest: time.Minute}
+	p.workers, p.callers = 6, 1
+	p.duration, p.round = 24*time.Second, 12*time.Second
+	p.least = 4 // a holder may stay for 4 s, and the last one of a round is cut short
+	runAllFaults(t, p)
+}
+
+func TestCancelledWaitersLeaveTheQueue(t *testing.T) {
+	p := focus(t)
+	p.keys = locks(0, 2, short)
+	p.habits = worker.Habits{Cancel: 0.6}
+	runAllFaults(t, p)
+}
+
+func TestReadersShareAndWritersAreAlone(t *testing.T) {
+	p := focus(t)
+	p.keys = rwLocks(2, short)
+	p.habits = worker.Habits{Reenter: 0.4, Cancel: 0.1, Linger: 0.02}
+	p.callers = 10
+	runAllFaults(t, p)
+}
+
+func TestNoMorePermitsAreOutThanWereSet(t *testing.T) {
+	p := focus(t)
+	p.kinds, p.gap = []*fault{cut, killed, stopped, unanswered}, 500*ms
+	p.keys = semaphores(3, 1, []int{1, 3, 5}, short)
+	p.habits = worker.Usual()
+	p.habits.Replace, p.workers, p.callers = false, 3, 5
+	p.duration, p.round = 9*time.Second, 9*time.Second
+	if program, ok := findJava(t, release); ok {
+		inexact(p.keys)
+		p.java = []peer.Program{program}
+	}
+	r := runAllFaults(t, p)
+	assert.Greater(t, r.Stocks, 10, "semaphores were counted")
+}
+
+func TestRepliesThatAreCutCountOnce(t *testing.T) {
+	p := focus(t)
+	p.kinds, p.gap = []*fault{cut}, 200*ms
+	p.keys = locks(12, 0, middling)
+	runAllFaults(t, p)
+}
+
+func TestRequestsThatComeLateLeaveNoLockBehind(t *testing.T) {
+	p := focus(t)
+	p.kinds, p.modest = []*fault{lateOne}, true
+	p.keys = locks(24, 0, long)
+	runAllFaults(t, p)
+}
+
+func TestCancelledWaitersLeaveNoOtherAsleep(t *testing.T) {
+	p := focus(t)
+	p.keys = locks(1, 0, long)
+	p.habits = worker.Habits{Cancel: 0.985, Together: 0.7}
+	p.workers, p.callers = 1, 60
+	p.duration, p.round = 24*time.Second, 8*time.Second
+	runAllFaults(t, p)
+}
+
+func TestProofsOfAForgottenLockAreRefused(t *testing.T) {
+	p := focus(t)
+	p.kinds, p.forgets = []*fault{deleted}, true
+	p.keys, p.gap = locks(4, 0, forgetful), 500*ms
+	p.habits = worker.Habits{Reenter: 0.9, Linger: 0.3}
+	runAllFaults(t, p)
 }

@@ -1,12 +1,28 @@
 package fleet
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	lua "github.com/yuin/gopher-lua"
+	"pgregory.net/rapid"
 
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
@@ -116,4 +132,159 @@ func (f *fleet) audit(p *process, h *held) {
 		r.TTL = -1 // the margin is what the drift costs
 	}
 	p.write(r)
+}
+
+var (
+	fleets   = flag.Int("fleets", 30, "how many fleets are run")
+	duration = flag.Duration("duration", 0, "for how long fleets are run; 0: as many as -fleets says")
+	seed     = flag.Uint64("seed", 1, "of the first fleet, from which the others count on; 0 is a random one")
+)
+
+func TestMain(m *testing.M) {
+	// The server makes an interpreter for each script, mostly of memory that none needs.
+	lua.RegistrySize, lua.CallStackSize = 1024, 64
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
+// TestFleets runs fleets that follow from their seeds, on all processors. The first that is
+// not right ends it, and is made smaller.
+func TestFleets(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64N(1 << 40)
+		t.Logf("the first seed is %d", first)
+	}
+	s := &search{first: first, began: time.Now()}
+	t.Run("all", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint("worker ", i), func(t *testing.T) {
+				t.Parallel()
+				s.work(t)
+			})
+		}
+	})
+	took := time.Since(s.began)
+	fmt.Printf("fleet: %d fleets and %d leases in %v, %.0f leases a minute\n",
+		s.done.Load(), s.leases.Load(), took.Round(10*time.Millisecond), float64(s.leases.Load())/took.Minutes())
+	if s.failed == nil {
+		assert.Positive(t, s.leases.Load())
+		return
+	}
+	fmt.Printf("fleet: seed %d, after %v: repeat it with make fleet FLEETS=1 SEED=%d\n", s.seed, took, s.seed)
+	shrink(t, s.seed)
+	t.Errorf("seed %d failed, but not when it was run again:\n%s", s.seed, list(s.failed))
+}
+
+// search runs fleets until one is not right.
+type search struct {
+	first        uint64
+	began        time.Time
+	next         atomic.Uint64
+	done, leases atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	failed []history.Finding
+	seed   uint64 // of the one that failed
+}
+
+func (s *search) work(t *testing.T) {
+	t.Helper()
+	for !s.over() {
+		number := s.first + s.next.Add(1) - 1
+		r := run(t, plans.Example(int(number)))
+		s.done.Add(1)
+		s.leases.Add(int64(r.leases))
+		if len(r.findings) > 0 {
+			s.mu.Lock()
+			s.failed, s.seed = r.findings, number
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *search) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *duration > 0 {
+		return s.failed != nil || time.Since(s.began) >= *duration
+	}
+	return s.failed != nil || s.next.Load() >= uint64(max(*fleets, 0))
+}
+
+// tries is how often a plan is run that has failed: it does not say which of two goroutines
+// comes first.
+const tries = 5
+
+// shrink runs the fleet of a seed again, and smaller ones, and fails the test with the
+// smallest that is not right.
+func shrink(t *testing.T, number uint64) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"seed": fmt.Sprint(number), "checks": "1", "nofailfile": "true",
+	} {
+		require.NoError(t, flag.Set("rapid."+name, value))
+	}
+	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
+		p := plans.Draw(rt, "plan")
+		r := run(t, p)
+		for more := tries; len(r.findings) == 0 && more > 1; more-- {
+			r = run(t, p)
+		}
+		if len(r.findings) == 0 {
+			return
+		}
+		text, err := json.Marshal(p)
+		require.NoError(rt, err)
+		if testing.Verbose() {
+			for _, record := range r.records {
+				rt.Logf("%v %s %s %s %s hold %s %s %s", record.T, record.P, record.Kind, record.ID+record.Key, record.Op, record.Hold, record.Owner, record.Err)
+			}
+		}
+		rt.Logf("%s\nkeep it in testdata, as a test: %s", list(r.findings), text)
+		rt.Fatalf("a fleet is not right: %s", r.findings[0].Check)
+	})
+}
+
+// list returns the first findings, a line each.
+func list(findings []history.Finding) string {
+	var lines []string
+	for _, f := range findings[:min(len(findings), 8)] {
+		lines = append(lines, f.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestFleetsThatFoundBugs runs the plans of testdata, which found bugs of Redlatch or of a
+// planted kind.
+func TestFleetsThatFoundBugs(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			var p plan
+			require.NoError(t, json.Unmarshal(text, &p))
+			for range tries {
+				require.Empty(t, run(t, p).findings)
+			}
+		})
+	}
+}
+
+// TestAPlanIsWhatItsSeedAndItsTextSay holds that a seed and a kept plan can be run again.
+func TestAPlanIsWhatItsSeedAndItsTextSay(t *testing.T) {
+	t.Parallel()
+	p := plans.Example(5)
+	assert.Equal(t, p, plans.Example(5))
+	assert.NotEqual(t, p, plans.Example(6))
+	text, err := json.Marshal(p)
+	require.NoError(t, err)
+	var read plan
+	require.NoError(t, json.Unmarshal(text, &read))
+	assert.Equal(t, p, read)
 }
