@@ -1,11 +1,16 @@
 package badinput_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +20,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/reply"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // soon bounds what should happen at once, on a slow machine.
@@ -172,4 +180,205 @@ func TestAddressesThatCannotBeListenedOnAreErrors(t *testing.T) {
 		require.Error(t, err, "%.60q", address)
 		require.NoError(t, complaint(err))
 	}
+}
+
+// proper are the replies to the scripts and commands of an uncontended lock.
+func proper(c *transport.Call) any {
+	switch c.Name() {
+	case "reenter", "fair_reenter", "replicate", "release", "fair_release", "release_shared", "fair_release_shared",
+		"force_release", "fair_force_release", "fair_nudge":
+		return int64(1)
+	case "renew":
+		held := make([]any, c.NumKeys)
+		for i := range held {
+			held[i] = int64(1)
+		}
+		return held
+	case "inspect":
+		return []any{int64(-2), []any{}}
+	case "fair_inspect":
+		return []any{int64(5000), []any{"holder", "1"}, []any{"first", "second"}, []any{"first", "1", "second", "2"}, []any{int64(0)}, int64(2)}
+	case "fair_heartbeat":
+		return []any{int64(5000), []any{"first", "1", "second", "2"}, []any{}, int64(2)}
+	case "fair_evict":
+		return []any{"first"}
+	case "EXISTS", "HEXISTS", "DEL":
+		return int64(0)
+	case "PTTL":
+		return int64(-2)
+	case "TIME":
+		return []any{"946684800", "0"} // when bubbles begin
+	}
+	return nil // acquire, give up, HGET
+}
+
+// tooMany is how many calls one test may make: a caller that makes more does not pause. A
+// server that answers again and again that a lock has a millisecond left is asked 5000
+// times in ten seconds.
+const tooMany = 8000
+
+// fake is a transport over a server that answers as it should, but for one script or
+// command.
+type fake struct {
+	target string // "" for none
+	reply  any    // what that is answered with
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	calls  int
+	struck int // calls of the target
+}
+
+func newFake() *fake { return &fake{} }
+
+// Start is part of transport.Transport.
+func (f *fake) Start(c *transport.Call, done transport.Done) {
+	f.mu.Lock()
+	f.calls++
+	over := f.closed || f.calls > tooMany
+	hit := c.Name() == f.target
+	if hit {
+		f.struck++
+	}
+	f.mu.Unlock()
+	switch {
+	case over, !c.Claim(1):
+		done(nil, fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed))
+	case !hit:
+		done(proper(c), nil)
+	default:
+		if err, refused := f.reply.(*transport.ServerError); refused {
+			done(nil, err)
+			return
+		}
+		done(f.reply, nil)
+	}
+}
+
+// Subscribe is part of transport.Transport.
+func (f *fake) Subscribe(ctx context.Context, _ string) (transport.Subscription, error) {
+	return quiet{make(chan transport.Event)}, ctx.Err()
+}
+
+// PublishCommand is part of transport.Transport.
+func (f *fake) PublishCommand() string { return "PUBLISH" }
+
+// Listeners is part of transport.Counter: the first of the channels has a listener.
+func (f *fake) Listeners(_ context.Context, channels ...string) ([]int64, error) {
+	counts := make([]int64, len(channels))
+	if len(counts) > 0 {
+		counts[0] = 1
+	}
+	return counts, nil
+}
+
+// Replicate is part of transport.Replicator: a replica has whatever is written.
+func (f *fake) Replicate(c *transport.Call, _ int, _ time.Duration, done transport.Replicated) {
+	f.Start(c, func(reply any, err error) { done(reply, 1, err) })
+}
+
+// Close is part of transport.Transport.
+func (f *fake) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	return nil
+}
+
+// counts returns how many calls there were, and how many of the target.
+func (f *fake) counts() (calls, struck int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls, f.struck
+}
+
+// quiet is a subscription that says nothing.
+type quiet struct{ events chan transport.Event }
+
+// Events is part of transport.Subscription.
+func (q quiet) Events() <-chan transport.Event { return q.events }
+
+// Err is part of transport.Subscription.
+func (quiet) Err() error { return nil }
+
+// Close is part of transport.Subscription.
+func (quiet) Close() {}
+
+// receivedBytes is a connection on which a server has sent something.
+type receivedBytes struct {
+	net.Conn // never used
+	io.Reader
+}
+
+// Read is part of net.Conn.
+func (s receivedBytes) Read(p []byte) (int, error) { return s.Reader.Read(p) }
+
+// SetReadDeadline is part of net.Conn.
+func (receivedBytes) SetReadDeadline(time.Time) error { return nil }
+
+// Close is part of net.Conn.
+func (receivedBytes) Close() error { return nil }
+
+// decoders are all that make something of a reply.
+var decoders = map[string]func(any) error{
+	"acquire":    func(r any) error { reply.Refused(r); _, _, err := reply.Acquired(r); return err },
+	"foreign":    func(r any) error { _, _, err := reply.Foreign(r); return err },
+	"re-entry":   func(r any) error { _, err := reply.Reentered(r); return err },
+	"token":      func(r any) error { _, _, err := reply.Token(r); return err },
+	"replicate":  func(r any) error { _, err := reply.Holds(r); return err },
+	"release":    func(r any) error { _, err := reply.Released(r); return err },
+	"force":      func(r any) error { _, err := reply.Forced(r); return err },
+	"exists":     func(r any) error { _, err := reply.Exists(r); return err },
+	"renewal":    func(r any) error { _, err := reply.RenewedAt(r, 1, 2); return err },
+	"count":      func(r any) error { _, err := reply.Count(r); return err },
+	"time left":  func(r any) error { _, err := reply.Millis(r); return err },
+	"inspection": func(r any) error { _, err := reply.Inspected(r); return err },
+	"heartbeat":  func(r any) error { _, err := reply.DecodeBeat(r); return err },
+	"eviction":   func(r any) error { _, err := reply.DecodeEvicted(r); return err },
+	"nudge":      func(r any) error { _, err := reply.Nudged(r); return err },
+}
+
+// FuzzDecoders lets a server answer every script and command with anything: bytes, as
+// they come over the network.
+func FuzzDecoders(f *testing.F) {
+	for _, answer := range []string{
+		"$-1\r\n", ":1\r\n", ":0\r\n", ":-1\r\n", ":-2\r\n", ":30000\r\n", ":9223372036854775807\r\n", "$1\r\n2\r\n", "+OK\r\n", "-ERR x\r\n",
+		"*2\r\n:1500\r\n$4\r\nmode\r\n", "*4\r\n:1500\r\n$0\r\n\r\n$3\r\nx:1\r\n:1\r\n", "*2\r\n:1\r\n:0\r\n",
+		"*2\r\n:-2\r\n*0\r\n", "*5\r\n:5\r\n*2\r\n$1\r\na\r\n$1\r\n2\r\n*1\r\n$1\r\nb\r\n*2\r\n$1\r\nb\r\n$3\r\ninf\r\n*1\r\n:1\r\n",
+		"*4\r\n:-2\r\n*4\r\n$1\r\na\r\n$5\r\n1e400\r\n$1\r\nb\r\n$0\r\n\r\n*1\r\n$1\r\nc\r\n:2\r\n", "*1\r\n*1\r\n*0\r\n", "*0\r\n", "*-1\r\n",
+	} {
+		f.Add([]byte(answer))
+	}
+	f.Add([]byte("$2\r\n0"))
+	f.Add([]byte("*5\n\n*1A\n0\n\n*1\n*1A\n\n\n"))
+	f.Add([]byte("0\r\n"))
+	f.Add([]byte("$----------------"))
+	f.Add([]byte("$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"))
+	f.Add([]byte(":-\r\n"))
+	f.Add([]byte("$1\r\n\"\r\n"))
+	f.Add([]byte("+\xa4\xba\r\n"))
+	f.Add([]byte("0\n0\n0\n0\n0\n0\n0\n0"))
+	f.Add([]byte("$1\r\n\x7f\r\n"))
+	f.Add([]byte(""))
+	f.Add([]byte("*0A000\r\n"))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		conn := redis.NewConn(respconn.Guard(receivedBytes{Reader: bytes.NewReader(answer)}), 0, 0)
+		reply, err := respconn.Receive(conn, 0)
+		var refusal redis.Error
+		if err != nil && !errors.As(err, &refusal) {
+			return
+		}
+		if err != nil {
+			short := &transport.ServerError{Text: string(refusal)}
+			require.Less(t, len(short.Error()), shortest)
+			_ = short.HasCode("WRONGTYPE")
+			return
+		}
+		for name, decode := range decoders {
+			if err := decode(reply); err != nil {
+				require.ErrorIs(t, err, transport.ErrBadReply, name)
+				require.Less(t, len(err.Error()), shortest, name)
+			}
+		}
+	})
 }

@@ -3,12 +3,21 @@
 package browser
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,9 +32,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/redlatchui"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 // atMost bounds what is waited for. It is no claim about speed.
@@ -225,3 +236,110 @@ func serveThrough(t *testing.T, s *redistest.Server, o redlatchui.Options, befor
 
 // port returns the part of an address from the colon of its port on.
 func port(address string) string { return address[strings.LastIndex(address, ":"):] }
+
+// The README has two commands that lead to a page with the locks of a live Redisson and of
+// Redlatch: one installs the command line, the other one serves the page. The first is done with
+// this checkout, and the second at a free port.
+func TestTheREADMELeadsToThePageInTwoCommands(t *testing.T) {
+	t.Parallel()
+	in := browser(t)
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	const install, show = "go install github.com/redlatch/redlatch/cmd/redlatch@latest", "redlatch ui"
+	require.Contains(t, string(readme), "\n    "+install+"\n")
+	require.Contains(t, string(readme), "\n| `"+show+"` |")
+
+	s := redistest.Start(t)
+	_, err = javaClient(t, s)(peer.Command{"op": "lock", "kind": "plain", "name": "nightly-report"}).Wait(atMost)
+	require.NoError(t, err)
+	hold, err := rlock.New(goClient(t, s, "orders@host-3"), "orders:42").Lock(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, hold.Unlock()) }()
+
+	program := filepath.Join(t.TempDir(), "redlatch")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/redlatch")
+	build.Dir = root
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	serves := exec.CommandContext(t.Context(), program, append(strings.Fields(show)[1:], "--addr", "127.0.0.1:0")...)
+	serves.Env = append(os.Environ(), "REDIS_URL="+s.URL())
+	out, err := serves.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, serves.Start())
+	defer func() {
+		require.NoError(t, serves.Process.Signal(os.Interrupt))
+		_ = serves.Wait() // 130
+	}()
+	address, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+
+	b := open(t, in)
+	b.visit(t, strings.TrimSpace(address), 1280, "light")
+	b.awaits(t, "2 locks")
+	b.awaits(t, "nightly-report plain Redisson ")
+	b.awaits(t, "orders:42 plain orders@host-3 (Redlatch ")
+	keep(t, b, "walk")
+	require.Empty(t, b.complained())
+}
+
+// keep writes a picture of the window to the folder REDLATCH_PICTURES, if there is one.
+func keep(t *testing.T, b *tab, name string) {
+	t.Helper()
+	folder := os.Getenv("REDLATCH_PICTURES")
+	if folder == "" {
+		return
+	}
+	var picture []byte
+	b.run(t, chromedp.Sleep(1500*time.Millisecond), chromedp.CaptureScreenshot(&picture))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o600))
+}
+
+// keepForPage writes a small picture of what is in the window, without what is empty below, to the
+// file REDLATCH_PICTURE, if it is named: it is the one of docs/ui.md.
+func keepForPage(t *testing.T, b *tab) {
+	t.Helper()
+	file := os.Getenv("REDLATCH_PICTURE")
+	if file == "" {
+		return
+	}
+	height := eval[float64](t, b, `document.querySelector("#live > :last-child").getBoundingClientRect().bottom + 24`)
+	width := eval[float64](t, b, "innerWidth")
+	var picture []byte
+	b.run(t, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = page.CaptureScreenshot().WithClip(&page.Viewport{Width: width, Height: height, Scale: 1}).Do(ctx)
+		return err
+	}))
+	require.NoError(t, os.WriteFile(file, small(t, picture), 0o644))
+}
+
+// small makes a picture smaller: of its colours the 256 that are used most are left.
+func small(t *testing.T, picture []byte) []byte {
+	t.Helper()
+	from, err := png.Decode(bytes.NewReader(picture))
+	require.NoError(t, err)
+	used := map[color.Color]int{}
+	bounds := from.Bounds()
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			used[from.At(x, y)]++
+		}
+	}
+	colours := slices.SortedFunc(maps.Keys(used), func(a, b color.Color) int { return cmp.Compare(used[b], used[a]) })
+	to := image.NewPaletted(bounds, colours[:min(len(colours), 256)])
+	nearest := map[color.Color]uint8{}
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			c := from.At(x, y)
+			if _, known := nearest[c]; !known {
+				nearest[c] = uint8(to.Palette.Index(c))
+			}
+			to.SetColorIndex(x, y, nearest[c])
+		}
+	}
+	var out bytes.Buffer
+	require.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
+	t.Logf("%d bytes, of %d with %d colours", out.Len(), len(picture), len(used))
+	return out.Bytes()
+}

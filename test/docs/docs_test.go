@@ -1,14 +1,22 @@
+// Package docs tests the documents: the tests that they name exist, each Go snippet
+// is compiled, links lead somewhere, names of our packages are declared, and each user
+// scenario has a test. It has tests only.
 package docs
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -125,5 +133,191 @@ func TestPagesStayShort(t *testing.T) {
 		n := len(strings.Fields(texts[path]))
 		require.Positive(t, n, path)
 		require.LessOrEqual(t, n, most, path)
+	}
+}
+
+// publicPackages are what users import.
+var publicPackages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "fence", "codec", "transport", "pubsub", "embedded"}
+
+// What users see in the documentation of a public package they can name.
+func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	for _, folder := range publicPackages {
+		files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			looked++
+			for _, name := range internalTypes(file) {
+				t.Errorf("%s declares something of %s, which users cannot name", path, name)
+			}
+		}
+	}
+	require.Greater(t, looked, 30, "no files were found: the check itself is broken")
+}
+
+// internalTypes returns the types of internal packages that a file's exported declarations
+// name, such as engine.Engine. Values of variables are no declarations of types.
+func internalTypes(file *ast.File) []string {
+	internal := map[string]bool{}
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if strings.Contains(path, "/internal/") {
+			name := path[strings.LastIndex(path, "/")+1:]
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			internal[name] = true
+		}
+	}
+	ast.FileExports(file)
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Body = nil; isHidden(n) {
+				return false
+			}
+		case *ast.ValueSpec:
+			n.Values = nil
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && internal[x.Name] {
+				found = append(found, x.Name+"."+n.Sel.Name)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// isHidden reports whether a function is a method of a type that is not exported.
+func isHidden(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return false
+	}
+	of := f.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	name, ok := of.(*ast.Ident)
+	return ok && !name.IsExported()
+}
+
+func TestInternalTypesAreFound(t *testing.T) {
+	t.Parallel()
+	const source = `package p
+import "example.com/internal/engine"
+type hidden = engine.Engine
+type Shown struct { hidden; e engine.Engine }
+func (s *Shown) Method() { engine.Do() }
+func (h *hidden) Method(e engine.Engine) {}
+func Bad(e *engine.Engine) {}
+type Worse struct { E engine.Config }
+type Worst = engine.Lock
+var Err = engine.ErrLost
+`
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	require.Equal(t, []string{"engine.Engine", "engine.Config", "engine.Lock"}, internalTypes(file))
+}
+
+// Commands of docs/assurance.md run tests that are there, and its planted bugs are in the
+// lists.
+func TestWhatAssuranceNamesCanBeRun(t *testing.T) {
+	t.Parallel()
+	page := sources(t, ".md")[filepath.Join("docs", "assurance.md")]
+	tests, lists := sources(t, "_test.go"), sources(t, ".txt")
+	commands := regexp.MustCompile("`go test (?:-race )?\\./(\\S+) -run (\\w+)`").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(commands), 5, "the check itself is broken")
+	for _, c := range commands {
+		found := false
+		for path, text := range tests {
+			found = found || filepath.ToSlash(filepath.Dir(path)) == c[1] && strings.Contains(text, "func "+c[2]+"(")
+		}
+		require.True(t, found, "%s has no %s", c[1], c[2])
+	}
+	bugs := regexp.MustCompile("\\| `([a-z]+)/([^`]+)` \\|").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(bugs), 5, "the check itself is broken")
+	for _, b := range bugs {
+		list := lists[filepath.Join("test", "mutants", b[1]+".txt")]
+		if !strings.Contains(list, "mutant "+b[2]+"\n") {
+			t.Errorf("there is no planted bug %s/%s", b[1], b[2])
+		}
+	}
+}
+
+// Of the 45 scenarios, these wait for kinds of locks and of servers that are not here.
+var laterScenarios = map[int]string{
+	12: "fencing tokens", 45: "locks of several names",
+}
+
+// Each scenario has a row with a test, or with the reason why it does not apply. That
+// the tests exist holds TestEveryTestNamedInTheDocumentsExists.
+func TestEveryScenarioHasATestOrAReason(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n## Scenarios\n")
+	require.True(t, found, "the section has gone")
+	rows := map[int][]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| U(\d+) \|(.*)\|$`).FindAllStringSubmatch(section, -1) {
+		n, err := strconv.Atoi(row[1])
+		require.NoError(t, err)
+		assert.NotContains(t, rows, n, "U%d stands there twice", n)
+		rows[n] = strings.Split(row[2], "|")
+	}
+	test := regexp.MustCompile("`Test[A-Z]\\w*`")
+	for n := 1; n <= 45; n++ {
+		if laterScenarios[n] != "" {
+			assert.NotContains(t, rows, n, "U%d is here: take it from the list", n)
+			continue
+		}
+		if !assert.Len(t, rows[n], 3, "U%d has no row", n) {
+			continue
+		}
+		does, tests := strings.TrimSpace(rows[n][1]), rows[n][2]
+		reason, without := strings.CutPrefix(does, "does not apply: ")
+		assert.NotEmpty(t, does, "U%d: what does it do?", n)
+		assert.Equal(t, without, !test.MatchString(tests), "U%d has neither a test nor a reason, or both", n)
+		assert.NotEmpty(t, reason, "U%d: why?", n)
+	}
+}
+
+// A reader of migration.md finds each setting of Redisson there, also those that need nothing.
+func TestEachSettingOfRedissonIsInTheMigrationPage(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile(filepath.Join("testdata", "redisson-settings.txt"))
+	require.NoError(t, err)
+	page := sources(t, ".md")[filepath.Join("docs", "migration.md")]
+	require.NotEmpty(t, page)
+	found := 0
+	for line := range strings.Lines(string(list)) {
+		if name := strings.TrimSpace(line); !strings.HasPrefix(name, "#") {
+			found++
+			assert.Contains(t, page, "`"+name+"`", "no row says what becomes of it")
+		}
+	}
+	require.Greater(t, found, 90)
+}
+
+// What unlocking a lost lock throws in Java is ErrLost here, and not ErrNotHeld.
+func TestTheReadmeNamesTheErrorOfAnUnlockThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	texts := sources(t, ".md")
+	for _, path := range []string{"README.md", "README.zh-CN.md"} {
+		rows := 0
+		for line := range strings.Lines(texts[path]) {
+			if strings.HasPrefix(line, "|") && strings.Contains(line, "IllegalMonitorStateException") {
+				rows++
+				assert.Contains(t, line, "`redlatch.ErrLost`", path)
+				assert.NotContains(t, line, "ErrNotHeld", path)
+			}
+		}
+		assert.Equal(t, 1, rows, path)
 	}
 }

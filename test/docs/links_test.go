@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 )
 
 var (
@@ -97,4 +100,100 @@ func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 50, "no names were found: the check itself is broken")
+}
+
+// There is one number for each kind of waiter, the same on every page.
+func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
+	t.Parallel()
+	seconds := map[string]string{
+		"Redlatch": fmt.Sprint(liveness.DefaultGrace.Seconds()),
+		"Redisson": fmt.Sprint(liveness.RedissonGrace(liveness.DefaultGrace).Seconds()),
+	}
+	claim := regexp.MustCompile(`(Redlatch|Redisson)(?:'s (?:dead |waiters )?(?:out |are taken out )?after| 的在) ([0-9 to到]+)(?: seconds| 秒)`)
+	reported := map[string]int{}
+	texts := sources(t, ".md")
+	for path, text := range sources(t, "doc.go") {
+		texts[path] = strings.ReplaceAll(text, "\n//", "\n")
+	}
+	for path, text := range texts {
+		path = filepath.ToSlash(path)
+		for _, m := range claim.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
+			reported[path]++
+			require.Equal(t, seconds[m[1]], strings.TrimSpace(m[2]), "%s: %s", path, m[0])
+		}
+	}
+	for _, path := range []string{
+		"README.md", "README.zh-CN.md", "CHANGELOG.md", "docs/fair-lock.md", "docs/migration.md",
+		"docs/operations.md", "docs/quickstart.md", "rfairlock/doc.go",
+	} {
+		require.GreaterOrEqual(t, reported[path], 2, "%s must say it of both kinds, as in \"Redisson's after 30 seconds\"", path)
+	}
+}
+
+// The golden list of metrics is in a file, with which the modules compare what they report, and
+// in a table for readers.
+func TestGoldenListIsWhatThePageSays(t *testing.T) {
+	t.Parallel()
+	list := golden(t)
+	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
+
+	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| `(redlatch_\\w+)` \\| `(redlatch\\.[a-z_.]+)` \\| (\\w+) \\| ([^|]+) \\|")
+	var said []metric
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		labels := strings.ReplaceAll(strings.ReplaceAll(m[4], "`", ""), ",", "")
+		if labels == "none" {
+			labels = "-"
+		}
+		said = append(said, metric{name: m[1], kind: m[3], labels: labels, otel: m[2]})
+	}
+	require.Equal(t, list, said)
+}
+
+// metric is a row of the golden list.
+type metric struct{ name, kind, labels, otel string }
+
+func golden(t *testing.T) (list []metric) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "observability", "metrics.txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Split(line, " | ")
+		require.Len(t, f, 6, "%s", line)
+		list = append(list, metric{name: f[0], kind: f[1], labels: f[3], otel: f[4]})
+	}
+	return list
+}
+
+// Those of the exporter have no names of OpenTelemetry.
+func TestGoldenListOfTheExporterIsWhatThePageSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "observability", "exporter.txt"))
+	require.NoError(t, err)
+	var list []metric
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "redlatch_") {
+			require.Len(t, f, 4, line)
+			list = append(list, metric{name: f[0], kind: f[1], labels: f[3]})
+		}
+	}
+	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
+
+	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| `(redlatch_(?:server|exporter)_\\w+)` \\| (\\w+) \\| ([^|]+) \\|")
+	var said []metric
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		labels := strings.ReplaceAll(strings.ReplaceAll(m[3], "`", ""), ",", "")
+		if labels == "none" {
+			labels = "-"
+		}
+		said = append(said, metric{name: m[1], kind: m[2], labels: labels})
+	}
+	require.Equal(t, list, said)
 }

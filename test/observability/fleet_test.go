@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +16,8 @@ import (
 	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -150,4 +155,167 @@ func serveMetrics(t *testing.T, all ...prom.Collector) (address string) {
 	srv := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(srv.Close)
 	return strings.TrimPrefix(srv.URL, "http://")
+}
+
+// metric is a row of a golden list.
+type metric struct {
+	kind   string
+	labels []string
+}
+
+// known returns the metrics of the golden lists, and those of other programs that are used.
+func known(t *testing.T) map[string]metric {
+	t.Helper()
+	all := map[string]metric{"process_start_time_seconds": {kind: "gauge"}}
+	for _, file := range []string{"metrics.txt", "exporter.txt"} {
+		text, err := os.ReadFile(filepath.Join(root, "docs", "observability", file))
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			f := strings.Split(line, " | ")
+			require.GreaterOrEqual(t, len(f), 4, line)
+			m := metric{kind: f[1], labels: strings.Fields(strings.TrimSuffix(f[3], "-"))}
+			if len(m.labels) > 0 && m.labels[0] == "kind" {
+				m.labels = append(m.labels, "group")
+			}
+			add(all, f[0], m)
+		}
+	}
+	require.Greater(t, len(all), 25, "the golden lists were not found: the check itself is broken")
+	return all
+}
+
+// add adds the series that a metric has.
+func add(all map[string]metric, name string, m metric) {
+	if m.kind != "histogram" {
+		all[name] = m
+		return
+	}
+	counts := metric{kind: "counter", labels: m.labels}
+	all[name+"_count"], all[name+"_sum"] = counts, counts
+	all[name+"_bucket"] = metric{kind: "counter", labels: append([]string{"le"}, m.labels...)}
+}
+
+// checkExpr parses an expression, and checks that it uses metrics and labels that there are,
+// and rates of counters alone. It returns how many selectors it has.
+func checkExpr(t *testing.T, all map[string]metric, where, expr string) (selectors int) {
+	t.Helper()
+	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	require.NoError(t, err, where)
+	grouped := map[string]bool{}
+	parser.Inspect(e, func(node parser.Node, path []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.AggregateExpr:
+			for _, label := range n.Grouping {
+				grouped[label] = true
+			}
+		case *parser.VectorSelector:
+			selectors++
+			m, there := all[n.Name]
+			require.True(t, there, "%s: %s is in no golden list", where, n.Name)
+			for _, matcher := range n.LabelMatchers {
+				checkMatcher(t, m, where, n.Name, matcher)
+			}
+			checkRate(t, m, where, n.Name, path)
+			for _, label := range append(m.labels, "job") {
+				delete(grouped, label)
+			}
+		}
+		return nil
+	})
+	require.Empty(t, grouped, "%s: no metric of it has this label", where)
+	return selectors
+}
+
+func checkMatcher(t *testing.T, m metric, where, name string, matcher *labels.Matcher) {
+	t.Helper()
+	if matcher.Name == "__name__" || matcher.Name == "job" {
+		return
+	}
+	require.Contains(t, m.labels, matcher.Name, "%s: %s has no such label", where, name)
+}
+
+// checkRate checks that counters are looked at by how they grow, and gauges are not. Comparing
+// a counter with itself at another time is for alerts that see its first value.
+func checkRate(t *testing.T, m metric, where, name string, path []parser.Node) {
+	t.Helper()
+	grows, compared := false, false
+	for _, above := range path {
+		switch n := above.(type) {
+		case *parser.Call:
+			grows = grows || n.Func.Name == "rate" || n.Func.Name == "increase"
+		case *parser.BinaryExpr:
+			compared = compared || n.Op == parser.LUNLESS
+		}
+	}
+	if m.kind == "counter" {
+		require.True(t, grows || compared, "%s: %s is a counter: what counts is its rate", where, name)
+	} else {
+		require.False(t, grows, "%s: %s is no counter", where, name)
+	}
+}
+
+func TestEveryExpressionOfTheDashboardIsOfKnownMetrics(t *testing.T) {
+	t.Parallel()
+	all := known(t)
+	d := readDashboard(t)
+	used := map[string]bool{}
+	for i := range d.Panels {
+		for _, target := range d.Panels[i].Targets {
+			expr := filled(target.Expr, "1m", "1h")
+			require.NotContains(t, expr, "$", "%s: a variable that is not known", d.Panels[i].Title)
+			require.Positive(t, checkExpr(t, all, d.Panels[i].Title, expr))
+			for _, name := range regexp.MustCompile(`redlatch_\w+`).FindAllString(expr, -1) {
+				used[name] = true
+			}
+		}
+	}
+	for _, v := range d.Templating.List[1:] {
+		name, _, found := strings.Cut(strings.TrimPrefix(v.Definition, "label_values("), ", job)")
+		require.True(t, found, v.Definition)
+		require.Contains(t, all, name, v.Name)
+		used[name] = true
+	}
+	for name := range all {
+		if !strings.HasSuffix(name, "_count") && !strings.HasSuffix(name, "_sum") && strings.HasPrefix(name, "redlatch_") {
+			require.True(t, used[name], "no panel shows %s", name)
+		}
+	}
+}
+
+// The check itself.
+func TestWrongExpressionsAreFound(t *testing.T) {
+	t.Parallel()
+	all := known(t)
+	for expr, wrong := range map[string]bool{
+		`sum by (kind) (rate(redlatch_lock_lost_total[1m]))`:                       false,
+		`sum by (kind, group) (redlatch_lock_held)`:                                false,
+		`sum by (name) (redlatch_lock_held)`:                                       true,
+		`redlatch_lock_hold`:                                                       true,
+		`redlatch_lock_held{owner="x"}`:                                            true,
+		`sum(redlatch_lock_lost_total)`:                                            true,
+		`rate(redlatch_lock_held[1m])`:                                             true,
+		`sum(redlatch_lock_held`:                                                   true,
+		`redlatch_lock_lost_total unless redlatch_lock_lost_total offset 10m`:      false,
+		`histogram_quantile(0.5, rate(redlatch_renewal_slack_seconds_bucket[1m]))`: false,
+		`histogram_quantile(0.5, rate(redlatch_renewal_slack_seconds[1m]))`:        true,
+		`sum by (le, kind) (rate(redlatch_renewal_slack_seconds_bucket[1m]))`:      true,
+	} {
+		require.Equal(t, wrong, failsIn(func(t *testing.T) { t.Helper(); checkExpr(t, all, "here", expr) }), expr)
+	}
+}
+
+// failsIn reports whether a check fails.
+func failsIn(check func(t *testing.T)) bool {
+	probe := &testing.T{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		check(probe) // FailNow ends this goroutine
+	}()
+	<-done
+	return probe.Failed()
 }

@@ -1,8 +1,31 @@
+// Package overload checks that a client bears more load than it should get: many thousands
+// of callers at once, and a server that is slow. It has tests only.
+//
+// Each test loads one client, which meanwhile keeps holds of its own:
+//
+//	calm ──────▶ loaded ─────────────────────▶ calm again
+//	  │            │                             │
+//	  │            │ what the callers get,       │ as before: the heap, the
+//	  │            │ the heap, and all the       │ goroutines, a lock and an
+//	  │            │ while: how much time the    │ unlock, what is on the server
+//	  │            │ holds that are kept have    │
+//	  ▼            ▼ left, sampled               ▼
+//
+// A renewal that is late shows in what a hold has left, which is what the watchdog goes by.
+// When the server is merely slow, no more callers may get an unknown outcome than can be in
+// flight at a time.
+//
+// Sizes are a tenth of those in the names of the tests, so that they run with every change
+// and with the race detector; with REDLATCH_OVERLOAD=full they
+// are those in the names, and the figures are logged.
 package overload_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,4 +247,75 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	require.Zero(t, y.uncertain.Load()+y.notSent.Load()+y.other.Load()+y.unlocks.Load())
 	require.Positive(t, y.acquired.Load())
 	r.calmed(callers, "callers, replies after 500 ms", took, &y)
+}
+
+// results counts the results of callers.
+type results struct {
+	acquired, held, notSent, uncertain, other atomic.Int64
+	unlocks                                   atomic.Int64 // that failed
+	first                                     atomic.Pointer[error]
+	slowest                                   atomic.Int64
+}
+
+// count takes in the outcome of a Lock or TryLock that began at a moment, and
+// unlocks.
+func (y *results) count(hold *rlock.Hold, err error, began time.Time) {
+	took := int64(time.Since(began))
+	for old := y.slowest.Load(); took > old; old = y.slowest.Load() {
+		y.slowest.CompareAndSwap(old, took)
+	}
+	switch {
+	case err == nil:
+		y.acquired.Add(1)
+		if err := hold.Unlock(); err != nil {
+			y.unlocks.Add(1)
+			y.first.CompareAndSwap(nil, &err)
+		}
+		return
+	case errors.Is(err, redlatch.ErrUncertain):
+		y.uncertain.Add(1)
+	case errors.Is(err, redlatch.ErrNotSent):
+		y.notSent.Add(1)
+	case errors.Is(err, redlatch.ErrNotAcquired):
+		y.held.Add(1)
+		return
+	default:
+		y.other.Add(1)
+	}
+	y.first.CompareAndSwap(nil, &err)
+}
+
+// counts returns how many calls ended in each way that occurred.
+func (y *results) counts() string {
+	var all []string
+	for _, c := range []struct {
+		n    *atomic.Int64
+		what string
+	}{
+		{&y.acquired, "acquired"}, {&y.held, "held by others"}, {&y.notSent, "not sent"},
+		{&y.uncertain, "uncertain"}, {&y.other, "otherwise"}, {&y.unlocks, "unlocks failed"},
+	} {
+		if n := c.n.Load(); n > 0 {
+			all = append(all, fmt.Sprint(n, " ", c.what))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// String returns the counts, and the first error that is not contention.
+func (y *results) String() string {
+	text := fmt.Sprintf("%s; the slowest took %v", y.counts(), time.Duration(y.slowest.Load()).Round(time.Millisecond))
+	if err := y.first.Load(); err != nil {
+		text += fmt.Sprintf("; the first error: %v", *err)
+	}
+	return text
+}
+
+// runConcurrently runs call on n goroutines at once, and returns what waits for them.
+func runConcurrently(n int, call func(i int)) (wait func()) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { call(i) })
+	}
+	return all.Wait
 }
