@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"go.uber.org/goleak"
 )
 
 const (
@@ -272,4 +276,108 @@ func (s *Server) release() {
 		_ = s.claim.Close() // a socket that was never used
 		s.claim = nil
 	}
+}
+
+// process is one run of a server program.
+type process struct {
+	cmd     *exec.Cmd
+	started chan error    // gets the outcome of the start, once
+	done    chan struct{} // closed when the process has been waited for
+
+}
+
+// spawn starts binary with its output appended to the file logPath.
+func spawn(binary string, args []string, logPath string) (*process, error) {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the child has its own copy
+
+	cmd := exec.Command(binary, args...) //nolint:gosec // the tester's own choice of server
+	// A file, not a writer: a writer would cost a goroutine per process.
+	cmd.Stdout, cmd.Stderr = log, log
+	dieWithParent(cmd)
+	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{})}
+	go p.run()
+	if err := <-p.started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// run starts the process and waits for its end, all on one OS thread: the
+// kernel counts the thread that started a process as its parent.
+func (p *process) run() {
+	defer close(p.done)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	p.started <- err
+	if err != nil {
+		return
+	}
+	_ = p.cmd.Wait() // how it ended is in its log
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// kill ends the process, whatever its state, and waits until it is gone.
+func (p *process) kill() {
+	// The one error is that it has ended already.
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// shared is the server of the whole test binary.
+var shared struct {
+	managed atomic.Bool // Main runs and will stop the server
+	once    sync.Once
+	server  *Server
+	err     error
+}
+
+// Shared returns the one server of this test binary, which the first call
+// starts. Tests on it keep to names of their own (see Key) and must not pause,
+// kill, restart or flush it. The package's TestMain must call Main, which ends
+// it.
+func Shared(tb testing.TB) *Server {
+	tb.Helper()
+	if !shared.managed.Load() {
+		tb.Fatal("redistest: Shared needs func TestMain(m *testing.M) { redistest.Main(m) }")
+	}
+	cfg := resolve(tb, nil)
+	shared.once.Do(func() {
+		shared.server, shared.err = start(cfg)
+	})
+	if shared.err != nil {
+		tb.Fatalf("redistest: shared server: %v", shared.err)
+	}
+	return shared.server
+}
+
+// Main runs a package's tests, stops the shared server if there is one, checks
+// that no goroutine was left behind (goleak, with opts) and ends the process.
+// It is for TestMain.
+func Main(m *testing.M, opts ...goleak.Option) {
+	shared.managed.Store(true)
+	code := m.Run()
+	// Through the once: no test can start the server any more.
+	shared.once.Do(func() {})
+	if s := shared.server; s != nil {
+		s.discard()
+	}
+	if code == 0 {
+		if err := goleak.Find(opts...); err != nil {
+			fmt.Fprintf(os.Stderr, "redistest: goroutines left behind:\n%v\n", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// IgnoreServers makes goleak overlook the goroutines of servers that are still
+// running, for a check within a test.
+func IgnoreServers() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/redlatch/redlatch/internal/test/redistest.(*process).run")
 }

@@ -1,7 +1,10 @@
 package redistest
 
 import (
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,4 +217,134 @@ func TestParseInfoDistinguishesForksFromRedis(t *testing.T) {
 	}
 	_, err := parseInfo("redis_version:7.0.15\r\n")
 	require.Error(t, err)
+}
+
+func TestAMissingValkeySkipsTheTestAndFailsItWhereItMustBeThere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(valkeyEnv, "")
+	t.Chdir(t.TempDir())
+	fatal := "fatal: "
+	if testing.Short() {
+		fatal = "skip: "
+	}
+	for _, c := range []struct{ ci, name, want string }{
+		{"", "", "skip: NOT RUN ON VALKEY"},
+		{"true", "", fatal},
+		{"", "no-such-valkey", fatal},
+		{"true", "/no/such/valkey", fatal},
+	} {
+		t.Setenv("CI", c.ci)
+		t.Setenv(valkeyEnv, c.name)
+		verdict := verdictOf(func(r *recorder) { StartValkey(r) })
+		require.True(t, strings.HasPrefix(verdict, c.want), verdict)
+		require.Contains(t, verdict, "make setup")
+	}
+}
+
+// tidy is a recorder that cleans up with its test.
+type tidy struct {
+	*recorder
+	t *testing.T
+}
+
+func (c tidy) Cleanup(f func()) { c.t.Cleanup(f) }
+func (tidy) Failed() bool       { return false }
+
+func TestAServerThatIsNoValkeyFailsTheTest(t *testing.T) {
+	path, err := findValkey("redis-server")
+	if err != nil {
+		t.Skip("the tests' server is not called redis-server here")
+	}
+	t.Setenv(valkeyEnv, path)
+	require.Contains(t, verdictOf(func(r *recorder) { StartValkey(tidy{r, t}) }), "is no Valkey but redis")
+}
+
+// The program is a link, and must be started by the link's name.
+func TestTheFetchedValkeyIsFoundFromAnyFolderBelow(t *testing.T) {
+	folder := t.TempDir()
+	kept := filepath.Join(folder, valkeyKept)
+	require.NoError(t, os.MkdirAll(filepath.Dir(kept), 0o700))
+	require.NoError(t, os.WriteFile(kept+"-really", []byte("#!"), 0o700))
+	require.NoError(t, os.Symlink(kept+"-really", kept))
+	below := filepath.Join(folder, "a", "b")
+	require.NoError(t, os.MkdirAll(below, 0o700))
+	t.Chdir(below)
+	path, err := findValkey("")
+	require.NoError(t, err)
+	require.Equal(t, "valkey-server", filepath.Base(path))
+	want, err := os.Stat(kept)
+	require.NoError(t, err)
+	got, err := os.Stat(path)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(want, got))
+}
+
+func TestExpiriesAreThoseOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := Start(t, WithAppendOnly())
+	for _, cmd := range [][]any{
+		{"SET", "set", "v", "PX", 5000},
+		{"SET", "not there", "PXAT of nobody", "NX", "EX", 7},
+		{"EVAL", "redis.call('hincrby', KEYS[1], 'o', 1) return redis.call('pexpire', KEYS[1], 3000)", 1, "script"},
+		{"EVAL", "return redis.call('pexpire', KEYS[1], 9000)", 1, "script"},
+		{"SET", "no expiry", "PXAT"},
+	} {
+		s.Do(t, cmd[0].(string), cmd[1:]...)
+	}
+	want := map[string]time.Time{}
+	for _, key := range []string{"set", "not there", "script"} {
+		ms, err := redis.Int64(s.Do(t, "PEXPIRETIME", key), nil)
+		require.NoError(t, err)
+		want[key] = time.UnixMilli(ms)
+	}
+	require.Equal(t, want, s.Expiries(t))
+
+	s.Do(t, "DEL", "set")
+	s.Pause()
+	require.Equal(t, want, s.Expiries(t), "of a frozen server, and of a key that is gone")
+	s.Kill()
+	require.Equal(t, want, s.Expiries(t), "of a dead server")
+	s.Restart()
+	ms, err := redis.Int64(s.Do(t, "PEXPIRETIME", "script"), nil)
+	require.NoError(t, err)
+	require.Equal(t, want["script"].UnixMilli(), ms, "the data outlives the process")
+}
+
+func TestExpiriesOfAFileThatIsCutOffOrWrong(t *testing.T) {
+	t.Parallel()
+	const whole = "*3\r\n$9\r\nPEXPIREAT\r\n$1\r\nk\r\n$4\r\n1234\r\n"
+	for n := range len(whole) {
+		got := map[string]time.Time{}
+		require.NoError(t, readExpiries([]byte(whole+"*1\r\n$5\r\nMULTI\r\n"+whole[:n]), got), n)
+		require.Equal(t, map[string]time.Time{"k": time.UnixMilli(1234)}, got, n)
+	}
+	for _, text := range []string{"nonsense\r\n", "*x\r\n", "*0\r\n", "*1\r\n*1\r\n", "*3\r\n$9\r\nPEXPIREAT\r\n$1\r\nk\r\n$1\r\nx\r\n"} {
+		require.Error(t, readExpiries([]byte(text), map[string]time.Time{}), text)
+	}
+}
+
+// orphanEnv turns the test binary into one that starts a server and is killed
+// before it can end it.
+const orphanEnv = "REDISTEST_ORPHAN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(orphanEnv) != "" {
+		orphan()
+	}
+	Main(m)
+}
+
+func orphan() {
+	cfg := newConfig(nil)
+	if err := cfg.findBinary(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	s, err := start(cfg)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("addr", s.Addr())
+	select {}
 }

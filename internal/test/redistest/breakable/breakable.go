@@ -1,0 +1,284 @@
+// Package breakable makes the conformance suite's harness of a proxy, for whichever
+// transport is behind it. It has no state: the proxy has.
+package breakable
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+	"github.com/redlatch/redlatch/transport/transporttest"
+)
+
+// Harness returns what a proxy can do, whatever server is behind it. The caller adds
+// New, which leads through the proxy, and what only a server can do: [Behind] knows that.
+func Harness(proxy *redistest.Proxy) transporttest.Harness {
+	reset := func(testing.TB) { proxy.Reset() }
+	return transporttest.Harness{
+		CutConnections: reset,
+		CutSubscribers: reset,
+		Freeze:         func(testing.TB) { proxy.Blackhole() },
+		Thaw:           func(testing.TB) { proxy.Heal() },
+		HoldReplies: func(testing.TB) func() {
+			proxy.Blackhole(redistest.ToClient)
+			return func() { proxy.Heal(redistest.ToClient) }
+		},
+		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) {
+			proxy.KeepHalfDead(true)
+			held := proxy.HoldMatching(redistest.ToServer, text)
+			return held.Seen(), held.Release
+		},
+		UrgentFirst: true,
+	}
+}
+
+// Behind returns what a proxy and the server behind it can do. The caller adds New.
+func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harness {
+	h := Harness(proxy)
+	h.Do, h.Forbid, h.Replica = server.Do, Forbid(server), Replica(server)
+	h.Stop = func(testing.TB) { server.Kill() }
+	h.Start = func(testing.TB) { server.Restart() }
+	return h
+}
+
+// Outage returns the harness's Stop and Start for a server that goes on while no client
+// reaches it. Before clients reach it again, do runs the command that makes it forget what
+// a restarted server would not know.
+func Outage(
+	proxy *redistest.Proxy, do func(tb testing.TB, cmd string, args ...any) any, forget string, args ...any,
+) (stop, start func(testing.TB)) {
+	stop = func(testing.TB) {
+		proxy.Refuse(true)
+		proxy.Reset()
+	}
+	return stop, func(tb testing.TB) {
+		tb.Helper()
+		do(tb, forget, args...)
+		proxy.Refuse(false)
+	}
+}
+
+// Alone returns what a server can do without a proxy in front of it: it is killed and
+// frozen itself. The caller adds New.
+func Alone(server *redistest.Server) transporttest.Harness {
+	kill := func(kind string) func(testing.TB) {
+		return func(tb testing.TB) {
+			tb.Helper()
+			server.KillClients(tb, kind)
+		}
+	}
+	return transporttest.Harness{
+		Do:             server.Do,
+		CutConnections: kill("normal"),
+		CutSubscribers: kill("pubsub"),
+		Freeze:         func(testing.TB) { server.Pause() },
+		Thaw:           func(testing.TB) { server.Resume() },
+		Stop:           func(testing.TB) { server.Shutdown() },
+		Start:          func(testing.TB) { server.Restart() },
+		Forbid:         Forbid(server),
+		UrgentFirst:    true,
+	}
+}
+
+// Forbid returns the harness's Forbid for a server whose users are all the default user.
+func Forbid(server *redistest.Server) func(testing.TB, string) {
+	return func(tb testing.TB, cmd string) {
+		tb.Helper()
+		server.Do(tb, "ACL", "SETUSER", "default", "-"+cmd)
+	}
+}
+
+// Replica returns the harness's Replica for a server: it makes replicas that can be cut
+// off.
+func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
+	return func(tb testing.TB) (stop, goOn func()) {
+		tb.Helper()
+		replica := redistest.StartReplica(tb, server)
+		// What the server sends replicas of its own accord is behind what they lack.
+		server.Do(tb, "CONFIG", "SET", "repl-ping-replica-period", "3600")
+		link := redistest.NewProxy(tb, server.Addr())
+		replica.Follow(tb, link.Addr())
+		return func() { link.Blackhole() }, func() { link.Heal() }
+	}
+}
+
+// StopAnswering checks that calls end when a server says nothing, whatever the client that tr is
+// over would wait for. The reply limit and the dial timeout of tr are a second; it leads
+// through the proxy, and is closed.
+func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
+	t.Helper()
+	key := redistest.Key(t)
+	require.Eventually(t, func() bool { return run(tr, "INCR", key) == nil }, 10*time.Second, 10*time.Millisecond, "it connects")
+	proxy.Blackhole()
+	began := time.Now()
+	require.ErrorIs(t, run(tr, "INCR", key), transport.ErrUncertain)
+	require.ErrorIs(t, run(tr, "INCR", key), transport.ErrNotSent)
+	require.Less(t, time.Since(began), 10*time.Second)
+	began = time.Now()
+	require.NoError(t, tr.Close())
+	require.Less(t, time.Since(began), 5*time.Second, "Close waits for the client to let go")
+	proxy.Heal()
+}
+
+// Nodes is how a test speaks to a cluster of three masters, past the network in front
+// of them.
+type Nodes struct {
+	Do       func(tb testing.TB, key, cmd string, args ...any) any // at the master of key's slot
+	OnMaster []func(tb testing.TB, cmd string, args ...any) any
+	Sharded  bool // it has sharded pub/sub
+}
+
+// Cluster is [Nodes.Harness] for a cluster that redistest has started with three masters.
+func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
+	nodes := Nodes{Do: c.DoAt, Sharded: true}
+	for _, s := range c.Nodes()[:len(masters)] {
+		nodes.OnMaster = append(nodes.OnMaster, s.Do)
+	}
+	return nodes.Harness(fence, open)
+}
+
+// Harness makes the conformance suite's harness of the nodes behind a fence, which is the
+// case's own. What open makes connects through the fence alone.
+func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
+	n := &network{proxies: fence}
+	h := n.harness()
+	h.New = func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return n.add(open(tb))
+	}
+	h.Do, h.Subscribers = c.do, c.subscribers
+	h.Start = func(tb testing.TB) {
+		tb.Helper()
+		c.do(tb, "SCRIPT", "FLUSH") // as if they had been started again
+		n.change(false, func(p *redistest.Proxy) { p.Refuse(false) })(tb)
+	}
+	return h
+}
+
+// do runs a command on the node of its first argument, and SCRIPT on all masters.
+func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
+	tb.Helper()
+	if cmd != "SCRIPT" {
+		return c.Do(tb, fmt.Sprint(args[0]), cmd, args...)
+	}
+	for _, do := range c.OnMaster {
+		reply = do(tb, cmd, args...)
+	}
+	return reply
+}
+
+// subscribers returns how many listen to a channel at the master of its slot.
+func (c Nodes) subscribers(tb testing.TB, channel string) (sum int64) {
+	tb.Helper()
+	asks := []string{"NUMSUB"}
+	if c.Sharded {
+		asks = append(asks, "SHARDNUMSUB")
+	}
+	for _, ask := range asks {
+		sum += c.Do(tb, channel, "PUBSUB", ask, channel).([]any)[1].(int64)
+	}
+	return sum
+}
+
+// harness returns what the network can do alone.
+func (n *network) harness() transporttest.Harness {
+	reset := (*redistest.Proxy).Reset
+	return transporttest.Harness{
+		CutConnections: func(tb testing.TB) {
+			tb.Helper()
+			n.change(n.cutOff, reset)(tb)
+		},
+		CutSubscribers: func(testing.TB) { n.proxies.Each(reset) },
+		Freeze:         n.change(true, func(p *redistest.Proxy) { p.Blackhole() }),
+		Thaw:           n.change(false, func(p *redistest.Proxy) { p.Heal() }),
+		HoldReplies: func(tb testing.TB) func() {
+			tb.Helper()
+			n.change(true, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) })(tb)
+			return func() { n.change(false, func(p *redistest.Proxy) { p.Heal(redistest.ToClient) })(tb) }
+		},
+		HoldRequest: func(_ testing.TB, text string) (<-chan struct{}, func()) { return n.proxies.Hold(text) },
+		Stop: func(tb testing.TB) {
+			tb.Helper()
+			n.change(true, func(p *redistest.Proxy) {
+				p.Refuse(true)
+				p.Reset()
+			})(tb)
+			n.miss(tb)
+		},
+		UrgentFirst: true,
+	}
+}
+
+// masters has a key for each of three masters: slots 5061, 9084 and 12182.
+var masters = []string{"bar", "one", "foo"}
+
+// network is the proxies between the transports of one case and the nodes of a cluster of
+// three masters, which have equal parts of the slots. It is for one goroutine.
+type network struct {
+	proxies *redistest.Proxies
+	made    []transport.Transport
+	cutOff  bool // the nodes answer no client
+}
+
+// add registers a transport whose connections go through the fence, and returns it. It has
+// it connect to all masters: the suite knows of one connection for commands, which is there
+// or is not.
+func (n *network) add(tr transport.Transport) transport.Transport {
+	n.made = append(n.made, tr)
+	n.connect()
+	return tr
+}
+
+// connect has all transports connect, unless the nodes answer no client.
+func (n *network) connect() {
+	for _, tr := range n.made {
+		for _, key := range masters {
+			for !n.cutOff {
+				if err := run(tr, "GET", key); err == nil || errors.Is(err, transport.ErrClosed) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// miss waits until all transports have noticed that no master takes connections: the suite
+// waits until one call is not sent, which says nothing of the connections to others.
+func (n *network) miss(tb testing.TB) {
+	tb.Helper()
+	for _, tr := range n.made {
+		for _, key := range masters {
+			for limit := time.Now().Add(time.Minute); ; {
+				err := run(tr, "GET", key)
+				if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrClosed) {
+					break
+				}
+				if time.Now().After(limit) {
+					tb.Fatalf("breakable: the nodes are down, and GET %s ends with %v", key, err)
+				}
+			}
+		}
+	}
+}
+
+// run runs a command with one key and no more.
+func run(tr transport.Transport, cmd, key string) error {
+	came := make(chan error, 1)
+	tr.Start(&transport.Call{Command: cmd, NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
+	return <-came
+}
+
+// change makes a fault of do, which is applied to every proxy. After it the nodes answer no
+// client, or all transports connect.
+func (n *network) change(cutOff bool, do func(p *redistest.Proxy)) func(testing.TB) {
+	return func(testing.TB) {
+		n.cutOff = cutOff
+		n.proxies.Each(do)
+		n.connect()
+	}
+}

@@ -1,0 +1,236 @@
+package redistest
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var keyCounter atomic.Int64
+
+// Key returns a lock name that no other call returns, in this process or
+// another: the test's name, so that it is found in a server's MONITOR, a number
+// and a random suffix. It holds only letters, digits, '-' and '_'.
+func Key(tb testing.TB) string {
+	tb.Helper()
+	const keep = 60
+	name := strings.Map(plain, tb.Name())
+	name = name[:min(len(name), keep)]
+	return fmt.Sprintf("%s-%d-%08x", name, keyCounter.Add(1), rand.Uint32()) //nolint:gosec // uniqueness, not secrecy
+}
+
+// plain replaces what needs quoting somewhere.
+func plain(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+		return r
+	}
+	return '-'
+}
+
+// Journal keeps what is logged, for tests that look at it. Safe for concurrent use.
+type Journal struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+// NewJournal returns an empty journal and a logger that writes to it, at every level.
+func NewJournal() (*Journal, *slog.Logger) {
+	j := &Journal{}
+	return j, slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// Write is part of io.Writer. It is called with one line at a time.
+func (j *Journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, string(line))
+	return len(line), nil
+}
+
+// Lines returns the lines that contain one of the texts, or all lines if there are
+// none.
+func (j *Journal) Lines(texts ...string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var found []string
+	for _, line := range j.lines {
+		if len(texts) == 0 || containsOne(line, texts) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func containsOne(line string, texts []string) bool {
+	for _, text := range texts {
+		if strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// stall is how long the machine may stand still without an effect on what is to be done 0.2 s,
+// or more, before a key expires.
+const stall = 100 * time.Millisecond
+
+// UnlessTheMachineStalls requires that try has no error. Where it has one, and this process did
+// not run for longer than stall, try is called again, five times at most: on a machine that
+// stands still, what is to be done before a key expires is done when that goes on.
+func UnlessTheMachineStalls(t *testing.T, try func() error) {
+	t.Helper()
+	stalls, stop := watchStalls()
+	defer stop()
+	for range 5 {
+		began := time.Now()
+		err := try()
+		if err == nil {
+			return
+		}
+		still := stalls.Longest(began, time.Now())
+		require.Greater(t, still, stall, "%v", err)
+		t.Logf("tried again, for the machine stood still for %v: %v", still, err)
+	}
+	require.Fail(t, "the machine stood still each time")
+}
+
+// Stalls tells when this process woke up too late.
+type Stalls struct {
+	mu   sync.Mutex // guards seen
+	seen []stood
+}
+
+// stood is a stall, and when it ended.
+type stood struct {
+	end  time.Time
+	took time.Duration
+}
+
+// WatchStalls looks until the test ends.
+func WatchStalls(tb testing.TB) *Stalls {
+	tb.Helper()
+	s, stop := watchStalls()
+	tb.Cleanup(stop)
+	return s
+}
+
+// Longest returns how long the longest stall took that ended between two times.
+func (s *Stalls) Longest(from, to time.Time) (most time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.seen {
+		if !one.end.Before(from) && !one.end.After(to) {
+			most = max(most, one.took)
+		}
+	}
+	return most
+}
+
+// watchStalls begins to look, and returns a function that ends this.
+func watchStalls() (s *Stalls, stop func()) {
+	const nap = 10 * time.Millisecond
+	s, end := &Stalls{}, make(chan struct{})
+	var looks sync.WaitGroup
+	looks.Go(func() {
+		tick := time.NewTicker(nap)
+		defer tick.Stop()
+		for last := time.Now(); ; last = time.Now() {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				if took := time.Since(last) - nap; took > stall {
+					s.mu.Lock()
+					s.seen = append(s.seen, stood{time.Now(), took})
+					s.mu.Unlock()
+				}
+			}
+		}
+	})
+	return s, func() { close(end); looks.Wait() }
+}
+
+// manual is the operator's manual, below the module's folder.
+var manual = filepath.Join("docs", "operations.md")
+
+// Password is the password of the users that Rights makes.
+const Password = "password"
+
+// Manual returns the operator's manual, docs/operations.md.
+func Manual(tb testing.TB) string {
+	tb.Helper()
+	text, err := os.ReadFile(upwards(manual))
+	if err != nil {
+		tb.Fatalf("redistest: the manual: %v", err)
+	}
+	return string(text)
+}
+
+// Rights returns the arguments of the ACL command that the operator's manual gives
+// under the heading need, word by word: "SETUSER", the user, and what the user gets.
+// The end of the test comes when the manual has no such line.
+func Rights(tb testing.TB, need string) []any {
+	tb.Helper()
+	_, rest, found := strings.Cut(Manual(tb), "\n### "+need+"\n")
+	rest, _, _ = strings.Cut(rest, "\n#")
+	_, rest, shown := strings.Cut(rest, "```\nACL ")
+	line, _, _ := strings.Cut(rest, "\n")
+	if !found || !shown {
+		tb.Fatalf("redistest: %s has no line for %q", manual, need)
+	}
+	var args []any
+	for word := range strings.FieldsSeq(line) {
+		args = append(args, word)
+	}
+	return args
+}
+
+// GiveRights gives the manual's user of these needs what the manual says, and then
+// more rights, or fewer. It returns the user's URL on this server.
+func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
+	tb.Helper()
+	user := ""
+	for _, need := range needs {
+		args := Rights(tb, need)
+		s.Do(tb, "ACL", args...)
+		user, _ = args[1].(string)
+	}
+	if len(more) > 0 {
+		s.Do(tb, "ACL", append([]any{"SETUSER", user}, more...)...)
+	}
+	return s.UserURL(user)
+}
+
+// UserURL returns the server's address as a redis:// URL with a user whose password
+// is Password.
+func (s *Server) UserURL(user string) string {
+	return (&url.URL{Scheme: "redis", Host: s.Addr(), User: url.UserPassword(user, Password)}).String()
+}
+
+// GiveLooks makes the manual's user for people who look, who may only read, and returns the
+// user's URL on this server.
+func (s *Server) GiveLooks(tb testing.TB) string {
+	tb.Helper()
+	_, command, found := strings.Cut(Manual(tb), "\nACL SETUSER onlooker ")
+	command, _, ends := strings.Cut(command, "```")
+	if !found || !ends {
+		tb.Fatalf("redistest: %s has no user for people who look", manual)
+	}
+	args := []any{"SETUSER", "onlooker"}
+	for word := range strings.FieldsSeq(command) {
+		args = append(args, word)
+	}
+	s.Do(tb, "ACL", args...)
+	return s.UserURL("onlooker")
+}
