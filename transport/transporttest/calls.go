@@ -1,7 +1,9 @@
 package transporttest
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -200,4 +202,178 @@ func (f *fixture) echoes(tr transport.Transport, key string, caller, n int) stri
 		}
 	}
 	return ""
+}
+
+var scriptCases = []testCase{
+	{"a script's reply arrives, of every kind", everyKindOfReply},
+	{"arguments of every permitted kind arrive as their text", everyKindOfArgument},
+	{"a script runs after the server has forgotten it", forgottenScript},
+	{"scripts sent together run once each after the server has forgotten them", forgottenTogether},
+	{"NOSCRIPT in answer to a plain command is an error like others", noScriptOfOwn},
+}
+
+var (
+	echo  = transport.NewScript("echo", "return ARGV[1]")
+	hget  = transport.NewScript("hget", "return redis.call('hget', KEYS[1], ARGV[1])")
+	count = transport.NewScript("count", "return redis.call('incr', KEYS[1])")
+	all   = transport.NewScript("all", "return ARGV")
+)
+
+func everyKindOfReply(f *fixture) {
+	tr, key := f.open(), f.name()
+	for lua, want := range map[string]any{
+		"return false":                       nil,
+		"return nil":                         nil,
+		"return true":                        int64(1),
+		"return 42":                          int64(42),
+		"return -7":                          int64(-7),
+		"return 0":                           int64(0),
+		"return 'text'":                      "text",
+		"return ''":                          "",
+		"return redis.status_reply('FINE')":  "FINE",
+		"return 'a\\r\\nb\\0c\\255'":         "a\r\nb\x00c\xff",
+		"return {}":                          []any{},
+		"return {1, 'two', false, ''}":       []any{int64(1), "two", nil, ""},
+		"return {{1, {2, {}}}, {false}}":     []any{[]any{int64(1), []any{int64(2), []any{}}}, []any{nil}},
+		"return {1, {err = 'MINE is it'}}":   []any{int64(1), "error: MINE is it"},
+		"return {{{err = 'MINE is it'}}, 2}": []any{[]any{"error: MINE is it"}, int64(2)},
+	} {
+		script := transport.NewScript("kind", lua)
+		assert.Equal(f.t, want, f.reply(tr, eval(script, 1, key)), "at first: %s", lua)
+		assert.Equal(f.t, want, f.reply(tr, eval(script, 1, key)), "known to the server: %s", lua)
+	}
+	o := f.do(tr, eval(transport.NewScript("error", "return redis.error_reply('MINE is it')"), 1, key))
+	assert.True(f.t, transport.IsCode(o.err, "MINE"), "%v", o.err)
+}
+
+func everyKindOfArgument(f *fixture) {
+	tr, key := f.open(), f.name()
+	call := eval(all, 1, key, "text", []byte("bytes"), 12, int64(-13), "", []byte{}, "a\r\nb\x00\xff",
+		math.MaxInt64, int64(math.MinInt64))
+	want := []any{"text", "bytes", "12", "-13", "", "", "a\r\nb\x00\xff",
+		"9223372036854775807", "-9223372036854775808"}
+	assert.Equal(f.t, want, f.reply(tr, call))
+
+	call = eval(transport.NewScript("keys", "return KEYS"), 2, key+"a", []byte(key+"b"), "no key")
+	assert.Equal(f.t, []any{key + "a", key + "b"}, f.reply(tr, call))
+}
+
+func forgottenScript(f *fixture) {
+	tr, key := f.open(), f.name()
+	for i := range 50 {
+		f.h.Do(f.t, "SCRIPT", "FLUSH")
+		assert.Equal(f.t, int64(i+1), f.reply(tr, eval(count, 1, key)))
+	}
+	assert.Equal(f.t, "50", f.value(key))
+}
+
+func forgottenTogether(f *fixture) {
+	const rounds, together = 10, 100
+	tr, key := f.open(), f.name()
+	seen := map[any]bool{}
+	for range rounds {
+		f.h.Do(f.t, "SCRIPT", "FLUSH")
+		var calls []*pending
+		for range together {
+			calls = append(calls, f.start(tr, eval(count, 1, key)))
+		}
+		for _, p := range calls {
+			o := f.await(p)
+			require.NoError(f.t, o.err)
+			seen[o.reply] = true
+		}
+	}
+	assert.Len(f.t, seen, rounds*together, "each call has a reply of its own")
+	assert.Equal(f.t, strconv.Itoa(rounds*together), f.value(key))
+}
+
+func noScriptOfOwn(f *fixture) {
+	tr, key := f.open(), f.name()
+	unknown := transport.NewScript("unknown", "return '"+key+"'")
+	o := f.do(tr, command("EVALSHA", 0, unknown.SHA(), 1, key))
+	assert.True(f.t, transport.IsCode(o.err, "NOSCRIPT"), "%v", o.err)
+}
+
+// command makes a call of a plain command.
+func command(name string, keys int, args ...any) *transport.Call {
+	return &transport.Call{Command: name, NumKeys: keys, Args: args}
+}
+
+// eval makes a call of a script.
+func eval(s *transport.Script, keys int, args ...any) *transport.Call {
+	return &transport.Call{Script: s, NumKeys: keys, Args: args}
+}
+
+// plain makes replies comparable: text is a string, an error is its text.
+func plain(reply any) any {
+	switch r := reply.(type) {
+	case []byte:
+		return string(r)
+	case []any:
+		all := make([]any, len(r))
+		for i := range r {
+			all[i] = plain(r[i])
+		}
+		return all
+	case *transport.ServerError:
+		return "error: " + r.Text
+	case error:
+		return fmt.Sprintf("a %T, which is not of package transport: %v", r, r)
+	}
+	return reply
+}
+
+// class is which of the contract's errors an error is.
+type class string
+
+const (
+	answered    class = "answered"
+	notSent     class = "not sent"
+	uncertain   class = "uncertain"
+	serverError class = "server error"
+	outside     class = "outside of the contract"
+)
+
+// classify finds the class of an error. One that is of two classes, or of none,
+// is outside of the contract.
+func classify(err error) class {
+	if err == nil {
+		return answered
+	}
+	found, n := outside, 0
+	var se *transport.ServerError
+	if errors.Is(err, transport.ErrNotSent) {
+		found, n = notSent, n+1
+	}
+	if errors.Is(err, transport.ErrUncertain) {
+		found, n = uncertain, n+1
+	}
+	if errors.As(err, &se) && n == 0 {
+		// ErrNotSent may well wrap why the server refused the connection.
+		found, n = serverError, n+1
+	}
+	if n != 1 {
+		return outside
+	}
+	return found
+}
+
+// inContract holds that an error is one of the contract's.
+func (f *fixture) inContract(err error) {
+	f.t.Helper()
+	assert.NotEqual(f.t, outside, classify(err), "the error is not one of the contract's, or two of them: %v", err)
+}
+
+// isNotSent holds that a call ended as not sent, without a reply.
+func (f *fixture) isNotSent(o outcome) {
+	f.t.Helper()
+	assert.Equal(f.t, notSent, classify(o.err), "%v", o.err)
+	assert.Nil(f.t, o.reply)
+}
+
+// isUncertain holds that a call ended as uncertain, without a reply.
+func (f *fixture) isUncertain(o outcome) {
+	f.t.Helper()
+	assert.Equal(f.t, uncertain, classify(o.err), "%v", o.err)
+	assert.Nil(f.t, o.reply)
 }

@@ -2,7 +2,9 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,4 +171,204 @@ func subscribeAfterRestart(f *fixture) {
 	defer sub.Close()
 	f.publish(tr, channel, "back")
 	f.hears(sub, "back")
+}
+
+// replicaCases are about transport.Replicator.
+var replicaCases = []testCase{
+	{"Replicate: a replica counts when it has the write, and not before", replicaCounted},
+	{"Replicate: its time ends the wait, and the call has run", replicaTime},
+	{"Replicate: other calls do not wait for replicas", replicaDelaysNoOther},
+	{"Replicate: many calls share the time of one", replicaMany},
+	{"Replicate: a script that the server has forgotten runs", replicaForgotten},
+	{"Replicate: what the server refuses is an error", replicaRefused},
+	{"Replicate: a withdrawn call never runs", replicaWithdrawn},
+	{"Replicate: connections that are cut cost no call its end", replicaCut},
+	{"Replicate: Close ends it", replicaClosed},
+}
+
+// brief is how long is waited for replicas that will not have the write.
+const brief = 200 * time.Millisecond
+
+// unmet is how many replicas no server has.
+const unmet = 100
+
+// write is a script that writes.
+var write = transport.NewScript("write", "redis.call('set', KEYS[1], ARGV[1]) return 1")
+
+// replicating is a call that was started with Replicate.
+type replicating struct {
+	*pending
+	have chan int64
+}
+
+// replicate starts a call that more replicas shall have than there are, and keeps watch
+// over its done.
+func (f *fixture) replicate(r transport.Replicator, call *transport.Call, timeout time.Duration) replicating {
+	return f.replicateTo(r, unmet, call, timeout)
+}
+
+func (f *fixture) replicateTo(r transport.Replicator, replicas int, call *transport.Call, timeout time.Duration) replicating {
+	p := replicating{f.watch(call), make(chan int64, 1)}
+	r.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
+		select {
+		case p.have <- have:
+		default: // it ran before, as p will say
+		}
+		p.done(reply, err)
+	})
+	return p
+}
+
+// replicas runs a call that must succeed, waits for so many replicas, and returns how
+// many have it.
+func (f *fixture) replicas(r transport.Replicator, wanted int, timeout time.Duration) int64 {
+	f.t.Helper()
+	key := f.name()
+	p := f.replicateTo(r, wanted, eval(write, 1, key, "written"), timeout)
+	o := f.await(p.pending)
+	require.NoError(f.t, o.err)
+	assert.Equal(f.t, int64(1), o.reply)
+	assert.Equal(f.t, "written", f.value(key))
+	return <-p.have
+}
+
+func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
+	f.t.Helper()
+	tr := f.open()
+	return tr, as[transport.Replicator](f, tr, "Replicator")
+}
+
+// replicaCounted asks once right after the replica was cut off, when it has all but the
+// call's own write, and once after a write of another client.
+func replicaCounted(f *fixture) {
+	f.need("Replica", f.h.Replica != nil)
+	tr, r := f.replicator()
+	stop, goOn := f.h.Replica(f.t)
+	assert.Equal(f.t, int64(1), f.replicas(r, 1, f.h.Patience))
+	stop()
+	f.once(goOn)
+	for range 2 {
+		assert.Equal(f.t, int64(0), f.replicas(r, 1, brief), "no replica can have it")
+		f.reply(tr, command("SET", 1, f.name(), "by somebody else"))
+	}
+	goOn()
+	assert.Equal(f.t, int64(1), f.replicas(r, 1, f.h.Patience))
+}
+
+func replicaTime(f *fixture) {
+	_, r := f.replicator()
+	assert.Less(f.t, f.replicas(r, unmet, time.Millisecond), int64(unmet), "no server has so many")
+	began := time.Now()
+	assert.Less(f.t, f.replicas(r, unmet, brief), int64(unmet))
+	assert.Less(f.t, time.Since(began), atOnce)
+}
+
+func replicaDelaysNoOther(f *fixture) {
+	tr, r := f.replicator()
+	f.recovers(tr)
+	p := f.replicate(r, eval(write, 1, f.name(), "v"), f.h.Patience)
+	began := time.Now()
+	for range 10 {
+		f.reply(tr, command("ECHO", 0, "meanwhile"))
+	}
+	assert.Less(f.t, time.Since(began), atOnce)
+	f.close(tr)
+	f.inContract(f.await(p.pending).err)
+}
+
+// replicaMany starts calls while one waits. One after the other they would take a
+// minute.
+func replicaMany(f *fixture) {
+	_, r := f.replicator()
+	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)
+	var all []replicating
+	for range 60 {
+		all = append(all, f.replicate(r, command("SET", 1, f.name(), "v"), 5*brief))
+	}
+	began := time.Now()
+	for _, p := range append(all, first) {
+		assert.NoError(f.t, f.await(p.pending).err)
+	}
+	assert.Less(f.t, time.Since(began), 10*brief+atOnce)
+}
+
+func replicaForgotten(f *fixture) {
+	_, r := f.replicator()
+	for range 3 {
+		f.replicas(r, unmet, time.Millisecond)
+		f.h.Do(f.t, "SCRIPT", "FLUSH")
+	}
+}
+
+func replicaRefused(f *fixture) {
+	tr, r := f.replicator()
+	key := f.name()
+	f.reply(tr, command("SET", 1, key, "text"))
+	o := f.await(f.replicate(r, command("HSET", 1, key, "f", "v"), brief).pending)
+	assert.True(f.t, transport.IsCode(o.err, "WRONGTYPE"), "%v", o.err)
+	f.inContract(o.err)
+	f.need("Forbid", f.h.Forbid != nil)
+	f.h.Forbid(f.t, "WAIT")
+	o = f.await(f.replicate(r, command("SET", 1, key, "v"), brief).pending)
+	require.Error(f.t, o.err, "it is unknown which have it")
+	assert.True(f.t, transport.IsCode(o.err, "NOPERM"), "%v", o.err)
+	f.inContract(o.err)
+}
+
+// replicaWithdrawn withdraws calls while the one before waits, so that they wait, too, in
+// transports that send one after the other.
+func replicaWithdrawn(f *fixture) {
+	_, r := f.replicator()
+	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)
+	var left []replicating
+	gone := map[string]bool{}
+	for range 50 {
+		key := f.name()
+		p := f.replicate(r, command("SET", 1, key, "ran"), brief)
+		runtime.Gosched()
+		gone[key] = p.call.Abandon()
+		left = append(left, p)
+	}
+	assert.NoError(f.t, f.await(first.pending).err)
+	for _, p := range left {
+		o := f.await(p.pending)
+		if key := p.call.Key(0); gone[key] {
+			f.isNotSent(o)
+			assert.Empty(f.t, f.value(key), "a call ran that was withdrawn")
+		}
+	}
+}
+
+func replicaCut(f *fixture) {
+	f.need("CutConnections", f.h.CutConnections != nil)
+	tr, r := f.replicator()
+	f.recovers(tr)
+	for range 5 {
+		p := f.replicate(r, eval(write, 1, f.name(), "v"), 2*brief)
+		f.h.CutConnections(f.t)
+		if o := f.await(p.pending); o.err != nil {
+			f.inContract(o.err)
+		}
+	}
+	f.eventually("it works", func() bool {
+		o := f.await(f.replicate(r, eval(write, 1, f.name(), "v"), time.Millisecond).pending)
+		return o.err == nil
+	})
+}
+
+func replicaClosed(f *fixture) {
+	tr, r := f.replicator()
+	f.recovers(tr)
+	waiting := f.replicate(r, eval(write, 1, f.name(), "v"), f.h.Patience)
+	behind := f.replicate(r, eval(write, 1, f.name(), "v"), f.h.Patience)
+	began := time.Now()
+	f.close(tr)
+	assert.Less(f.t, time.Since(began), atOnce)
+	late := f.replicate(r, eval(write, 1, f.name(), "v"), f.h.Patience)
+	f.isNotSent(f.await(late.pending))
+	for _, p := range []replicating{waiting, behind} {
+		o := f.await(p.pending)
+		f.inContract(o.err)
+		assert.True(f.t, o.err == nil || errors.Is(o.err, transport.ErrClosed), "%v", o.err)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // oneAtATime has 50 callers of three clients add to a number that only the lock
@@ -248,4 +249,63 @@ func deadWaiter(t *testing.T, s suite) {
 	got := must(t, came, "the dead waiter is taken out")
 	require.NoError(t, got.hold.Unlock())
 	s.free(t, l.Name())
+}
+
+// LeavesInTime takes a lock while commands run and no reply comes back, from hush until
+// speak, which breaks the connections, too: Lock returns when its context ends, without
+// the lock; the acquire has run once and no more; and what it took is given back.
+func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
+	t.Helper()
+	const deadline = 2 * time.Second
+	for _, kind := range Kinds {
+		s := suite{Deployment: d, kind: kind}
+		l := s.lock(t)
+		hold, err := l.Lock(within(t)) // the server knows the script, and the transport is connected
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+		hush()
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		came, began := lockLater(ctx, l), time.Now()
+		require.Eventually(t, func() bool {
+			counts, _ := s.Do(t, l.Name(), "HVALS", l.Name()).([]any)
+			return len(counts) == 1 && assert.Equal(t, []byte("1"), counts[0], "the acquire ran once")
+		}, deadline+wakeBound, time.Millisecond, "%s: it never ran", kind.Name)
+		got := <-came
+		cancel()
+		require.ErrorIs(t, got.err, context.DeadlineExceeded, kind.Name)
+		assert.Less(t, time.Since(began), deadline+wakeBound, "it overran its deadline")
+		speak()
+		s.free(t, l.Name())
+		hold, err = l.Lock(within(t))
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock())
+	}
+}
+
+// patient is a transport.Caller that waits.
+type patient struct{}
+
+// Started is part of transport.Caller.
+func (patient) Started() {}
+
+// Waits is part of transport.Caller.
+func (patient) Waits() bool { return true }
+
+// Leads holds that a caller that is alone reads its own replies: it has them when Lead
+// returns. It closes the transport.
+func Leads(t *testing.T, tr transport.Transport) {
+	t.Helper()
+	defer func() { require.NoError(t, tr.Close()) }()
+	l, ok := tr.(transport.Leader)
+	require.True(t, ok)
+	require.True(t, l.Leads(tr))
+	led := 0
+	for limit := time.Now().Add(20 * time.Second); led < 5 && time.Now().Before(limit); {
+		came := make(chan error, 1)
+		call := &transport.Call{Command: "GET", Args: []any{"lead"}, NumKeys: 1}
+		l.Lead(t.Context(), call, func(_ any, err error) { came <- err }, patient{})
+		led += len(came)
+		require.NoError(t, <-came)
+	}
+	require.Equal(t, 5, led)
 }

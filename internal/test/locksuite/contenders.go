@@ -1,9 +1,14 @@
 package locksuite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Contenders is workers that take locks again and again while the test breaks the deployment,
@@ -174,4 +182,177 @@ func (c *Contenders) Exclusive() Verdict {
 	assert.Zero(c.tb, v.Twice, "two had a lock at once")
 	c.tb.Logf("%d taken, %d lost, longest pause %v, reported %v", v.Taken, v.Lost, v.Longest.Round(time.Millisecond), v.Errors)
 	return v
+}
+
+// ManyWaiters has a thousand callers wait for a thousand locks in a cluster, over one
+// transport, whose connections have a name. They share one connection for each way of
+// listening to each master, and each gets its lock.
+func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, name string) transport.Transport) {
+	t.Helper()
+	const waiters = 1000
+	c := redistest.StartCluster(t, 3, 1)
+	name := redistest.Key(t)
+	open := func(called string) *redlatch.Client {
+		return Deployment{New: func(tb testing.TB) transport.Transport { tb.Helper(); return named(tb, c, called) }}.Client(t)
+	}
+	holders, client := open("holders"), open(name)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	holds := make([]*rlock.Hold, waiters)
+	took := make([]error, waiters)
+	each(waiters, func(i int) { holds[i], took[i] = rlock.New(holders, fmt.Sprintf("%s-%d", name, i)).Lock(ctx) })
+	var wg sync.WaitGroup
+	for i := range waiters {
+		require.NoError(t, took[i])
+		wg.Go(func() {
+			hold, err := rlock.New(client, fmt.Sprintf("%s-%d", name, i)).Lock(ctx)
+			if err == nil {
+				err = hold.Unlock()
+			}
+			took[i] = err
+		})
+	}
+	for _, list := range []string{"CHANNELS", "SHARDCHANNELS"} {
+		require.Eventually(t, func() bool { return channels(t, c, list, name) == waiters }, time.Minute, 20*time.Millisecond, list)
+	}
+	require.Equal(t, []int{2, 2, 2, 0, 0, 0}, listening(t, c, name), "connections that listen to each master and each replica")
+	each(waiters, func(i int) { assert.NoError(t, holds[i].Unlock()) })
+	wg.Wait()
+	for _, err := range took {
+		require.NoError(t, err)
+	}
+}
+
+// channels returns how many channels of locks, of names that begin alike, are listened to.
+func channels(t *testing.T, c *redistest.Cluster, list, name string) (n int) {
+	t.Helper()
+	for _, s := range c.Nodes() {
+		names, _ := s.Do(t, "PUBSUB", list, strings.TrimSuffix(codec.LockChannel(name), "}")+"-*").([]any)
+		n += len(names)
+	}
+	return n
+}
+
+// listening returns how many connections of a name listen to each node.
+func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
+	t.Helper()
+	for _, s := range c.Nodes() {
+		list, isText := s.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").([]byte)
+		require.True(t, isText)
+		counts = append(counts, strings.Count(string(list), " name="+name+" "))
+	}
+	return counts
+}
+
+// ManyHolds holds 3,000 locks in a cluster of three masters, 50,000 with
+// REDLATCH_OVERLOAD=full: each is renewed within half of a renewal period, by as many
+// goroutines as one is.
+func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) transport.Transport) {
+	t.Helper()
+	many, lease := 3000, 18*time.Second
+	if os.Getenv("REDLATCH_OVERLOAD") == "full" {
+		many, lease = 50_000, 30*time.Second
+	} else {
+		t.Parallel()
+	}
+	c := redistest.StartCluster(t, 3, 0)
+	m := manyHolds{t: t, label: redistest.Key(t), many: many, lease: lease}
+	// Goroutines have the label of the one that started them.
+	pprof.Do(t.Context(), pprof.Labels("many", m.label), func(ctx context.Context) { m.run(ctx, open(t, c)) })
+}
+
+// manyHolds is so many locks that are held at once.
+type manyHolds struct {
+	t     *testing.T
+	label string // of the client's goroutines
+	many  int
+	lease time.Duration
+}
+
+func (m manyHolds) run(ctx context.Context, tr transport.Transport) {
+	m.t.Helper()
+	seen := &renewals{}
+	client, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(m.lease), redlatch.WithObserver(redlatch.Observer{Renewed: seen.add}))
+	require.NoError(m.t, err)
+	defer func() { require.NoError(m.t, client.Close()) }()
+	const few = 100 // so that there is a connection to each node
+	holds, errs := make([]*rlock.Hold, m.many), make([]error, m.many)
+	take := func(i int) { holds[i], errs[i] = rlock.New(client, fmt.Sprintf("%s-%d", m.label, i)).Lock(ctx) }
+	each(few, take)
+	before := goroutines(m.t, m.label)
+	each(m.many-few, func(i int) { take(few + i) })
+	m.none(errs)
+	const come = 20 // and go: of connections that are busy
+	require.Eventually(m.t, func() bool { return goroutines(m.t, m.label) <= before+come }, m.lease, 10*time.Millisecond,
+		"%d goroutines had %d locks", before, few)
+	time.Sleep(m.lease)
+	for _, h := range holds {
+		require.NoError(m.t, h.Err())
+	}
+	renewed, slowest := seen.sum()
+	m.t.Logf("%d holds, %d renewals, the slowest script took %v; %d goroutines, %d with %d holds",
+		m.many, renewed, slowest.Round(time.Millisecond), goroutines(m.t, m.label), before, few)
+	require.Less(m.t, slowest, m.lease/3/2)
+	require.GreaterOrEqual(m.t, renewed, m.many)
+	each(m.many, func(i int) { errs[i] = holds[i].Unlock() })
+	m.none(errs)
+}
+
+// none holds that there was no error.
+func (m manyHolds) none(errs []error) {
+	m.t.Helper()
+	require.NoError(m.t, errors.Join(errs...))
+}
+
+// goroutines returns how many have a label of this value.
+func goroutines(t *testing.T, label string) (sum int) {
+	t.Helper()
+	var text bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&text, 1))
+	_, stacks, _ := strings.Cut(text.String(), "\n") // after the heading
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		if !strings.Contains(stack, strconv.Quote(label)) {
+			continue
+		}
+		count, _, _ := strings.Cut(stack, " ")
+		n, err := strconv.Atoi(count)
+		require.NoError(t, err, stack)
+		sum += n
+	}
+	require.Positive(t, sum, "the label is not found: the check itself is broken")
+	return sum
+}
+
+// renewals is an observer of them.
+type renewals struct {
+	mu      sync.Mutex // guards what follows
+	holds   int
+	slowest time.Duration
+}
+
+// add takes in a renewal.
+func (r *renewals) add(e redlatch.Renewed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holds += e.Holds
+	r.slowest = max(r.slowest, e.Took)
+}
+
+func (r *renewals) sum() (holds int, slowest time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holds, r.slowest
+}
+
+// each runs do for 0 to n-1, a hundred at a time.
+func each(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for w := range 100 {
+		wg.Go(func() {
+			for i := w; i < n; i += 100 {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }

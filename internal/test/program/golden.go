@@ -1,16 +1,23 @@
 package program
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -108,4 +115,206 @@ func Narrow(t *testing.T, text string) {
 		}
 		require.Less(t, sanitize.Width(strings.TrimSuffix(line, "\n")), output.Columns, line)
 	}
+}
+
+// Interrupt is the signal of Ctrl-C.
+var Interrupt = os.Interrupt
+
+// CodeInterrupted is the exit code of a program that Interrupt has ended.
+const CodeInterrupted = 130
+
+// ToEvent returns the lines up to the first that tells of an event.
+func ToEvent(p *Process, event string) (lines []string) {
+	p.t.Helper()
+	for {
+		line := p.Line()
+		lines = append(lines, line)
+		if strings.Contains(line, event) {
+			return lines
+		}
+	}
+}
+
+// AwaitPassed reads the events of a lock that goes from one owner to another: it has passed,
+// or a look has found it free in between. It returns the last line.
+func AwaitPassed(p *Process) string {
+	p.t.Helper()
+	for {
+		if line := p.Line(); strings.Contains(line, "passed") || strings.Contains(line, "taken") {
+			return line
+		}
+	}
+}
+
+// Events reads the JSON output until the event given.
+func Events(p *Process, last string) (all []map[string]any) {
+	p.t.Helper()
+	for _, line := range ToEvent(p, `"event":"`+last+`"`) {
+		var e map[string]any
+		require.NoError(p.t, json.Unmarshal([]byte(line), &e))
+		all = append(all, e)
+	}
+	return all
+}
+
+// slowCommand is an entry of SLOWLOG.
+type slowCommand struct {
+	took time.Duration
+	args []string
+}
+
+// WatchSlow makes the server log each command that takes longer than the limit. The
+// function that it returns gives those logged since, none if the wait for a processor
+// explains all of them: SLOWLOG counts the time in which another process had the processor.
+// Where the wait is not known, it explains none.
+func WatchSlow(t *testing.T, s *redistest.Server, limit time.Duration) (slow func() []string) {
+	t.Helper()
+	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", limit.Microseconds())
+	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
+	s.Do(t, "SLOWLOG", "RESET")
+	waited := processorWait(t, s)
+	return func() []string {
+		t.Helper()
+		waited := processorWait(t, s) - waited
+		late := slowLog(t, s)
+		t.Logf("the server waited %v for a processor; logged as slow: %v", waited, late)
+		return unexplained(late, limit, waited)
+	}
+}
+
+// unexplained returns the commands, or none if their time beyond the limit is no longer than
+// the server's wait for a processor.
+func unexplained(late []slowCommand, limit, waited time.Duration) (commands []string) {
+	var beyond time.Duration
+	for _, c := range late {
+		beyond += c.took - limit
+		commands = append(commands, fmt.Sprint(c.args, " ", c.took))
+	}
+	if beyond <= waited {
+		return nil
+	}
+	return commands
+}
+
+// slowLog returns what SLOWLOG has, and empties it.
+func slowLog(t *testing.T, s *redistest.Server) (late []slowCommand) {
+	t.Helper()
+	entries, err := redis.Values(s.Do(t, "SLOWLOG", "GET", -1), nil)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		fields, err := redis.Values(entry, nil)
+		require.NoError(t, err)
+		micros, err := redis.Int64(fields[2], nil)
+		require.NoError(t, err)
+		args, err := redis.Strings(fields[3], nil)
+		require.NoError(t, err)
+		late = append(late, slowCommand{time.Duration(micros) * time.Microsecond, args})
+	}
+	s.Do(t, "SLOWLOG", "RESET")
+	return late
+}
+
+// processorWait is how long the thread that runs the server's commands was ready to run and
+// had no processor, or 0 where the system does not say.
+func processorWait(t *testing.T, s *redistest.Server) time.Duration {
+	t.Helper()
+	info, err := redis.String(s.Do(t, "INFO", "server"), nil)
+	require.NoError(t, err)
+	_, pid, found := strings.Cut(info, "\nprocess_id:")
+	require.True(t, found, "INFO server has no process_id")
+	pid, _, _ = strings.Cut(pid, "\r")
+	text, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/schedstat")
+	if err != nil {
+		t.Logf("the wait for a processor is not known: %v", err)
+		return 0
+	}
+	fields := strings.Fields(string(text)) // on the processor, waiting for it, turns
+	require.Len(t, fields, 3)
+	nanos, err := strconv.ParseInt(fields[1], 10, 64)
+	require.NoError(t, err)
+	return time.Duration(nanos)
+}
+
+const (
+	// RedissonOwner is an owner as clients of Redisson are.
+	RedissonOwner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
+	// SomeOwner is an owner as clients of Redlatch are, which was made at since.
+	SomeOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
+	// RedlatchOwner is someOwner where there are owners of several kinds.
+	RedlatchOwner = SomeOwner
+	// RedlatchSince is when the client of someOwner was made, as the text output shows it.
+	RedlatchSince = "2024-12-21T01:06:31Z"
+	// LabelText is the label of a client of Redlatch.
+	LabelText = "billing@host-3 pid 812"
+)
+
+// ClientID is the id of one more client of Redlatch.
+var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
+
+// These scripts run until a signal ends them; the second one takes SIGKILL.
+const (
+	// EndsOnSIGTERM ends with SIGTERM, and prints that it did.
+	EndsOnSIGTERM = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
+	// IgnoresSIGTERM ends with SIGKILL alone.
+	IgnoresSIGTERM = `trap '' TERM; echo up; sleep 600 & wait`
+)
+
+// Enqueue adds an owner to the queue of a fair lock by hand.
+func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time.Duration) {
+	t.Helper()
+	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+	if deadline != 0 {
+		s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(deadline).UnixMilli(), owner)
+	}
+}
+
+// Listen makes a connection listen as owner's waiter does.
+func Listen(t *testing.T, s redistest.Target, name, owner string) {
+	t.Helper()
+	c := s.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, owner)))
+	require.NoError(t, c.Flush())
+	_, err := redis.ReceiveWithTimeout(c, Soon)
+	require.NoError(t, err)
+}
+
+// QueueOf returns the queue of a fair lock.
+func QueueOf(t *testing.T, s redistest.Target, name string) []string {
+	t.Helper()
+	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
+	require.NoError(t, err)
+	return queue
+}
+
+// HeldBy makes a lock be held, as by a client that has died.
+func HeldBy(t *testing.T, s redistest.Target, owner string, lease time.Duration) (name string) {
+	t.Helper()
+	name = redistest.Key(t)
+	s.Do(t, "HSET", name, owner, 1)
+	s.Do(t, "PEXPIRE", name, lease.Milliseconds())
+	return name
+}
+
+// Exists reports whether the lock is held.
+func Exists(t *testing.T, s redistest.Target, name string) bool {
+	t.Helper()
+	return s.Do(t, "EXISTS", name) == int64(1)
+}
+
+// LongOwner is the n-th waiter of a long queue, from 0.
+func LongOwner(n int) string { return codec.NewOwner(uuid.MustParse(JavaID), int64(1000+n)).String() }
+
+// LongQueue makes a lock be held and n wait for it, each for a minute more than the one
+// before it.
+func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
+	t.Helper()
+	c := s.Dial(t)
+	require.NoError(t, c.Send("HSET", name, holder, 1))
+	now := time.Now().UnixMilli()
+	for i := range n {
+		require.NoError(t, c.Send("RPUSH", codec.QueueKey(name), LongOwner(i)))
+		require.NoError(t, c.Send("ZADD", codec.TimeoutKey(name), now+int64(i+1)*60_000, LongOwner(i)))
+	}
+	_, err := c.Do("")
+	require.NoError(t, err)
 }

@@ -1,0 +1,231 @@
+// Package monitor reads what MONITOR shows of a server's clients and finds the
+// scripts they run.
+//
+// A line of MONITOR has a time, the database, the client's address and the
+// command with its arguments, quoted. [Parse] undoes the quoting exactly, so
+// that the texts and arguments of scripts come out byte for byte. A [Tape] is
+// fed the lines in order; it remembers the text of every script that was loaded
+// or run in full and so can name the text behind an EVALSHA:
+//
+//	line ── Parse ──▶ Line ── Tape.Add ──▶ Call (text, KEYS, ARGV)
+//
+// What a script itself calls is shown too, marked as coming from Lua, and is no
+// call of a client's.
+package monitor
+
+import (
+	"crypto/sha1" //nolint:gosec // how Redis names scripts
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrBadLine reports a line that MONITOR cannot have written.
+var ErrBadLine = errors.New("monitor: bad line")
+
+// Line is one command as MONITOR shows it.
+type Line struct {
+	// Time is the server's time, seconds and microseconds: "1795266126.110435".
+	Time string
+	// DB is the number of the database.
+	DB string
+	// Source is the client's address, or "lua" for what a script calls.
+	Source string
+	// Args has the command's name as it was sent, and its arguments.
+	Args []string
+}
+
+// FromScript reports whether a script called the command.
+func (l Line) FromScript() bool { return l.Source == "lua" }
+
+// Parse reads one line. It returns an error that wraps ErrBadLine for anything
+// that is not one, such as the OK that MONITOR begins with.
+func Parse(text string) (Line, error) {
+	stamp, rest, ok1 := strings.Cut(text, " [")
+	where, rest, ok2 := strings.Cut(rest, "] ")
+	db, source, ok3 := strings.Cut(where, " ")
+	if !ok1 || !ok2 || !ok3 {
+		return Line{}, fmt.Errorf("%w: %.80q", ErrBadLine, text)
+	}
+	line := Line{Time: stamp, DB: db, Source: source}
+	for rest != "" {
+		arg, after, err := unquote(rest)
+		if err != nil {
+			return Line{}, err
+		}
+		line.Args = append(line.Args, arg)
+		rest = strings.TrimPrefix(after, " ")
+	}
+	if len(line.Args) == 0 {
+		return Line{}, fmt.Errorf("%w: no command in %.80q", ErrBadLine, text)
+	}
+	return line, nil
+}
+
+// unquote reads the quoted string that text begins with and returns what
+// follows it.
+func unquote(text string) (arg, rest string, err error) {
+	if !strings.HasPrefix(text, `"`) {
+		return "", "", fmt.Errorf("%w: no quote at %.80q", ErrBadLine, text)
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); {
+		switch text[i] {
+		case '"':
+			return b.String(), text[i+1:], nil
+		case '\\':
+			c, n := unescape(text[i:])
+			if n == 0 {
+				return "", "", fmt.Errorf("%w: escape at %.80q", ErrBadLine, text[i:])
+			}
+			b.WriteByte(c)
+			i += n
+		default:
+			b.WriteByte(text[i])
+			i++
+		}
+	}
+	return "", "", fmt.Errorf("%w: no closing quote after %.80q", ErrBadLine, text)
+}
+
+// unescape reads one escape and returns its length, 0 if it is none that
+// servers write.
+func unescape(text string) (c byte, length int) {
+	if len(text) < 2 {
+		return 0, 0
+	}
+	switch text[1] {
+	case '\\', '"':
+		return text[1], 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'a':
+		return '\a', 2
+	case 'b':
+		return '\b', 2
+	case 'x':
+		return hexByte(text)
+	}
+	return 0, 0
+}
+
+// hexByte reads \x and two digits.
+func hexByte(text string) (c byte, length int) {
+	if len(text) < 4 {
+		return 0, 0
+	}
+	high, low := digit(text[2]), digit(text[3])
+	if high < 0 || low < 0 {
+		return 0, 0
+	}
+	return byte(high<<4 | low), 4
+}
+
+// digit is the value of a hexadecimal digit in lower case, −1 for others.
+func digit(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
+
+// Call is a command that a client sent: a script, if Script is not empty.
+type Call struct {
+	Line
+
+	// Script is the script's text.
+	Script string
+	// Keys and Argv are the script's KEYS and ARGV.
+	Keys, Argv []string
+}
+
+// Name returns the command's name in upper case.
+func (c Call) Name() string { return strings.ToUpper(c.Args[0]) }
+
+// Tape turns the lines of one server, given in order, into calls. The zero Tape
+// is ready to use. It is for one goroutine.
+type Tape struct {
+	scripts map[string]string // by SHA-1, in lower case
+}
+
+// Add takes the next line. ok is false for what a script calls, and for an
+// EVALSHA of a script that the server cannot know yet: it fails with NOSCRIPT,
+// and the client sends the text next. For that the tape must have run since the
+// server was started.
+func (t *Tape) Add(line Line) (call Call, ok bool, err error) {
+	if line.FromScript() {
+		return Call{}, false, nil
+	}
+	call = Call{Line: line}
+	switch name := call.Name(); {
+	case name == "SCRIPT" && len(line.Args) == 3 && strings.EqualFold(line.Args[1], "LOAD"):
+		t.learn(line.Args[2])
+	case name == "EVAL" && len(line.Args) >= 3:
+		t.learn(line.Args[1])
+		err = call.script(line.Args[1])
+	case name == "EVALSHA" && len(line.Args) >= 3:
+		text, known := t.scripts[strings.ToLower(line.Args[1])]
+		if !known {
+			return Call{}, false, nil
+		}
+		err = call.script(text)
+	}
+	return call, err == nil, err
+}
+
+// script fills in what an EVAL or EVALSHA has besides the text.
+func (c *Call) script(text string) error {
+	n, err := strconv.Atoi(c.Args[2])
+	if err != nil || n < 0 || len(c.Args) < 3+n {
+		return fmt.Errorf("%w: %s with %q keys of %d arguments", ErrBadLine, c.Args[0], c.Args[2], len(c.Args))
+	}
+	c.Script, c.Keys, c.Argv = text, c.Args[3:3+n], c.Args[3+n:]
+	return nil
+}
+
+func (t *Tape) learn(text string) {
+	if t.scripts == nil {
+		t.scripts = map[string]string{}
+	}
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // how Redis names scripts
+	t.scripts[hex.EncodeToString(sum[:])] = text
+}
+
+// LongestRead returns the most places of lists and sorted sets, of n members each, that one command
+// reads with LRANGE or ZRANGE, and the command. A script reads what its commands read together.
+func LongestRead(lines []Line, n int) (most int, by Line) {
+	read, sent := 0, Line{}
+	for _, line := range lines {
+		if !line.FromScript() {
+			read, sent = 0, line
+		}
+		if read += places(line.Args, n); read > most {
+			most, by = read, sent
+		}
+	}
+	return most, by
+}
+
+// places returns how many places a command reads.
+func places(args []string, n int) int {
+	name := strings.ToUpper(args[0])
+	if name != "LRANGE" && name != "ZRANGE" || len(args) < 4 {
+		return 0
+	}
+	first, err := strconv.Atoi(args[2])
+	if err != nil {
+		return n
+	}
+	last, err := strconv.Atoi(args[3])
+	if err != nil {
+		return n
+	}
+	if first < 0 {
+		first = max(0, first+n)
+	}
+	if last < 0 {
+		last += n
+	}
+	return max(0, min(last, n-1)-first+1)
+}
