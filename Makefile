@@ -8,11 +8,9 @@ COMPAT   ?= 3.17.7 3.52.0 4.3.1
 WAKEUPS  ?=
 RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0
 MUTANTS  ?=
-WITH     ?=
 CHANGED  ?=
 LIMIT    ?= 0
 HOURS    ?= 400
-JOBS     ?=
 MODULES  ?=
 RUN      ?=
 
@@ -81,11 +79,11 @@ vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELE
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
 
-mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m, JOBS=4)
-	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
+mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m)
+	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT)
 
-mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, and list what no test notices (WITH=rlock,rfairlock, LIMIT=8m)
-	$(GO) run ./test/mutants -generate '$(BASE)' -with '$(WITH)' -run '$(MUTANTS)' -limit $(LIMIT) $(if $(JOBS),-j $(JOBS))
+mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, and list what no test notices (LIMIT=8m)
+	$(GO) run ./test/mutants -generate '$(BASE)' -run '$(MUTANTS)' -limit $(LIMIT)
 
 model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (400), and print the table of docs/fair-lock.md
 	$(GO) run ./test/simulation -hours $(HOURS)

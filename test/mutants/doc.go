@@ -4,45 +4,41 @@
 //	go run ./test/mutants                 all of them
 //	go run ./test/mutants -run scripts/   those whose names match
 //	go run ./test/mutants -changed main   those whose file or list differs from a revision
-//	go run ./test/mutants -limit 8m       the rest is left out after this time
+//	go run ./test/mutants -limit 8m       begin no more after this time
 //	go run ./test/mutants -generate main  none of these: see below
 //
-// The bugs, or mutants, are in the .txt files of this folder, one file for each
-// subject. A mutant is a change to one file, written as in a diff, and the tests that it must
-// turn red:
+// The bugs, or mutants, are in the .txt files of this folder, one file for each subject. A
+// mutant is a change to one file, written as in a diff, and the tests that must fail:
 //
 //	mutant acquire sets no lease
 //	file   internal/luasrc/acquire.lua
 //	red    internal/luasrc TestScriptsDoWhatTheVectorsSay
 //	-    redis.call('PEXPIRE', lock, lease)
 //
-// Lines that begin with a minus go, those with a plus come, and those with a blank stay:
-// they mark the position. What goes and stays must occur exactly once in the file; a mutant
-// that no longer applies is an error, because the code that it checks has changed. Every
-// test named must go red, each run by itself. A blank line ends a mutant, # begins a
-// comment.
+// Lines that begin with a minus are removed, those with a plus added, and those with a blank
+// mark the position. The removed and marked lines must occur exactly once in the file. Every
+// test named must fail, each run by itself. A blank line ends a mutant, # begins a comment.
 //
-// Each states a promise of the product or a decision of its design. A bug that a reviewer
-// would see needs no mutant.
+// Each mutant breaks a promise of the product or a decision of its design, and there is one
+// for each. A bug that a reviewer would see needs no mutant.
 //
-// The program changes nothing in the checkout. It works on copies in a temporary folder,
-// one for each worker, of the files that git tracks or would track. It
+// The program works on a copy, in a temporary folder, of the files that git tracks or would
+// track. It
 //
-//  1. runs the tests of a mutant on unchanged code, each test once in all: they must be
-//     green, and must have run;
-//  2. applies the mutant. Code that does not compile is an error of the list and catches
-//     nothing; a failed test has caught the mutant; a green one lets it survive; one that
-//     crashes proves nothing, since any use of the changed code may crash;
-//  3. prints a table, and exits with 1 unless every mutant that was begun was caught.
+//  1. runs the tests of a mutant on unchanged code, each test once in all: they must pass,
+//     and must have run;
+//  2. applies the mutant and runs its tests. A failed test catches the mutant, one that
+//     passes lets it survive. One that crashes proves nothing, since any use of the changed
+//     code may crash. One that hangs until its timeout, or in which all goroutines wait for
+//     each other, counts as a failure, and the output says so;
+//  3. exits with 1 unless every mutant that was begun was caught. Code that does not compile
+//     is an error of the list.
 //
-// With -generate the program makes mutants by itself, of the lines that differ from a
-// revision: it swaps operators, negates conditions, leaves statements out, drops errors. It
-// runs all tests of the package, and of the packages that catch planted bugs of it, until
-// one fails. It is a tool for authors: a mutant that survives shows a line that no test
-// holds, or one that does not matter, so it is no error. Existing tools for Go try the tests
-// of the mutated package alone, or those of the whole module; most of what holds this
-// product's core stands in rlock and rfairlock.
-//
-// A test that is still running when it should long have failed counts as red: a hang is a
-// failure, too. The table marks it. So does one in which all goroutines wait for each other.
+// With -generate the program makes mutants of the lines that differ from a revision: it
+// swaps operators, negates conditions, leaves statements out, drops errors. It runs all
+// tests of the package, and of the packages that catch planted bugs of it, until one fails.
+// It is a tool for authors: a mutant that survives shows a line that no test checks, or one
+// that does not matter, so it is no error. Existing tools for Go run the tests of the mutated
+// package alone, or those of the whole module; most tests of this product's core are in
+// rlock and rfairlock.
 package main

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 )
 
@@ -13,8 +12,7 @@ var lists embed.FS
 
 // mutant is one planted bug.
 type mutant struct {
-	name     string // area/what is wrong
-	at       string // where it stands, for errors
+	name     string // list/what is wrong
 	file     string
 	old, new string // whole lines
 	red      []catcher
@@ -23,7 +21,7 @@ type mutant struct {
 	generated bool
 }
 
-// catcher is a test that must go red.
+// catcher is a test that must fail.
 type catcher struct {
 	pkg  string // its folder
 	test string // empty: all of the package, which count as one
@@ -31,85 +29,63 @@ type catcher struct {
 
 func (c catcher) String() string { return strings.TrimSpace(c.pkg + " " + c.test) }
 
-// pattern is the regular expression of the flag -test.run.
-func (c catcher) pattern() string {
-	if c.test == "" {
-		return ""
-	}
-	return "^" + c.test + "$"
-}
-
-// level is that of package testlevel. A test that is named must not be skipped. Of a whole
-// package the tests run that take no minutes.
-func (c catcher) level() string {
-	if c.test == "" {
-		return ""
-	}
-	return "all"
-}
-
-// list is all that stands in the .txt files.
-type list struct{ mutants []mutant }
-
 // readLists reads every .txt file of a folder.
-func readLists(dir fs.FS) (list, error) {
-	var all list
+func readLists(dir fs.FS) ([]mutant, error) {
 	files, err := fs.Glob(dir, "*.txt")
 	if err != nil {
-		return all, err
+		return nil, err
 	}
+	var all []mutant
 	for _, file := range files {
 		text, err := fs.ReadFile(dir, file)
 		if err != nil {
-			return all, err
+			return nil, err
 		}
-		if err := all.read(file, string(text)); err != nil {
-			return all, err
+		for part := range strings.SplitSeq(string(text), "\n\n") {
+			m, err := parse(part)
+			if err != nil {
+				return nil, fmt.Errorf("%s: mutant %q: %w", file, m.name, err)
+			}
+			if m.file != "" {
+				m.name = strings.TrimSuffix(file, ".txt") + "/" + m.name
+				all = append(all, m)
+			}
 		}
 	}
 	return all, nil
 }
 
-// read adds one file's entries.
-func (l *list) read(file, text string) error {
-	var e mutant
-	for i, line := range strings.Split(text+"\n", "\n") {
-		at := fmt.Sprintf("%s:%d", file, i+1)
-		switch {
-		case strings.HasPrefix(line, "#"):
-		case line != "":
-			if err := e.line(at, line); err != nil {
-				return fmt.Errorf("%s: %w", at, err)
+// parse reads one mutant. A part without lines other than comments has none.
+func parse(part string) (m mutant, err error) {
+	empty := true
+	for line := range strings.SplitSeq(part, "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		empty = false
+		rest := line[1:] + "\n"
+		switch line[0] {
+		case '-':
+			m.old += rest
+		case '+':
+			m.new += rest
+		case ' ':
+			m.old += rest
+			m.new += rest
+		default:
+			if err = m.field(line); err != nil {
+				return m, err
 			}
-		case e.at != "":
-			if err := l.add(strings.TrimSuffix(path.Base(file), ".txt"), e); err != nil {
-				return fmt.Errorf("%s: %w", e.at, err)
-			}
-			e = mutant{}
 		}
 	}
-	return nil
-}
-
-// line adds one line of an entry to the mutant that it describes.
-func (m *mutant) line(at, line string) error {
-	if m.at == "" {
-		m.at = at
+	switch {
+	case empty:
+	case m.name == "" || m.file == "" || len(m.red) == 0:
+		err = fmt.Errorf("needs a name, a file and a test")
+	case m.old == "" || m.old == m.new:
+		err = fmt.Errorf("changes nothing")
 	}
-	rest := line[1:] + "\n"
-	switch line[0] {
-	case '-':
-		m.old += rest
-		return nil
-	case '+':
-		m.new += rest
-		return nil
-	case ' ':
-		m.old += rest
-		m.new += rest
-		return nil
-	}
-	return m.field(line)
+	return m, err
 }
 
 func (m *mutant) field(line string) error {
@@ -122,37 +98,19 @@ func (m *mutant) field(line string) error {
 		m.file = value
 	case "red":
 		pkg, tests, _ := strings.Cut(value, " ")
-		for _, test := range strings.Fields(tests) {
+		for test := range strings.FieldsSeq(tests) {
 			m.red = append(m.red, catcher{pkg, test})
 		}
 	default:
-		return fmt.Errorf("%q begins no line of an entry", word)
+		return fmt.Errorf("%q begins no line of a mutant", word)
 	}
 	return nil
 }
 
-// add takes a complete entry in.
-func (l *list) add(area string, m mutant) error {
-	switch {
-	case m.name == "" || m.file == "" || len(m.red) == 0:
-		return fmt.Errorf("mutant %q lacks a name, a file or a test", m.name)
-	case m.old == "" || m.old == m.new:
-		return fmt.Errorf("mutant %q changes nothing", m.name)
-	}
-	m.name = area + "/" + m.name
-	for _, other := range l.mutants {
-		if other.name == m.name {
-			return fmt.Errorf("%s is called %q, too", other.at, m.name)
-		}
-	}
-	l.mutants = append(l.mutants, m)
-	return nil
-}
-
-// list returns the file that the mutant stands in.
+// list returns the file that the mutant is in.
 func (m *mutant) list() string {
-	area, _, _ := strings.Cut(m.name, "/")
-	return "test/mutants/" + area + ".txt"
+	list, _, _ := strings.Cut(m.name, "/")
+	return "test/mutants/" + list + ".txt"
 }
 
 // apply returns the text with the mutant in it.
