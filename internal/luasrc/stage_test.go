@@ -148,7 +148,7 @@ func (s *stage) evaluation(v vector) []any {
 	if digest == "" {
 		var err error
 		digest, err = redis.String(s.conn.Do("SCRIPT", "LOAD", script.Text()))
-		require.NoError(s.t, err, "each script compiles, also one with a mistake that is worth noticing: %s", script.Text())
+		require.NoError(s.t, err, "each script compiles: %s", script.Text())
 		s.known[script.Text()] = digest
 	}
 	command := []any{"EVALSHA", digest, len(v.keys)}
@@ -156,16 +156,6 @@ func (s *stage) evaluation(v vector) []any {
 		command = append(command, k)
 	}
 	return append(command, v.args...)
-}
-
-// mistake makes the stage run a script with this mistake in it, on a server without keys.
-func (s *stage) mistake(m mutation) {
-	s.t.Helper()
-	require.Contains(s.t, m.script.Text(), m.old, m.script.Name())
-	text := strings.Replace(m.script.Text(), m.old, m.new, 1)
-	s.instead = map[*transport.Script]*transport.Script{m.script: transport.NewScript("mistaken", text)}
-	_, err := s.conn.Do("FLUSHALL") // what other mistakes have left makes looking at keys slow
-	require.NoError(s.t, err)
 }
 
 // replyOf returns want if the reply is as wanted, and else the reply.
