@@ -10,7 +10,6 @@ RELEASES ?= 3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0
 MUTANTS  ?=
 CHANGED  ?=
 LIMIT    ?= 0
-HOURS    ?= 400
 MODULES  ?=
 RUN      ?=
 
@@ -35,7 +34,7 @@ DURATION ?= 10m
 SEED     ?= 0
 FLEETS   ?= 0
 
-.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet model failover flaky bench bench-quick loss pictures release clean
+.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover flaky bench bench-quick loss pictures release clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -84,9 +83,6 @@ mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUT
 
 mutate: setup ## change | 3 s each | Change what differs from BASE, bit by bit, and list what no test notices (LIMIT=8m)
 	$(GO) run ./test/mutants -generate '$(BASE)' -run '$(MUTANTS)' -limit $(LIMIT)
-
-model: ## measure | 5 min | Simulate fleets that share a fair lock for HOURS (400), and print the table of docs/fair-lock.md
-	$(GO) run ./test/simulation -hours $(HOURS)
 
 bench: setup ## measure | 55 min | Measure against other clients: ROUNDS (5), SCALE (1), WHAT (regexp), OUT (docs/performance)
 	cd bench && $(GO) build -o ../bin/bench .
