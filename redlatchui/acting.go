@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 

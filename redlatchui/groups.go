@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 // groups is how many prefixes are offered.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 // frame is what all pages have.

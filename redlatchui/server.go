@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/board"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 // aboutServer names the stream of examinations.

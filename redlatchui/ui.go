@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/board"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
 // DefaultEvery is the least time between two scans unless Options say.
