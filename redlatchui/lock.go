@@ -121,14 +121,10 @@ func (p *Page) find(ctx context.Context, meant func(*board.Entry) bool) (string,
 
 // entry returns the first lock that is meant of those that the last scan has found.
 func (p *Page) entry(ctx context.Context, meant func(*board.Entry) bool) (*board.Entry, error) {
-	view, err := p.board.Locks()
+	all, err := current(ctx, p.board.Locks)
 	if err != nil {
 		return nil, err
 	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	all, _ := view.Get(ctx)
 	if all == nil {
 		return nil, errUnknown
 	}
@@ -174,19 +170,26 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 // look looks at a lock, and reports whether its page can be kept up to date. It returns nil when the
 // server does not answer.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	view, err := p.board.Lock(name, clientOf(r))
+	feed, err := p.board.Lock(name, clientOf(r))
 	switch {
 	case errors.Is(err, board.ErrBusy):
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
 		l, err = p.board.LookOnce(ctx, name)
 		return l, false, err
 	case err != nil:
 		return nil, false, err
 	}
-	defer view.Close()
-	l, _ = view.Get(ctx)
-	return l, true, nil
+	l, err = current(r.Context(), feed)
+	return l, true, err
+}
+
+// current returns the newest value of a feed, nil if the server does not answer.
+func current[T any](ctx context.Context, f *board.Feed[T]) (*T, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	value, _, err := f.Get(ctx)
+	return value, err
 }
 
 // clientOf is where a request comes from: an address, or for IPv6 a network, of which one host may
@@ -233,7 +236,7 @@ func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name 
 
 // fill puts the lock in.
 func (page *lockPage) fill(l *board.Lock) {
-	page.seen(l.At, l.Old(time.Now()), l.Err)
+	page.seen(&l.Seen)
 	if page.Known = !l.At.IsZero(); !page.Known {
 		return
 	}

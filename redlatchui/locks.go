@@ -2,7 +2,6 @@ package redlatchui
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -138,19 +137,15 @@ func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil 
 // locks serves the page of all locks.
 func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 	page := locksPage{frame: p.frame("Locks", "events"), choice: choiceOf(r)}
-	begin := p.board.Locks
+	feed := p.board.Locks
 	if page.Section = "locks"; page.Only == numbers {
-		page.Stream, begin = "events?about="+numbers, p.board.Numbers
+		page.Stream, feed = "events?about="+numbers, p.board.Numbers
 	}
-	view, err := begin()
+	all, err := current(r.Context(), feed)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	all, _ := view.Get(ctx)
 	if all == nil {
 		page.Err = "The first scan goes on. This page shows the locks when it has ended."
 	} else {
@@ -163,7 +158,7 @@ func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 func (page *locksPage) fill(all *board.Locks) {
 	now := all.Moment()
 	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
-	page.seen(all.At, all.Old(time.Now()), all.Err)
+	page.seen(&all.Seen)
 	if all.Unread.Keys > 0 {
 		page.Unread = fullSentence(sanitize.Message(all.Unread.Text("hashes"))) + " "
 	}

@@ -61,3 +61,25 @@ func TestWhatIsOldIsSaidToBeOld(t *testing.T) {
 		}, time.Minute, 100*time.Millisecond, address)
 	}
 }
+
+// A stream has an event every few seconds also when nothing has changed: an examination of the server
+// is made every 15 s.
+func TestStreamReportsThatNothingHasChanged(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(open(t, redistest.Shared(t), redlatchui.Options{}))
+	defer web.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/events?about=server", nil)
+	require.NoError(t, err)
+	got, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = got.Body.Close() }()
+	lines := bufio.NewScanner(got.Body)
+	began := time.Now()
+	for events := 0; events < 3; {
+		require.True(t, lines.Scan())
+		if strings.HasPrefix(lines.Text(), "data:") {
+			events++
+		}
+	}
+	require.Less(t, time.Since(began), 12*time.Second)
+}

@@ -55,20 +55,20 @@ func (p *Page) frame(title, stream string) frame {
 }
 
 // seen says when what is shown was seen, what is wrong, and that it is old when it is.
-func (f *frame) seen(at time.Time, old bool, err error) {
-	if !at.IsZero() {
-		f.At = at.UTC().Format(time.TimeOnly) + " UTC"
+func (f *frame) seen(s *board.Seen) {
+	if !s.At.IsZero() {
+		f.At = s.At.UTC().Format(time.TimeOnly) + " UTC"
 	}
-	if err != nil {
-		f.Err = fullSentence(sanitize.WithoutPrefix(err.Error()))
+	if s.Err != nil {
+		f.Err = fullSentence(sanitize.WithoutPrefix(s.Err.Error()))
 	}
-	if !old {
+	if !s.Old(time.Now()) {
 		return
 	}
-	if err == nil {
+	if s.Err == nil {
 		f.Err = "The server does not answer."
 	}
-	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", at.UTC().Format(time.DateTime), minutes(time.Since(at)))
+	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", s.At.UTC().Format(time.DateTime), minutes(time.Since(s.At)))
 }
 
 // minutes returns a time that changes once a minute: screen readers say it anew when it does.

@@ -1,7 +1,6 @@
 package redlatchui
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -27,15 +26,11 @@ type findingView struct{ Key, Check, Level, Found, Advice, Command string }
 
 // server serves the page of the server.
 func (p *Page) server(w http.ResponseWriter, r *http.Request) {
-	view, err := p.board.Server()
+	exam, err := current(r.Context(), p.board.Server)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	exam, _ := view.Get(ctx)
 	page := serverPage{
 		frame: p.frame("Server", "events?about="+aboutServer), Every: span(board.ExamEvery),
 		NotMade: strings.Join(diagnosis.NotLooked(), ", "),
@@ -50,7 +45,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 
 // fill puts the findings in, the worst first.
 func (page *serverPage) fill(exam *board.Exam) {
-	page.seen(exam.At, exam.Old(time.Now()), exam.Err)
+	page.seen(&exam.Seen)
 	if exam.At.IsZero() {
 		return
 	}

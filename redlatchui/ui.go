@@ -91,7 +91,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}
 	p.pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "page/*.html"))
-	p.board = board.New(board.Config{Source: source, Pattern: o.Pattern, Every: o.Every})
+	p.board = board.New(source, o.Pattern, o.Every)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.handler = guard(o.Hosts, p.admit(p.routes()))
 	p.close = sync.OnceValue(p.end)

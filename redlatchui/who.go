@@ -2,7 +2,6 @@ package redlatchui
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -91,15 +90,11 @@ type stepView struct {
 
 // who serves the page of all clients, or of one.
 func (p *Page) who(w http.ResponseWriter, r *http.Request) {
-	view, err := p.board.Locks()
+	all, err := current(r.Context(), p.board.Locks)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	defer view.Close()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	all, _ := view.Get(ctx)
 	if id := r.URL.Query().Get("client"); id != "" {
 		p.client(w, all, id)
 		return
@@ -272,7 +267,7 @@ const firstScan = "The first scan goes on. This page shows what it has found whe
 
 // scanned says when the locks were seen, and what was wrong.
 func (f *frame) scanned(all *board.Locks) {
-	f.seen(all.At, all.Old(time.Now()), all.Err)
+	f.seen(&all.Seen)
 	if all.Total > len(all.Entries) && f.Err == "" {
 		f.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
 	}

@@ -5,13 +5,20 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 const (
-	// LeastEvery is the least time between two scans that may be asked for.
+	// LeastEvery is the shortest interval between two scans.
 	LeastEvery = 100 * time.Millisecond
-	// watchedLocks is how many locks are watched at once, at most.
-	watchedLocks = 64
+	// ExamEvery is the interval between two examinations of the server.
+	ExamEvery = 15 * time.Second
+	// examTime bounds an examination, and examAgain is the interval after one that failed.
+	examTime, examAgain = 10 * time.Second, 5 * time.Second
+	// overdue is how much later than expected a new value may be before the last one is old.
+	overdue = 5 * time.Second
 )
 
 var (
@@ -21,46 +28,65 @@ var (
 	ErrBusy = errors.New("redlatchui: too many locks are looked at at once: close some of their pages")
 )
 
-// Config is what a board shows, and how often it looks.
-type Config struct {
-	// Source is where the locks are. The board closes it.
-	Source *Source
-	// Pattern is what names must match, "" for all.
-	Pattern string
-	// Every is the least time between two scans, LeastEvery at least.
-	Every time.Duration
-}
-
 // Board keeps the state of locks for its viewers. It is safe for concurrent use.
 type Board struct {
-	Config
+	// Locks is the feed of all locks, Numbers that of all numbers, which may be semaphores or
+	// latches, and Server that of examinations of the server.
+	Locks, Numbers *Feed[Locks]
+	Server         *Feed[Exam]
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	locks  feed[Locks]
-	counts feed[Locks]
-	exams  feed[Exam]
-	seen   seen
-	// What the scans of one feed leave for those of the next, each for that feed alone.
-	locksMemory, countsMemory memory
-	examined                  Exam
+	source  *Source
+	pattern string
+	every   time.Duration
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	once    chan struct{} // has one element for each look at a lock that is not watched
+	seen    seen
 
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup
-	watched map[string]*slot
-	idle    map[string]*watcher // of locks that are not watched now
-	once    chan struct{}       // has one element for each look at a lock that is not watched
+	watched map[string]*slot // the locks that are watched, and others that were
 }
 
-// New returns a board. It sends nothing before it is looked at.
-func New(cfg Config) *Board {
-	cfg.Every = max(cfg.Every, LeastEvery)
-	b := &Board{Config: cfg, watched: map[string]*slot{}, once: make(chan struct{}, looksAtOnce), idle: map[string]*watcher{}}
+// Seen says when a value was seen.
+type Seen struct {
+	// At is when it was seen, zero before. Took is how long that took, and Next when it should have
+	// been seen again at the latest.
+	At, Next time.Time
+	Took     time.Duration
+	// Err is why it could not be seen again. The value is the last one that was seen.
+	Err error
+}
+
+// Old reports whether the value may have changed long since: the last look has failed, or the next
+// one has not ended when it should have.
+func (s *Seen) Old(now time.Time) bool { return !s.At.IsZero() && (s.Err != nil || now.After(s.Next)) }
+
+// Moment is the time that ages and leases are relative to: now, or for an old value when it was seen.
+func (s *Seen) Moment() time.Time {
+	if now := time.Now(); !s.Old(now) {
+		return now
+	}
+	return s.At
+}
+
+// expect sets Next for a pause until the next look, which takes as long as the last one or twice that.
+func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause + 2*took + overdue) }
+
+// New returns a board of the locks whose names match a pattern, "" for all, with one scan in every
+// interval. It sends nothing before it is looked at. Close closes the source.
+func New(source *Source, pattern string, every time.Duration) *Board {
+	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.locks.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, false, &b.locksMemory, publish) }
-	b.counts.run = func(ctx context.Context, publish func(*Locks) bool) { b.scanAgain(ctx, true, &b.countsMemory, publish) }
-	b.exams.run = b.examine
+	locks, numbers := memory{seen: &b.seen}, memory{seen: &b.seen}
+	b.Locks = &Feed[Locks]{board: b, run: func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
+		b.scanAgain(ctx, false, &locks, last, publish)
+	}}
+	b.Numbers = &Feed[Locks]{board: b, run: func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
+		b.scanAgain(ctx, true, &numbers, last, publish)
+	}}
+	b.Server = &Feed[Exam]{board: b, run: b.examine}
 	return b
 }
 
@@ -71,35 +97,40 @@ func (b *Board) Close() error {
 	b.mu.Unlock()
 	b.cancel()
 	b.running.Wait()
-	return b.Source.Close()
+	return b.source.Close()
 }
 
-// Locks begins to look at all locks. The view must be closed.
-func (b *Board) Locks() (*View[Locks], error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return open(b, &b.locks, func() {})
+// Exam is what an examination of the server has found.
+type Exam struct {
+	Seen
+
+	// Findings are those of diagnosis.Look.
+	Findings []diagnosis.Finding
 }
 
-// Numbers begins to look at all numbers, which may be semaphores or latches, in place of the locks.
-// The view must be closed.
-func (b *Board) Numbers() (*View[Locks], error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return open(b, &b.counts, func() {})
-}
-
-// open counts a viewer of a feed in, which is started when it does not run. It runs ended
-// when the feed has stopped. The board is locked.
-func open[T any](b *Board, f *feed[T], ended func()) (*View[T], error) {
-	if b.closed {
-		return nil, ErrClosed
+// examine is the feed of examinations.
+func (b *Board) examine(ctx context.Context, last *Exam, publish func(*Exam) bool) {
+	exam := Exam{}
+	if last != nil {
+		exam = *last
 	}
-	if f.open() {
-		b.running.Go(func() {
-			f.serve(b.ctx)
-			ended()
-		})
+	for {
+		began, pause := time.Now(), ExamEvery
+		findings, err := b.examineOnce(ctx)
+		if err == nil {
+			exam = Exam{Seen: Seen{At: time.Now(), Took: time.Since(began)}, Findings: findings}
+		} else {
+			exam.Err, pause = b.source.problem(err), examAgain
+		}
+		exam.expect(ExamEvery, exam.Took)
+		if value := exam; !publish(&value) || inspect.Pause(ctx, pause) != nil {
+			return
+		}
 	}
-	return &View[T]{feed: f, end: sync.OnceFunc(f.close)}, nil
+}
+
+func (b *Board) examineOnce(ctx context.Context) ([]diagnosis.Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, examTime)
+	defer cancel()
+	return b.source.look(ctx)
 }

@@ -19,7 +19,7 @@ func boardOf(t *testing.T, address string) *Board {
 	require.NoError(t, err)
 	source, err := FromClient(client)
 	require.NoError(t, err)
-	b := New(Config{Source: source, Every: LeastEvery})
+	b := New(source, "", LeastEvery)
 	t.Cleanup(func() {
 		require.NoError(t, b.Close())
 		require.NoError(t, client.Close())
@@ -28,20 +28,27 @@ func boardOf(t *testing.T, address string) *Board {
 }
 
 // first returns the first value that a viewer sees.
-func first[T any](t *testing.T, view *View[T], err error) *T {
+func first[T any](t *testing.T, f *Feed[T]) *T {
 	t.Helper()
+	value, _, err := f.Get(t.Context())
 	require.NoError(t, err)
-	defer view.Close()
-	value, _ := view.Get(t.Context())
 	return value
 }
 
+// firstOf is first of the lock a.
+func firstOf(t *testing.T, b *Board) *Lock {
+	t.Helper()
+	f, err := b.Lock("a", "")
+	require.NoError(t, err)
+	return first(t, f)
+}
+
 // stopped waits until a feed has stopped.
-func stopped[T any](t *testing.T, f *feed[T]) {
+func stopped[T any](t *testing.T, f *Feed[T]) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.board.mu.Lock()
+		defer f.board.mu.Unlock()
 		return !f.running
 	}, time.Minute, 10*time.Millisecond)
 }
@@ -52,24 +59,16 @@ func TestWhatWasSeenOfALockIsShownWhenTheServerStandsStill(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "a", program.SomeOwner, 1)
 	b := boardOf(t, s.URL())
-	all, err := b.Locks()
-	first(t, all, err)
-	lock, err := b.Lock("a", "")
-	seen := first(t, lock, err)
-	stopped(t, &b.locks)
-	require.Eventually(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.watched) == 0
-	}, time.Minute, 10*time.Millisecond)
+	first(t, b.Locks)
+	seen := firstOf(t, b)
+	stopped(t, b.Locks)
+	stopped(t, &b.watched["a"].Feed)
 	s.Pause()
 	defer s.Resume()
-	lock, err = b.Lock("a", "")
-	l := first(t, lock, err)
+	l := firstOf(t, b)
 	require.Equal(t, seen.Holders, l.Holders)
 	require.True(t, l.Old(time.Now().Add(overdue)), "it was seen a moment ago")
-	all, err = b.Locks()
-	require.Equal(t, "a", first(t, all, err).Entries[0].Name)
+	require.Equal(t, "a", first(t, b.Locks).Entries[0].Name)
 }
 
 // What was known when the last viewer left is known to the next one, at the first answer.
@@ -81,8 +80,7 @@ func TestTheFirstAnswerAfterAPauseHasWhatWasKnown(t *testing.T) {
 	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
 	b := boardOf(t, s.URL())
 	began := time.Now()
-	view, err := b.Locks()
-	all := first(t, view, err)
+	all := first(t, b.Locks)
 	require.Equal(t, DeadFront, all.Entries[0].Trouble, "it is what two scans have found")
 	took := time.Since(began)
 	b.mu.Lock()
@@ -90,28 +88,21 @@ func TestTheFirstAnswerAfterAPauseHasWhatWasKnown(t *testing.T) {
 	b.mu.Unlock()
 	// The page of the lock knows what scans have found, at once.
 	began = time.Now()
-	lock, err := b.Lock("a", "")
-	l := first(t, lock, err)
+	l := firstOf(t, b)
 	require.Less(t, time.Since(began), absentFor)
 	require.Equal(t, all.Entries[0].Age, l.Age)
 	require.Equal(t, Dead, l.Queue[0].State)
 
-	stopped(t, &b.locks)
-	require.Eventually(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.watched) == 0
-	}, time.Minute, 10*time.Millisecond)
+	stopped(t, b.Locks)
+	stopped(t, &b.watched["a"].Feed)
 	time.Sleep(1500 * time.Millisecond) // a pause is what this is about
 	began = time.Now()
-	view, err = b.Locks()
-	again := first(t, view, err)
+	again := first(t, b.Locks)
 	require.Less(t, time.Since(began), min(took, absentFor), "one scan will do")
 	require.Equal(t, DeadFront, again.Entries[0].Trouble)
 	require.Equal(t, all.Entries[0].Age, again.Entries[0].Age)
 	require.True(t, again.At.After(all.At))
-	lock, err = b.Lock("a", "")
-	later := first(t, lock, err)
+	later := firstOf(t, b)
 	require.Equal(t, l.Age, later.Age)
 	require.Equal(t, Dead, later.Queue[0].State)
 	require.Equal(t, l.Lease, later.Lease)
@@ -124,8 +115,7 @@ func TestTheFirstAnswerAboutALockSaysThatAWaiterIsDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
-	lock, err := boardOf(t, s.URL()).Lock("a", "")
-	require.Equal(t, Dead, first(t, lock, err).Queue[0].State)
+	require.Equal(t, Dead, firstOf(t, boardOf(t, s.URL())).Queue[0].State)
 }
 
 // Of all queues it is known at the first answer whether the first waiter is dead, whatever bytes
@@ -136,8 +126,7 @@ func TestTheFirstAnswerHasAllDeadWaiters(t *testing.T) {
 	for i := range 3 * nodeFronts {
 		program.Enqueue(t, s, fmt.Sprint("lock\xff", i), program.RedissonOwner, time.Hour)
 	}
-	view, err := boardOf(t, s.URL()).Locks()
-	all := first(t, view, err)
+	all := first(t, boardOf(t, s.URL()).Locks)
 	require.Len(t, all.Entries, 3*nodeFronts)
 	require.Empty(t, all.Uncounted)
 	for i := range all.Entries {

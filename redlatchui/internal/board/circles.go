@@ -220,3 +220,35 @@ func bareOwner(owner string) string {
 	bare, _ := listing.Bare(owner)
 	return bare
 }
+
+// around returns the circles that a lock is in still.
+func (all *Locks) around(l *Lock) (circles []Circle) {
+	for _, c := range all.Circles {
+		if slices.ContainsFunc(c.Steps, l.has) {
+			circles = append(circles, c)
+		}
+	}
+	return circles
+}
+
+// ahead returns the waits of the holders for other locks.
+func (all *Locks) ahead(l *Lock) (steps []Step) {
+	if len(l.Circles) > 0 {
+		return nil
+	}
+	for i := range l.Holders {
+		h := &l.Holders[i]
+		client := all.Client(ClientID(h.Owner))
+		if client == nil {
+			continue
+		}
+		for _, wait := range client.Waits {
+			if bareOwner(wait.Owner) != bareOwner(h.Owner) || len(wait.Holders) == 0 || wait.Name == l.Name {
+				continue
+			}
+			by := wait.Holders[0]
+			steps = append(steps, Step{wait.Name, wait.Owner, by.Owner, client.Label, by.Label})
+		}
+	}
+	return steps
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -45,9 +46,9 @@ func (b *Board) counter(ctx context.Context) counter {
 	return func(all []place) (counts []int64, err error) {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		some, size := b.Source.subscribers, atOnce
-		if b.Source.cluster {
-			some, size = b.Source.subscribersOfOne, 1
+		some, size := b.source.subscribers, atOnce
+		if b.source.cluster {
+			some, size = b.source.subscribersOfOne, 1
 		}
 		for batch := range slices.Chunk(all, size) {
 			if time.Now().After(until) {
@@ -154,4 +155,80 @@ func turn(some []*Entry, from *int, n int) []*Entry {
 	}
 	*from = (*from + n) % len(some)
 	return next
+}
+
+// absentFor is how long a waiter must be without a subscriber to count as dead: a live one
+// may be so for a moment.
+const absentFor = time.Second
+
+// What is known of a waiter.
+const (
+	Alive   = "alive"
+	Dead    = "dead"
+	Unknown = "unknown"
+)
+
+// presence is which waiters have no subscriber, as scans and looks at one lock have counted. It is
+// safe for concurrent use; the zero presence knows nothing.
+type presence struct {
+	mu     sync.Mutex
+	absent map[place]absence
+}
+
+// place is that of an owner in the queue of a lock.
+type place struct{ lock, owner string }
+
+// absence is when a waiter was first and last counted without a subscriber.
+type absence struct{ first, last time.Time }
+
+// state is Dead for an absence that has lasted.
+func (a *absence) state() string {
+	if a.last.Sub(a.first) >= absentFor {
+		return Dead
+	}
+	return Unknown
+}
+
+// sees takes a count in, and returns what it makes of the waiter: Alive, Dead, or Unknown where
+// the next count will tell.
+func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := place{lock, owner}
+	if subscribers > 0 {
+		delete(p.absent, key)
+		return Alive
+	}
+	a, known := p.absent[key]
+	if !known || at.Sub(a.last) > remembers {
+		a.first = at
+	}
+	if at.After(a.last) {
+		a.last = at
+	}
+	if p.absent == nil {
+		p.absent = map[place]absence{}
+	}
+	p.absent[key] = a
+	return a.state()
+}
+
+// known returns what the counts so far make of a waiter: Dead, or Unknown with whether it had no
+// subscriber when it was last counted.
+func (p *presence) known(lock, owner string) (state string, absent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a, absent := p.absent[place{lock, owner}]
+	return a.state(), absent
+}
+
+// forget drops what was not counted again since then.
+func (p *presence) forget(before time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, a := range p.absent {
+		if a.last.Before(before) {
+			delete(p.absent, key)
+		}
+	}
 }

@@ -9,7 +9,7 @@
 // Locks also have what each client holds and waits for, and the circles of waits: these come from
 // the same scan.
 //
-// A feed runs while there are viewers and for a short time after the last one; without viewers
+// A feed runs while viewers ask for its value and for a short time after that; without viewers
 // nothing is sent. Scans cost the server what those of redlatch list do: SCAN of 250 keys,
 // short commands, and pauses of four times a scan. What a feed has published is not changed
 // any more, so that viewers read it without a lock.

@@ -2,163 +2,124 @@ package board
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
-// lingers is for how long a feed goes on without viewers: a page without JavaScript is loaded
-// again after some seconds.
-const lingers = 8 * time.Second
+const (
+	// lingers is for how long a feed goes on after a viewer has asked for its value: a page without
+	// JavaScript is loaded again after some seconds.
+	lingers = 8 * time.Second
+	// quiet is for how long a viewer waits for a new value before it gets the last one.
+	quiet = 3 * time.Second
+	// remembers is for how long after the last viewer a board keeps what it has seen.
+	remembers = 5 * time.Minute
+)
 
-// quiet is after how long without a new value viewers look at the last one again: it grows old.
-const quiet = 3 * time.Second
+// Feed has one value for all viewers, which is made again and again while they ask for it. It is
+// safe for concurrent use.
+type Feed[T any] struct {
+	board *Board
+	// run makes values, the first one from the last that is known, nil if none is. It ends with ctx,
+	// or when publish returns false.
+	run func(ctx context.Context, last *T, publish func(*T) bool)
 
-// feed has one value for all viewers, which run makes anew again and again until publish
-// returns false or ctx ends.
-type feed[T any] struct {
-	run func(ctx context.Context, publish func(*T) bool)
-
-	mu      sync.Mutex
+	// The board's mutex guards the rest.
 	value   *T
-	before  *T            // what viewers saw last before it was started again, some minutes ago at most
-	changed chan struct{} // closed with the next value, or when the last grows old
-	viewers int
-	left    time.Time // when the last viewer left
-	woken   time.Time // when viewers had something to look at last
+	fresh   bool // whether run has made the value, and has not ended since
+	changed chan struct{}
+	asked   time.Time // when a viewer asked last
 	running bool
-	ended   bool // it was evicted
+	ended   bool // the feed was evicted
 	cancel  context.CancelFunc
 }
 
-// open counts a viewer in. It reports whether the feed must be started, by serve.
-func (f *feed[T]) open() (start bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.viewers++
-	if f.running {
-		return false
-	}
-	if f.value != nil {
-		f.before, f.value = f.value, nil
-	}
-	if !f.left.IsZero() && time.Since(f.left) > remembers {
-		f.before = nil
-	}
-	f.changed, f.running, f.woken = make(chan struct{}), true, time.Now()
-	return true
-}
-
-// close counts a viewer out.
-func (f *feed[T]) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.viewers--
-	f.left = time.Now()
-}
-
-// serve runs the feed until it is not wanted, or ctx ends.
-func (f *feed[T]) serve(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	f.mu.Lock()
-	if f.cancel = cancel; f.ended {
-		cancel()
-	}
-	f.mu.Unlock()
-	var waking sync.WaitGroup
-	waking.Go(func() { f.wakeAgain(ctx) })
-	f.run(ctx, f.publish)
-	cancel()
-	waking.Wait()
-}
-
-// wakeAgain wakes viewers when there is no new value for long: a server that does not answer must
-// not look as one on which nothing happens.
-func (f *feed[T]) wakeAgain(ctx context.Context) {
-	every := time.NewTicker(quiet / 3)
-	defer every.Stop()
-	for {
-		select {
-		case <-every.C:
-			f.mu.Lock()
-			if time.Since(f.woken) >= quiet {
-				f.wake()
-			}
-			f.mu.Unlock()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// evict ends the feed for all viewers. It is not opened again.
-func (f *feed[T]) evict() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.wake()
-	f.ended, f.running, f.changed = true, false, nil
-	if f.cancel != nil {
-		f.cancel()
-	}
-}
-
-// wake wakes the viewers. The feed is locked.
-func (f *feed[T]) wake() {
-	if f.ended {
-		return
-	}
-	close(f.changed)
-	f.changed, f.woken = make(chan struct{}), time.Now()
-}
-
-// publish gives viewers a new value, and reports whether another is wanted.
-func (f *feed[T]) publish(value *T) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ended {
-		return false
-	}
-	f.value = value
-	f.wake()
-	f.running = f.viewers > 0 || time.Since(f.left) <= lingers
-	return f.running
-}
-
-// newest returns the newest value, nil before the first one, and what is closed when there is
-// another, nil when there will be none. With late it returns one from before the feed was started
-// again where there is no newer one.
-func (f *feed[T]) newest(late bool) (*T, <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if late && f.value == nil {
-		return f.before, f.changed
-	}
-	return f.value, f.changed
-}
-
-// View is the interest of one viewer in a feed, until it is closed. It is safe for concurrent
-// use.
-type View[T any] struct {
-	feed *feed[T]
-	end  func()
-}
-
-// Close ends the interest. It may be called more than once.
-func (v *View[T]) Close() { v.end() }
-
-// Get returns the newest value, waiting for the first one, and a channel that is closed when
-// there is another, or this one grows old, nil when there will be none. When the first one does not
-// come soon, it returns what was seen last, before there were no viewers, if that is known. It
-// returns nil when ctx ends first. The value is shared: it must not be changed.
-func (v *View[T]) Get(ctx context.Context) (*T, <-chan struct{}) {
-	for late := false; ; late = true {
-		value, changed := v.feed.newest(late)
-		if value != nil || changed == nil {
-			return value, changed
+// Get returns the newest value, and a channel that is closed when there is a newer one. It waits for
+// a value, but if the server does not answer soon, it returns the last one that was seen before, if
+// there is one. If ctx ends first, the value is nil. The channel is nil if the value gets no newer:
+// the lock is not watched any more. The value is shared: it must not be changed.
+func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
+	for late := false; ; {
+		value, changed, err := f.newest(late)
+		if value != nil || changed == nil || err != nil {
+			return value, changed, err
 		}
 		select {
 		case <-changed:
+		case <-time.After(quiet):
+			late = true
 		case <-ctx.Done():
-			return nil, nil
+			return nil, changed, nil
 		}
 	}
+}
+
+// newest returns the newest value of this run of the feed, or with late one from before if there is no
+// newer one. It starts the feed if it does not run.
+func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
+	b := f.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return nil, nil, ErrClosed
+	case f.ended:
+		return nil, nil, nil
+	}
+	f.start()
+	if f.fresh || late {
+		return f.value, f.changed, nil
+	}
+	return nil, f.changed, nil
+}
+
+// start starts the feed if it does not run. The board is locked.
+func (f *Feed[T]) start() {
+	now := time.Now()
+	if now.Sub(f.asked) > remembers {
+		f.value = nil
+	}
+	f.asked = now
+	if f.running {
+		return
+	}
+	ctx, cancel := context.WithCancel(f.board.ctx)
+	f.running, f.changed, f.cancel = true, make(chan struct{}), cancel
+	f.board.running.Go(func() {
+		defer cancel()
+		for last, wanted := f.begin(); wanted; last, wanted = f.begin() {
+			f.run(ctx, last, f.publish)
+		}
+	})
+}
+
+// begin returns the last value, and reports whether another one is wanted. If not, the feed stops.
+func (f *Feed[T]) begin() (last *T, wanted bool) {
+	f.board.mu.Lock()
+	defer f.board.mu.Unlock()
+	f.fresh, f.running = false, f.isWanted()
+	return f.value, f.running
+}
+
+// isWanted reports whether a new value is wanted. The board is locked.
+func (f *Feed[T]) isWanted() bool {
+	return f.board.ctx.Err() == nil && !f.ended && time.Since(f.asked) <= lingers
+}
+
+// publish gives viewers a new value, and reports whether another one is wanted.
+func (f *Feed[T]) publish(value *T) bool {
+	f.board.mu.Lock()
+	defer f.board.mu.Unlock()
+	if f.ended {
+		return false
+	}
+	close(f.changed)
+	f.value, f.fresh, f.changed = value, true, make(chan struct{})
+	return f.isWanted()
+}
+
+// evict ends the feed for all viewers. The board is locked.
+func (f *Feed[T]) evict() {
+	f.ended = true
+	close(f.changed)
+	f.cancel()
 }

@@ -11,94 +11,74 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that stands still gives no new value: viewers look at the old one again.
-func TestViewersAreWokenWhenAValueGrowsOld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &feed[Locks]{run: func(ctx context.Context, publish func(*Locks) bool) {
-			publish(&Locks{})
-			<-ctx.Done()
-		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		require.True(t, f.open())
-		go f.serve(ctx)
-		view := &View[Locks]{feed: f, end: f.close}
-		value, changed := view.Get(ctx)
-		for range 3 {
-			began := time.Now()
-			<-changed
-			require.LessOrEqual(t, time.Since(began), 2*quiet)
-			var again *Locks
-			again, changed = view.Get(ctx)
-			require.Same(t, value, again)
-		}
-		cancel()
-		synctest.Wait()
-	})
+// feedOf returns a feed of a board without a server, which ends with the test.
+func feedOf(t *testing.T, run func(ctx context.Context, last *Locks, publish func(*Locks) bool)) *Feed[Locks] {
+	t.Helper()
+	b := &Board{}
+	b.ctx, b.cancel = context.WithCancel(t.Context())
+	return &Feed[Locks]{board: b, run: run}
 }
 
-// A feed that is evicted ends, and its viewers learn of it.
-// A server that stands still when the first viewer comes back.
+// A server stands still when the first viewer comes back.
 func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		seen := &Locks{}
 		var still atomic.Bool
-		f := &feed[Locks]{run: func(ctx context.Context, publish func(*Locks) bool) {
+		var known *Locks
+		f := feedOf(t, func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
+			known = last
 			for !still.Load() && publish(seen) {
 				time.Sleep(time.Second)
 			}
 			if still.Load() {
 				<-ctx.Done()
 			}
-		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		view := &View[Locks]{feed: f, end: f.close}
-		require.True(t, f.open())
-		go f.serve(ctx)
-		value, _ := view.Get(ctx)
+		})
+		value, changed, err := f.Get(t.Context())
+		require.NoError(t, err)
 		require.Same(t, seen, value)
-		view.Close()
+		<-changed
 		time.Sleep(2 * lingers)
 		still.Store(true)
-		require.True(t, f.open(), "it has ended")
-		go f.serve(ctx)
+		require.False(t, f.running, "it has ended")
 		began := time.Now()
-		value, changed := view.Get(ctx)
+		value, changed, err = f.Get(t.Context())
+		require.NoError(t, err)
 		require.Same(t, seen, value)
+		require.Same(t, seen, known)
 		require.NotNil(t, changed, "there may be newer ones")
 		require.Greater(t, time.Since(began), time.Second, "a newer one would have come first")
 		require.LessOrEqual(t, time.Since(began), 2*quiet)
-		cancel()
+		f.board.cancel()
 		synctest.Wait()
 
-		f.running = false
-		f.close()
 		time.Sleep(remembers + time.Second)
-		require.True(t, f.open())
-		value, _ = f.newest(true)
+		value, _, err = f.newest(true)
+		require.NoError(t, err)
 		require.Nil(t, value, "that is too long ago")
+		synctest.Wait()
 	})
 }
 
 func TestAFeedThatIsEvictedEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed[Locks]{run: func(ctx context.Context, publish func(*Locks) bool) {
+		f := feedOf(t, func(ctx context.Context, _ *Locks, publish func(*Locks) bool) {
 			for publish(&Locks{}) && ctx.Err() == nil {
 				time.Sleep(time.Second)
 			}
-		}}
-		require.True(t, f.open())
-		done := make(chan struct{})
-		go func() { f.serve(t.Context()); close(done) }()
-		view := &View[Locks]{feed: f, end: f.close}
-		_, changed := view.Get(t.Context())
+		})
+		_, changed, err := f.Get(t.Context())
+		require.NoError(t, err)
+		f.board.mu.Lock()
 		f.evict()
+		f.board.mu.Unlock()
 		<-changed
-		_, changed = view.Get(t.Context())
+		_, changed, err = f.Get(t.Context())
+		require.NoError(t, err)
 		require.Nil(t, changed)
-		<-done
+		f.board.running.Wait()
 	})
 }
 
@@ -117,9 +97,7 @@ func TestWhatFailedOrIsOverdueIsOld(t *testing.T) {
 		{err: failed},
 		{},
 	} {
-		require.Equal(t, c.old, (&Locks{At: c.at, Next: c.next, Err: c.err}).Old(now))
-		require.Equal(t, c.old, (&Lock{At: c.at, Next: c.next, Err: c.err}).Old(now))
-		require.Equal(t, c.old, (&Exam{At: c.at, Next: c.next, Err: c.err}).Old(now))
+		require.Equal(t, c.old, (&Seen{At: c.at, Next: c.next, Err: c.err}).Old(now))
 	}
 }
 

@@ -1,33 +1,22 @@
 package board
 
 import (
+	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-const (
-	// lookEvery is the most time between two looks at a lock, and leastBetween the least,
-	// however many messages there are.
-	lookEvery, leastBetween = time.Second, 250 * time.Millisecond
-	// shownEvents is how many events are kept.
-	shownEvents = 50
-	// scanWait bounds the wait for the circles of waits that a lock may be in.
-	scanWait = 4 * time.Second
-)
-
-// Lock is one lock as it was at one moment. A look that failed has Err, and else what the look
-// before has found.
+// Lock is one lock as it was at one moment.
 type Lock struct {
+	// Seen has in Err also that the name is not a lock's.
+	Seen
 	// Name is the lock's name.
 	Name string
-	// At is when it was seen, zero before.
-	At time.Time
-	// Err is why the last look failed: also that the name is no lock's.
-	Err error
 	// Kind is what it looks like, Mode what a read/write lock is held for.
 	Kind listing.Kind
 	Mode string
@@ -56,8 +45,8 @@ type Lock struct {
 	// first. Ahead are waits of its holders for other locks, which are in no circle with this one.
 	Circles []Circle
 	Ahead   []Step
-	// Number is what there is to tell of a name that holds a number, nil for a lock; Permits are
-	// those of a semaphore that are taken, as far as they can be read.
+	// Number describes a name that holds a number, nil for a lock; Permits are those of a semaphore
+	// that are taken, as far as they can be read.
 	Number  *listing.Number
 	Permits []rsemaphore.Permit
 	// Token is the last fencing token, 0 for none.
@@ -66,16 +55,7 @@ type Lock struct {
 	PlainWaiters, ReadWriteWaiters int64
 	// Events are the last events, the newest first.
 	Events []Event
-	// Next is when it should have been seen again at the latest.
-	Next time.Time
 }
-
-// Old reports whether the lock may have changed long since: the last look has failed, or the next
-// one has not ended when it should have.
-func (l *Lock) Old(now time.Time) bool { return !l.At.IsZero() && (l.Err != nil || now.After(l.Next)) }
-
-// Idle reports whether there is no lock, and nothing else to show, as far as is known.
-func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
 
 // Waiter is a place in the queue.
 type Waiter struct {
@@ -101,3 +81,81 @@ type Event struct {
 
 // Held reports whether it was held.
 func (l *Lock) Held() bool { return len(l.Holders) > 0 }
+
+// Idle reports whether there is no lock, and nothing else to show, as far as is known.
+func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
+
+// mayBeInCircle reports whether the lock is held and clients are queued for it.
+func (l *Lock) mayBeInCircle() bool {
+	return l.Held() && len(l.Queue) > 0 && l.Kind != listing.ReadWrite
+}
+
+// hasHoldersOf reports whether the lock is held by the same owners as it was before.
+func (l *Lock) hasHoldersOf(before *Lock) bool {
+	return l.Held() && slices.EqualFunc(l.Holders, before.Holders, func(a, b inspect.Holder) bool { return a.Owner == b.Owner })
+}
+
+// listeners notes how many connections listen as waiters of a plain and of a read/write lock do.
+func (l *Lock) listeners(plain, readWrite int64) {
+	switch isReadWrite := l.Kind == listing.ReadWrite; {
+	case isReadWrite:
+		l.Listening, l.PlainWaiters = readWrite, plain
+	case l.Waiting > 0:
+		l.PlainWaiters = plain
+	case l.Held():
+		l.Listening = plain
+	}
+	if l.Held() && l.Kind != listing.ReadWrite {
+		l.ReadWriteWaiters = readWrite
+	}
+}
+
+// has reports whether a wait is still one for the lock.
+func (l *Lock) has(s Step) bool {
+	return s.Lock == l.Name &&
+		slices.ContainsFunc(l.Queue, func(q Waiter) bool { return q.Owner == s.Waiter && q.State != Dead }) &&
+		slices.ContainsFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == s.Holder })
+}
+
+// renewal is what was seen of the lease of one hold, for as long as it is watched.
+type renewal struct {
+	since inspect.Snapshot // the first look at the hold, or the last that found it renewed
+	last  inspect.Snapshot
+	rose  bool
+}
+
+// sees takes a look in. A holder that has entered again, or left once, may have set the lease
+// by that: it is watched from then on.
+func (r *renewal) sees(now inspect.Snapshot) {
+	switch {
+	case !now.Held() || now.Inspection.TTL < 0:
+		*r = renewal{}
+	case r.since.Inspection == nil || !sameHolds(&r.since, &now):
+		*r = renewal{since: now, last: now}
+	case r.last.RenewedBy(&now):
+		*r = renewal{since: now, last: now, rose: true}
+	default:
+		r.last = now
+	}
+}
+
+// sameHolds reports whether the same owners have entered as often.
+func sameHolds(a, b *inspect.Snapshot) bool {
+	return slices.EqualFunc(a.Inspection.Holders, b.Inspection.Holders, func(a, b admin.Holder) bool {
+		return a.Text == b.Text && a.CountText == b.CountText
+	})
+}
+
+// known says what is known of whether the lease is renewed, "" when there is none. A lease that
+// was renewed, but not any more when that was due, is not.
+func (r *renewal) known() string {
+	switch {
+	case r.since.Inspection == nil:
+		return ""
+	case r.last.Answered.Sub(r.since.Answered) >= inspect.RenewalDue(r.since.Inspection.TTL):
+		return inspect.RenewedNo
+	case r.rose:
+		return inspect.RenewedYes
+	}
+	return inspect.RenewedUnknown
+}

@@ -52,11 +52,8 @@ func (e *Entry) Waiters() int64 {
 
 // Locks are the locks as one scan has found them.
 type Locks struct {
-	// At is when the scan ended, Took how long it took, and Next when the next one should have
-	// ended at the latest.
-	At   time.Time
-	Took time.Duration
-	Next time.Time
+	Seen
+
 	// Entries are the locks, those with most trouble first, and Total is how many there are:
 	// more than Entries when there are very many.
 	Entries []Entry
@@ -70,23 +67,8 @@ type Locks struct {
 	// Uncounted is why subscribers cannot be counted, "" when they can: then it is not known how
 	// many wait for locks without queues, and which waiters are dead.
 	Uncounted string
-	// Err is why the last scan failed. The entries are those of the one before.
-	Err error
-
 	// pending is whether the next scan will tell more of a trouble.
 	pending bool
-}
-
-// Old reports whether the locks may have changed long since: the last scan has failed, or the next
-// one has not ended when it should have.
-func (l *Locks) Old(now time.Time) bool { return !l.At.IsZero() && (l.Err != nil || now.After(l.Next)) }
-
-// Moment is when ages and leases are those of the locks: now, or for old ones when they were seen.
-func (l *Locks) Moment() time.Time {
-	if now := time.Now(); !l.Old(now) {
-		return now
-	}
-	return l.At
 }
 
 // add takes a lock in.

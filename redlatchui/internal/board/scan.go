@@ -12,12 +12,8 @@ import (
 // see it: which waiters are dead, and which circles stay, is known from two.
 const settles = 2 * time.Second
 
-// overdue is how much later than expected what viewers see may be.
-const overdue = 5 * time.Second
-
 // memory is what scans leave for the next, also for some minutes after the last viewer.
 type memory struct {
-	last *Locks
 	seen *seen
 	// turns say which waiters are counted next, of those that had a subscriber and of those
 	// that had none.
@@ -34,32 +30,25 @@ type seen struct {
 	presence presence
 }
 
-// recall returns what is left of the last scans, which is not too long ago.
-func (b *Board) recall(m *memory) {
-	if m.last == nil || time.Since(m.last.At) > remembers {
-		*m = memory{last: &Locks{}, seen: &b.seen}
-	}
-}
-
 // scanAgain is the feed of all locks, or of all numbers.
-func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, publish func(*Locks) bool) {
-	b.recall(m)
-	for first := true; ctx.Err() == nil; first = false {
+func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Locks, publish func(*Locks) bool) {
+	if last == nil {
+		*m, last = memory{seen: m.seen}, &Locks{}
+	}
+	for first := true; ; first = false {
 		began := time.Now()
-		m.last = b.scanOnce(ctx, numbers, m)
-		if first && m.last.pending && time.Since(began) < settles {
+		last = b.scanOnce(ctx, numbers, m, last)
+		if first && last.pending && time.Since(began) < settles {
 			if inspect.Pause(ctx, max(absentFor, time.Since(began))) != nil { // once: viewers wait
 				return
 			}
 			began = time.Now()
-			m.last = b.scanOnce(ctx, numbers, m)
+			last = b.scanOnce(ctx, numbers, m, last)
 		}
-		pause := max(b.Every, pauseAfter(time.Since(began), m.last.Err))
-		m.last.Next = time.Now().Add(pause + 2*time.Since(began) + overdue)
-		if ctx.Err() != nil || !publish(m.last) {
-			return
-		}
-		if inspect.Pause(ctx, pause) != nil {
+		took := time.Since(began)
+		pause := max(b.every, pauseAfter(took, last.Err))
+		last.expect(pause, took)
+		if !publish(last) || inspect.Pause(ctx, pause) != nil {
 			return
 		}
 	}
@@ -75,15 +64,15 @@ func pauseAfter(took time.Duration, err error) time.Duration {
 }
 
 // scanOnce scans all locks, or all numbers.
-func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
+func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Locks) *Locks {
 	began := time.Now()
 	found := &Locks{}
-	unread, err := b.Source.scan(ctx, listing.Request{
-		Pattern: b.Pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Waiting: true, Found: found.add,
+	unread, err := b.source.scan(ctx, listing.Request{
+		Pattern: b.pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Waiting: true, Found: found.add,
 	})
 	if err != nil {
-		failed := *m.last
-		failed.Err, failed.pending = b.Source.problem(err), false
+		failed := *last
+		failed.Err, failed.pending = b.source.problem(err), false
 		return &failed
 	}
 	if unread.Uncounted != nil {
@@ -98,7 +87,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory) *Locks {
 	}
 	found.passing(m)
 	found.sort()
-	found.findDead(m, b.Source.fronts(), b.counter(ctx))
+	found.findDead(m, b.source.fronts(), b.counter(ctx))
 	found.findCircles(m, b.counter(ctx))
 	found.Entries = found.Entries[:min(len(found.Entries), kept)]
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)

@@ -3,126 +3,96 @@ package board
 import (
 	"cmp"
 	"context"
-	"math"
-	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
-// looksAtOnce is how many locks that are not watched are looked at once, at most.
-const looksAtOnce = 4
+const (
+	// watchedLocks is how many locks are watched at once, at most, and keptLocks how many are kept
+	// with those that were.
+	watchedLocks, keptLocks = 64, 5 * watchedLocks
+	// looksAtOnce is how many locks that are not watched are looked at at once, at most.
+	looksAtOnce = 4
+)
 
-// slot is a lock that is watched.
+// slot is a lock that is watched, or was: then it keeps what was seen.
 type slot struct {
-	feed   *feed[Lock]
+	Feed[Lock]
+
 	opened time.Time
-	from   map[string]int // its viewers, by where they come from
+	from   string // where the viewer came from who opened it
 }
 
-// Lock begins to look at one lock, for a viewer that comes from somewhere. The view must be closed.
-// When as many locks are watched as can be, one makes room: that has no viewer, or else of which
-// there is no lock, or else of viewers that come from where more come from. Its views get no more
-// values. The error is ErrBusy when none does: LookOnce shows the lock then.
-func (b *Board) Lock(name, from string) (*View[Lock], error) {
+// Lock returns the feed of a lock, for a viewer that comes from somewhere. If as many locks are
+// watched as can be, one makes room. The error is ErrBusy if none does: LookOnce shows the lock then.
+func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.watched[name]
-	if s == nil {
-		if len(b.watched) >= watchedLocks && !b.makeRoom(from) {
-			return nil, ErrBusy
-		}
-		f := &feed[Lock]{before: b.recent(name), run: func(ctx context.Context, publish func(*Lock) bool) { b.watch(ctx, name, publish) }}
-		s = &slot{feed: f, opened: time.Now(), from: map[string]int{}}
+	switch {
+	case b.closed:
+		return nil, ErrClosed
+	case s != nil && s.running:
+		return &s.Feed, nil
+	case !b.makeRoom(from):
+		return nil, ErrBusy
+	case s == nil:
+		w := b.watcher(name)
+		s = &slot{Feed: Feed[Lock]{board: b, run: w.watch}}
+		b.watched[name] = s
 	}
-	view, err := open(b, s.feed, func() { b.forget(name, s) })
-	if err != nil {
-		return nil, err
-	}
-	b.watched[name] = s
-	s.from[from]++
-	view.end = sync.OnceFunc(func() {
-		s.feed.close()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if s.from[from]--; s.from[from] == 0 {
-			delete(s.from, from)
-		}
-	})
-	return view, nil
+	s.opened, s.from = time.Now(), from
+	s.start()
+	b.forget()
+	return &s.Feed, nil
 }
 
-// makeRoom ends the watch of the lock that is needed least, if there is one, for a viewer that
-// comes from somewhere. The board is locked.
+// makeRoom reports whether another lock can be watched, for a viewer that comes from somewhere. If too
+// many are, it evicts one: a name without a lock, of a viewer that has no fewer, or else a lock of a
+// viewer that has more. The board is locked.
 func (b *Board) makeRoom(from string) bool {
-	counts := map[string]int{}
+	counts, all := map[string]int{}, 0
 	for _, s := range b.watched {
-		for viewer := range s.from {
-			counts[viewer]++
+		if s.running {
+			counts[s.from]++
+			all++
 		}
 	}
-	victim, least := "", need{class: needed}
+	if all < watchedLocks {
+		return true
+	}
+	victim, isIdle := "", false
 	for name, s := range b.watched {
-		if n := s.need(counts, counts[from]); n.class < needed && n.compare(&least) < 0 {
-			victim, least = name, n
+		idle := s.value != nil && s.value.Idle() && counts[s.from] >= counts[from]
+		if !s.running || !idle && counts[s.from] <= counts[from]+1 {
+			continue
+		}
+		if was := b.watched[victim]; was == nil || cmp.Or(
+			btoi(isIdle)-btoi(idle), cmp.Compare(counts[was.from], counts[s.from]), s.opened.Compare(was.opened)) < 0 {
+			victim, isIdle = name, idle
 		}
 	}
 	if victim == "" {
 		return false
 	}
-	b.watched[victim].feed.evict()
+	b.watched[victim].evict()
 	delete(b.watched, victim)
 	return true
 }
 
-// need is how much a lock needs to be watched.
-type need struct {
-	class  int
-	others int // that are watched for the same viewers
-	opened time.Time
-}
-
-// The classes of need, the least first.
-const (
-	unseen = iota // without a viewer
-	empty         // without a lock
-	unfair        // for a viewer that has more than another
-	needed
-)
-
-// need returns how much the lock needs to be watched, as against one for a viewer with so many.
-func (s *slot) need(counts map[string]int, has int) need {
-	others := math.MaxInt
-	for viewer := range s.from {
-		others = min(others, counts[viewer])
+// forget drops the lock that was asked for least recently when too many are kept. The board is locked.
+func (b *Board) forget() {
+	if len(b.watched) <= keptLocks {
+		return
 	}
-	n := need{class: needed, others: others, opened: s.opened}
-	l, _ := s.feed.newest(false)
-	switch {
-	case len(s.from) == 0:
-		n.class = unseen
-	case l != nil && l.Idle() && others >= has:
-		n.class = empty
-	case others > has+1:
-		n.class = unfair
+	oldest := ""
+	for name, s := range b.watched {
+		if !s.running && (oldest == "" || s.asked.Before(b.watched[oldest].asked)) {
+			oldest = name
+		}
 	}
-	return n
-}
-
-// compare is negative when n is less.
-func (n *need) compare(other *need) int {
-	return cmp.Or(cmp.Compare(n.class, other.class), cmp.Compare(other.others, n.others), n.opened.Compare(other.opened))
-}
-
-// forget drops the feed of a lock that has stopped, unless it was started again.
-func (b *Board) forget(name string, s *slot) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.feed.mu.Lock()
-	defer s.feed.mu.Unlock()
-	if !s.feed.running && b.watched[name] == s {
-		delete(b.watched, name)
-	}
+	delete(b.watched, oldest)
 }
 
 // LookOnce looks at a lock that is not watched, since Lock has returned ErrBusy, and returns nil
@@ -142,17 +112,13 @@ func (b *Board) LookOnce(ctx context.Context, name string) (*Lock, error) {
 	select {
 	case b.once <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil //nolint:nilnil // as View.Get
+		return nil, nil //nolint:nilnil // as Feed.Get
 	}
 	began := time.Now()
-	w := b.take(name)
-	w.look(ctx)
-	w.settle(ctx, b)
-	w.waits(b)
-	b.keep(w)
-	took := time.Since(began)
-	time.AfterFunc(listing.PauseFactor*min(took, lookEvery), func() { <-b.once })
-	l := w.last
-	l.Next = time.Now().Add(overdue)
-	return &l, nil
+	w := b.watcher(name)
+	defer w.disconnect()
+	l := w.first(ctx)
+	time.AfterFunc(listing.PauseFactor*min(time.Since(began), lookEvery), func() { <-b.once })
+	l.expect(0, 0)
+	return l, nil
 }

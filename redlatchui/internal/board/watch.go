@@ -1,86 +1,96 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// watcher looks at one lock. It is for one goroutine.
+const (
+	// lookEvery is the most time between two looks at a lock, and leastBetween the least,
+	// however many messages there are.
+	lookEvery, leastBetween = time.Second, 250 * time.Millisecond
+	// lookTime bounds a look, and scanWait the wait for the circles of waits that the lock may be in.
+	lookTime, scanWait = 10 * time.Second, 4 * time.Second
+	// shownEvents is how many events are kept.
+	shownEvents = 50
+)
+
+// watcher looks at one lock. It is for one goroutine at a time.
 type watcher struct {
 	source *Source
 	name   string
+	locks  *Feed[Locks]
+	seen   *seen
 	conn   redis.Conn // for labels and numbers; nil when there is none
 
 	lock   follow.Lock
 	lease  renewal
 	last   Lock
-	events []Event
+	labels map[string]string // of the last look, by owner
+	asked  bool              // whether the next look will show that a waiter is dead
+}
 
-	seen  *seen
-	locks *View[Locks] // of a lock that may be in a circle of waits, nil else
-	first bool         // nothing was seen since viewers came
-	asked bool         // whether the first waiter is dead will be known from the next count
+func (b *Board) watcher(name string) *watcher {
+	return &watcher{source: b.source, name: name, locks: b.Locks, seen: &b.seen, lock: follow.Lock{Name: name}, last: Lock{Name: name}}
 }
 
 // watch is the feed of one lock.
-func (b *Board) watch(ctx context.Context, name string, publish func(*Lock) bool) {
-	w := b.take(name)
+func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) bool) {
+	w.lock = follow.Lock{Name: w.name} // what has happened since the last viewer was not seen
+	if last == nil {
+		w.last, w.lease = Lock{Name: w.name}, renewal{}
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	messages, done := b.Source.listen(ctx, name) // before the first look, so that nothing is missed between
+	messages, done := w.source.listen(ctx, w.name) // before the first look, so that nothing is missed between
 	defer done()
 	defer cancel()
-	defer b.keep(w)
-	for ctx.Err() == nil {
+	defer w.disconnect()
+	for look := w.first; ; look = w.look {
 		began := time.Now()
-		w.look(ctx)
-		if w.first {
-			w.settle(ctx, b)
-		}
-		w.waits(b)
+		l := look(ctx)
 		took := time.Since(began)
-		pause := max(leastBetween, pauseAfter(took, w.last.Err))
-		w.last.Next = time.Now().Add(pause + lookEvery + 2*took + overdue)
-		value := w.last
-		if ctx.Err() != nil || !publish(&value) {
-			return
-		}
-		if inspect.Pause(ctx, pause) != nil {
+		pause := max(leastBetween, pauseAfter(took, l.Err))
+		l.expect(pause+lookEvery, took)
+		if !publish(l) || inspect.Pause(ctx, pause) != nil {
 			return
 		}
 		w.await(ctx, messages)
 	}
 }
 
-// settle looks again before viewers see the first look, where that will tell more: which waiters
-// are dead is known from two counts, and circles of waits from scans.
-func (w *watcher) settle(ctx context.Context, b *Board) {
-	w.first = false
-	w.waits(b)
-	if w.locks == nil && !w.asked {
-		return
+// first is look for new viewers. It looks twice if that tells more: which waiters are dead is known
+// from two counts, and circles of waits from scans.
+func (w *watcher) first(ctx context.Context) *Lock {
+	l := w.look(ctx)
+	began, circle := time.Now(), l.mayBeInCircle()
+	if !circle && !w.asked {
+		return l
 	}
-	began := time.Now()
-	if w.locks != nil {
+	if circle {
 		ctx, cancel := context.WithTimeout(ctx, scanWait)
-		w.locks.Get(ctx)
+		_, _, _ = w.locks.Get(ctx)
 		cancel()
 	}
 	if w.asked && inspect.Pause(ctx, absentFor-time.Since(began)) != nil {
-		return
+		return l
 	}
-	w.look(ctx)
+	return w.look(ctx)
 }
 
 // await waits for a message or the next look, and takes in the messages that are there.
@@ -93,30 +103,16 @@ func (w *watcher) await(ctx context.Context, messages <-chan follow.Message) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	for {
-		select {
-		case m := <-messages:
-			w.receive(&m)
-		default:
-			return
-		}
+	for len(messages) > 0 {
+		m := <-messages
+		w.receive(&m)
 	}
 }
 
-// receive takes a message in. That messages may be missed for a while is no message: the looks
-// go on.
+// receive takes a message in. That messages may be missed for a while is no message: the looks go on.
 func (w *watcher) receive(m *follow.Message) {
 	if m.Gap == nil && m.Name != "" {
 		w.lock.Receive(m)
-	}
-}
-
-// hangUp closes the connection for details, and what it has open of the board.
-func (w *watcher) hangUp() {
-	w.disconnect()
-	if w.locks != nil {
-		w.locks.Close()
-		w.locks = nil
 	}
 }
 
@@ -128,19 +124,28 @@ func (w *watcher) disconnect() {
 	}
 }
 
-// look looks once.
-func (w *watcher) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+// look looks once, and returns what it has seen.
+func (w *watcher) look(ctx context.Context) *Lock {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	w.asked = false
 	if err := w.try(ctx); err != nil {
 		w.disconnect()
-		w.last.Err = err
 		var other *inspect.NotLock
 		if errors.As(err, &other) {
-			w.last = Lock{Name: w.name, Err: err}
+			w.last = Lock{Name: w.name}
 		}
+		w.last.Err = err
 	}
+	l := w.last
+	if !l.mayBeInCircle() {
+		return &l
+	}
+	if all, _, _ := w.locks.newest(false); all != nil && !all.Old(time.Now()) {
+		l.Circles = all.around(&l)
+		l.Ahead = all.ahead(&l)
+	}
+	return &l
 }
 
 // try looks once, or returns why it could not.
@@ -155,8 +160,7 @@ func (w *watcher) try(ctx context.Context) (err error) {
 		}
 	}
 	conn := w.conn
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	odd, err := listing.Glance(w.conn, w.name)
 	switch {
 	case err != nil:
@@ -180,18 +184,33 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	}
 	now := w.lockOf(&seen, &shape)
 	w.count(ctx, now)
-	w.details(ctx, now)
-	w.happened(seen.Inspection, &shape, now)
-	w.last = *now
+	labels := w.details(ctx, now)
+	w.happened(seen.Inspection, &shape, now, labels)
+	w.last, w.labels = *now, labels
 	return nil
+}
+
+// number looks at a name that may hold a number, and reports whether it does.
+func (w *watcher) number(ctx context.Context) bool {
+	found, err := listing.NumberAt(ctx, w.conn, w.name)
+	if err != nil || found == nil {
+		return false
+	}
+	w.last = Lock{Name: w.name, Seen: Seen{At: time.Now()}, Kind: found.Kind, TTL: found.TTL, Number: found.Number}
+	if found.Number.Taken > 0 {
+		if in, err := rsemaphore.NewExpirable(w.source.client, w.name).Inspect(ctx); err == nil {
+			w.last.Permits = in.Permits
+		}
+	}
+	return true
 }
 
 // lockOf makes a lock of what was seen.
 func (w *watcher) lockOf(seen *inspect.Snapshot, shape *listing.Shape) *Lock {
 	in := seen.Inspection
 	w.lease.sees(*seen)
-	now := &Lock{Name: w.name, At: seen.Answered, Kind: shape.Kind, Mode: shape.Mode, TTL: in.TTL, Renewed: w.lease.known(),
-		Waiting: in.Waiting, QueueUnread: seen.QueueUnread()}
+	now := &Lock{Name: w.name, Seen: Seen{At: seen.Answered}, Kind: shape.Kind, Mode: shape.Mode, TTL: in.TTL, Lease: in.TTL,
+		Renewed: w.lease.known(), Waiting: in.Waiting, QueueUnread: seen.QueueUnread()}
 	for _, h := range shape.Holders {
 		now.Holders = append(now.Holders, inspect.HolderOf(h, shape.Kind))
 	}
@@ -202,23 +221,10 @@ func (w *watcher) lockOf(seen *inspect.Snapshot, shape *listing.Shape) *Lock {
 		q := &in.Queue[i]
 		now.Queue = append(now.Queue, Waiter{Position: q.Position, Owner: q.Text, Client: inspect.ClientOf(q.Text), Deadline: q.Deadline, State: Unknown})
 	}
-	if now.Lease = now.TTL; sameOwners(now.Holders, w.last.Holders) {
+	if now.hasHoldersOf(&w.last) {
 		now.Lease = max(now.TTL, w.last.Lease)
 	}
 	return now
-}
-
-// sameOwners reports whether two looks found the same holders.
-func sameOwners(a, b []inspect.Holder) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Owner != b[i].Owner {
-			return false
-		}
-	}
-	return len(a) > 0
 }
 
 // count finds out which waiters are alive. A failure is no failure of the look.
@@ -240,4 +246,83 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 		q.State = w.seen.presence.sees(w.name, q.Owner, counts[i], now.At)
 		w.asked = w.asked || q.State == Unknown
 	}
+}
+
+// details reads what belongs to the lock but is not part of it, and returns the labels by owner.
+// What cannot be read is left out; a connection that is broken has the error of the next look.
+func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
+	var owners []string
+	for i := range now.Holders {
+		owners = append(owners, now.Holders[i].Owner)
+	}
+	for i := range now.Queue {
+		owners = append(owners, now.Queue[i].Owner)
+	}
+	labels, err := listing.Labels(w.conn, owners)
+	if err != nil {
+		return nil
+	}
+	for i := range now.Holders {
+		now.Holders[i].Label = labels[now.Holders[i].Owner]
+	}
+	for i := range now.Queue {
+		now.Queue[i].Label = labels[now.Queue[i].Owner]
+	}
+	now.Token, _ = listing.Token(w.conn, w.name) // 0 when it is unknown
+	now.Kind = now.Kind.WithToken(now.Token)
+	if now.Kind == listing.ReadWrite {
+		inspect.ReadLeases(w.conn, w.name, now.Holders)
+	}
+	counts, err := connect.Listening(ctx, w.conn, codec.LockChannel(w.name), codec.ReadWriteChannel(w.name))
+	if err != nil {
+		now.Uncounted = cmp.Or(now.Uncounted, inspect.NotCounted(err))
+		return labels
+	}
+	now.listeners(counts[0], counts[1])
+	return labels
+}
+
+// happened notes what has happened since the look before.
+func (w *watcher) happened(in *admin.Inspection, shape *listing.Shape, now *Lock, labels map[string]string) {
+	now.Events = slices.Clone(w.last.Events)
+	again := false
+	for _, e := range w.lock.Look(stateOf(in, shape, now.At)) {
+		again = again || e.What == follow.Passed && e.From == e.Owner
+		if !w.told(&e, now) {
+			now.Events = append([]Event{{e, cmp.Or(labels[e.Owner], w.labels[e.Owner])}}, now.Events...)
+		}
+	}
+	now.Events = now.Events[:min(len(now.Events), shownEvents)]
+	now.Ages = w.seen.ages.sees(w.name, &look{
+		at: now.At, holders: shape.Holders, shared: now.Kind == listing.ReadWrite, ttl: now.TTL, token: now.Token, anew: again,
+	})
+	now.Age = oldest(now.Ages)
+}
+
+// told reports whether the events from before the last viewer left say already what the first look
+// for a new one has found.
+func (w *watcher) told(e *follow.Event, now *Lock) bool {
+	switch {
+	case w.last.At.IsZero():
+		return false
+	case e.What == follow.Held:
+		return now.hasHoldersOf(&w.last)
+	}
+	return e.What == follow.Free && !w.last.Held()
+}
+
+// stateOf is a lock as it was seen.
+func stateOf(in *admin.Inspection, shape *listing.Shape, at time.Time) follow.State {
+	s := follow.State{At: at, Lease: in.TTL, Waiting: in.Waiting, Mode: shape.Mode}
+	for i, h := range shape.Holders {
+		if i == 0 {
+			s.Owner, s.Count = h.Owner, h.Count
+			continue
+		}
+		s.Others = append(s.Others, follow.Holder{Owner: h.Owner, Count: h.Count})
+	}
+	for _, q := range in.Queue {
+		s.Queue = append(s.Queue, q.Text)
+	}
+	return s
 }

@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,6 @@ type Words struct {
 // Why says in one sentence why the lock does not change hands, or that it is free: what is
 // known, and no more.
 func (l *Lock) Why(in Words) string {
-	name, show := in.Owner, in.Span
 	switch {
 	case l.At.IsZero():
 		return ""
@@ -30,9 +30,9 @@ func (l *Lock) Why(in Words) string {
 	case !l.Held() && l.Waiting == 0:
 		return "It is free, and no client is queued for it."
 	case !l.Held():
-		return l.whyUntaken(name, show) + l.mixed()
+		return l.whyUntaken(&in) + l.mixed()
 	}
-	return l.whyHeld(name, show) + l.over() + l.whyAround(&in) + l.whyThen(name, show) + l.mixed()
+	return l.whyHeld(&in) + l.over() + l.whyAround(&in) + l.whyThen(&in) + l.mixed()
 }
 
 // whyAround says for what the holders wait: in a circle even.
@@ -63,8 +63,8 @@ func sentences(in *Words, steps []Step, self string) string {
 }
 
 // whyHeld is Why for a lock that is held.
-func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Duration) string) string {
-	who := name(l.Holders[0].Owner, l.Holders[0].Label)
+func (l *Lock) whyHeld(in *Words) string {
+	who := in.Owner(l.Holders[0].Owner, l.Holders[0].Label)
 	switch n := len(l.Holders) - 1; {
 	case n > 1:
 		who += fmt.Sprintf(" and %d others hold it", n)
@@ -82,91 +82,79 @@ func (l *Lock) whyHeld(name func(owner, label string) string, show func(time.Dur
 		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
 	case l.Renewed == inspect.RenewedNo:
 		return who + ". The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in " +
-			show(l.TTL) + " at the latest."
+			in.Span(l.TTL) + " at the latest."
 	}
-	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + show(l.TTL) + "."
+	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + in.Span(l.TTL) + "."
 }
 
 // over says how many readers do not keep the lock, although they are holders.
 func (l *Lock) over() string {
 	n := 0
 	for i := range l.Holders {
-		if l.Holders[i].IsOver() {
-			n++
-		}
+		n += btoi(l.Holders[i].IsOver())
 	}
-	switch n {
-	case 0:
-		return ""
-	case 1:
-		return " The own lease of one of them is over: it does not keep the lock."
-	}
-	return fmt.Sprintf(" The own leases of %d of them are over: they do not keep the lock.", n)
+	return countText(n, " The own lease of one of them is over: it does not keep the lock.",
+		" The own leases of %d of them are over: they do not keep the lock.")
 }
 
 // whyThen says what is in the way of a lock that is held when that ends.
-func (l *Lock) whyThen(name func(owner, label string) string, show func(time.Duration) string) string {
+func (l *Lock) whyThen(in *Words) string {
 	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == listing.ReadWrite {
 		return ""
 	}
 	first := &l.Queue[0]
-	said := " The first in the queue, " + name(first.Owner, first.Label) + ", is dead, and blocks it then"
+	said := " The first in the queue, " + in.Owner(first.Owner, first.Label) + ", is dead, and "
 	switch left := first.Deadline.Sub(l.At); {
 	case first.Deadline.IsZero():
-		said += " until it is evicted."
+		said += "blocks it then until it is evicted."
 	case left > 0:
-		said += " until its deadline, in " + show(left) + "."
+		said += "blocks it then until its deadline, in " + in.Span(left) + "."
 	default:
-		return " The first in the queue, " + name(first.Owner, first.Label) + ", is dead, and past its deadline: it blocks nothing."
+		return said + "past its deadline: it blocks nothing."
 	}
 	return said + l.behind() + l.evictor()
 }
 
 // behind says how many are dead behind the first in the queue.
 func (l *Lock) behind() string {
-	n := 0
-	for _, q := range l.Queue[1:] {
-		if q.State != Dead {
-			break
-		}
-		n++
+	n := slices.IndexFunc(l.Queue[1:], func(q Waiter) bool { return q.State != Dead })
+	if n < 0 {
+		n = len(l.Queue) - 1
 	}
+	return countText(n, " The one behind it is dead, too.", " The %d behind it are dead, too.")
+}
+
+// countText returns one for one, and many, with the number, for more.
+func countText(n int, one, many string) string {
 	switch n {
 	case 0:
 		return ""
 	case 1:
-		return " The one behind it is dead, too."
+		return one
 	}
-	return fmt.Sprintf(" The %d behind it are dead, too.", n)
+	return fmt.Sprintf(many, n)
 }
 
 // whyUntaken is Why for a lock that is free although others are queued for it.
-func (l *Lock) whyUntaken(name func(owner, label string) string, show func(time.Duration) string) string {
+func (l *Lock) whyUntaken(in *Words) string {
 	if len(l.Queue) == 0 {
 		return "It is free, and others are queued for it."
 	}
 	first := &l.Queue[0]
-	who := name(first.Owner, first.Label)
-	left := first.Deadline.Sub(l.At)
-	switch {
+	who, left := " first in the queue, "+in.Owner(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
+	switch said := "It is free. The" + who; {
 	case !first.Deadline.IsZero() && left <= 0:
-		return "It is free. The first in the queue, " + who + ", has passed its deadline: the next request for the lock removes it."
+		return said + "has passed its deadline: the next request for the lock removes it."
 	case first.State == Dead && first.Deadline.IsZero():
-		return "It is free. The first in the queue, " + who + ", has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
+		return said + "has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
 	case first.State == Dead:
-		return "It is free. The first in the queue, " + who + ", has no subscriber: it is dead, and blocks the lock for " + show(left) + " more." + l.behind() + l.evictor()
+		return said + "has no subscriber: it is dead, and blocks the lock for " + in.Span(left) + " more." + l.behind() + l.evictor()
 	case first.State == Alive:
-		return "It is free. The first in the queue, " + who + ", is alive: it comes when it is woken, or with its next poll."
+		return said + "is alive: it comes when it is woken, or with its next poll."
+	case l.Uncounted != "":
+		return "It is free. Whether the" + who + "is alive is not known: subscribers cannot be counted."
 	}
-	return "It is free. Whether the first in the queue, " + who + ", is alive is not known" + l.whyUnknown() + "."
-}
-
-// whyUnknown says why it is not known which waiters are alive.
-func (l *Lock) whyUnknown() string {
-	if l.Uncounted != "" {
-		return ": subscribers cannot be counted"
-	}
-	return " yet"
+	return "It is free. Whether the" + who + "is alive is not known yet."
 }
 
 // evictor says whether a waiting client of Redlatch evicts a dead waiter.
@@ -210,4 +198,50 @@ func (l *Lock) Waits() string {
 		return none + ", and 1 connection listens for the release of the lock." + hint
 	}
 	return none + fmt.Sprintf(", and %d connections listen for the release of the lock.", l.Listening) + hint
+}
+
+// whyNumber is Why for a number.
+func (l *Lock) whyNumber() string {
+	n := l.Number
+	switch {
+	case l.Kind == listing.Latch && n.Available > 0:
+		return fmt.Sprintf("It is a count-down latch that is closed: %d to count down, and %s.", n.Available, waitText(n, n.LatchWaiters))
+	case l.Kind == listing.Latch:
+		return "It is a count-down latch that is open."
+	case l.Kind == listing.Counter:
+		said := fmt.Sprintf("It is a number, %d: a semaphore with so many permits, a latch with so many to count down, "+
+			"or another program's. The server does not tell which.", n.Available)
+		if n.Uncounted != nil {
+			said += " How many wait is not known: subscribers cannot be counted."
+		}
+		return said
+	case n.Available > 0:
+		said := fmt.Sprintf("It is a semaphore with %d of its permits free: only a client that wants more has to wait", n.Available)
+		if n.PermitWaiters > 0 || n.Uncounted != nil {
+			said += ", and " + waitText(n, n.PermitWaiters)
+		}
+		return said + "." + l.permitsOver()
+	}
+	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + l.permitsOver()
+}
+
+// permitsOver says how many permits can be had although they are taken.
+func (l *Lock) permitsOver() string {
+	n := 0
+	for _, p := range l.Permits {
+		n += btoi(p.Left == 0)
+	}
+	return countText(n, " The lease of one is over: the next client that asks gets it.",
+		" The leases of %d are over: the next clients that ask get them.")
+}
+
+// waitText says how many connections wait.
+func waitText(of *listing.Number, n int64) string {
+	switch {
+	case of.Uncounted != nil:
+		return "how many wait is not known, as subscribers cannot be counted"
+	case n == 1:
+		return "1 connection waits"
+	}
+	return fmt.Sprintf("%d connections wait", n)
 }
