@@ -2,7 +2,6 @@ package redlatchui
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -71,7 +70,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 		malformed := r.ParseForm()
 		a := p.attempt(r, d.name)
 		did, err := p.try(r, d, a, malformed)
-		page := actedPage{frame: p.frame("Not done", "")}
+		page := actedPage{frame: p.frame("Not done")}
 		switch {
 		case isDenied(err), errors.Is(err, errNoName), errors.Is(err, errUnknown), errors.Is(err, errHidden):
 			p.fail(w, err)
@@ -250,16 +249,4 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (did done, err er
 		did.waiters = "the lock is free, and the next in the queue was woken: " + sanitize.Word(out.Next)
 	}
 	return did, nil
-}
-
-// ownerParam returns an owner, which may be any bytes, as forms and addresses have it.
-func ownerParam(owner string) string { return base64.RawURLEncoding.EncodeToString([]byte(owner)) }
-
-// ownerFrom returns the owner of ownerParam.
-func ownerFrom(param string) (string, error) {
-	owner, err := base64.RawURLEncoding.DecodeString(param)
-	if err != nil || len(owner) == 0 {
-		return "", errForm
-	}
-	return string(owner), nil
 }

@@ -1,6 +1,7 @@
 package redlatchui
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
@@ -25,22 +26,14 @@ type formPage struct {
 	lockPage
 	// Link is the address of the lock's page, Action where the form is sent.
 	Link, Action string
-	// Named are the holders that lose the lock.
-	Named []namedHolder
-	// Waiter is the one that is evicted, nil when it is not in the queue any more.
-	Waiter *waiterView
-	Param  string
-	// Others is true when other holders keep the lock.
+	// Named are the holders that lose the lock, Others reports whether other holders keep it.
+	Named  []inspect.Holder
 	Others bool
-	// Wait is how long the action takes, "" when there is no lease to look at.
-	Wait string
-	look time.Duration // the same
-}
-
-// namedHolder is a holder and its owner as it stands in Redis.
-type namedHolder struct {
-	holderView
-	Raw string
+	// Waiter is the one that is evicted, nil when it is not in the queue any more.
+	Waiter *board.Waiter
+	Param  string
+	// Wait is how long the action takes, 0 when there is no lease to look at.
+	Wait time.Duration
 }
 
 // commandAdvice is said of a dead waiter to all viewers, evictAdvice on the page that says that a
@@ -50,58 +43,59 @@ const (
 	evictAdvice   = ". If it is dead, `redlatch evict "
 )
 
-// offer puts the links to the forms in that the viewer may use.
-func (page *lockPage) offer(name string, l *board.Lock, a Access) {
-	if a.may(MayUnlock) {
-		page.offerUnlock(name, l)
+// ownerParam returns an owner, which may be any bytes, as forms and addresses have it.
+func ownerParam(owner string) string { return base64.RawURLEncoding.EncodeToString([]byte(owner)) }
+
+// ownerFrom returns the owner of ownerParam.
+func ownerFrom(param string) (string, error) {
+	owner, err := base64.RawURLEncoding.DecodeString(param)
+	if err != nil || len(owner) == 0 {
+		return "", errForm
 	}
-	if !a.may(MayEvict) {
+	return string(owner), nil
+}
+
+// EvictLink returns the address of the form that evicts a waiter, "" for a viewer who may not.
+func (page *lockPage) EvictLink(q board.Waiter) string {
+	if !page.viewer.may(MayEvict) || q.State != board.Dead || len(q.Owner) > linkedOwner {
+		return ""
+	}
+	return "evict?" + lockQuery(page.name) + "&owner=" + ownerParam(q.Owner)
+}
+
+// offerEvict puts the link to the form into the sentence that speaks of the first waiter.
+func (page *lockPage) offerEvict() {
+	if len(page.Lock.Queue) == 0 {
 		return
 	}
-	for i := range page.Queue {
-		if owner := l.Queue[i].Owner; l.Queue[i].State == board.Dead && len(owner) <= linkedOwner {
-			page.Queue[i].Evict = "evict?" + lockQuery(name) + "&owner=" + ownerParam(owner)
-		}
-	}
-	if len(page.Queue) == 0 || page.Queue[0].Evict == "" {
-		return
-	}
-	if why, then, has := strings.Cut(page.Why, commandAdvice); has {
-		page.Why, page.WhyEvict, page.WhyThen = why, page.Queue[0].Evict, then
+	link := page.EvictLink(page.Lock.Queue[0])
+	if why, then, has := strings.Cut(page.Why, commandAdvice); has && link != "" {
+		page.Why, page.WhyEvict, page.WhyThen = why, link, then
 	}
 }
 
-// offerUnlock puts the links to the forms in that take the lock from all holders, from each of
-// several, or a permit back.
-func (page *lockPage) offerUnlock(name string, l *board.Lock) {
-	address := "unlock?" + lockQuery(name)
-	if l.Held() && len(l.Holders) <= namedHolders {
-		page.Unlock = address
+// UnlockLink returns the address of the form that takes the lock from all holders, "" for a viewer who
+// may not.
+func (page *lockPage) UnlockLink() string {
+	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) > namedHolders {
+		return ""
 	}
-	for i := range page.Holders {
-		if len(l.Holders) > 1 {
-			page.Holders[i].Unlock = address + "&owner=" + ownerParam(l.Holders[i].Owner)
-		}
+	return "unlock?" + lockQuery(page.name)
+}
+
+// UnlockLinkOf returns the address of the form that takes the lock from one of several holders, or a
+// permit back.
+func (page *lockPage) UnlockLinkOf(owner string) string {
+	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 || len(owner) > linkedOwner {
+		return ""
 	}
-	for i := range page.Permits {
-		if id := l.Permits[i].ID; len(id) <= linkedOwner {
-			page.Permits[i].Unlock = address + "&owner=" + ownerParam(id)
-		}
-	}
+	return "unlock?" + lockQuery(page.name) + "&owner=" + ownerParam(owner)
 }
 
 // unlockForm serves the form that takes a lock away, from one holder if the address names one, or
 // a permit back.
 func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
-	owner, err := "", error(nil)
-	if param := r.URL.Query().Get("owner"); param != "" {
-		owner, err = ownerFrom(param)
-	}
-	if err != nil {
-		p.fail(w, err)
-		return
-	}
-	p.form(w, r, unlockDeed, func(page *formPage, l *board.Lock) {
+	p.form(w, r, unlockDeed, func(page *formPage, l *board.Lock, owner string) {
 		page.Title = "Force unlock " + page.Name
 		if l.Number == nil && l.Mode != codec.ModeRead {
 			page.lasts(l.TTL)
@@ -122,23 +116,17 @@ func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
 
 // name names a holder that loses the lock. A reader or a permit has a lease of its own.
 func (page *formPage) name(h inspect.Holder) {
-	v := holderOf(h)
-	if h.Mode == "permit" {
-		v.Link, v.Client = "", h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
-	}
 	if h.LeftMillis != nil {
 		page.lasts(limits.FromMillis(*h.LeftMillis))
 	}
-	page.Named = append(page.Named, namedHolder{v, h.Owner})
+	page.Named = append(page.Named, h)
 }
 
 // lasts says that a lease with so much left, negative for none, is looked at.
 func (page *formPage) lasts(left time.Duration) {
-	if left < 0 {
-		return
+	if left >= 0 {
+		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))
 	}
-	page.look = max(page.look, repair.LookLimit(inspect.RenewalLook, left))
-	page.Wait = span(page.look)
 }
 
 // permitOf returns a permit as what holds the semaphore.
@@ -151,52 +139,47 @@ func permitOf(p *rsemaphore.Permit) inspect.Holder {
 	return h
 }
 
+// describePermit says what there is to say of a permit.
+func describePermit(h inspect.Holder) string {
+	return h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
+}
+
 // evictForm serves the form that takes a waiter out of the queue.
 func (p *Page) evictForm(w http.ResponseWriter, r *http.Request) {
-	owner, err := ownerFrom(r.URL.Query().Get("owner"))
-	if err != nil {
-		p.fail(w, err)
-		return
-	}
-	p.form(w, r, evictDeed, func(page *formPage, l *board.Lock) {
-		page.Title, page.Wait, page.Param = "Evict from the queue of "+page.Name, span(repair.AbsentFor), ownerParam(owner)
+	p.form(w, r, evictDeed, func(page *formPage, l *board.Lock, owner string) {
+		page.Title, page.Wait, page.Param = "Evict from the queue of "+page.Name, repair.AbsentFor, ownerParam(owner)
 		for i := range l.Queue {
 			if l.Queue[i].Owner == owner {
-				page.Waiter = &page.Queue[i]
+				page.Waiter = &l.Queue[i]
 			}
 		}
 	})
 }
 
-// form serves the form of an action on a lock as it is now.
-func (p *Page) form(w http.ResponseWriter, r *http.Request, d deed, fill func(*formPage, *board.Lock)) {
+// form serves the form of an action on a lock as it is now, and on the owner that the address names.
+func (p *Page) form(w http.ResponseWriter, r *http.Request, d deed, fill func(*formPage, *board.Lock, string)) {
 	err := accessOf(r).needs(d.right)
-	if err != nil {
-		p.fail(w, err)
-		return
+	owner, name := "", ""
+	var l *board.Lock
+	if param := r.URL.Query().Get("owner"); err == nil && (param != "" || d.name == ActionEvict) {
+		owner, err = ownerFrom(param)
 	}
-	name, err := p.named(r)
+	if err == nil {
+		name, err = p.named(r)
+	}
 	if err == nil && limits.Name(name) != nil {
 		err = errOddName
 	}
+	if err == nil {
+		l, _, err = p.look(r, name)
+	}
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	l, _, err := p.look(r, name)
-	if err != nil {
-		p.fail(w, err)
-		return
-	}
-	page := formPage{
-		lockPage: lockPage{frame: p.frame("", ""), Name: nameText(name)}, Link: lockLink(name), Action: string(d.name) + "?" + lockQuery(name),
-	}
-	if l == nil {
-		page.Title, page.Err = page.Name, notAnswered
-	} else {
-		page.fill(l)
-		page.offer(name, l, accessOf(r))
-		fill(&page, l)
+	page := formPage{lockPage: p.lockPage(r, name, l), Link: lockLink(name), Action: string(d.name) + "?" + lockQuery(name)}
+	if page.Title = page.Name; page.Lock != nil {
+		fill(&page, l, owner)
 	}
 	p.show(w, string(d.name)+".html", &page)
 }

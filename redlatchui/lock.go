@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 // notAnswered is said before there is anything to show.
@@ -31,64 +32,21 @@ const looksApart = time.Second
 // lockPage is the page of one lock.
 type lockPage struct {
 	frame
-	Name, Kind string
-	Known      bool
-	Held       bool
+	Name string
+	// Lock is the lock, nil when nothing is known. It has the first holders and permits; MoreHolders
+	// and MorePermits are the numbers of the others.
+	Lock                     *board.Lock
+	MoreHolders, MorePermits int
 	// Why is the sentence that says why it does not move. For a viewer who may evict a dead waiter
 	// that it speaks of, WhyEvict is the address of the form, and WhyThen the rest of it.
 	Why, WhyEvict, WhyThen string
-	Holders                []holderView
-	MoreHolders            int
-	Since                  string
-	Lease                  string
-	// Leased is true when there is a lease. LeasePart of LeaseWhole, in ms, is what is left;
-	// LeaseWhole is 0 when it is not known.
-	Leased                bool
-	LeasePart, LeaseWhole int64
-	Renewed               string
-	Token                 int64
-	Queue                 []waiterView
-	// Unlock is the address of the form that takes the lock away, "" for a viewer without the
-	// right.
-	Unlock        string
-	Waiting, More int
-	QueueUnread   string
-	Uncounted     string
-	// Waits says who waits without a place in the queue. Circles and Mutual are as in whoPage.
-	Waits           string
-	Circles, Mutual []circleView
-	Number          bool
-	Permits         []permitView
-	MorePermits     int64
-	Events          []eventView
+
+	name   string
+	viewer Access
 }
 
 // words name what board.Lock.Why speaks of.
 var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
-
-// holderView is a holder as it is shown. Unlock is the address of the form that takes the lock from
-// it alone, "" for none.
-type holderView struct{ Key, Owner, Link, Label, Client, Count, Role, Unlock string }
-
-// waiterView is a waiter as it is shown.
-type waiterView struct {
-	Position                                    int
-	Key                                         string
-	Owner, Link, Label, Client, Deadline, State string
-	// Evict is the address of the form that evicts it, "" for none.
-	Evict string
-}
-
-// permitView is a permit that is taken, as it is shown. Unlock is the address of the form that takes
-// it back, "" for none.
-type permitView struct{ Key, ID, Left, Unlock string }
-
-// eventView is an event as it is shown: the owner, if any, stands between Head and Tail.
-type eventView struct {
-	Key, At, Head string
-	Owner         named
-	Tail          string
-}
 
 // isLock reports whether a request names a lock.
 func isLock(r *http.Request) bool {
@@ -103,25 +61,20 @@ func (p *Page) named(r *http.Request) (string, error) {
 	case name == "" && hash == "":
 		return "", errNoName
 	case hash != "":
-		return p.find(r.Context(), func(e *board.Entry) bool { return len(e.Name) > linkedName && hashOf(e.Name) == hash })
+		l, err := p.scanned(r, func(e *board.Entry) bool { return len(e.Name) > linkedName && hashOf(e.Name) == hash })
+		if err != nil {
+			return "", err
+		}
+		return l.Name, nil
 	case !p.shown(name):
 		return "", errHidden
 	}
 	return name, nil
 }
 
-// find returns the name of the first lock that is meant.
-func (p *Page) find(ctx context.Context, meant func(*board.Entry) bool) (string, error) {
-	e, err := p.entry(ctx, meant)
-	if err != nil {
-		return "", err
-	}
-	return e.Name, nil
-}
-
-// entry returns the first lock that is meant of those that the last scan has found.
-func (p *Page) entry(ctx context.Context, meant func(*board.Entry) bool) (*board.Entry, error) {
-	all, err := current(ctx, p.board.Locks)
+// scanned returns the first lock that is meant of those that the last scan has found.
+func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.Lock, error) {
+	all, err := current(r, p.board.Locks)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +82,16 @@ func (p *Page) entry(ctx context.Context, meant func(*board.Entry) bool) (*board
 		return nil, errUnknown
 	}
 	for i := range all.Entries {
-		if meant(&all.Entries[i]) {
-			return &all.Entries[i], nil
+		e := &all.Entries[i]
+		if !meant(e) {
+			continue
 		}
+		l := &board.Lock{Seen: all.Seen, Name: e.Name, Kind: e.Kind, Mode: e.Mode, Ages: e.Ages, Age: e.Age, TTL: e.TTL, Lease: e.TTL,
+			Waiting: int(e.Queue), Listening: e.Waiting, Uncounted: all.Uncounted}
+		for _, h := range e.Holders {
+			l.Holders = append(l.Holders, inspect.HolderOf(h, e.Kind))
+		}
+		return l, nil
 	}
 	return nil, errUnknown
 }
@@ -143,22 +103,15 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, err)
 		return
 	}
-	page := lockPage{frame: p.frame(nameText(name), "events?"+lockQuery(name)), Name: nameText(name)}
-	page.Section = "locks"
-	if limits.Name(name) != nil {
-		p.odd(w, r, &page, name)
-		return
-	}
 	l, live, err := p.look(r, name)
-	switch {
-	case err != nil:
+	if err != nil {
 		p.fail(w, err)
 		return
-	case l == nil:
-		page.Err = notAnswered
-	default:
-		page.fill(l)
-		page.offer(name, l, accessOf(r))
+	}
+	page := p.lockPage(r, name, l)
+	page.Title, page.Section, page.Stream = page.Name, "locks", "events?"+lockQuery(name)
+	if limits.Name(name) != nil {
+		page.Stream = "events"
 	}
 	if !live {
 		page.Stream = ""
@@ -168,9 +121,14 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 }
 
 // look looks at a lock, and reports whether its page can be kept up to date. It returns nil when the
-// server does not answer.
+// server does not answer. Of a name that no client of Redlatch can use it returns what the last scan
+// has found.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
-	feed, err := p.board.Lock(name, clientOf(r))
+	if limits.Name(name) != nil {
+		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
+		return l, true, err
+	}
+	feed, err := p.board.Lock(name, sourceOf(r))
 	switch {
 	case errors.Is(err, board.ErrBusy):
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -180,21 +138,21 @@ func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err
 	case err != nil:
 		return nil, false, err
 	}
-	l, err = current(r.Context(), feed)
+	l, err = current(r, feed)
 	return l, true, err
 }
 
 // current returns the newest value of a feed, nil if the server does not answer.
-func current[T any](ctx context.Context, f *board.Feed[T]) (*T, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	value, _, err := f.Get(ctx)
 	return value, err
 }
 
-// clientOf is where a request comes from: an address, or for IPv6 a network, of which one host may
+// sourceOf is where a request comes from: an address, or for IPv6 a network, of which one host may
 // have all addresses.
-func clientOf(r *http.Request) string {
+func sourceOf(r *http.Request) string {
 	const network = 64
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -204,111 +162,63 @@ func clientOf(r *http.Request) string {
 	if host.Is4() {
 		return host.String()
 	}
-	of, err := host.Prefix(network)
-	if err != nil {
-		return host.String()
-	}
+	of, _ := host.Prefix(network) // it has so many bits
 	return of.String()
 }
 
-// odd serves the page of a lock whose name no client of Redlatch can use: it has what the last
-// scan has found.
-func (p *Page) odd(w http.ResponseWriter, r *http.Request, page *lockPage, name string) {
-	page.Stream = "events"
-	e, err := p.entry(r.Context(), func(e *board.Entry) bool { return e.Name == name })
-	if err != nil {
-		p.fail(w, err)
-		return
+// lockPage returns the page of a lock, nil when the server has not answered.
+func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
+	page := lockPage{frame: p.frame(""), Name: nameText(name), name: name, viewer: accessOf(r)}
+	if l == nil {
+		page.Err = notAnswered
+		return page
 	}
-	page.Known, page.Held, page.Kind = true, len(e.Holders) > 0, kindText(e.Kind, e.Mode)
-	page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
-	for _, h := range e.Holders {
-		page.holder(inspect.HolderOf(h, e.Kind), "")
-	}
-	page.Waiting, page.More = int(e.Queue), int(e.Queue)
-	if page.Held && e.TTL < 0 {
-		page.Lease = "none: it stays until it is released"
-	} else if page.Held {
-		page.Lease = span(e.TTL) + " left at the last scan"
-	}
-	p.show(w, "lock.html", page)
-}
-
-// fill puts the lock in.
-func (page *lockPage) fill(l *board.Lock) {
 	page.seen(&l.Seen)
-	if page.Known = !l.At.IsZero(); !page.Known {
-		return
+	if l.At.IsZero() {
+		return page
 	}
-	page.Held, page.Kind, page.Token = l.Held(), kindText(l.Kind, l.Mode), l.Token
+	shown := *l
+	shown.Holders, shown.Permits = top(l.Holders, rows), top(l.Permits, rows)
+	page.Lock, page.MoreHolders = &shown, len(l.Holders)-len(shown.Holders)
+	if l.Number != nil {
+		page.MorePermits = int(l.Number.Taken) - len(shown.Permits)
+	}
 	page.Why = l.Why(words)
-	for i, h := range l.Holders {
-		held := ""
-		if len(l.Holders) > 1 {
-			held = ", held " + ageText(l.Ages[i], l.At)
-		}
-		page.holder(h, held)
+	if limits.Name(name) != nil {
+		page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
+		page.viewer &= ReadOnly
 	}
-	page.Circles, page.Mutual = circlesOf(l.Circles, func(*board.Circle) bool { return true })
-	page.lease(l)
-	page.number(l)
-	page.Waiting, page.More, page.QueueUnread = l.Waiting, l.Waiting-len(l.Queue), sanitize.Message(l.QueueUnread)
-	page.Waits = l.Waits()
-	if l.Uncounted != "" {
-		page.Uncounted = fullSentence(l.Uncounted)
-	}
-	for i := range l.Queue {
-		waiter := waiterOf(&l.Queue[i], l.At)
-		waiter.Key = page.key("queue", l.Queue[i].Owner)
-		page.Queue = append(page.Queue, waiter)
-	}
-	for i := range l.Events {
-		event := eventOf(&l.Events[i])
-		event.Key = page.key("event", l.Events[i].At.Format(time.RFC3339Nano), l.Events[i].What, l.Events[i].Owner)
-		page.Events = append(page.Events, event)
-	}
+	page.offerEvict()
+	return page
 }
 
-// lease says since when it is held and for how long.
-func (page *lockPage) lease(l *board.Lock) {
-	if !page.Held {
-		return
+// top returns the first n of some.
+func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }
+
+// Lease says what the lease of a lock that is held has left.
+func (page *lockPage) Lease() string {
+	if page.Lock.TTL < 0 {
+		return "none: it stays until it is released"
 	}
-	page.Since = ageText(l.Age, l.At)
-	if l.TTL < 0 {
-		page.Lease = "none: it stays until it is released"
-		return
-	}
-	page.Leased, page.Lease = true, span(l.TTL)+" left"
-	if l.Exact || l.Renewed == inspect.RenewedYes { // its beginning was seen
-		page.LeasePart, page.LeaseWhole = l.TTL.Milliseconds(), (l.Lease + looksApart).Milliseconds()
-	}
-	switch l.Renewed {
+	said := span(page.Lock.TTL) + " left"
+	switch page.Lock.Renewed {
 	case inspect.RenewedYes:
-		page.Renewed = "renewed"
+		said += ", renewed"
 	case inspect.RenewedNo:
-		page.Renewed = "not renewed when due: fixed, or the client is gone"
-	default:
-		page.Renewed = "renewed or fixed: not known yet"
+		said += ", not renewed when due: fixed, or the client is gone"
+	case inspect.RenewedUnknown:
+		said += ", renewed or fixed: not known yet"
 	}
+	return said
 }
 
-// number puts the permits of a semaphore in.
-func (page *lockPage) number(l *board.Lock) {
-	if page.Number = l.Number != nil; !page.Number {
-		return
+// LeaseWhole is how long the lease is in ms, 0 when its beginning was not seen.
+func (page *lockPage) LeaseWhole() int64 {
+	l := page.Lock
+	if l.TTL >= 0 && (l.Exact || l.Renewed == inspect.RenewedYes) { // its beginning was seen
+		return (l.Lease + looksApart).Milliseconds()
 	}
-	for _, permit := range l.Permits[:min(len(l.Permits), rows)] {
-		left := "its lease never ends"
-		switch {
-		case permit.Left == 0:
-			left = "its lease is over"
-		case permit.Left > 0:
-			left = span(permit.Left) + " left"
-		}
-		page.Permits = append(page.Permits, permitView{Key: page.key("permit", permit.ID), ID: nameText(permit.ID), Left: left})
-	}
-	page.MorePermits = l.Number.Taken - int64(len(page.Permits))
+	return 0
 }
 
 // ageText says since when a hold lasts.
@@ -319,55 +229,64 @@ func ageText(a board.Age, at time.Time) string {
 	return "for at least " + span(at.Sub(a.Since))
 }
 
-// holder puts a holder in, and for how long it holds, as long as there are not too many.
-func (page *lockPage) holder(h inspect.Holder, held string) {
-	if len(page.Holders) == rows {
-		page.MoreHolders++
-		return
-	}
-	v := holderOf(h)
-	v.Client += held
-	v.Key = page.key("holder", h.Owner)
-	page.Holders = append(page.Holders, v)
-}
-
-func holderOf(h inspect.Holder) holderView {
-	v := holderView{Owner: sanitize.Word(h.Owner), Link: clientLink(h.Owner), Label: labelText(h.Label), Client: h.String(), Count: sanitize.Word(string(h.Count))}
+// roleOf says what a holder holds a read/write lock for.
+func roleOf(h inspect.Holder) string {
 	switch {
 	case h.Mode == "write":
-		v.Role = "writes"
+		return "writes"
 	case h.IsOver():
-		v.Role = "reads, its own lease is over"
+		return "reads, its own lease is over"
 	case h.Mode == "read":
-		v.Role = "reads"
+		return "reads"
 	}
-	return v
+	return ""
 }
 
-func waiterOf(q *board.Waiter, at time.Time) waiterView {
-	v := waiterView{
-		Position: q.Position, Owner: sanitize.Word(sanitize.Message(q.Owner)), Link: clientLink(q.Owner), Label: labelText(q.Label),
-		Client: q.String(), Deadline: "none", State: q.State,
+// deadlineText says when the deadline of a waiter is, as of a moment.
+func deadlineText(q board.Waiter, at time.Time) string {
+	switch {
+	case q.Deadline.IsZero():
+		return "none"
+	case !q.Deadline.After(at):
+		return "over"
 	}
-	if !q.Deadline.IsZero() {
-		if v.Deadline = "in " + span(q.Deadline.Sub(at)); !q.Deadline.After(at) {
-			v.Deadline = "over"
-		}
+	return "in " + span(q.Deadline.Sub(at))
+}
+
+// permitText says what the lease of a permit has left.
+func permitText(p rsemaphore.Permit) string {
+	switch {
+	case p.Left == 0:
+		return "its lease is over"
+	case p.Left > 0:
+		return span(p.Left) + " left"
 	}
-	return v
+	return "its lease never ends"
 }
 
 // happenings say what has happened; %s is the owner.
 var happenings = map[string]string{
-	follow.Held:     "held by %s when this page was opened",
-	follow.Free:     "free when this page was opened",
-	follow.Taken:    "taken by %s",
-	follow.Passed:   "passed to %s",
-	follow.Released: "released by %s",
-	follow.Expired:  "the lease of %s is over",
+	follow.Held:     "Held by %s when this page was opened",
+	follow.Free:     "Free when this page was opened",
+	follow.Taken:    "Taken by %s",
+	follow.Passed:   "Passed to %s",
+	follow.Released: "Released by %s",
+	follow.Expired:  "The lease of %s is over",
 	follow.Gone:     "%s does not hold it any more",
-	follow.Entered:  "entered by %s",
-	follow.Left:     "left by %s",
+	follow.Entered:  "Entered by %s",
+	follow.Left:     "Left by %s",
 	follow.Queued:   "%s is queued",
 	follow.Quit:     "%s has left the queue",
 }
+
+// happening returns the parts of what an event says: the owner, if any, is between them.
+func happening(e board.Event) []string {
+	said := happenings[e.What]
+	if e.What == follow.Passed && e.From == e.Owner {
+		said = "Released and taken again by %s"
+	}
+	return strings.Split(said, "%s")
+}
+
+// ownerWord returns an owner as it is in Redis, on one line.
+func ownerWord(owner string) string { return sanitize.Word(sanitize.Message(owner)) }

@@ -2,7 +2,6 @@ package redlatchui
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
@@ -19,13 +17,12 @@ import (
 const (
 	// rows is how many locks a page has.
 	rows = 100
+	// chips is how many groups of names are offered.
+	chips = 12
 	// longestQuery is how much of a filter is looked at.
 	longestQuery = 1024
 	// patience bounds the wait for the first scan, or the first look at a lock.
 	patience = 10 * time.Second
-)
-
-const (
 	// numbers chooses what holds a number, in place of the locks.
 	numbers = "numbers"
 	// byPrefix shows groups of names.
@@ -76,13 +73,6 @@ func (c *choice) link(page int) string {
 	return "?" + q.Encode()
 }
 
-// SortLink returns the address of these locks in an order.
-func (c *choice) SortLink(order string) string {
-	other := *c
-	other.Sort = order
-	return other.link(1)
-}
-
 // of returns those of the locks that are chosen, in order.
 func (c *choice) of(all []board.Entry) []board.Entry {
 	matches := func(name string) bool { return strings.Contains(name, c.Query) }
@@ -107,28 +97,27 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 type locksPage struct {
 	frame
 	choice
-	Rows           []lockRow
+	Rows           []board.Entry
+	ByPrefix       []group
+	Groups         []group // the largest
 	Total, Found   int
 	Listed         int // rows of all its pages
 	InTrouble      int
 	First, Last    int
 	Previous, Next string
-	Groups         []prefixGroup
-	ByPrefix       []groupRow
 	Circle         bool
 	Cut            bool // there are more than were kept
 	Unread         string
 }
 
-// lockRow is a lock in the table.
-type lockRow struct {
-	Key, Link, Name, Kind string
-	Holder, Next          named
-	Library, Others       string
-	State                 string // of a number
-	Since, Lease          string
-	Queue                 string
-	Trouble               string
+// group are the locks whose names have one beginning, up to a colon, a slash or a dot; "" for
+// names without.
+type group struct {
+	Prefix, Link           string
+	Trouble                string // the worst
+	Count, InTrouble, Held int
+	Queued                 int64
+	Since                  time.Time // when the oldest hold began
 }
 
 // isHeld reports whether a lock is held, or permits of a semaphore are.
@@ -136,12 +125,12 @@ func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil 
 
 // locks serves the page of all locks.
 func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
-	page := locksPage{frame: p.frame("Locks", "events"), choice: choiceOf(r)}
+	page := locksPage{frame: p.frame("Locks"), choice: choiceOf(r)}
 	feed := p.board.Locks
-	if page.Section = "locks"; page.Only == numbers {
+	if page.Section, page.Stream = "locks", "events"; page.Only == numbers {
 		page.Stream, feed = "events?about="+numbers, p.board.Numbers
 	}
-	all, err := current(r.Context(), feed)
+	all, err := current(r, feed)
 	if err != nil {
 		p.fail(w, err)
 		return
@@ -156,7 +145,6 @@ func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 
 // fill puts the locks in.
 func (page *locksPage) fill(all *board.Locks) {
-	now := all.Moment()
 	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
 	page.seen(&all.Seen)
 	if all.Unread.Keys > 0 {
@@ -177,98 +165,63 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Circle = len(all.Circles) > 0 && all.Circles[0].Sure
 	some := page.of(all.Entries)
 	page.Found = len(some)
-	page.Groups = page.groupsOf(some)
-	for i := range page.Groups {
-		page.Groups[i].Key = page.key("group", page.Groups[i].prefix)
-	}
+	groups := page.groups(some)
 	if page.By == byPrefix {
-		groups := page.groupRows(some, now)
-		from, to := page.part(len(groups))
-		page.ByPrefix = groups[from:to]
-		for i := range page.ByPrefix {
-			page.ByPrefix[i].Key = page.key(page.ByPrefix[i].prefix)
-		}
+		page.ByPrefix = part(page, groups)
 		return
 	}
-	from, to := page.part(len(some))
-	for i := range some[from:to] {
-		row := rowOf(&some[from+i], all.At, now)
-		row.Key = page.key(some[from+i].Name)
-		page.Rows = append(page.Rows, row)
-	}
+	page.Rows = part(page, some)
+	groups = slices.DeleteFunc(groups, func(g group) bool { return g.Prefix == "" || g.Count == 1 || g.Count == len(some) })
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Prefix, b.Prefix))
+	})
+	page.Groups = top(groups, chips)
 }
 
-// part returns which of so many rows are on the page, and links to the others.
-func (page *locksPage) part(found int) (from, to int) {
-	page.Listed = found
-	last := max(1, (found+rows-1)/rows)
+// groups returns the groups of locks, in the order of the first lock of each.
+func (c *choice) groups(some []board.Entry) (all []group) {
+	at := map[string]int{}
+	for i := range some {
+		e := &some[i]
+		prefix := ""
+		if end := strings.IndexAny(e.Name[:min(len(e.Name), shownName)], ":/."); end > 0 {
+			prefix = e.Name[:end+1]
+		}
+		n, known := at[prefix]
+		if !known {
+			n, at[prefix] = len(all), len(all)
+			of := choice{Query: listing.Literal(prefix) + "*", Sort: c.Sort, Only: c.Only}
+			all = append(all, group{Prefix: prefix, Link: of.link(1)})
+		}
+		g := &all[n]
+		g.Count++
+		g.Queued += e.Waiters()
+		if isHeld(e) {
+			g.Held++
+		}
+		if e.Trouble != "" {
+			g.InTrouble++
+			g.Trouble = cmp.Or(g.Trouble, e.Trouble) // the worst one comes first
+		}
+		if !e.Since.IsZero() && (g.Since.IsZero() || e.Since.Before(g.Since)) {
+			g.Since = e.Since
+		}
+	}
+	return all
+}
+
+// part returns those of some rows that are on the page, and puts links to the others in.
+func part[T any](page *locksPage, some []T) []T {
+	page.Listed = len(some)
+	last := max(1, (len(some)+rows-1)/rows)
 	n, _ := strconv.Atoi(page.page) // 0 for what is no number
 	n = min(max(n, 1), last)
-	from, to = (n-1)*rows, min(n*rows, found)
-	page.First, page.Last = from+1, to
+	page.First, page.Last = (n-1)*rows+1, min(n*rows, len(some))
 	if n > 1 {
 		page.Previous = page.link(n - 1)
 	}
 	if n < last {
 		page.Next = page.link(n + 1)
 	}
-	return from, to
-}
-
-// rowOf makes a row of a lock.
-func rowOf(e *board.Entry, at, now time.Time) lockRow {
-	row := lockRow{
-		Link: lockLink(e.Name), Name: nameText(e.Name), Kind: kindText(e.Kind, e.Mode), Queue: queueText(e),
-		Trouble: sentence(e.Trouble),
-	}
-	if e.Next != "" {
-		row.Next = ownerOf(e.Next, e.NextLabel)
-	}
-	if e.Number != nil {
-		row.State = numberText(e.Kind, e.Number)
-	}
-	if len(e.Holders) == 0 {
-		return row
-	}
-	h := e.Holders[0]
-	row.Holder, row.Library = ownerOf(h.Owner, h.Label), inspect.ClientOf(h.Owner).Name()
-	row.Since = span(now.Sub(e.Since))
-	if !e.Exact {
-		row.Since = "at least " + row.Since
-	}
-	switch n := len(e.Holders) - 1; {
-	case e.More:
-		row.Others = "and more"
-	case n > 0:
-		row.Others = fmt.Sprintf("and %d more", n)
-	}
-	if row.Lease = "none"; e.TTL >= 0 {
-		row.Lease = span(e.TTL - now.Sub(at))
-	}
-	return row
-}
-
-// queueText says how many wait: in the queue, or as far as connections that listen hint at it.
-func queueText(e *board.Entry) string {
-	n := e.Waiters()
-	switch {
-	case e.Queue > 0:
-		return strconv.FormatInt(n, 10)
-	case e.Uncounted:
-		return "not known"
-	case n > 0:
-		return fmt.Sprintf("%d listening", n)
-	}
-	return ""
-}
-
-// kindText names a kind of lock.
-func kindText(kind listing.Kind, mode string) string {
-	switch {
-	case kind == listing.ReadWrite && mode != "":
-		return "read/write, " + mode
-	case kind == listing.ReadWrite:
-		return "read/write"
-	}
-	return string(kind)
+	return some[page.First-1 : page.Last]
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
@@ -24,12 +23,13 @@ type frame struct {
 	// At is when what is shown was seen, Err what is wrong.
 	At, Err string
 
-	keys map[string]int // how many rows have each key
+	shown board.Seen
+	keys  map[string]int // how many rows have each key
 }
 
-// key returns the id of a row's element, by which an update finds it again: a hash of the bytes
+// Key returns the id of a row's element, by which an update finds it again: a hash of the bytes
 // that the row is about, and a number where rows before it are about the same.
-func (f *frame) key(about ...string) string {
+func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
 	}
@@ -46,8 +46,8 @@ func (f *frame) key(about ...string) string {
 	return key
 }
 
-func (p *Page) frame(title, stream string) frame {
-	f := frame{Title: title, Where: sanitize.Message(p.where), Stream: stream, ReadOnly: p.options.changesNothing()}
+func (p *Page) frame(title string) frame {
+	f := frame{Title: title, Where: sanitize.Message(p.where), ReadOnly: p.options.changesNothing()}
 	if p.options.Pattern != "" {
 		f.Pattern = nameText(p.options.Pattern)
 	}
@@ -56,6 +56,7 @@ func (p *Page) frame(title, stream string) frame {
 
 // seen says when what is shown was seen, what is wrong, and that it is old when it is.
 func (f *frame) seen(s *board.Seen) {
+	f.shown = *s
 	if !s.At.IsZero() {
 		f.At = s.At.UTC().Format(time.TimeOnly) + " UTC"
 	}
@@ -69,6 +70,25 @@ func (f *frame) seen(s *board.Seen) {
 		f.Err = "The server does not answer."
 	}
 	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", s.At.UTC().Format(time.DateTime), minutes(time.Since(s.At)))
+}
+
+// Span says how long it was since a moment when the page was seen, "" for the zero time.
+func (f *frame) Span(since time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return span(f.shown.Moment().Sub(since))
+}
+
+// LeaseOf says what the lease of a lock has left.
+func (f *frame) LeaseOf(e board.Entry) string {
+	switch {
+	case len(e.Holders) == 0:
+		return ""
+	case e.TTL < 0:
+		return "none"
+	}
+	return span(e.TTL - f.shown.Moment().Sub(f.shown.At))
 }
 
 // minutes returns a time that changes once a minute: screen readers say it anew when it does.
@@ -100,7 +120,7 @@ func (p *Page) showWith(w http.ResponseWriter, status int, name string, page any
 
 // fail writes a page that says what is wrong.
 func (p *Page) fail(w http.ResponseWriter, err error) {
-	page := p.frame("No page", "")
+	page := p.frame("No page")
 	page.Err = fullSentence(strings.TrimPrefix(err.Error(), "redlatchui: "))
 	if errors.Is(err, errNoAccess) {
 		page.Where, page.Pattern = "", ""
@@ -125,21 +145,4 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
-}
-
-// eventOf makes a line of an event.
-func eventOf(e *board.Event) eventView {
-	who := named{Name: "an owner"}
-	if e.Owner != "" {
-		who = ownerOf(e.Owner, e.Label)
-	}
-	said := happenings[e.What]
-	if e.What == follow.Passed && e.From == e.Owner {
-		said = "released and taken again by %s"
-	}
-	head, tail, has := strings.Cut(sentence(said), "%s")
-	if !has {
-		who = named{}
-	}
-	return eventView{At: e.At.UTC().Format(time.TimeOnly + ".000"), Head: head, Owner: who, Tail: tail}
 }

@@ -79,7 +79,7 @@ func (p *Page) ticks(r *http.Request) (ticker, error) {
 	if err != nil {
 		return nil, err
 	}
-	feed, err := p.board.Lock(name, clientOf(r))
+	feed, err := p.board.Lock(name, sourceOf(r))
 	if err != nil {
 		return nil, err
 	}

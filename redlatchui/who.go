@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
@@ -18,257 +18,191 @@ const (
 	clientRows = 200
 	// shownSteps is how many waits of a circle a page has.
 	shownSteps = 50
+	// aboutServer names the stream of examinations.
+	aboutServer = "server"
+	// firstScan is said before there is anything to show.
+	firstScan = "The first scan goes on. This page shows what it has found when it has ended."
 )
 
-// whoPage is the page of all clients.
+// whoPage is the page of all clients, and of one of them.
 type whoPage struct {
 	frame
 	Query       string
-	Rows        []clientRow
+	Rows        []*board.Client
 	Found, More int
-	// Circles are sure; in those of Mutual only the clients wait for each other.
-	Circles, Mutual []circleView
-}
-
-// clientRow is a client in the table.
-type clientRow struct {
-	Key             string
-	Client          named
-	ID, Library     string
-	Holds, Waits    int
-	InCircle        bool
-	Trouble, Oldest string
-}
-
-// clientPage is the page of one client.
-type clientPage struct {
-	frame
-	Name, ID, Label     string
-	Library             string
-	Holds               []holdRow
-	Waits               []waitRow
-	MoreHolds, MoreWait int
-	// Circles and Mutual are as in whoPage.
-	Circles, Mutual []circleView
-}
-
-// holdRow is a lock that the client holds.
-type holdRow struct {
-	Key, Link, Name, Kind string
-	Owner, Count          string
-	// Others is how many more locks the same owner holds.
-	Others       int
-	Since, Lease string
-	Queue        string
-	Next         named
-	Trouble      string
-}
-
-// waitRow is a place of the client's in a queue.
-type waitRow struct {
-	Key, Link, Name, Kind string
-	Owner                 string
-	Position              int
-	Queue                 string
-	Holder                named
-	Trouble               string
-}
-
-// circleView is a circle of waits as it is shown.
-type circleView struct {
-	Sure  bool
-	Steps []stepView
-	// More waits are not shown.
-	More int
-}
-
-// stepView is one wait of it.
-type stepView struct {
-	Waiter, Holder named
-	Lock           named
+	Circles     []board.Circle
+	// ID is the client that the page is about. Client is nil when it neither holds nor waits.
+	ID     string
+	Client *board.Client
 }
 
 // who serves the page of all clients, or of one.
 func (p *Page) who(w http.ResponseWriter, r *http.Request) {
-	all, err := current(r.Context(), p.board.Locks)
+	all, err := current(r, p.board.Locks)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	if id := r.URL.Query().Get("client"); id != "" {
-		p.client(w, all, id)
-		return
+	q, show := r.URL.Query(), "who.html"
+	page := whoPage{frame: p.frame("Clients"), Query: q.Get("q"), ID: q.Get("client")}
+	page.Query = page.Query[:min(len(page.Query), longestQuery)]
+	page.Section, page.Stream = "who", "events"
+	if page.ID != "" {
+		page.Title, show = nameText(page.ID), "client.html"
 	}
-	query := r.URL.Query().Get("q")
-	page := whoPage{frame: p.frame("Clients", "events"), Query: query[:min(len(query), longestQuery)]}
-	if page.Section = "who"; all == nil {
+	if all == nil {
 		page.Err = firstScan
 	} else {
-		page.scanned(all)
 		page.fill(all)
 	}
-	p.show(w, "who.html", &page)
+	p.show(w, show, &page)
 }
 
-// fill puts the clients in: those in a circle first, then those with most locks.
+// fill puts the client in, or all: those in a circle first, then those with most locks.
 func (page *whoPage) fill(all *board.Locks) {
-	var some []*board.Client
+	page.seen(&all.Seen)
+	if all.Total > len(all.Entries) && page.Err == "" {
+		page.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
+	}
+	page.Circles = all.Circles
+	if page.ID != "" {
+		page.fillOne(all)
+		return
+	}
 	for i := range all.Clients {
 		c := &all.Clients[i]
 		if strings.Contains(c.ID, page.Query) || strings.Contains(c.Label, page.Query) {
-			some = append(some, c)
+			page.Rows = append(page.Rows, c)
 		}
 	}
-	slices.SortStableFunc(some, func(a, b *board.Client) int {
-		if a.InCircle != b.InCircle {
-			return btoi(b.InCircle) - btoi(a.InCircle)
+	slices.SortStableFunc(page.Rows, func(a, b *board.Client) int {
+		switch {
+		case a.InCircle && !b.InCircle:
+			return -1
+		case b.InCircle && !a.InCircle:
+			return 1
 		}
 		return cmp.Compare(len(b.Holds)+len(b.Waits), len(a.Holds)+len(a.Waits))
 	})
-	page.Found, page.More = len(some), max(0, len(some)-clientRows)
-	for _, c := range some[:len(some)-page.More] {
-		row := clientRowOf(c, all.Moment())
-		row.Key = page.key(c.ID)
-		page.Rows = append(page.Rows, row)
-	}
-	page.Circles, page.Mutual = circlesOf(all.Circles, func(*board.Circle) bool { return true })
+	page.Found, page.Rows = len(page.Rows), top(page.Rows, clientRows)
+	page.More = page.Found - len(page.Rows)
 }
 
-func btoi(is bool) int {
-	if is {
-		return 1
+// fillOne puts the client in, and the circles that it is part of.
+func (page *whoPage) fillOne(all *board.Locks) {
+	if page.Client = all.Client(page.ID); page.Client != nil && page.Client.Label != "" {
+		page.Title = labelText(page.Client.Label)
 	}
-	return 0
-}
-
-// clientRowOf makes a row of a client.
-func clientRowOf(c *board.Client, now time.Time) clientRow {
-	row := clientRow{
-		Client: named{clientName(c), clientLink(c.ID)}, ID: nameText(c.ID), Library: c.String(),
-		Holds: len(c.Holds), Waits: len(c.Waits), InCircle: c.InCircle,
-	}
-	var oldest time.Time
-	for i := range c.Holds {
-		h := &c.Holds[i]
-		row.Trouble = cmp.Or(row.Trouble, sentence(h.Trouble))
-		if oldest.IsZero() || h.Since.Before(oldest) {
-			oldest = h.Since
+	page.Circles = nil
+	for _, c := range all.Circles {
+		if slices.ContainsFunc(c.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == page.ID }) {
+			page.Circles = append(page.Circles, c)
 		}
 	}
-	if !oldest.IsZero() {
-		row.Oldest = span(now.Sub(oldest))
-	}
-	return row
 }
+
+// Holds are the locks that the client holds, as many as are shown.
+func (page *whoPage) Holds() []board.Hold { return top(page.Client.Holds, clientRows) }
+
+// Waits are the queues that it is in, as many as are shown.
+func (page *whoPage) Waits() []board.Wait { return top(page.Client.Waits, clientRows) }
+
+// Others returns how many more locks the owner of one of the client's locks holds.
+func (page *whoPage) Others(owner string) int {
+	n := -1
+	for i := range page.Client.Holds {
+		if page.Client.Holds[i].Owner == owner {
+			n++
+		}
+	}
+	return n
+}
+
+// Oldest says for how long the client has held a lock at most.
+func (page *whoPage) Oldest(c *board.Client) string {
+	var oldest board.Age
+	for i := range c.Holds {
+		if a := c.Holds[i].Age; oldest.Since.IsZero() || a.Since.Before(oldest.Since) {
+			oldest = a
+		}
+	}
+	return page.Span(oldest.Since)
+}
+
+// worst returns the worst trouble of the locks that a client holds.
+func worst(c *board.Client) string {
+	for i := range c.Holds {
+		if c.Holds[i].Trouble != "" {
+			return c.Holds[i].Trouble
+		}
+	}
+	return ""
+}
+
+// clientOf names a client, with the address of its page.
+func clientOf(c *board.Client) named { return named{clientName(c), clientLink(c.ID)} }
 
 // clientName names a client by its label, or by its library and the end of its UUID.
 func clientName(c *board.Client) string {
-	if c.Label != "" {
+	switch {
+	case c.Label != "":
 		return labelText(c.Label)
-	}
-	short := inspect.OwnerNumber(c.ID + ":0")
-	if c.Kind == "unknown" {
+	case c.Kind == "unknown":
 		return nameText(c.ID)
 	}
-	return c.Name() + " " + strings.TrimSuffix(short, ":0")
+	return c.Name() + " " + strings.TrimSuffix(inspect.OwnerNumber(c.ID+":0"), ":0")
 }
 
-// client serves the page of one client.
-func (p *Page) client(w http.ResponseWriter, all *board.Locks, id string) {
-	page := clientPage{frame: p.frame(nameText(id), "events"), ID: nameText(id)}
-	page.Section = "who"
-	if all == nil {
-		page.Name, page.Err = page.ID, firstScan
-		p.show(w, "client.html", &page)
+// circlesOf returns the circles that are sure, or the others.
+func circlesOf(all []board.Circle, sure bool) (some []board.Circle) {
+	for _, c := range all {
+		if c.Sure == sure {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// stepsOf returns the waits of a circle that are shown.
+func stepsOf(c board.Circle) []board.Step { return top(c.Steps, shownSteps) }
+
+// serverPage is the page of the server.
+type serverPage struct {
+	frame
+	Findings         []diagnosis.Finding
+	Errors, Warnings int
+	Took             string
+}
+
+// server serves the page of the server.
+func (p *Page) server(w http.ResponseWriter, r *http.Request) {
+	exam, err := current(r, p.board.Server)
+	if err != nil {
+		p.fail(w, err)
 		return
 	}
-	page.scanned(all)
-	if c := all.Client(id); c != nil {
-		page.fill(all, c)
+	page := serverPage{frame: p.frame("Server")}
+	page.Section, page.Stream = "server", "events?about="+aboutServer
+	if exam == nil {
+		page.Err = notAnswered
 	} else {
-		page.Name = page.ID // it may come again
+		page.fill(exam)
 	}
-	p.show(w, "client.html", &page)
+	p.show(w, "server.html", &page)
 }
 
-// fill puts a client in.
-func (page *clientPage) fill(all *board.Locks, c *board.Client) {
-	now := all.Moment()
-	page.Name, page.Library = clientName(c), c.String()
-	if c.Label != "" {
-		page.Label, page.Title = labelText(c.Label), page.Name
-	}
-	byOwner := map[string]int{}
-	for i := range c.Holds {
-		byOwner[c.Holds[i].Owner]++
-	}
-	page.MoreHolds, page.MoreWait = max(0, len(c.Holds)-clientRows), max(0, len(c.Waits)-clientRows)
-	for i := range c.Holds[:len(c.Holds)-page.MoreHolds] {
-		row := holdRowOf(&c.Holds[i], byOwner, all.At, now)
-		row.Key = page.key("holds", c.Holds[i].Name, c.Holds[i].Owner)
-		page.Holds = append(page.Holds, row)
-	}
-	for i := range c.Waits[:len(c.Waits)-page.MoreWait] {
-		row := waitRowOf(&c.Waits[i])
-		row.Key = page.key("waits", c.Waits[i].Name, c.Waits[i].Owner)
-		page.Waits = append(page.Waits, row)
-	}
-	page.Circles, page.Mutual = circlesOf(all.Circles, func(circle *board.Circle) bool {
-		return slices.ContainsFunc(circle.Steps, func(s board.Step) bool { return board.ClientID(s.Waiter) == c.ID })
-	})
-}
-
-func holdRowOf(h *board.Hold, byOwner map[string]int, at, now time.Time) holdRow {
-	row := rowOf(&h.Entry, at, now)
-	return holdRow{
-		Link: row.Link, Name: row.Name, Kind: row.Kind, Owner: sanitize.Word(h.Owner), Count: sanitize.Word(h.Count),
-		Others: byOwner[h.Owner] - 1, Since: row.Since, Lease: row.Lease, Queue: row.Queue, Next: row.Next, Trouble: row.Trouble,
-	}
-}
-
-func waitRowOf(w *board.Wait) waitRow {
-	row := waitRow{
-		Link: lockLink(w.Name), Name: nameText(w.Name), Kind: kindText(w.Kind, w.Mode),
-		Owner: sanitize.Word(sanitize.Message(w.Owner)), Position: w.Position, Queue: queueText(&w.Entry), Trouble: sentence(w.Trouble),
-	}
-	if w.Dead {
-		row.Queue += ", dead"
-	}
-	if len(w.Holders) > 0 {
-		row.Holder = ownerOf(w.Holders[0].Owner, w.Holders[0].Label)
-	}
-	return row
-}
-
-// circlesOf shows those of the circles that are meant: those that are sure, and the others.
-func circlesOf(all []board.Circle, meant func(*board.Circle) bool) (sure, mutual []circleView) {
-	for i := range all {
-		c := &all[i]
-		if !meant(c) {
-			continue
+// fill puts the findings in, the worst first.
+func (page *serverPage) fill(exam *board.Exam) {
+	page.seen(&exam.Seen)
+	page.Took = exam.Took.Round(time.Millisecond).String()
+	page.Findings = slices.Clone(exam.Findings)
+	slices.SortStableFunc(page.Findings, func(a, b diagnosis.Finding) int { return cmp.Compare(b.Level, a.Level) })
+	for i := range page.Findings {
+		switch page.Findings[i].Level {
+		case diagnosis.Error:
+			page.Errors++
+		case diagnosis.Warning:
+			page.Warnings++
 		}
-		v := circleView{Sure: c.Sure, More: max(0, len(c.Steps)-shownSteps)}
-		for _, s := range c.Steps[:len(c.Steps)-v.More] {
-			v.Steps = append(v.Steps, stepView{
-				ownerOf(s.Waiter, s.WaiterLabel), ownerOf(s.Holder, s.HolderLabel), named{nameText(s.Lock), lockLink(s.Lock)},
-			})
-		}
-		if c.Sure {
-			sure = append(sure, v)
-		} else {
-			mutual = append(mutual, v)
-		}
-	}
-	return sure, mutual
-}
-
-// firstScan is said before there is anything to show.
-const firstScan = "The first scan goes on. This page shows what it has found when it has ended."
-
-// scanned says when the locks were seen, and what was wrong.
-func (f *frame) scanned(all *board.Locks) {
-	f.seen(&all.Seen)
-	if all.Total > len(all.Entries) && f.Err == "" {
-		f.Err = fmt.Sprintf("There are %d locks. Only the %d with most trouble are looked into here.", all.Total, len(all.Entries))
 	}
 }

@@ -25,9 +25,9 @@ func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &Locks{}
 		var still atomic.Bool
-		var known *Locks
+		var known atomic.Pointer[Locks]
 		f := feedOf(t, func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
-			known = last
+			known.Store(last)
 			for !still.Load() && publish(seen) {
 				time.Sleep(time.Second)
 			}
@@ -39,14 +39,13 @@ func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
 		require.NoError(t, err)
 		require.Same(t, seen, value)
 		<-changed
-		time.Sleep(2 * lingers)
+		f.board.running.Wait()
 		still.Store(true)
-		require.False(t, f.running, "it has ended")
 		began := time.Now()
 		value, changed, err = f.Get(t.Context())
 		require.NoError(t, err)
 		require.Same(t, seen, value)
-		require.Same(t, seen, known)
+		require.Same(t, seen, known.Load())
 		require.NotNil(t, changed, "there may be newer ones")
 		require.Greater(t, time.Since(began), time.Second, "a newer one would have come first")
 		require.LessOrEqual(t, time.Since(began), 2*quiet)

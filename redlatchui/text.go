@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"html/template"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -25,7 +28,13 @@ const (
 )
 
 // functions are what templates call.
-var functions = map[string]any{"name": nameText, "link": lockLink, "label": labelText, "sentence": sentence}
+var functions = template.FuncMap{
+	"name": nameText, "link": lockLink, "label": labelText, "word": ownerWord, "owner": ownerOf, "clientlink": clientLink, "client": clientOf,
+	"kind": kindText, "number": numberText, "queue": queueText, "sentence": sentence, "full": fullSentence, "span": span, "message": sanitize.Message,
+	"held": ageText, "role": roleOf, "deadline": deadlineText, "permit": permitText, "permitform": describePermit, "happening": happening,
+	"worst": worst, "circles": circlesOf, "steps": stepsOf, "notlooked": diagnosis.NotLooked, "examevery": func() time.Duration { return board.ExamEvery },
+	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
+}
 
 // matching returns what reports whether a name matches the pattern of the options.
 func matching(pattern string) func(string) bool {
@@ -126,4 +135,40 @@ func sentence(text string) string {
 // fullSentence makes a sentence of an error's text, whatever bytes are in it.
 func fullSentence(text string) string {
 	return strings.TrimSuffix(sentence(sanitize.Message(text)), ".") + "."
+}
+
+// queueText says how many wait: in the queue, or as far as connections that listen hint at it.
+func queueText(e board.Entry) string {
+	n := e.Waiters()
+	switch {
+	case e.Queue > 0:
+		return strconv.FormatInt(n, 10)
+	case e.Uncounted:
+		return "not known"
+	case n > 0:
+		return fmt.Sprintf("%d listening", n)
+	}
+	return ""
+}
+
+// numberText says what a number is.
+func numberText(kind listing.Kind, n *listing.Number) string {
+	switch kind {
+	case listing.Semaphore:
+		return fmt.Sprintf("%d taken, %d free", n.Taken, n.Available)
+	case listing.Latch:
+		return fmt.Sprintf("%d to count down", n.Available)
+	}
+	return fmt.Sprintf("number %d", n.Available)
+}
+
+// kindText names a kind of lock.
+func kindText(kind listing.Kind, mode string) string {
+	switch {
+	case kind == listing.ReadWrite && mode != "":
+		return "read/write, " + mode
+	case kind == listing.ReadWrite:
+		return "read/write"
+	}
+	return string(kind)
 }
