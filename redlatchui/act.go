@@ -40,12 +40,9 @@ type deed struct {
 	right Access
 	// read takes what the form has besides the reason.
 	read func(a *Attempt, form url.Values) error
-	// do does it, and returns what was done.
-	do func(ctx context.Context, t repair.Target, a *Attempt) (done, error)
+	// do does it, and returns what was done as one sentence, and what that means for waiters.
+	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
-
-// done is what an action has done, as one sentence, and what that means for waiters.
-type done struct{ what, waiters string }
 
 var (
 	unlockDeed = deed{ActionUnlock, MayUnlock, readUnlock, doUnlock}
@@ -69,7 +66,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 		r.Body = http.MaxBytesReader(w, r.Body, formSize)
 		malformed := r.ParseForm()
 		a := p.attempt(r, d.name)
-		did, err := p.try(r, d, a, malformed)
+		done, waiters, err := p.try(r, d, a, malformed)
 		page := actedPage{frame: p.frame("Not done")}
 		switch {
 		case isDenied(err), errors.Is(err, errNoName), errors.Is(err, errUnknown), errors.Is(err, errHidden):
@@ -79,39 +76,30 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
 		if a.Outcome == OutcomeDone {
-			page.Title, page.Done = "Done", fullSentence(did.what)
-			page.Waiters, page.Evict = page.advised(did.waiters, accessOf(r))
+			if accessOf(r).may(MayEvict) { // the page has a link in place of the command
+				waiters, _, page.Evict = strings.Cut(waiters, evictAdvice)
+			}
+			page.Title, page.Done, page.Waiters = "Done", fullSentence(done), fullSentence(waiters)
 		}
 		page.Name, page.Link = nameText(a.Lock), lockLink(a.Lock)
 		p.showWith(w, statusOf(err), "acted.html", &page)
 	}
 }
 
-// advised returns what is said of waiters: to a viewer who may evict, without the command that
-// does, and whether it was in it.
-func (page *actedPage) advised(waiters string, viewer Access) (said string, evict bool) {
-	if viewer.may(MayEvict) {
-		waiters, _, evict = strings.Cut(waiters, evictAdvice)
-	}
-	return fullSentence(waiters), evict
-}
-
 // try checks an attempt, does it, and reports it to the audit. It returns what was done.
-func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (did done, err error) {
-	if err := p.check(r, d, a, malformed); err != nil {
+func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, waiters string, err error) {
+	var end func()
+	if err = p.check(r, d, a, malformed); err == nil {
+		end, err = p.acting.begin(a.viewer())
+	}
+	if err != nil {
 		a.Outcome, a.Detail = OutcomeRefused, err.Error()
 		if isDenied(err) {
 			a.Outcome = OutcomeDenied
 		}
 		a.bound()
 		_ = p.report(r.Context(), a) // nothing was done, whatever the audit says
-		return did, err
-	}
-	end, err := p.acting.begin(a.viewer())
-	if err != nil {
-		a.Outcome, a.Detail = OutcomeRefused, err.Error()
-		_ = p.report(r.Context(), a) // as above
-		return did, err
+		return "", "", err
 	}
 	defer end()
 	ctx, cancel := context.WithTimeout(r.Context(), actsFor)
@@ -119,17 +107,17 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (did do
 	defer context.AfterFunc(p.ctx, cancel)()
 	a.Outcome = OutcomeBegun
 	if err := p.report(ctx, a); err != nil {
-		return did, fmt.Errorf("%w: %w", errAudit, err)
+		return "", "", fmt.Errorf("%w: %w", errAudit, err)
 	}
-	did, err = p.do(ctx, d, a)
-	a.Outcome, a.Detail = outcomeOf(err), did.waiters
+	done, waiters, err = p.do(ctx, d, a)
+	a.Outcome, a.Detail = outcomeOf(err), waiters
 	if err != nil {
 		a.Detail = textOf(err)
 	}
 	if unwritten := p.report(ctx, a); unwritten != nil {
 		err = errors.Join(err, fmt.Errorf("the outcome is not in the audit: %w", unwritten))
 	}
-	return did, err
+	return done, waiters, err
 }
 
 // check says why an attempt is not begun.
@@ -155,16 +143,16 @@ func (p *Page) check(r *http.Request, d deed, a *Attempt, malformed error) error
 }
 
 // do does it.
-func (p *Page) do(ctx context.Context, d deed, a *Attempt) (did done, err error) {
+func (p *Page) do(ctx context.Context, d deed, a *Attempt) (done, waiters string, err error) {
 	target, err := p.source.Target(ctx)
 	if err != nil {
-		return did, err
+		return "", "", err
 	}
-	did, err = d.do(ctx, target, a)
+	done, waiters, err = d.do(ctx, target, a)
 	if outcomeOf(err) == OutcomeFailed && ctx.Err() == nil {
 		err = p.source.Problem(err)
 	}
-	return did, err
+	return done, waiters, err
 }
 
 func outcomeOf(err error) Outcome {
@@ -199,54 +187,47 @@ func readUnlock(a *Attempt, form url.Values) error {
 	return nil
 }
 
-func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (did done, err error) {
+func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error) {
 	u := repair.Unlock{Target: t, Name: a.Lock, Dead: a.Owners, Strict: true, For: inspect.RenewalLook}
 	f, err := u.Run(ctx)
 	switch {
-	case err == nil && f.IsSemaphore():
-		return done{"the permit was taken back: " + strings.Join(f.TakenFrom, ", "), f.Heard()}, nil
-	case err == nil:
-		return done{"the lock was taken from " + holdersText(f.Losers()), f.Heard()}, nil
-	case ctx.Err() != nil && (f == nil || !f.Tried):
-		return did, errEnded
+	case err != nil && ctx.Err() != nil && (f == nil || !f.Tried):
+		return "", "", errEnded
+	case err != nil:
+		return "", "", err
+	case f.IsSemaphore():
+		return "the permit was taken back: " + strings.Join(f.TakenFrom, ", "), f.Heard(), nil
 	}
-	return did, err
-}
-
-// holdersText names holders by their labels and clients.
-func holdersText(holders []*inspect.Holder) string {
-	var all []string
-	for _, h := range holders {
-		all = append(all, ownerText(h.Owner, h.Label))
+	var losers []string
+	for _, h := range f.Losers() {
+		losers = append(losers, ownerText(h.Owner, h.Label))
 	}
-	return strings.Join(all, ", ")
+	return "the lock was taken from " + strings.Join(losers, ", "), f.Heard(), nil
 }
 
 // readEvict takes the waiter.
 func readEvict(a *Attempt, form url.Values) error {
 	owner, err := ownerFrom(form.Get("owner"))
-	if err != nil {
-		return err
+	if err == nil {
+		a.Owners = []string{owner}
 	}
-	a.Owners = []string{owner}
-	return nil
+	return err
 }
 
-func doEvict(ctx context.Context, t repair.Target, a *Attempt) (did done, err error) {
+func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error) {
 	e := repair.Evict{Target: t, Name: a.Lock, Owner: a.Owners[0], Absent: repair.AbsentFor}
 	out, err := e.Run(ctx)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, redlatch.ErrUncertain):
-		return did, errEnded
+		return "", "", errEnded
 	case err != nil:
-		return did, err
-	}
-	did = done{"the waiter " + ownerText(a.Owners[0], "") + " was evicted from the queue", "the next in the queue is " + sanitize.Word(out.Next)}
-	switch {
+		return "", "", err
 	case out.Next == "":
-		did.waiters = "the queue is empty"
+		waiters = "the queue is empty"
 	case out.Woken:
-		did.waiters = "the lock is free, and the next in the queue was woken: " + sanitize.Word(out.Next)
+		waiters = "the lock is free, and the next in the queue was woken: " + sanitize.Word(out.Next)
+	default:
+		waiters = "the next in the queue is " + sanitize.Word(out.Next)
 	}
-	return did, nil
+	return "the waiter " + ownerText(a.Owners[0], "") + " was evicted from the queue", waiters, nil
 }

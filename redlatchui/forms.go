@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
-	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 const (
@@ -86,7 +85,7 @@ func (page *lockPage) UnlockLink() string {
 // UnlockLinkOf returns the address of the form that takes the lock from one of several holders, or a
 // permit back.
 func (page *lockPage) UnlockLinkOf(owner string) string {
-	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 || len(owner) > linkedOwner {
+	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 && page.Lock.Number == nil || len(owner) > linkedOwner {
 		return ""
 	}
 	return "unlock?" + lockQuery(page.name) + "&owner=" + ownerParam(owner)
@@ -100,26 +99,18 @@ func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
 		if l.Number == nil && l.Mode != codec.ModeRead {
 			page.lasts(l.TTL)
 		}
-		for i := range l.Permits {
-			if h := permitOf(&l.Permits[i]); h.Owner == owner {
-				page.name(h)
+		all := owner == "" && l.Number == nil && len(l.Holders) <= namedHolders
+		for _, h := range l.Holders {
+			if !all && h.Owner != owner {
+				continue
 			}
-		}
-		for i := range l.Holders {
-			if h := l.Holders[i]; h.Owner == owner || owner == "" && len(l.Holders) <= namedHolders {
-				page.name(h)
+			if h.LeftMillis != nil { // a reader or a permit has a lease of its own
+				page.lasts(limits.FromMillis(*h.LeftMillis))
 			}
+			page.Named = append(page.Named, h)
 		}
 		page.Others = len(l.Holders) > len(page.Named)
 	})
-}
-
-// name names a holder that loses the lock. A reader or a permit has a lease of its own.
-func (page *formPage) name(h inspect.Holder) {
-	if h.LeftMillis != nil {
-		page.lasts(limits.FromMillis(*h.LeftMillis))
-	}
-	page.Named = append(page.Named, h)
 }
 
 // lasts says that a lease with so much left, negative for none, is looked at.
@@ -127,21 +118,6 @@ func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))
 	}
-}
-
-// permitOf returns a permit as what holds the semaphore.
-func permitOf(p *rsemaphore.Permit) inspect.Holder {
-	h := inspect.Holder{Owner: p.ID, Mode: "permit"}
-	if p.Left >= 0 {
-		left := p.Left.Milliseconds()
-		h.LeftMillis = &left
-	}
-	return h
-}
-
-// describePermit says what there is to say of a permit.
-func describePermit(h inspect.Holder) string {
-	return h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
 }
 
 // evictForm serves the form that takes a waiter out of the queue.

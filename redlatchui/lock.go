@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
-	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 // notAnswered is said before there is anything to show.
@@ -33,10 +32,10 @@ const looksApart = time.Second
 type lockPage struct {
 	frame
 	Name string
-	// Lock is the lock, nil when nothing is known. It has the first holders and permits; MoreHolders
-	// and MorePermits are the numbers of the others.
-	Lock                     *board.Lock
-	MoreHolders, MorePermits int
+	// Lock is the lock, nil when nothing is known. It has the first holders or permits; MoreHolders is
+	// the number of the others.
+	Lock        *board.Lock
+	MoreHolders int
 	// Why is the sentence that says why it does not move. For a viewer who may evict a dead waiter
 	// that it speaks of, WhyEvict is the address of the form, and WhyThen the rest of it.
 	Why, WhyEvict, WhyThen string
@@ -178,10 +177,10 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 		return page
 	}
 	shown := *l
-	shown.Holders, shown.Permits = top(l.Holders, rows), top(l.Permits, rows)
+	shown.Holders = top(l.Holders, rows)
 	page.Lock, page.MoreHolders = &shown, len(l.Holders)-len(shown.Holders)
 	if l.Number != nil {
-		page.MorePermits = int(l.Number.Taken) - len(shown.Permits)
+		page.MoreHolders = int(l.Number.Taken) - len(shown.Holders)
 	}
 	page.Why = l.Why(words)
 	if limits.Name(name) != nil {
@@ -253,15 +252,9 @@ func deadlineText(q board.Waiter, at time.Time) string {
 	return "in " + span(q.Deadline.Sub(at))
 }
 
-// permitText says what the lease of a permit has left.
-func permitText(p rsemaphore.Permit) string {
-	switch {
-	case p.Left == 0:
-		return "its lease is over"
-	case p.Left > 0:
-		return span(p.Left) + " left"
-	}
-	return "its lease never ends"
+// permitText says what there is to say of a permit.
+func permitText(h inspect.Holder) string {
+	return h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
 }
 
 // happenings say what has happened; %s is the owner.

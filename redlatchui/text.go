@@ -31,7 +31,7 @@ const (
 var functions = template.FuncMap{
 	"name": nameText, "link": lockLink, "label": labelText, "word": ownerWord, "owner": ownerOf, "clientlink": clientLink, "client": clientOf,
 	"kind": kindText, "number": numberText, "queue": queueText, "sentence": sentence, "full": fullSentence, "span": span, "message": sanitize.Message,
-	"held": ageText, "role": roleOf, "deadline": deadlineText, "permit": permitText, "permitform": describePermit, "happening": happening,
+	"held": ageText, "role": roleOf, "deadline": deadlineText, "permit": permitText, "happening": happening,
 	"worst": worst, "circles": circlesOf, "steps": stepsOf, "notlooked": diagnosis.NotLooked, "examevery": func() time.Duration { return board.ExamEvery },
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }

@@ -166,24 +166,21 @@ func (l *Locks) findCircles(m *memory, count counter) {
 			locks[s.Lock] = true
 		}
 	}
+	for _, c := range l.living(m, count, asked, ClientID) {
+		switch {
+		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // it is a sure one
+		case m.doubts(&c): // the next scan will tell
+			l.pending = true
+		default:
+			l.Circles = append(l.Circles, c)
+		}
+	}
 	for i := range l.Entries {
 		if e := &l.Entries[i]; locks[e.Name] {
 			e.Trouble = InCircle
 		}
 	}
-	for _, c := range l.living(m, count, asked, ClientID) {
-		if !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }) {
-			continue // it is a sure one
-		}
-		if m.doubts(&c) { // the next scan will tell
-			l.pending = true
-			continue
-		}
-		l.Circles = append(l.Circles, c)
-	}
-	if len(locks) > 0 {
-		l.sort()
-	}
+	l.sort()
 }
 
 // living returns circles without waiters that are known to be dead, after it has counted those that

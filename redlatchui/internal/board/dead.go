@@ -89,28 +89,29 @@ func (s *Source) subscribersOfOne(ctx context.Context, one []place) ([]int64, er
 }
 
 // findDead looks whether the first waiters of queues have subscribers. Of more than most queues it
-// counts half of those that had none, and then others in turn.
+// counts those first that had none and may be dead, and then others in turn.
 func (l *Locks) findDead(m *memory, most int, count counter) {
-	var absent, others []*Entry
+	var all, others []*Entry
 	for i := range l.Entries {
 		e := &l.Entries[i]
 		if e.Next == "" || e.Kind == listing.ReadWrite {
 			continue
 		}
-		if _, is := m.seen.presence.known(e.Name, e.Next); is {
-			absent = append(absent, e)
+		if state, absent := m.seen.presence.known(e.Name, e.Next); absent && state != Dead {
+			all = append(all, e)
 		} else {
 			others = append(others, e)
 		}
 	}
-	again := turn(absent, &m.absentTurns, max(most/2, most-len(others)))
-	all := slices.Concat(again, turn(others, &m.turns, most-len(again)))
-	places := make([]place, len(all))
-	for i, e := range all {
-		places[i] = place{e.Name, e.Next}
+	from := m.turn % max(1, len(others))
+	all = slices.Concat(all, others[from:], others[:from])
+	m.turn = from + max(0, most-(len(all)-len(others)))
+	places := make([]place, min(len(all), most))
+	for i := range places {
+		places[i] = place{all[i].Name, all[i].Next}
 	}
 	l.count(m, count, places)
-	for _, e := range slices.Concat(absent, all) {
+	for _, e := range all {
 		if m.isDead(e.Name, e.Next) && severity(DeadFront) > severity(e.Trouble) {
 			e.Trouble = DeadFront
 		}
@@ -141,20 +142,6 @@ func (l *Locks) count(m *memory, count counter, all []place) {
 func (m *memory) isDead(lock, owner string) bool {
 	state, _ := m.seen.presence.known(lock, owner)
 	return state == Dead
-}
-
-// turn returns the next n of some.
-func turn(some []*Entry, from *int, n int) []*Entry {
-	if len(some) <= n {
-		*from = 0
-		return some
-	}
-	next := make([]*Entry, 0, n)
-	for i := range n {
-		next = append(next, some[(*from+i)%len(some)])
-	}
-	*from = (*from + n) % len(some)
-	return next
 }
 
 // absentFor is how long a waiter must be without a subscriber to count as dead: a live one

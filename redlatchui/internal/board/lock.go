@@ -8,7 +8,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 // Lock is one lock as it was at one moment.
@@ -20,7 +19,8 @@ type Lock struct {
 	// Kind is what it looks like, Mode what a read/write lock is held for.
 	Kind listing.Kind
 	Mode string
-	// Holders are all holders, none when it is free.
+	// Holders are all holders, none when it is free; of a semaphore the permits that are taken, as far
+	// as they can be read.
 	Holders []inspect.Holder
 	// Ages are since when each of the holders has it, and Age is the oldest of these.
 	Ages []Age
@@ -45,10 +45,8 @@ type Lock struct {
 	// first. Ahead are waits of its holders for other locks, which are in no circle with this one.
 	Circles []Circle
 	Ahead   []Step
-	// Number describes a name that holds a number, nil for a lock; Permits are those of a semaphore
-	// that are taken, as far as they can be read.
-	Number  *listing.Number
-	Permits []rsemaphore.Permit
+	// Number describes a name that holds a number, nil for a lock.
+	Number *listing.Number
 	// Token is the last fencing token, 0 for none.
 	Token int64
 	// PlainWaiters and ReadWriteWaiters are as in listing.Lock.
@@ -108,6 +106,22 @@ func (l *Lock) listeners(plain, readWrite int64) {
 	if l.Held() && l.Kind != listing.ReadWrite {
 		l.ReadWriteWaiters = readWrite
 	}
+}
+
+// state is the lock as package follow has it.
+func (l *Lock) state() follow.State {
+	s := follow.State{At: l.At, Lease: l.TTL, Waiting: l.Waiting, Mode: l.Mode}
+	for i := range l.Holders {
+		h := &l.Holders[i]
+		s.Others = append(s.Others, follow.Holder{Owner: h.Owner, Count: string(h.Count)})
+	}
+	if l.Held() {
+		s.Owner, s.Count, s.Others = s.Others[0].Owner, s.Others[0].Count, s.Others[1:]
+	}
+	for i := range l.Queue {
+		s.Queue = append(s.Queue, l.Queue[i].Owner)
+	}
+	return s
 }
 
 // has reports whether a wait is still one for the lock.

@@ -15,9 +15,8 @@ const settles = 2 * time.Second
 // memory is what scans leave for the next, also for some minutes after the last viewer.
 type memory struct {
 	seen *seen
-	// turns say which waiters are counted next, of those that had a subscriber and of those
-	// that had none.
-	turns, absentTurns int
+	// turn says which waiters are counted next.
+	turn int
 	// circles are those of the last scan, by their keys, and untaken the first waiters for locks
 	// that were free then.
 	circles map[string]bool

@@ -68,7 +68,13 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 		if !has {
 			return nil, ErrCluster
 		}
-		places = mastersOf(nodes)
+		places = func(ctx context.Context) (all []diagnosis.Place, err error) {
+			masters, err := nodes.Masters(ctx)
+			for _, m := range masters {
+				all = append(all, diagnosis.Place{Name: m.Addr(), Conn: connect.Over(m)})
+			}
+			return all, err
+		}
 	}
 	own, err := redlatch.NewWithTransport(t.whole(), redlatch.WithServerTime())
 	if err != nil {
@@ -105,17 +111,6 @@ func fromServer(srv *connect.Server, client *redlatch.Client) *Source {
 			return listing.RunOnMasters(ctx, srv, r)
 		},
 		look: func(ctx context.Context) ([]diagnosis.Finding, error) { return diagnosis.LookAt(ctx, srv, client) },
-	}
-}
-
-// mastersOf returns what finds the masters of a cluster.
-func mastersOf(nodes *cluster.Cluster) func(context.Context) ([]diagnosis.Place, error) {
-	return func(ctx context.Context) (all []diagnosis.Place, err error) {
-		masters, err := nodes.Masters(ctx)
-		for _, m := range masters {
-			all = append(all, diagnosis.Place{Name: m.Addr(), Conn: connect.Over(m)})
-		}
-		return all, err
 	}
 }
 

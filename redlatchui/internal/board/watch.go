@@ -185,7 +185,7 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	now := w.lockOf(&seen, &shape)
 	w.count(ctx, now)
 	labels := w.details(ctx, now)
-	w.happened(seen.Inspection, &shape, now, labels)
+	w.happened(&shape, now, labels)
 	w.last, w.labels = *now, labels
 	return nil
 }
@@ -197,10 +197,19 @@ func (w *watcher) number(ctx context.Context) bool {
 		return false
 	}
 	w.last = Lock{Name: w.name, Seen: Seen{At: time.Now()}, Kind: found.Kind, TTL: found.TTL, Number: found.Number}
-	if found.Number.Taken > 0 {
-		if in, err := rsemaphore.NewExpirable(w.source.client, w.name).Inspect(ctx); err == nil {
-			w.last.Permits = in.Permits
+	if found.Number.Taken == 0 {
+		return true
+	}
+	in, err := rsemaphore.NewExpirable(w.source.client, w.name).Inspect(ctx)
+	if err != nil {
+		return true // the number was read
+	}
+	for _, p := range in.Permits {
+		h := inspect.Holder{Owner: p.ID, Mode: "permit"}
+		if left := p.Left.Milliseconds(); p.Left >= 0 {
+			h.LeftMillis = &left
 		}
+		w.last.Holders = append(w.last.Holders, h)
 	}
 	return true
 }
@@ -283,10 +292,10 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 }
 
 // happened notes what has happened since the look before.
-func (w *watcher) happened(in *admin.Inspection, shape *listing.Shape, now *Lock, labels map[string]string) {
+func (w *watcher) happened(shape *listing.Shape, now *Lock, labels map[string]string) {
 	now.Events = slices.Clone(w.last.Events)
 	again := false
-	for _, e := range w.lock.Look(stateOf(in, shape, now.At)) {
+	for _, e := range w.lock.Look(now.state()) {
 		again = again || e.What == follow.Passed && e.From == e.Owner
 		if !w.told(&e, now) {
 			now.Events = append([]Event{{e, cmp.Or(labels[e.Owner], w.labels[e.Owner])}}, now.Events...)
@@ -309,20 +318,4 @@ func (w *watcher) told(e *follow.Event, now *Lock) bool {
 		return now.hasHoldersOf(&w.last)
 	}
 	return e.What == follow.Free && !w.last.Held()
-}
-
-// stateOf is a lock as it was seen.
-func stateOf(in *admin.Inspection, shape *listing.Shape, at time.Time) follow.State {
-	s := follow.State{At: at, Lease: in.TTL, Waiting: in.Waiting, Mode: shape.Mode}
-	for i, h := range shape.Holders {
-		if i == 0 {
-			s.Owner, s.Count = h.Owner, h.Count
-			continue
-		}
-		s.Others = append(s.Others, follow.Holder{Owner: h.Owner, Count: h.Count})
-	}
-	for _, q := range in.Queue {
-		s.Queue = append(s.Queue, q.Text)
-	}
-	return s
 }

@@ -32,7 +32,9 @@ func (l *Lock) Why(in Words) string {
 	case !l.Held():
 		return l.whyUntaken(&in) + l.mixed()
 	}
-	return l.whyHeld(&in) + l.over() + l.whyAround(&in) + l.whyThen(&in) + l.mixed()
+	over := l.over(" The own lease of one of them is over: it does not keep the lock.",
+		" The own leases of %d of them are over: they do not keep the lock.")
+	return l.whyHeld(&in) + over + l.whyAround(&in) + l.whyThen(&in) + l.mixed()
 }
 
 // whyAround says for what the holders wait: in a circle even.
@@ -87,14 +89,14 @@ func (l *Lock) whyHeld(in *Words) string {
 	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + in.Span(l.TTL) + "."
 }
 
-// over says how many readers do not keep the lock, although they are holders.
-func (l *Lock) over() string {
+// over says how many readers do not keep the lock, although they are holders, or how many permits can
+// be had although they are taken.
+func (l *Lock) over(one, many string) string {
 	n := 0
 	for i := range l.Holders {
 		n += btoi(l.Holders[i].IsOver())
 	}
-	return countText(n, " The own lease of one of them is over: it does not keep the lock.",
-		" The own leases of %d of them are over: they do not keep the lock.")
+	return countText(n, one, many)
 }
 
 // whyThen says what is in the way of a lock that is held when that ends.
@@ -203,6 +205,8 @@ func (l *Lock) Waits() string {
 // whyNumber is Why for a number.
 func (l *Lock) whyNumber() string {
 	n := l.Number
+	over := l.over(" The lease of one is over: the next client that asks gets it.",
+		" The leases of %d are over: the next clients that ask get them.")
 	switch {
 	case l.Kind == listing.Latch && n.Available > 0:
 		return fmt.Sprintf("It is a count-down latch that is closed: %d to count down, and %s.", n.Available, waitText(n, n.LatchWaiters))
@@ -220,19 +224,9 @@ func (l *Lock) whyNumber() string {
 		if n.PermitWaiters > 0 || n.Uncounted != nil {
 			said += ", and " + waitText(n, n.PermitWaiters)
 		}
-		return said + "." + l.permitsOver()
+		return said + "." + over
 	}
-	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + l.permitsOver()
-}
-
-// permitsOver says how many permits can be had although they are taken.
-func (l *Lock) permitsOver() string {
-	n := 0
-	for _, p := range l.Permits {
-		n += btoi(p.Left == 0)
-	}
-	return countText(n, " The lease of one is over: the next client that asks gets it.",
-		" The leases of %d are over: the next clients that ask get them.")
+	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + over
 }
 
 // waitText says how many connections wait.

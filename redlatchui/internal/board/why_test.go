@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 var plainWords = Words{
@@ -68,7 +67,7 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 			Kind: listing.Semaphore, Number: &listing.Number{Available: 2, Taken: 1, PermitWaiters: 3}},
 		"It is a semaphore without a free permit, and 1 connection waits: until one is given back, or the lease of one is over. " +
 			"The lease of one is over: the next client that asks gets it.": {
-			Kind: listing.Semaphore, Number: &listing.Number{Taken: 2, PermitWaiters: 1}, Permits: []rsemaphore.Permit{{Left: 0}, {Left: time.Second}}},
+			Kind: listing.Semaphore, Number: &listing.Number{Taken: 2, PermitWaiters: 1}, Holders: []inspect.Holder{{LeftMillis: new(int64)}, {}}},
 		"It is a count-down latch that is closed: 2 to count down, and how many wait is not known, as subscribers cannot be counted.": {
 			Kind: listing.Latch, Number: &listing.Number{Available: 2, Uncounted: redlatch.ErrClosed}},
 		"A and another hold it. The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it. " +
