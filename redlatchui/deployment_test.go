@@ -195,3 +195,5 @@ func TestANameThatNoClusterTakesHidesNoDeadWaiters(t *testing.T) {
 		require.NotContains(t, text, "cannot be counted", kind)
 	}
 }
+
+func TestMain(m *testing.M) { redistest.Main(m) }

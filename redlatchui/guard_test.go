@@ -1,10 +1,19 @@
 package redlatchui_test
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -141,4 +150,194 @@ func TestFormsOfOtherSitesDoNothing(t *testing.T) {
 	r.Header.Set("Origin", "http://localhost:8374")
 	require.Equal(t, 200, answer(page, r).StatusCode, "while the page's own is done")
 	require.False(t, program.Exists(t, s, "job"))
+}
+
+// proxyOf serves a page as docs/ui.md has it behind a proxy: with TLS, below a path that the proxy
+// takes off, and, if the proxy keeps it, with the host that the browser names.
+func proxyOf(t *testing.T, page http.Handler, keepsHost bool) *httptest.Server {
+	t.Helper()
+	behind := httptest.NewServer(page)
+	to, err := url.Parse(behind.URL)
+	require.NoError(t, err)
+	front := httptest.NewTLSServer(http.StripPrefix("/locks", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		if r.SetURL(to); keepsHost {
+			r.Out.Host = r.In.Host
+		}
+	}}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+		behind.CloseClientConnections()
+		behind.Close()
+	})
+	return front
+}
+
+// ask sends a request as a browser does that knows the proxy by a name.
+func ask(t *testing.T, front *httptest.Server, method, path string, form url.Values, headers map[string]string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, front.URL+"/locks/"+path, strings.NewReader(form.Encode()))
+	require.NoError(t, err)
+	r.Host = "locks.example.com"
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	got, err := front.Client().Do(r)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = got.Body.Close() })
+	return got
+}
+
+func TestThePageWorksBehindAProxy(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	page := open(t, s, redlatchui.Options{
+		Hosts: []string{"locks.example.com"}, Access: func(r *http.Request) redlatchui.Access {
+			if r.Header.Get("X-Forwarded-User") == "ops" {
+				return redlatchui.FullAccess
+			}
+			return redlatchui.ReadOnly
+		},
+	})
+	front := proxyOf(t, page, true)
+	t.Cleanup(func() { _ = page.Close() }) // its streams, before the proxy
+	got := ask(t, front, http.MethodGet, "lock?name=job", nil, nil)
+	text, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	require.Equal(t, 200, got.StatusCode)
+	require.Contains(t, string(text), program.SomeOwner)
+	require.Contains(t, string(text), `<link rel="stylesheet" href="static/page.css">`, "a link that stays below the path")
+	require.NotRegexp(t, `(href|src|action)="/`, string(text))
+
+	stream := ask(t, front, http.MethodGet, "events?name=job", nil, nil)
+	require.Equal(t, "no", stream.Header.Get("X-Accel-Buffering"))
+	lines := bufio.NewScanner(stream.Body)
+	for range 2 { // it arrives change by change, not when it ends
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+			continue
+		}
+		require.NoError(t, lines.Err())
+		s.Do(t, "HINCRBY", "job", program.SomeOwner, 1)
+	}
+
+	form := takes(program.SomeOwner)
+	for what, c := range map[string]struct {
+		headers map[string]string
+		status  int
+	}{
+		"a viewer":             {map[string]string{"Origin": "https://locks.example.com"}, 403},
+		"another site":         {map[string]string{"Origin": "https://evil.example", "X-Forwarded-User": "ops"}, 403},
+		"another site, newer":  {map[string]string{"Sec-Fetch-Site": "cross-site", "X-Forwarded-User": "ops"}, 403},
+		"another host's pages": {map[string]string{"Origin": "https://www.example.com", "X-Forwarded-User": "ops"}, 403},
+	} {
+		require.Equal(t, c.status, ask(t, front, http.MethodPost, "unlock?name=job", form, c.headers).StatusCode, what)
+		require.True(t, program.Exists(t, s, "job"), what)
+	}
+	got = ask(t, front, http.MethodPost, "unlock?name=job", form, map[string]string{"Origin": "https://locks.example.com", "X-Forwarded-User": "ops"})
+	require.Equal(t, 200, got.StatusCode)
+	require.False(t, program.Exists(t, s, "job"))
+}
+
+// Without the host that the browser names, the origin of a form cannot be compared with it.
+func TestBehindAProxyThatDropsTheHostFormsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	page := open(t, s, redlatchui.Options{Hosts: []string{"locks.example.com"}, Access: always(redlatchui.FullAccess)})
+	front := proxyOf(t, page, false)
+	got := ask(t, front, http.MethodPost, "unlock?name=job", takes(program.SomeOwner), map[string]string{"Origin": "https://locks.example.com"})
+	require.Equal(t, 403, got.StatusCode)
+	require.True(t, program.Exists(t, s, "job"))
+}
+
+// ownLines is how many lines the page's own JavaScript has at most.
+const ownLines = 300
+
+// What others wrote is served as its package has it, with its licence, and all else is few lines.
+func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile(filepath.Join("page", "vendored.txt"))
+	require.NoError(t, err)
+	page := open(t, redistest.Shared(t), redlatchui.Options{})
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(list)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line) // package, version, its file, licence, checksum, file
+		require.Len(t, fields, 6, line)
+		status, text := get(t, page, "/"+fields[5])
+		require.Equal(t, 200, status, line)
+		sum := sha256.Sum256([]byte(text))
+		require.Equal(t, fields[4], hex.EncodeToString(sum[:]), line)
+		listed[filepath.Base(fields[5])] = true
+	}
+	require.True(t, listed["idiomorph.js"] && listed["idiomorph.LICENSE.txt"], "%v", listed)
+	files, err := os.ReadDir(filepath.Join("page", "static"))
+	require.NoError(t, err)
+	own := 0
+	for _, f := range files {
+		if listed[f.Name()] || filepath.Ext(f.Name()) != ".js" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("page", "static", f.Name()))
+		require.NoError(t, err)
+		own += bytes.Count(text, []byte("\n"))
+	}
+	require.Positive(t, own)
+	require.LessOrEqual(t, own, ownLines)
+}
+
+var rowID = regexp.MustCompile(`<(?:tr|li) id="([^"]*)"`)
+
+// Owners that are shown alike, an owner that is queued twice, and one lock that a client holds as
+// two owners: an update finds each row by an id of its own, which is no text of others.
+func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	for _, owner := range []string{"a\x1b", "a\x1c", "a\x1b", `"><i id="x">`, program.RedissonOwner} {
+		program.Enqueue(t, s, "job", owner, time.Hour)
+	}
+	s.Do(t, "HSET", "books", "mode", "read", javaA+":1", 1, javaA+":2", 1)
+	for i := range 3 {
+		s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), javaA+":1", 1)
+	}
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	says(t, page, "/", "5 locks")
+	for address, rows := range map[string]int{
+		"/": 5 + 1, "/?by=prefix": 2, "/lock?name=job": 5 + 1 + 1, "/lock?name=books": 2 + 2, "/who": 5, "/who?client=" + javaA: 5 + 1,
+	} {
+		_, text := get(t, page, address)
+		seen := map[string]bool{}
+		for _, id := range rowID.FindAllStringSubmatch(text, -1) {
+			require.Regexp(t, `^k[0-9a-f]{32}(-\d+)?$`, id[1], address)
+			require.False(t, seen[id[1]], "%s: %s", address, text)
+			seen[id[1]] = true
+		}
+		require.Len(t, seen, rows, "%s: %s", address, textOf(text))
+	}
+}
+
+// A request that asks for no content is not held as a stream is, and costs the server nothing.
+func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	page := open(t, s, redlatchui.Options{})
+	for _, path := range []string{"/events", "/events?name=a", "/events?about=server"} {
+		answered := make(chan *http.Response, 1)
+		go func() { answered <- answer(page, httptest.NewRequest(http.MethodHead, "http://localhost"+path, nil)) }()
+		select {
+		case got := <-answered:
+			require.Equal(t, 200, got.StatusCode)
+			require.Equal(t, "text/event-stream", got.Header.Get("Content-Type"))
+		case <-time.After(10 * time.Second):
+			t.Fatal("it is held")
+		}
+	}
+	require.Zero(t, s.CommandStats(t)["scan"])
 }

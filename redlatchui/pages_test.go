@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +160,162 @@ func TestClosedPageReturnsAnError(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, status, address)
 		require.Contains(t, text, "page is closed", address)
 	}
+}
+
+const (
+	javaA = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	javaB = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a12"
+)
+
+var tags = regexp.MustCompile(`<[^>]*>|\s+`)
+
+// textOf returns what a page says, without markup.
+func textOf(page string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
+}
+
+// says loads an address until the page says something, and returns its text.
+func says(t *testing.T, page *redlatchui.Page, address, what string) (text string) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		_, got := get(t, page, address)
+		if text = textOf(got); strings.Contains(text, what) {
+			return text
+		}
+		require.True(t, time.Now().Before(deadline), "%s does not say %q: %s", address, what, text)
+	}
+}
+
+func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:1", javaA+":1", 1)
+	s.Do(t, "HSET", "orders:2", javaA+":1", 2)
+	s.Do(t, "HSET", "billing", program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", "billing", 60_000)
+	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "billing@host-3")
+	program.Enqueue(t, s, "billing", javaB+":4", time.Minute)
+	program.Enqueue(t, s, "billing", javaA+":9", time.Minute)
+	program.Enqueue(t, s, "free", program.SomeOwner, time.Minute)
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+
+	text := says(t, page, "/who", "3 clients hold or wait")
+	require.Contains(t, text, "billing@host-3 "+program.SomeOwner[:36]+" Redlatch since 2024-12-21")
+	require.Contains(t, text, "Redisson 0b8f3a11 "+javaA+" Redisson 2 1")
+	require.NotContains(t, says(t, page, "/who?q=billing", "1 client holds or waits"), javaA)
+	text = says(t, page, "/who?client="+javaA, "Holds (2)")
+	require.Contains(t, text, "orders:1 plain Held without a lease "+javaA+":1 , entered 1 ×, with 1 more lock")
+	require.Contains(t, text, "orders:2 plain Held without a lease "+javaA+":1 , entered 2 ×, with 1 more lock")
+	require.Contains(t, text, "Waits for (1)")
+	require.Contains(t, text, "billing fair 2 of 2 billing@host-3 (Redlatch 00000001:7) "+javaA+":9")
+	require.Contains(t, text, "which clients wait for plain locks", "what the server does not have")
+	text = says(t, page, "/who?client="+program.SomeOwner[:36], "billing@host-3 Redlatch since")
+	require.Contains(t, text, "free fair 1 of 1, dead free "+program.SomeOwner)
+	text = says(t, page, "/who?client=nobody", "It holds nothing. Waits for (0) It is in no queue.")
+	require.NotContains(t, text, "orders")
+}
+
+// Each owner that a page shows leads to the page of its client.
+func TestOwnersLeadToTheirClients(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "a", program.SomeOwner, 1)
+	program.Enqueue(t, s, "a", javaB+":4", time.Minute)
+	program.Enqueue(t, s, "a", "<b>odd\x1b", time.Minute)
+	program.Enqueue(t, s, "a", strings.Repeat("long", 1000), time.Minute)
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	ours, odd := "who?client="+program.SomeOwner[:36], "who?client="+url.QueryEscape("<b>odd\x1b")
+	for address, links := range map[string][]string{
+		"/":                    {ours, "who?client=" + javaB},
+		"/lock?name=a":         {ours, "who?client=" + javaB, odd},
+		"/who":                 {ours, "who?client=" + javaB, odd},
+		"/who?client=" + javaB: {ours},
+		"/" + ours:             {"who?client=" + javaB},
+	} {
+		_, text := get(t, page, address)
+		for _, link := range links {
+			require.Contains(t, text, `<a href="`+html.EscapeString(link)+`">`, address)
+		}
+		require.NotContains(t, text, "<b>")
+		require.NotContains(t, text, "\x1b")
+	}
+	_, text := get(t, page, "/"+odd)
+	require.Contains(t, textOf(text), `"<b>odd\x1b"`)
+	require.Contains(t, textOf(text), "Waits for (1)")
+}
+
+// deadlock makes two threads of two clients of Redisson's wait for each other's locks, x and y.
+func deadlock(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	for lock, of := range map[string][2]string{"x": {javaA + ":1", javaB + ":2"}, "y": {javaB + ":2", javaA + ":1"}} {
+		s.Do(t, "HSET", lock, of[0], 1)
+		s.Do(t, "PEXPIRE", lock, 60_000)
+		program.Enqueue(t, s, lock, of[1], time.Minute)
+	}
+}
+
+const (
+	circleOfA = "Redisson 0b8f3a11:1 waits for y , which Redisson 0b8f3a12:2 holds"
+	circleOfB = "Redisson 0b8f3a12:2 waits for x , which Redisson 0b8f3a11:1 holds"
+)
+
+func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	deadlock(t, s)
+	program.Listen(t, s, "x", javaB+":2")
+	program.Listen(t, s, "y", javaA+":1")
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	// The page of a lock says so although no other page is open.
+	_, text := get(t, page, "/lock?name=x")
+	require.Contains(t, textOf(text), "It is in a circle of waits: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
+		"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")
+	require.Contains(t, textOf(text), "Deadlock: owners wait for each other in a circle "+circleOfA+" "+circleOfB)
+	text = says(t, page, "/who", "Deadlock: owners wait for each other in a circle")
+	require.Contains(t, text, circleOfA+" "+circleOfB)
+	for _, client := range []string{javaA, javaB} {
+		require.Contains(t, says(t, page, "/who?client="+client, "Deadlock"), circleOfA+" "+circleOfB)
+	}
+	text = says(t, page, "/", "2 in trouble")
+	require.Contains(t, text, "Owners wait for each other in a circle")
+	require.Contains(t, text, "x fair In a circle of waits")
+	// Another thread waits: that may go on.
+	s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
+	program.Listen(t, s, "y", javaA+":5")
+	text = says(t, page, "/who", "Clients that wait for each other's locks")
+	require.NotContains(t, text, "Deadlock:")
+	require.NotContains(t, says(t, page, "/", "2 locks · seen"), "circle")
+	require.Contains(t, says(t, page, "/lock?name=x", "Clients wait for each other's locks"), "only if in each client the same thread")
+}
+
+// Waiters that are dead are what is wrong, at the first answer, and nothing waits in a circle.
+func TestDeadWaitersAreNoDeadlock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	deadlock(t, s)
+	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	_, text := get(t, page, "/")
+	require.Contains(t, textOf(text), "x fair Dead waiter in front")
+	for _, address := range []string{"/", "/who", "/who?client=" + javaA} {
+		_, text := get(t, page, address)
+		require.NotContains(t, textOf(text), "ircle of", address)
+		require.NotContains(t, textOf(text), "wait for each other", address)
+	}
+	_, text = get(t, page, "/lock?name=x")
+	require.Contains(t, textOf(text), "The first in the queue, Redisson 0b8f3a12:2, is dead")
+	require.NotContains(t, textOf(text), "ircle of")
+}
+
+// A lock whose holder waits for another says so.
+func TestALocksPageSaysForWhatItsHolderWaits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "x", javaA+":1", 1)
+	s.Do(t, "HSET", "y", javaB+":2", 1)
+	program.Enqueue(t, s, "y", javaA+":1", time.Minute)
+	program.Listen(t, s, "y", javaA+":1")
+	program.Enqueue(t, s, "x", program.SomeOwner, time.Minute)
+	page := open(t, s, redlatchui.Options{})
+	_, text := get(t, page, "/lock?name=x")
+	require.Contains(t, textOf(text), "Redisson 0b8f3a11:1 itself waits for y, which Redisson 0b8f3a12:2 holds.")
 }
