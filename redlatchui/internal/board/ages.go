@@ -22,10 +22,9 @@ type Age struct {
 // ages are since when owners hold locks, as far as scans and looks at one lock have seen it. It is
 // safe for concurrent use; the zero ages know nothing.
 type ages struct {
-	mu    sync.Mutex
-	locks map[string]*sighting
-	// scanned is when the last scan that found all locks began.
-	scanned time.Time
+	mu      sync.Mutex
+	locks   map[string]*sighting
+	scanned time.Time // when the last scan that found all locks began
 }
 
 // sighting is a lock as it was seen last.
@@ -35,12 +34,11 @@ type sighting struct {
 	holds map[string]seenHold // by owner
 }
 
-// seenHold is what was seen of one hold.
+// seenHold is what was seen of one hold. Of a lock with one holder that has entered once it has what
+// the lease had left when it was first seen, and the most that it ever had; both are -1 for others.
 type seenHold struct {
 	Age
 
-	// left is what the lease had left when it was first seen, and most the most that it ever had.
-	// Both are for a lock with one holder that has entered once and again no more.
 	left, most time.Duration
 	count      string
 }
@@ -53,8 +51,7 @@ type look struct {
 	shared  bool // the lease is that of all holders
 	ttl     time.Duration
 	token   int64
-	// anew is true when messages show that the holder has taken the lock since the last look.
-	anew bool
+	anew    bool // messages show that the holder has taken the lock since the last look
 }
 
 // sees takes in what was found of a lock, and returns since when each of the holders has it. An
@@ -63,8 +60,8 @@ type look struct {
 func (a *ages) sees(name string, l *look) []Age {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := a.locks[name]
-	if before != nil && l.at.Sub(before.at) > remembers {
+	before, known := a.locks[name]
+	if known && l.at.Sub(before.at) > remembers {
 		before = nil
 	}
 	now := &sighting{at: l.at, token: l.token, holds: make(map[string]seenHold, len(l.holders))}
@@ -74,9 +71,6 @@ func (a *ages) sees(name string, l *look) []Age {
 		hold := a.hold(before, h, l, late)
 		all[i], now.holds[h.Owner] = hold.age(), hold
 	}
-	if late {
-		return all
-	}
 	if before != nil && l.more {
 		for owner, hold := range before.holds {
 			if _, is := now.holds[owner]; !is {
@@ -84,14 +78,23 @@ func (a *ages) sees(name string, l *look) []Age {
 			}
 		}
 	}
-	a.keep(name, now)
+	if a.locks == nil {
+		a.locks = map[string]*sighting{}
+	}
+	if !late && (known || len(a.locks) < 4*kept) {
+		a.locks[name] = now
+	}
 	return all
 }
 
 // hold returns what is known of a hold that a look has found.
 func (a *ages) hold(before *sighting, h listing.Holder, l *look, late bool) seenHold {
+	seen := a.scanned
+	if before != nil && before.at.After(seen) {
+		seen = before.at
+	}
 	fresh := seenHold{Age: Age{Since: l.at}, left: l.ttl, most: l.ttl, count: h.Count}
-	fresh.Exact = !late && l.at.Sub(a.lastSeen(before)) <= takenWithin
+	fresh.Exact = !late && l.at.Sub(seen) <= takenWithin
 	if before == nil {
 		return fresh
 	}
@@ -116,24 +119,6 @@ func (h *seenHold) age() Age {
 		return h.Age
 	}
 	return Age{Since: h.Since.Add(h.left - h.most)}
-}
-
-// lastSeen is when the lock was looked at last, also by a scan that found none of that name.
-func (a *ages) lastSeen(before *sighting) time.Time {
-	if before != nil && before.at.After(a.scanned) {
-		return before.at
-	}
-	return a.scanned
-}
-
-// keep keeps a sighting, as long as there are not far too many.
-func (a *ages) keep(name string, s *sighting) {
-	if a.locks == nil {
-		a.locks = map[string]*sighting{}
-	}
-	if _, known := a.locks[name]; known || len(a.locks) < 4*kept {
-		a.locks[name] = s
-	}
 }
 
 // ended takes in that a scan has ended, and whether it has found all locks but those that were

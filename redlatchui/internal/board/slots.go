@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/listing"
@@ -20,6 +21,7 @@ const (
 type slot struct {
 	Feed[Lock]
 
+	name   string
 	opened time.Time
 	from   string // where the viewer came from who opened it
 }
@@ -39,7 +41,7 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 		return nil, ErrBusy
 	case s == nil:
 		w := b.watcher(name)
-		s = &slot{Feed: Feed[Lock]{board: b, run: w.watch}}
+		s = &slot{Feed: Feed[Lock]{board: b, run: w.watch}, name: name}
 		b.watched[name] = s
 	}
 	s.opened, s.from = time.Now(), from
@@ -52,32 +54,26 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 // many are, it evicts one: a name without a lock, of a viewer that has no fewer, or else a lock of a
 // viewer that has more. The board is locked.
 func (b *Board) makeRoom(from string) bool {
-	counts, all := map[string]int{}, 0
+	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
 		if s.running {
 			counts[s.from]++
-			all++
+			running = append(running, s)
 		}
 	}
-	if all < watchedLocks {
+	if len(running) < watchedLocks {
 		return true
 	}
-	victim, isIdle := "", false
-	for name, s := range b.watched {
-		idle := s.value != nil && s.value.Idle() && counts[s.from] >= counts[from]
-		if !s.running || !idle && counts[s.from] <= counts[from]+1 {
-			continue
-		}
-		if was := b.watched[victim]; was == nil || cmp.Or(
-			btoi(isIdle)-btoi(idle), cmp.Compare(counts[was.from], counts[s.from]), s.opened.Compare(was.opened)) < 0 {
-			victim, isIdle = name, idle
-		}
-	}
-	if victim == "" {
+	isIdle := func(s *slot) bool { return s.value != nil && s.value.Idle() && counts[s.from] >= counts[from] }
+	running = slices.DeleteFunc(running, func(s *slot) bool { return !isIdle(s) && counts[s.from] <= counts[from]+1 })
+	if len(running) == 0 {
 		return false
 	}
-	b.watched[victim].evict()
-	delete(b.watched, victim)
+	victim := slices.MinFunc(running, func(a, b *slot) int {
+		return cmp.Or(btoi(isIdle(b))-btoi(isIdle(a)), cmp.Compare(counts[b.from], counts[a.from]), a.opened.Compare(b.opened))
+	})
+	victim.evict()
+	delete(b.watched, victim.name)
 	return true
 }
 
