@@ -4,8 +4,8 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/fairlock"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -33,6 +33,6 @@ func New(client *redlatch.Client, name string) *rlock.Lock {
 
 // makeFair is a hold.Make.
 func makeFair(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-	f := fairlock.New(e, mapped)
+	f := kind.NewFair(e, mapped)
 	return f, f.Queues.Strategy(f)
 }

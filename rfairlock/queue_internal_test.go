@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/fairlock"
 	"github.com/redlatch/redlatch/internal/fairqueue"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -23,7 +23,7 @@ type queueCalls struct {
 	t      *testing.T
 	target redistest.Target
 	engine *engine.Engine
-	fair   *fairlock.Kind
+	fair   *kind.Fair
 }
 
 func newQueueCalls(t *testing.T, target redistest.Target) queueCalls {
@@ -32,7 +32,7 @@ func newQueueCalls(t *testing.T, target redistest.Target) queueCalls {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	e := engine.EngineOf(client)
-	return queueCalls{t, target, e, fairlock.New(e, redistest.Key(t))}
+	return queueCalls{t, target, e, kind.NewFair(e, redistest.Key(t))}
 }
 
 // send runs a call and returns its reply.

@@ -4,9 +4,9 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/fairlock"
 	"github.com/redlatch/redlatch/internal/fairqueue"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -14,7 +14,7 @@ import (
 // fair is the kind of the fair lock with tokens. All but the grants is as for the fair lock.
 type fair struct {
 	*counter
-	*fairlock.Kind
+	*kind.Fair
 	grants luasrc.FencedFair
 }
 
@@ -34,7 +34,7 @@ var _ interface {
 func makeFair(n counter) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		n.key = codec.TokenKey(mapped)
-		f := &fair{&n, fairlock.New(e, mapped), luasrc.FencedFair{
+		f := &fair{&n, kind.NewFair(e, mapped), luasrc.FencedFair{
 			Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Counter: n.key,
 			Channel: codec.LockChannel(mapped), Least: n.least,
 		}}
@@ -59,7 +59,7 @@ func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
 
 // Decode is part of acquire.Waitable.
 func (f *fair) Decode(answer any) (acquire.Outcome, error) {
-	return f.decode(f.Kind.Kind, answer)
+	return f.decode(f.Hash, answer)
 }
 
 // Reenter is part of hold.Reentrant.

@@ -6,11 +6,10 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/hashlock"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/luasrc"
-	"github.com/redlatch/redlatch/internal/plainlock"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -23,7 +22,7 @@ type counter struct {
 }
 
 // decode reads the reply of an attempt: a token, or a refusal as that of a lock without.
-func (n *counter) decode(k hashlock.Kind, answer any) (acquire.Outcome, error) {
+func (n *counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	token, granted, err := reply.Token(answer)
 	switch {
 	case err != nil:
@@ -52,7 +51,7 @@ func (n *counter) Token(answer any) (int64, error) {
 // grants is as for the plain lock.
 type fenced struct {
 	*counter
-	*plainlock.Kind
+	*kind.Plain
 	grants luasrc.Fenced
 }
 
@@ -70,7 +69,7 @@ var _ interface {
 func makePlain(n counter) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		n.key = codec.TokenKey(mapped)
-		f := &fenced{&n, plainlock.New(e, mapped), luasrc.Fenced{Key: mapped, Counter: n.key, Least: n.least}}
+		f := &fenced{&n, kind.NewPlain(e, mapped), luasrc.Fenced{Key: mapped, Counter: n.key, Least: n.least}}
 		return f, localqueue.New(e, f)
 	}
 }
@@ -92,7 +91,7 @@ func (f *fenced) Transfer(c *transport.Call, r *acquire.Request, from any) {
 }
 
 // Decode is part of acquire.Waitable.
-func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Kind.Kind, answer) }
+func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Hash, answer) }
 
 // Reenter is part of hold.Reentrant.
 func (f *fenced) Reenter(c *transport.Call, r *acquire.Request) {

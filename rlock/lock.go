@@ -9,8 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/localqueue"
-	"github.com/redlatch/redlatch/internal/plainlock"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -37,7 +37,7 @@ func New(client *redlatch.Client, name string) *Lock {
 
 // makePlain is a hold.Make.
 func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-	k := plainlock.New(e, mapped)
+	k := kind.NewPlain(e, mapped)
 	return k, localqueue.New(e, k)
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/plainlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -67,7 +67,7 @@ func (l *Lock) split(members []Member) []step {
 	var alone []step
 	for _, m := range members {
 		inner := m.Internal()
-		if _, plain := inner.Kind.(*plainlock.Kind); !plain {
+		if _, plain := inner.Kind.(*kind.Plain); !plain {
 			alone = append(alone, step{members: []Member{m}})
 			continue
 		}

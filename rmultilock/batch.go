@@ -10,8 +10,8 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/hashlock"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
@@ -142,12 +142,12 @@ func (b *batch) Decode(answer any) (acquire.Outcome, error) {
 
 // LookForeign is part of acquire.Foreigner.
 func (b *batch) LookForeign(c *transport.Call) {
-	hashlock.New(b.locks[b.blocked].Kind.Key()).LookForeign(c)
+	kind.NewHash(b.locks[b.blocked].Kind.Key()).LookForeign(c)
 }
 
 // Foreign is part of acquire.Foreigner.
 func (*batch) Foreign(answer any) (field string, foreign bool) {
-	return hashlock.Kind{}.Foreign(answer)
+	return kind.Hash{}.Foreign(answer)
 }
 
 // Waiter is part of acquire.Strategy.

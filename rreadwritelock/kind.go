@@ -6,8 +6,8 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/hashlock"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/rwqueue"
@@ -17,14 +17,14 @@ import (
 
 // role is what the kinds of readers and writers have in common. It is safe for concurrent use.
 type role struct {
-	hashlock.Kind
+	kind.Hash
 	channel string
 	scripts luasrc.ReadWrite
 }
 
 func newRole(e *engine.Engine, mapped string, r *luasrc.Role) role {
 	channel := codec.ReadWriteChannel(mapped)
-	return role{hashlock.New(mapped), channel, luasrc.ReadWrite{Role: r, Key: mapped, Channel: channel, Publish: e.Publish()}}
+	return role{kind.NewHash(mapped), channel, luasrc.ReadWrite{Role: r, Key: mapped, Channel: channel, Publish: e.Publish()}}
 }
 
 // Family is part of hold.Kind: the proofs of both roles count for both.

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/hashlock"
 	"github.com/redlatch/redlatch/internal/hold"
+	kinds "github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/rlock"
@@ -60,7 +60,7 @@ func (h *Hold) Token() int64 { return h.Internal().Token() }
 
 // kind is what is asked of the server. All but taking the lock is as for the plain lock.
 type kind struct {
-	hashlock.Kind
+	kinds.Hash
 	channel string
 	token   string
 	scripts luasrc.Plain
@@ -76,7 +76,7 @@ var _ interface {
 func makeKind(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 	channel := codec.LockChannel(mapped)
 	k := &kind{
-		hashlock.New(mapped), channel, "{" + mapped + "}:token",
+		kinds.NewHash(mapped), channel, "{" + mapped + "}:token",
 		luasrc.Plain{Key: mapped, Channel: channel, Publish: e.Publish()},
 	}
 	return k, localqueue.New(e, k)
@@ -115,7 +115,7 @@ func (k *kind) Transfer(c *transport.Call, r *acquire.Request, from any) {
 func (k *kind) Decode(answer any) (acquire.Outcome, error) {
 	grant, ok := answer.([]any)
 	if !ok || len(grant) != 1 {
-		return k.Kind.Decode(answer)
+		return k.Hash.Decode(answer)
 	}
 	token, ok := grant[0].(int64)
 	if !ok {

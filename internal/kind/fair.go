@@ -1,4 +1,4 @@
-package fairlock
+package kind
 
 import (
 	"context"
@@ -8,17 +8,16 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue"
-	"github.com/redlatch/redlatch/internal/hashlock"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is the kind of the fair lock: Redisson's getFairLock. A kind that differs in how the
+// Fair is the kind of the fair lock: Redisson's getFairLock. A kind that differs in how the
 // lock is taken embeds it. It is safe for concurrent use.
-type Kind struct {
-	hashlock.Kind
+type Fair struct {
+	Hash
 	// Queues are the client's, for the time of day, and for owners that leave.
 	Queues *fairqueue.Queues
 
@@ -36,30 +35,30 @@ var _ interface {
 	hold.Queueing
 	hold.Preparing
 	fairqueue.Kind
-} = (*Kind)(nil)
+} = (*Fair)(nil)
 
-// New returns the kind of the fair lock at a key.
-func New(e *engine.Engine, mapped string) *Kind {
-	return &Kind{hashlock.New(mapped), fairqueue.Of(e), e, luasrc.Fair{
+// NewFair returns the kind of the fair lock at a key.
+func NewFair(e *engine.Engine, mapped string) *Fair {
+	return &Fair{NewHash(mapped), fairqueue.Of(e), e, luasrc.Fair{
 		Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Channel: codec.LockChannel(mapped),
 		Publish: e.Publish(),
 	}}
 }
 
 // Name is part of acquire.Waitable.
-func (f *Kind) Name() string { return "fair" }
+func (f *Fair) Name() string { return "fair" }
 
 // Family is part of hold.Kind.
-func (f *Kind) Family() string { return "fair" }
+func (f *Fair) Family() string { return "fair" }
 
 // Channel is part of acquire.Waitable. Each waiter has its own.
-func (f *Kind) Channel(owner any) string {
+func (f *Fair) Channel(owner any) string {
 	text, _ := owner.(string) // always one
 	return codec.OwnerChannel(f.Key(), text)
 }
 
 // Acquire is part of acquire.Waitable.
-func (f *Kind) Acquire(c *transport.Call, r *acquire.Request) {
+func (f *Fair) Acquire(c *transport.Call, r *acquire.Request) {
 	fill := f.scripts.Acquire
 	if r.Try {
 		fill = f.scripts.Try
@@ -68,22 +67,22 @@ func (f *Kind) Acquire(c *transport.Call, r *acquire.Request) {
 }
 
 // Reenter is part of hold.Reentrant.
-func (f *Kind) Reenter(c *transport.Call, r *acquire.Request) {
+func (f *Fair) Reenter(c *transport.Call, r *acquire.Request) {
 	f.scripts.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
 // Release is part of hold.Kind.
-func (f *Kind) Release(c *transport.Call, r *acquire.Request) {
+func (f *Fair) Release(c *transport.Call, r *acquire.Request) {
 	f.scripts.Release(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
 // ReleaseShared is part of hold.Shareable.
-func (f *Kind) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
+func (f *Fair) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
 	f.scripts.ReleaseShared(c, latch, f.Queues.NowMillis(), r.Owner, r.Lease)
 }
 
 // ForceRelease is part of hold.Forcible.
-func (f *Kind) ForceRelease(c *transport.Call) {
+func (f *Fair) ForceRelease(c *transport.Call) {
 	f.scripts.ForceRelease(c, f.Queues.NowMillis())
 }
 
@@ -94,7 +93,7 @@ const inspected = 64
 var numSub, shardNumSub any = "NUMSUB", "SHARDNUMSUB"
 
 // Inspect is part of hold.Inspectable.
-func (f *Kind) Inspect(c *transport.Call, first, last int64) {
+func (f *Fair) Inspect(c *transport.Call, first, last int64) {
 	count := numSub
 	if f.engine.Publish() == any("SPUBLISH") {
 		count = shardNumSub
@@ -103,28 +102,28 @@ func (f *Kind) Inspect(c *transport.Call, first, last int64) {
 }
 
 // GiveUp is part of fairqueue.Kind.
-func (f *Kind) GiveUp(c *transport.Call, r *acquire.Request) {
+func (f *Fair) GiveUp(c *transport.Call, r *acquire.Request) {
 	f.scripts.GiveUp(c, f.Queues.NowMillis(), r.Owner, r.Wait)
 }
 
 // Dequeue is part of hold.Queueing.
-func (f *Kind) Dequeue(lock string, r *acquire.Request) error { return f.Queues.Dequeue(f, lock, r) }
+func (f *Fair) Dequeue(lock string, r *acquire.Request) error { return f.Queues.Dequeue(f, lock, r) }
 
 // Leave is part of hold.Queueing.
-func (f *Kind) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }
+func (f *Fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }
 
 // Lasts is part of hold.Queueing.
-func (f *Kind) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r) }
+func (f *Fair) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r) }
 
 // Prepare is part of hold.Preparing: the scripts are given the time.
-func (f *Kind) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
+func (f *Fair) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
 // keep is for how long a heartbeat keeps a place, in milliseconds: three heartbeats,
 // so that a process may miss two.
 var keep any = int64(15_000)
 
 // Heartbeat is part of fairqueue.Kind.
-func (f *Kind) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Waiter, others []reply.Other) {
+func (f *Fair) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Waiter, others []reply.Other) {
 	f.scripts.Heartbeat(c, f.Queues.NowMillis(), luasrc.Beat{
 		Keep: keep, FairWait: f.engine.FairWaitArg, Window: window, Waiters: len(waiters),
 	})
@@ -137,9 +136,9 @@ func (f *Kind) Heartbeat(c *transport.Call, window int, waiters []fairqueue.Wait
 }
 
 // Evict is part of fairqueue.Kind.
-func (f *Kind) Evict(c *transport.Call, dead []reply.Place) {
+func (f *Fair) Evict(c *transport.Call, dead []reply.Place) {
 	f.scripts.Evict(c, f.Queues.NowMillis(), keep, dead)
 }
 
 // Nudge is part of fairqueue.Kind.
-func (f *Kind) Nudge(c *transport.Call, owner string) { f.scripts.Nudge(c, owner) }
+func (f *Fair) Nudge(c *transport.Call, owner string) { f.scripts.Nudge(c, owner) }
