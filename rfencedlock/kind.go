@@ -62,7 +62,7 @@ var _ interface {
 	hold.Forcible
 	hold.Inspectable
 	hold.Replicable
-	localqueue.Kind
+	acquire.Transferable
 } = (*fenced)(nil)
 
 // makePlain returns the hold.Make of the plain lock with tokens.
@@ -85,7 +85,7 @@ func (f *fenced) Acquire(c *transport.Call, r *acquire.Request) {
 	f.grants.Acquire(c, r.Owner, r.Lease)
 }
 
-// Transfer is part of localqueue.Kind: a lock that is transferred has another token.
+// Transfer is part of acquire.Transferable: a lock that is transferred has another token.
 func (f *fenced) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	f.grants.Pass(c, from, r.Owner, r.Lease)
 }

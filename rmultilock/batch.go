@@ -105,10 +105,7 @@ func (b *batch) observe(err error) {
 func (*batch) Name() string { return "plain" }
 
 // Key is part of acquire.Waitable.
-func (b *batch) Key() string { return b.locks[0].Kind.Key() }
-
-// Blocked is part of acquire.Blocked.
-func (b *batch) Blocked() string { return b.locks[b.blocked].Kind.Key() }
+func (b *batch) Key() string { return b.locks[b.blocked].Kind.Key() }
 
 // Channel is part of acquire.Waitable.
 func (b *batch) Channel(any) string { return b.locks[b.blocked].Kind.Channel(nil) }

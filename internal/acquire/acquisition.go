@@ -62,7 +62,7 @@ type Acquisition struct {
 	unsubscribed bool // it could not subscribe
 
 	// Transfer is the lock that came with the turn, nil once it was asked for.
-	Transfer Transfer
+	Transfer *Transfer
 
 	waiter  Waiter
 	claim   Claim
@@ -90,20 +90,12 @@ func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 		a.claim.Drop()
 	}
 	if err != nil {
-		err = a.Engine.ExplainKey(ctx, a.Kind.Name(), a.key(), err)
+		err = a.Engine.ExplainKey(ctx, a.Kind.Name(), a.Kind.Key(), err)
 	}
 	if a.hint != nil && errors.Is(err, engine.ErrNotAcquired) {
 		return fmt.Errorf("%w: %w", err, a.hint)
 	}
 	return err
-}
-
-// key returns the key that refused the last attempt.
-func (a *Acquisition) key() string {
-	if b, can := a.Kind.(Blocked); can {
-		return b.Blocked()
-	}
-	return a.Kind.Key()
 }
 
 func (a *Acquisition) enter(ctx context.Context) error {
@@ -212,7 +204,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	sent := time.Now() // before the call is filled, which may tell the server the time
 	guarded := false
 	if transfer != nil {
-		transfer.Fill(&at.Call, claim.Request())
+		kind, _ := a.Kind.(Transferable) // it is one, else no transfer comes
+		kind.Transfer(&at.Call, claim.Request(), transfer.owner)
+		at.Call.Urgent = true // what ends a hold goes before the acquires that wait to be sent
 	} else {
 		a.Kind.Acquire(&at.Call, claim.Request())
 		if !a.Engine.MayPublish(a.Kind.Name()) {
@@ -242,9 +236,9 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 
 // answered takes in what an attempt was answered. Again says that the lock was not there to be
 // transferred.
-func (a *Acquisition) answered(claim Claim, transfer Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
+func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
-		again, taken := transfer.Taken(reply, err)
+		again, taken := transfer.taken(a.Kind, reply, err)
 		switch {
 		case again:
 			return false, true, nil

@@ -58,7 +58,8 @@ type Outcome struct {
 type Waitable interface {
 	// Name names the kind of lock, for events and logs.
 	Name() string
-	// Key returns the lock's main key, which is its mapped name.
+	// Key returns the lock's main key, which is its mapped name; of several locks, that of the
+	// one that refused the last attempt.
 	Key() string
 	// Channel returns the channel on which the waiter of an owner is woken.
 	Channel(owner any) string
@@ -79,10 +80,14 @@ type Foreigner interface {
 	Foreign(reply any) (field string, foreign bool)
 }
 
-// Blocked is a kind with several keys.
-type Blocked interface {
-	// Blocked returns the key that refused the last attempt.
-	Blocked() string
+// Transferable is a kind whose locks can be transferred inside the process.
+type Transferable interface {
+	Waitable
+	// Transfer fills c, a reset call, with the attempt that transfers the lock from one owner
+	// to that of r, which has never held it, without freeing it. Both are of one process,
+	// which alone uses them. Decode reads its reply: a grant, or a refusal when from did not
+	// hold the lock, and nothing was done.
+	Transfer(c *transport.Call, r *Request, from any)
 }
 
 // Claim is what an attempt acquires for: an owner, until it is granted, dropped or abandoned.

@@ -2,9 +2,13 @@ package acquire
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -13,12 +17,6 @@ import (
 type Strategy interface {
 	// Waiter returns how the caller of a waits. The loop ends it with Granted or Leave.
 	Waiter(a *Acquisition) Waiter
-}
-
-// Pollable is a strategy whose callers can do without a subscription.
-type Pollable interface {
-	// CanPoll says so.
-	CanPoll()
 }
 
 // Waiter is how one caller waits. Its methods run on the caller's goroutine, one at a time.
@@ -64,24 +62,83 @@ type Turn interface {
 	Pass(released bool)
 	// Transfer gives the turn and the lock, which owner holds, to the next caller. It returns
 	// nil, and the turn stays where it is, when there is none to take them.
-	Transfer(owner any) Transferred
+	Transfer(owner any) *Transfer
 }
 
-// Transferred is what became of a lock that was transferred.
-type Transferred interface {
-	// Wait returns nil when the next caller has the lock, an error that wraps ErrLost when
-	// the owner did not hold it, ErrNotSent when nothing has happened; other errors, such as
-	// that of a bound that is over, leave it open.
-	Wait(bound time.Duration) error
+// Transfer is a lock on its way from its holder to the next caller of the process, which takes
+// it over in one step: the lock is not free in between. It comes with the turn. The caller that
+// has it in the end settles it once, and does not use it after.
+type Transfer struct {
+	owner   any // the lock's until it is taken over, its text boxed
+	pool    *sync.Pool
+	settled chan error // room for one
+	timer   *time.Timer
 }
 
-// Transfer is a lock on its way to this caller from a holder of the same process.
-type Transfer interface {
-	// Fill fills c with the attempt that takes the lock over.
-	Fill(c *transport.Call, r *Request)
-	// Taken tells the holder of the attempt's outcome. It returns true when the holder did
-	// not hold the lock: then the caller asks again.
-	Taken(reply any, err error) (again bool, _ error)
+// NewTransfer returns a transfer of the lock that owner holds, from a pool of a client's. It goes
+// back with Wait, or Free.
+func NewTransfer(pool *sync.Pool, owner any) *Transfer {
+	t, ok := pool.Get().(*Transfer)
+	if !ok {
+		t = &Transfer{pool: pool, settled: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+		t.timer.Stop()
+	}
+	t.owner = owner
+	return t
+}
+
+// Settle tells the holder the outcome: nil when the lock has been taken over; ErrLost when
+// the holder did not hold it; ErrNotSent when nothing has happened; other errors leave it
+// open.
+func (t *Transfer) Settle(outcome error) { t.settled <- outcome }
+
+// Wait returns what Settle was given, within bound. After that the outcome is not known, and
+// the error wraps ErrUncertain.
+func (t *Transfer) Wait(bound time.Duration) error {
+	t.timer.Reset(bound)
+	select {
+	case err := <-t.settled:
+		t.timer.Stop()
+		t.Free()
+		return err
+	case <-t.timer.C:
+		// It may be settled later: it is not used again.
+		return fmt.Errorf("%w: no reply within %v", transport.ErrUncertain, bound.Round(time.Millisecond))
+	}
+}
+
+// Free gives back a transfer that no other caller has.
+func (t *Transfer) Free() {
+	t.owner = nil
+	t.pool.Put(t)
+}
+
+// taken tells the holder the outcome of the attempt to take the lock over. It returns true when the
+// holder did not hold the lock: then the caller asks again.
+func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error) {
+	if err != nil {
+		t.Settle(plainly(err))
+		return false, err
+	}
+	out, err := k.Decode(reply)
+	if err == nil && !out.Granted {
+		t.Settle(engine.ErrLost)
+		return true, nil
+	}
+	t.Settle(err)
+	return false, err
+}
+
+// plainly is what an error of the next caller says to the holder: why that one left is not
+// the holder's business.
+func plainly(err error) error {
+	switch {
+	case errors.Is(err, engine.ErrUncertain):
+		return engine.ErrUncertain
+	case errors.Is(err, engine.ErrNotSent):
+		return engine.ErrNotSent
+	}
+	return err
 }
 
 // Reusable is an owner and the subscription to its channel, which may be used for another

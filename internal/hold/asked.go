@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
@@ -81,7 +80,7 @@ func (a *Asked) check(l *Lock) error {
 
 // checkPoll checks how the caller polls.
 func (a *Asked) checkPoll(l *Lock) error {
-	_, can := l.Strategy.(acquire.Pollable)
+	_, can := l.Strategy.(interface{ CanPoll() })
 	switch {
 	case !a.Polled && !a.Deaf:
 		return nil

@@ -329,7 +329,7 @@ func (o *ownership) passTurn(released bool) {
 // transfer gives the turn, if this has it, to the next caller with the lock. That caller sends
 // the call that takes it over, so it is its attempt whose outcome may be in doubt. Nil: there
 // is none to take it.
-func (o *ownership) transfer() acquire.Transferred {
+func (o *ownership) transfer() *acquire.Transfer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.turn == nil {

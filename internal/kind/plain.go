@@ -7,7 +7,6 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
-	"github.com/redlatch/redlatch/internal/localqueue"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/watchdog"
@@ -81,7 +80,7 @@ var _ interface {
 	hold.Forcible
 	hold.Inspectable
 	hold.Replicable
-	localqueue.Kind
+	acquire.Transferable
 } = (*Plain)(nil)
 
 // NewPlain returns the kind of the plain lock at a key.
@@ -104,7 +103,7 @@ func (k *Plain) Acquire(c *transport.Call, r *acquire.Request) {
 	k.scripts.Acquire(c, r.Owner, r.Lease)
 }
 
-// Transfer is part of localqueue.Kind.
+// Transfer is part of acquire.Transferable.
 func (k *Plain) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	k.scripts.Pass(c, from, r.Owner, r.Lease)
 }

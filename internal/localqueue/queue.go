@@ -65,7 +65,7 @@ type Waiter struct {
 	Passed bool
 	// Transfer, to be read after Ready, is the lock itself if it was not freed; nil if it
 	// was.
-	Transfer *Transfer
+	Transfer *acquire.Transfer
 
 	prev, next *Waiter
 	queued     bool
@@ -94,7 +94,7 @@ type lockID struct{ kind, key string }
 type Queues struct {
 	self      uuid.UUID
 	every     time.Duration // the first waiter of each queue polls
-	transfers sync.Pool     // of *Transfer
+	transfers sync.Pool     // of *acquire.Transfer
 	callers   sync.Pool     // of *caller
 
 	mu   sync.Mutex // guards byID and the refs of its queues

@@ -9,29 +9,20 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock whose callers can wait in a local queue: all owners have one channel,
-// and a lock can be transferred inside the process.
-type Kind interface {
-	acquire.Waitable
-	// Transfer fills c, a reset call, with the attempt that transfers the lock from one owner
-	// to that of r, which has never held it, without freeing it. Both are of one process,
-	// which alone uses them. Decode reads its reply: a grant, or a refusal when from did not
-	// hold the lock, and nothing was done.
-	Transfer(c *transport.Call, r *acquire.Request, from any)
-}
-
 var slot = engine.Slot[*Queues]{Make: func(e *engine.Engine) *Queues { return NewQueues(e.ClientID, e.PollCap) }}
 
-// New returns the strategy for one lock of an engine's client. All locks of one name and kind
-// have the same queue.
-func New(e *engine.Engine, k Kind) acquire.Strategy { return &strategy{queues: slot.Of(e), kind: k} }
+// New returns the strategy for one lock of an engine's client, of a kind all of whose owners have
+// one channel. All locks of one name and kind have the same queue.
+func New(e *engine.Engine, k acquire.Transferable) acquire.Strategy {
+	return &strategy{queues: slot.Of(e), kind: k}
+}
 
 type strategy struct {
 	queues *Queues
-	kind   Kind
+	kind   acquire.Transferable
 }
 
-// CanPoll is part of acquire.Pollable.
+// CanPoll says that callers can do without a subscription.
 func (*strategy) CanPoll() {}
 
 // Waiter is part of acquire.Strategy. Callers with a given owner do not wait for each other.
@@ -87,11 +78,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	if granted, err := c.awaitTurn(ctx, a, q, place); granted || err != nil {
 		return granted, err
 	}
-	c.queue, a.Passed = q, place.Passed
-	if place.Transfer != nil {
-		place.Transfer.kind = c.kind
-		a.Transfer = place.Transfer
-	}
+	c.queue, a.Passed, a.Transfer = q, place.Passed, place.Transfer
 	if !c.letOthersGo(ctx, a, place.Yield) {
 		return false, a.GaveUp(ctx)
 	}
@@ -205,8 +192,7 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	switch d := a.InDoubt(); {
 	case c.queue == nil:
 	case a.Transfer != nil:
-		t, _ := a.Transfer.(*Transfer) // it is one
-		c.queue.PassUnused(t)
+		c.queue.PassUnused(a.Transfer)
 	case d == nil || !d.PassWhenResolved(c.queue):
 		c.queue.Pass(false)
 	}

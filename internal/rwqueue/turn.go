@@ -29,7 +29,7 @@ func (t *writeTurn) Pass(released bool) {
 
 // Transfer is part of acquire.Turn: readers may have the lock besides, so it is not
 // transferred.
-func (*writeTurn) Transfer(any) acquire.Transferred { return nil }
+func (*writeTurn) Transfer(any) *acquire.Transfer { return nil }
 
 // Pass is part of acquire.Turn. The last reader lets the writer ask that waits for it.
 func (t *readTurn) Pass(released bool) {
@@ -46,7 +46,7 @@ func (t *readTurn) Pass(released bool) {
 }
 
 // Transfer is part of acquire.Turn.
-func (*readTurn) Transfer(any) acquire.Transferred { return nil }
+func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
 // Writers of one process let others go first after so many turns, or turns for so long. The
 // pause is long enough for a waiter that was woken to ask.

@@ -70,7 +70,7 @@ var _ interface {
 	hold.Kind
 	hold.Reentrant
 	hold.Inspectable
-	localqueue.Kind
+	acquire.Transferable
 } = (*kind)(nil)
 
 func makeKind(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
@@ -104,7 +104,7 @@ func (k *kind) Acquire(c *transport.Call, r *acquire.Request) {
 	c.Args = append(c.Args, k.Key(), k.token, r.Owner, r.Lease)
 }
 
-// Transfer is part of localqueue.Kind: a lock that is transferred has another token.
+// Transfer is part of acquire.Transferable: a lock that is transferred has another token.
 func (k *kind) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	c.Script, c.NumKeys = transferScript, 2
 	c.Args = append(c.Args, k.Key(), k.token, from, r.Owner, r.Lease)
