@@ -42,13 +42,9 @@ func makeFair(n counter) hold.Make {
 	}
 }
 
-// Name is part of acquire.Waitable.
-func (f *fair) Name() string { return "fair-fenced" }
-
-// Family is part of hold.Kind.
+func (f *fair) Name() string   { return "fair-fenced" }
 func (f *fair) Family() string { return "fair-fenced" }
 
-// Acquire is part of acquire.Waitable.
 func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
 	fill := f.grants.Acquire
 	if r.Try {
@@ -57,18 +53,13 @@ func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
 	fill(c, f.Queues.NowMillis(), r.Owner, r.Wait, r.Lease)
 }
 
-// Decode is part of acquire.Waitable.
 func (f *fair) Decode(answer any) (acquire.Outcome, error) {
 	return f.decode(f.Hash, answer)
 }
 
-// Reenter is part of hold.Reentrant.
 func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
-// Dequeue is part of hold.Queueing.
 func (f *fair) Dequeue(lock string, r *acquire.Request) error { return f.Queues.Dequeue(f, lock, r) }
-
-// Leave is part of hold.Queueing.
-func (f *fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, r) }
+func (f *fair) Leave(lock string, r *acquire.Request)         { f.Queues.Leave(f, lock, r) }

@@ -35,13 +35,11 @@ func (n *counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	return k.Decode(answer)
 }
 
-// Reentered is part of hold.Reentrant.
 func (n *counter) Reentered(answer any) (bool, error) {
 	_, held, err := reply.Token(answer)
 	return held, err
 }
 
-// Token is part of hold.Fencing.
 func (n *counter) Token(answer any) (int64, error) {
 	token, _, err := reply.Token(answer)
 	return token, err
@@ -74,13 +72,9 @@ func makePlain(n counter) hold.Make {
 	}
 }
 
-// Name is part of acquire.Waitable.
-func (f *fenced) Name() string { return "fenced" }
-
-// Family is part of hold.Kind.
+func (f *fenced) Name() string   { return "fenced" }
 func (f *fenced) Family() string { return "fenced" }
 
-// Acquire is part of acquire.Waitable.
 func (f *fenced) Acquire(c *transport.Call, r *acquire.Request) {
 	f.grants.Acquire(c, r.Owner, r.Lease)
 }
@@ -90,10 +84,8 @@ func (f *fenced) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	f.grants.Pass(c, from, r.Owner, r.Lease)
 }
 
-// Decode is part of acquire.Waitable.
 func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Hash, answer) }
 
-// Reenter is part of hold.Reentrant.
 func (f *fenced) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, r.Owner, r.Lease, r.Target)
 }

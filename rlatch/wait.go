@@ -55,16 +55,9 @@ func (l *Latch) wait(ctx context.Context) error {
 // kind is a latch as the wait loop sees it. It is safe for concurrent use.
 type kind struct{ key, channel string }
 
-// Name is part of acquire.Waitable.
-func (kind) Name() string { return "latch" }
-
-// Key is part of acquire.Waitable.
-func (k kind) Key() string { return k.key }
-
-// Channel is part of acquire.Waitable.
-func (k kind) Channel(any) string { return k.channel }
-
-// Acquire is part of acquire.Waitable.
+func (kind) Name() string                                    { return "latch" }
+func (k kind) Key() string                                   { return k.key }
+func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
 // Decode is part of acquire.Waitable. How long a count will last is not known.
@@ -90,7 +83,6 @@ func (kind) count(answer any) (int64, error) {
 // gate is how the callers of one process wait for a latch: each asks, and all go when it opens.
 type gate struct{}
 
-// Waiter is part of acquire.Strategy.
 func (gate) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return &waiter{acquire.Alone(), a}
 }
@@ -119,20 +111,9 @@ var (
 	question acquire.Request // that of all callers
 )
 
-// Claim is part of acquire.Claims.
 func (p passer) Claim(acquire.Reusable) acquire.Claim { return p }
-
-// Request is part of acquire.Claim.
-func (passer) Request() *acquire.Request { return &question }
-
-// Grant is part of acquire.Claim.
+func (passer) Request() *acquire.Request              { return &question }
 func (passer) Grant(time.Time, acquire.Outcome) error { return nil }
-
-// Disown is part of acquire.Claim.
-func (passer) Disown() {}
-
-// InDoubt is part of engine.Resolver.
-func (passer) InDoubt() *engine.InDoubt { return nil }
-
-// Late is part of engine.Resolver.
-func (passer) Late(any, error) {}
+func (passer) Disown()                                {}
+func (passer) InDoubt() *engine.InDoubt               { return nil }
+func (passer) Late(any, error)                        {}

@@ -118,7 +118,6 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	return a.Run(ctx, a.lock.Strategy)
 }
 
-// Claim is part of acquire.Claims.
 func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 	a.hold = &Hold{}
 	h := a.hold.Internal()

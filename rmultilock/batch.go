@@ -101,21 +101,14 @@ func (b *batch) observe(err error) {
 	}
 }
 
-// Name is part of acquire.Waitable.
-func (*batch) Name() string { return "plain" }
-
-// Key is part of acquire.Waitable.
-func (b *batch) Key() string { return b.locks[b.blocked].Kind.Key() }
-
-// Channel is part of acquire.Waitable.
+func (*batch) Name() string         { return "plain" }
+func (b *batch) Key() string        { return b.locks[b.blocked].Kind.Key() }
 func (b *batch) Channel(any) string { return b.locks[b.blocked].Kind.Channel(nil) }
 
-// Acquire is part of acquire.Waitable.
 func (b *batch) Acquire(c *transport.Call, r *acquire.Request) {
 	b.scripts.Acquire(c, r.Owner, r.Lease)
 }
 
-// Decode is part of acquire.Waitable.
 func (b *batch) Decode(answer any) (acquire.Outcome, error) {
 	if answer == nil {
 		return acquire.Outcome{Granted: true}, nil
@@ -137,17 +130,14 @@ func (b *batch) Decode(answer any) (acquire.Outcome, error) {
 	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Foreign: r.Foreign}, err
 }
 
-// LookForeign is part of acquire.Foreigner.
 func (b *batch) LookForeign(c *transport.Call) {
 	kind.NewHash(b.locks[b.blocked].Kind.Key()).LookForeign(c)
 }
 
-// Foreign is part of acquire.Foreigner.
 func (*batch) Foreign(answer any) (field string, foreign bool) {
 	return kind.Hash{}.Foreign(answer)
 }
 
-// Waiter is part of acquire.Strategy.
 func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &waiter{Waiter: acquire.Alone(), batch: b}
 }
@@ -161,7 +151,6 @@ type waiter struct {
 	to      int
 }
 
-// Listen is part of acquire.Waiter.
 func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	if w.listens && w.to != w.batch.blocked {
 		w.Leave(a)
@@ -180,7 +169,6 @@ func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
 	return nap
 }
 
-// Claim is part of acquire.Claims.
 func (b *batch) Claim(acquire.Reusable) acquire.Claim {
 	owner := b.Engine.NextOwner()
 	c := &claim{batch: b, owner: sameOwner{owner, owner.String()}, holds: make([]*hold.Hold, len(b.locks))}
@@ -200,11 +188,8 @@ type sameOwner struct {
 	text  any
 }
 
-// Owner is part of acquire.Reusable.
 func (s sameOwner) Owner() (codec.Owner, any) { return s.owner, s.text }
 
 // Put is part of acquire.Reusable: the owner is not used again.
-func (sameOwner) Put() {}
-
-// Close is part of acquire.Reusable.
+func (sameOwner) Put()   {}
 func (sameOwner) Close() {}

@@ -24,10 +24,7 @@ type claim struct {
 
 var _ acquire.Claim = (*claim)(nil)
 
-// ID is part of acquire.Claim.
-func (c *claim) ID() codec.Owner { return c.owner.owner }
-
-// Request is part of acquire.Claim.
+func (c *claim) ID() codec.Owner           { return c.owner.owner }
 func (c *claim) Request() *acquire.Request { return &c.request }
 
 // Grant is part of acquire.Claim. From here on the group has the holds, and gives them back.
@@ -45,10 +42,8 @@ func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	return nil
 }
 
-// Disown is part of acquire.Claim.
 func (c *claim) Disown() { c.batch.Engine.Resolve(c.InDoubt()) }
 
-// InDoubt is part of engine.Resolver.
 func (c *claim) InDoubt() *engine.InDoubt {
 	return undo(c.batch.locks, &c.batch.scripts, c.owner.text, c.batch.asked.TTL)
 }

@@ -31,35 +31,26 @@ func newRole(e *engine.Engine, mapped string, r *luasrc.Role) role {
 func (*role) Family() string { return "read-write" }
 
 // Channel is part of acquire.Waitable. All waiters share one.
-func (r *role) Channel(any) string { return r.channel }
-
-// Inspected is part of hold.Inspectable.
+func (r *role) Channel(any) string                           { return r.channel }
 func (*role) Inspected(answer any) (reply.Inspection, error) { return reply.InspectedReadWrite(answer) }
 
-// Acquire is part of acquire.Waitable.
 func (r *role) Acquire(c *transport.Call, q *acquire.Request) {
 	r.scripts.Acquire(c, q.Owner, q.Lease)
 }
 
-// Reenter is part of hold.Reentrant.
 func (r *role) Reenter(c *transport.Call, q *acquire.Request) {
 	r.scripts.Reenter(c, q.Owner, q.Lease, q.Target)
 }
 
-// Release is part of hold.Kind.
 func (r *role) Release(c *transport.Call, q *acquire.Request) {
 	r.scripts.Release(c, q.Owner, q.Lease, q.Target)
 }
 
-// ReleaseShared is part of hold.Shareable.
 func (r *role) ReleaseShared(c *transport.Call, q *acquire.Request, latch string) {
 	r.scripts.ReleaseShared(c, latch, q.Owner, q.Lease)
 }
 
-// ForceRelease is part of hold.Forcible.
-func (r *role) ForceRelease(c *transport.Call) { r.scripts.ForceRelease(c) }
-
-// Inspect is part of hold.Inspectable.
+func (r *role) ForceRelease(c *transport.Call)        { r.scripts.ForceRelease(c) }
 func (r *role) Inspect(c *transport.Call, _, _ int64) { r.scripts.Inspect(c) }
 
 // errNoMode is the error of an inspection of such a key.
@@ -74,7 +65,6 @@ func state(answer any) (reply.Inspection, error) {
 	return in, err
 }
 
-// IsLocked is part of hold.Lockable.
 func (r *role) IsLocked(c *transport.Call) { r.scripts.Inspect(c) }
 
 // reader is the kind of the lock as its readers have it: Redisson's readLock.
@@ -113,14 +103,11 @@ func makeWriter(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 	return k, rwqueue.Writers(e, k)
 }
 
-// Name is part of acquire.Waitable.
 func (*reader) Name() string { return "read" }
 
 // Under is part of hold.Role: a writer may read.
 func (*reader) Under(hold.Kind) error { return nil }
-
-// Shares is part of hold.Role.
-func (*reader) Shares() bool { return true }
+func (*reader) Shares() bool          { return true }
 
 // Locked is part of hold.Lockable: a reader has it, be it the writer, too.
 func (*reader) Locked(answer any) (bool, error) {
@@ -133,22 +120,14 @@ func (*reader) Locked(answer any) (bool, error) {
 
 var readRenewal = watchdog.Renewal{Fill: luasrc.FillReadRenew, Renewed: reply.RenewedAt}
 
-// Renewal is part of hold.Kind.
 func (*reader) Renewal() *watchdog.Renewal { return &readRenewal }
-
-// Name is part of acquire.Waitable.
-func (*writer) Name() string { return "write" }
-
-// Field is part of hold.Fielding.
-func (*writer) Field(owner string) string { return codec.WriterField(owner) }
+func (*writer) Name() string               { return "write" }
+func (*writer) Field(owner string) string  { return codec.WriterField(owner) }
 
 // Under is part of hold.Role: a reader would wait for itself.
 func (*writer) Under(hold.Kind) error { return ErrUpgrade }
+func (*writer) Shares() bool          { return false }
 
-// Shares is part of hold.Role.
-func (*writer) Shares() bool { return false }
-
-// Locked is part of hold.Lockable.
 func (*writer) Locked(answer any) (bool, error) {
 	in, err := state(answer)
 	return in.Mode == codec.ModeWrite, err

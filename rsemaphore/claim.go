@@ -26,19 +26,13 @@ func newCounter(e *engine.Engine, mapped string) counter {
 	return counter{mapped, channel, luasrc.Counter{Key: mapped, Channel: channel, Publish: e.Publish()}, 0}
 }
 
-// Name is part of acquire.Waitable.
-func (*counter) Name() string { return "counter" }
-
-// Key is part of acquire.Waitable.
+func (*counter) Name() string  { return "counter" }
 func (k *counter) Key() string { return k.key }
 
 // Channel is part of acquire.Waitable. All waiters share one.
-func (k *counter) Channel(any) string { return k.channel }
-
-// Acquire is part of acquire.Waitable.
+func (k *counter) Channel(any) string                            { return k.channel }
 func (k *counter) Acquire(c *transport.Call, _ *acquire.Request) { k.scripts.Acquire(c, k.n) }
 
-// Decode is part of acquire.Waitable.
 func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	taken, err := reply.TakenPermits(answer)
 	out := acquire.Outcome{Granted: taken.Granted, TTL: taken.TTL, Available: taken.Available}
@@ -71,14 +65,9 @@ var _ interface {
 	acquire.Settler
 } = (*claim)(nil)
 
-// Request is part of acquire.Claim.
-func (c *claim) Request() *acquire.Request { return &c.request }
-
-// Grant is part of acquire.Claim.
+func (c *claim) Request() *acquire.Request            { return &c.request }
 func (*claim) Grant(time.Time, acquire.Outcome) error { return nil }
-
-// Disown is part of acquire.Claim.
-func (*claim) Disown() {}
+func (*claim) Disown()                                {}
 
 // InDoubt is part of engine.Resolver: the server cannot tell.
 func (*claim) InDoubt() *engine.InDoubt { return nil }

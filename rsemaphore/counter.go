@@ -112,7 +112,6 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
 }
 
-// Claim is part of acquire.Claims.
 func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 	return &claim{taking: a, late: make(chan lateReply, 1)}
 }

@@ -69,30 +69,19 @@ func (s *semaphore) of(n int64) (hold.Kind, acquire.Strategy) {
 	return k, countqueue.New(s.engine, k, n, s.strict)
 }
 
-// Name is part of acquire.Waitable.
-func (*permits) Name() string { return "permits" }
-
-// Family is part of hold.Kind.
+func (*permits) Name() string   { return "permits" }
 func (*permits) Family() string { return "permits" }
-
-// Key is part of acquire.Waitable.
-func (p *permits) Key() string { return p.key }
+func (p *permits) Key() string  { return p.key }
 
 // Channel is part of acquire.Waitable. All waiters share one.
-func (p *permits) Channel(any) string { return p.channel }
-
-// NewID is part of hold.Identifying.
-func (p *permits) NewID() string { return newIDs(p.n) }
-
-// Prepare is part of hold.Preparing.
+func (p *permits) Channel(any) string          { return p.channel }
+func (p *permits) NewID() string               { return newIDs(p.n) }
 func (p *permits) Prepare(ctx context.Context) { p.clock.Keep(ctx) }
 
-// Acquire is part of acquire.Waitable.
 func (p *permits) Acquire(c *transport.Call, r *acquire.Request) {
 	p.scripts.Acquire(c, p.clock.NowMillis(), rawIDs(r.Owner), r.Lease)
 }
 
-// Decode is part of acquire.Waitable.
 func (p *permits) Decode(answer any) (acquire.Outcome, error) {
 	taken, err := reply.TakenPermits(answer)
 	if err == nil && !taken.Granted && taken.Total > 0 && taken.Total < p.n {
@@ -105,7 +94,6 @@ func (p *permits) Decode(answer any) (acquire.Outcome, error) {
 	return out, err
 }
 
-// Release is part of hold.Kind.
 func (p *permits) Release(c *transport.Call, r *acquire.Request) {
 	p.scripts.Release(c, p.clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
 }
@@ -135,8 +123,5 @@ func (c *client) fillRenewal(call *transport.Call, n int, lease func(i int) (key
 	})
 }
 
-// Replicate is part of hold.Replicable.
 func (p *permits) Replicate(c *transport.Call, ids any) { p.scripts.Replicate(c, rawIDs(ids)) }
-
-// Replicated is part of hold.Replicable.
-func (*permits) Replicated(answer any) (bool, error) { return reply.Holds(answer) }
+func (*permits) Replicated(answer any) (bool, error)    { return reply.Holds(answer) }

@@ -16,7 +16,6 @@ type lone struct{ sub transport.Subscription }
 
 func (*lone) Enter(context.Context, *Acquisition) (bool, error) { return false, nil }
 
-// Listen is part of Waiter.
 func (w *lone) Listen(ctx context.Context, a *Acquisition) (err error) {
 	if w.sub == nil {
 		w.sub, err = a.Subscribe(ctx, a.Kind.Channel(a.Claim().Request().Owner))
@@ -24,7 +23,6 @@ func (w *lone) Listen(ctx context.Context, a *Acquisition) (err error) {
 	return err
 }
 
-// Signals is part of Waiter.
 func (w *lone) Signals() (<-chan transport.Event, <-chan struct{}) {
 	if w.sub == nil {
 		return nil, nil
@@ -32,7 +30,6 @@ func (w *lone) Signals() (<-chan transport.Event, <-chan struct{}) {
 	return w.sub.Events(), nil
 }
 
-// OnEvent is part of Waiter.
 func (*lone) OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
 	return true, 0
@@ -45,12 +42,8 @@ func (*lone) Refused(_ *Acquisition, o Outcome) time.Duration { return o.TTL }
 func (*lone) Sleep(nap, _ time.Duration) time.Duration        { return nap }
 func (*lone) Unanswered(error)                                {}
 func (*lone) Abandon()                                        {}
-
-// Granted is part of Waiter.
-func (w *lone) Granted(*Acquisition) { w.close() }
-
-// Leave is part of Waiter.
-func (w *lone) Leave(*Acquisition) { w.close() }
+func (w *lone) Granted(*Acquisition)                          { w.close() }
+func (w *lone) Leave(*Acquisition)                            { w.close() }
 
 func (w *lone) close() {
 	if w.sub != nil {

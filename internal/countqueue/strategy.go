@@ -24,7 +24,6 @@ type strategy struct {
 	strict bool
 }
 
-// Waiter is part of acquire.Strategy.
 func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &caller{strategy: s, queue: join(s.engine, s.name)}
 }
@@ -53,7 +52,6 @@ func (c *caller) signal() {
 	}
 }
 
-// Enter is part of acquire.Waiter.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	switch may, refused := c.begin(a.Try); {
 	case refused:
@@ -108,14 +106,12 @@ func (q *queue) precedes(c *caller) bool {
 	return false
 }
 
-// State is part of acquire.Queued.
 func (c *caller) State() acquire.QueueState {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	return c.queue.state
 }
 
-// Came is part of acquire.Queued.
 func (c *caller) Came() bool { return c.woken }
 
 // Poll is part of acquire.Queued: the first has a round begin.
@@ -158,7 +154,6 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return nil
 }
 
-// Signals is part of acquire.Waiter.
 func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
 	q := c.queue
 	q.mu.Lock()
@@ -175,7 +170,6 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, c.wake
 }
 
-// OnEvent is part of acquire.Waiter.
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
 	q := c.queue
@@ -201,7 +195,6 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	return false, c.engine.PollCap
 }
 
-// Broken is part of acquire.Waiter.
 func (c *caller) Broken() error {
 	c.queue.mu.Lock()
 	sub := c.queue.sub
@@ -214,7 +207,6 @@ func (c *caller) Broken() error {
 	return sub.Err()
 }
 
-// Refused is part of acquire.Waiter.
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
 	q := c.queue
 	q.mu.Lock()
@@ -263,7 +255,6 @@ func (c *caller) Unanswered(err error) {
 // Abandon is part of acquire.Waiter: the server knows nothing of this queue.
 func (*caller) Abandon() {}
 
-// Granted is part of acquire.Waiter.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	q := c.queue
 	q.mu.Lock()
@@ -281,7 +272,6 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.end(sub)
 }
 
-// Leave is part of acquire.Waiter.
 func (c *caller) Leave(*acquire.Acquisition) {
 	q := c.queue
 	q.mu.Lock()

@@ -161,13 +161,11 @@ func (b byPlace) Len() int           { return len(b) }
 func (b byPlace) Less(i, j int) bool { return b[i].place > b[j].place }
 func (b byPlace) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
 
-// Push is part of heap.Interface.
 func (b *byPlace) Push(x any) {
 	d, _ := x.(*departure) // it is one
 	*b = append(*b, d)
 }
 
-// Pop is part of heap.Interface.
 func (b *byPlace) Pop() any {
 	last := len(*b) - 1
 	d := (*b)[last]

@@ -15,7 +15,6 @@ type strategy struct {
 	kind   Kind
 }
 
-// Waiter is part of acquire.Strategy.
 func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 	c, ok := s.queues.callers.Get().(*caller)
 	if !ok {
@@ -122,7 +121,6 @@ func (c *caller) unsubscribe() {
 	}
 }
 
-// Signals is part of acquire.Waiter.
 func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
 	if c.sub != nil {
 		events = c.sub.Events()
@@ -148,7 +146,6 @@ func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d
 	return false, 0
 }
 
-// Woken is part of acquire.Waiter.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	called, leads, planned := c.place.woken()
 	switch {
@@ -160,7 +157,6 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	return false, 0
 }
 
-// Broken is part of acquire.Waiter.
 func (c *caller) Broken() error { return c.sub.Err() }
 
 // Refused is part of acquire.Waiter: the server has the owner in its queue.
@@ -222,7 +218,6 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	return nap
 }
 
-// Unanswered is part of acquire.Waiter.
 func (c *caller) Unanswered(error) {}
 
 // Abandon is part of acquire.Waiter: the place, if there is one, must not count as that of a

@@ -30,7 +30,6 @@ type sending struct {
 	begun chan struct{}
 }
 
-// Started is part of engine.Follower.
 func (s *sending) Started() {
 	if s != nil {
 		s.once.Do(func() { close(s.begun) })
@@ -56,7 +55,6 @@ func (s *sending) freeing(o *ownership) engine.Follower {
 // freeing is an ownership whose last release is on its way.
 type freeing ownership
 
-// Started is part of engine.Follower.
 func (f *freeing) Started() { (*ownership)(f).passTurn(true) }
 
 // freeingAsync is one whose caller goes on as soon as it is.
@@ -65,7 +63,6 @@ type freeingAsync struct {
 	sending   *sending
 }
 
-// Started is part of engine.Follower.
 func (f *freeingAsync) Started() {
 	f.ownership.passTurn(true)
 	f.sending.Started()

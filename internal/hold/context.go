@@ -87,7 +87,6 @@ func newContext(parent context.Context, of holder) *holdContext {
 	return &holdContext{Context: inner, of: of, cancel: cancel}
 }
 
-// Err is part of context.Context.
 func (c *holdContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
@@ -108,7 +107,6 @@ func (c *holdContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Deadline is part of context.Context.
 func (c *holdContext) Deadline() (time.Time, bool) {
 	deadline, ok := c.Context.Deadline()
 	if end, ends := c.of.final(); ends && (!ok || end.Before(deadline)) {

@@ -318,7 +318,6 @@ func (h *Hold) leaveRole() {
 // watched is a hold as the watchdog sees it.
 type watched Hold
 
-// LeaseLost is part of watchdog.Holder.
 func (w *watched) LeaseLost(end watchdog.End) {
 	h := (*Hold)(w)
 	switch end {

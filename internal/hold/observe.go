@@ -48,17 +48,10 @@ func (h *Hold) Reported(ctx context.Context) {
 // it is made, and each time that it is asked for a value.
 type unending struct{ of context.Context } //nolint:containedctx // that is what it is
 
-// Deadline is part of context.Context.
 func (*unending) Deadline() (at time.Time, has bool) { return at, false }
-
-// Done is part of context.Context.
-func (*unending) Done() <-chan struct{} { return nil }
-
-// Err is part of context.Context.
-func (*unending) Err() error { return nil }
-
-// Value is part of context.Context.
-func (u *unending) Value(key any) any { return u.of.Value(key) }
+func (*unending) Done() <-chan struct{}              { return nil }
+func (*unending) Err() error                         { return nil }
+func (u *unending) Value(key any) any                { return u.of.Value(key) }
 
 // context returns the context of Ended and Released, nil if the observer has none.
 func (u *unending) context() context.Context {

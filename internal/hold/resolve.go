@@ -75,7 +75,6 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 // lateRelease is an ownership with a release that no caller waits for any more.
 type lateRelease ownership
 
-// Late is part of engine.Resolver.
 func (l *lateRelease) Late(any, error) { l.pendingReleases.Add(-1) }
 
 // InDoubt is part of engine.Resolver: it finds out when the release cannot run any more.
@@ -91,7 +90,6 @@ func (l *lateRelease) InDoubt() *engine.InDoubt {
 // the count that is under way.
 type lateReentry Hold
 
-// Late is part of engine.Resolver.
 func (l *lateReentry) Late(any, error) {
 	if o := l.ownership; !o.shared {
 		o.correct((*Hold)(l))

@@ -86,7 +86,6 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, a.IsLate(ctx, q.State())
 }
 
-// Listen is part of acquire.Waiter.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
 	if c.sub == nil {
 		c.sub, err = c.subscription(ctx, a)
@@ -116,7 +115,6 @@ func (c *caller) subscription(ctx context.Context, a *acquire.Acquisition) (tran
 	return sub, nil
 }
 
-// Signals is part of acquire.Waiter.
 func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
 	if c.place != nil {
 		wake = c.place.Ready
@@ -127,7 +125,6 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, wake
 }
 
-// OnEvent is part of acquire.Waiter.
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	if c.yield != nil {
 		return c.yield.onEvent(e)
@@ -144,14 +141,12 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	return false, 1 // its sleep ends, and so it polls
 }
 
-// Broken is part of acquire.Waiter.
 func (c *caller) Broken() error {
 	c.queue.Keep(nil)
 	c.sub.Close()
 	return c.sub.Err()
 }
 
-// Refused is part of acquire.Waiter.
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
 	a.Passed = false // another owner came in between
 	if c.queue != nil {
@@ -160,10 +155,8 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return o.TTL
 }
 
-// Sleep is part of acquire.Waiter.
 func (c *caller) Sleep(nap, _ time.Duration) time.Duration { return nap }
 
-// Unanswered is part of acquire.Waiter.
 func (c *caller) Unanswered(err error) {
 	if c.queue != nil {
 		c.queue.Away(err)

@@ -16,11 +16,8 @@ func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue
 	return granted, err
 }
 
-// State is part of acquire.Queued.
 func (c *caller) State() acquire.QueueState { return c.waitsIn.State() }
-
-// Came is part of acquire.Queued.
-func (c *caller) Came() bool { return c.turn }
+func (c *caller) Came() bool                { return c.turn }
 
 // Poll is part of acquire.Queued: the next caller in the queue asks. The queue wakes it for that.
 func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {

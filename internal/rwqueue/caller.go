@@ -62,7 +62,6 @@ func (c *caller) signal() {
 	}
 }
 
-// Enter is part of acquire.Waiter.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	may, refused := c.begin(a.Try)
 	switch {
@@ -130,7 +129,6 @@ func (c *caller) follows() bool {
 	return c.reads && c.queue.leader != c
 }
 
-// Signals is part of acquire.Waiter.
 func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
 	if c.sub != nil {
 		events = c.sub.Events()
@@ -138,19 +136,16 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, c.wake
 }
 
-// OnEvent is part of acquire.Waiter.
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
 	return true, 0
 }
 
-// Woken is part of acquire.Waiter.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.woken = true
 	return true, 0
 }
 
-// Broken is part of acquire.Waiter.
 func (c *caller) Broken() error {
 	sub := c.sub
 	c.sub = nil
@@ -158,7 +153,6 @@ func (c *caller) Broken() error {
 	return sub.Err()
 }
 
-// Refused is part of acquire.Waiter.
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
 	q, now := c.queue, time.Now()
 	q.mu.Lock()
@@ -195,7 +189,6 @@ func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
 	return nap
 }
 
-// Unanswered is part of acquire.Waiter.
 func (c *caller) Unanswered(err error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()

@@ -15,14 +15,12 @@ func (c *caller) pollEvery(a *acquire.Acquisition) time.Duration {
 	return a.Engine.PollCap
 }
 
-// State is part of acquire.Queued.
 func (c *caller) State() acquire.QueueState {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	return c.queue.state
 }
 
-// Came is part of acquire.Queued.
 func (c *caller) Came() bool { return c.woken }
 
 // Poll is part of acquire.Queued: the next writer asks, and where no reader leads the others one

@@ -45,7 +45,6 @@ func (t *readTurn) Pass(released bool) {
 	q.leave()
 }
 
-// Transfer is part of acquire.Turn.
 func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
 // Writers of one process let others go first after so many turns, or turns for so long. The

@@ -209,14 +209,12 @@ func (s schedule) Swap(i, j int) {
 	s[i].index, s[j].index = i, j
 }
 
-// Push is part of heap.Interface.
 func (s *schedule) Push(x any) {
 	l, _ := x.(*Lease) // only leases are pushed
 	l.index = len(*s)
 	*s = append(*s, l)
 }
 
-// Pop is part of heap.Interface.
 func (s *schedule) Pop() any {
 	old := *s
 	l := old[len(old)-1]
