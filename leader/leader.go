@@ -1,3 +1,33 @@
+// Package leader lets one of many processes lead: the one that holds a lock.
+//
+// # The life of a candidate
+//
+//	Run ──Lock──▶ waiting ──held──▶ leading: Lead runs with a context ──▶ Lead returned, Unlock
+//	  ▲              │                 │                                      │
+//	  │              │                 └─ the lock is lost, or Run's context   │
+//	  │              │                    ends: Lead's context ends           │
+//	  │              │ error                                                  │
+//	  │              ▼                                                        │
+//	  └── Pause ◀── OnError ◀──────────── the lock was lost ──────────────────┤
+//	                 │                                                        │
+//	                 │ an error that stays, such as ErrClosed                 │ Lead returned by itself,
+//	                 ▼                                                        ▼ or Run's context ended
+//	               Run returns it                                           Run returns
+//
+// The lock is one of package rlock, or of package rfairlock where candidates are to lead in the
+// order in which they came. It is renewed while Lead runs. A leader that is asked to stop frees
+// the lock as soon as Lead has returned, and another candidate leads at once. A leader that dies,
+// or is cut off from Redis, is followed when its lease is over: 30 seconds, or what
+// redlatch.WithWatchdogTimeout says.
+//
+// # What it promises
+//
+// Lead's context ends before another candidate can lead, unless the lock was taken by force or
+// the server forgot it: then it ends with the next renewal, a third of the lease later at most. A
+// process that was stopped for longer than its lease finds the context ended at its first look.
+// What Lead does between two looks, and what is under way elsewhere, no lock can stop: for what
+// must not happen twice take fencing tokens, package rfencedlock. When Lead has not returned by
+// the time at which another may lead, that is logged as an error.
 package leader
 
 import (
@@ -5,7 +35,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -175,4 +207,39 @@ func (c *candidate) pause(ctx context.Context) bool {
 // stays says that no later attempt can go better.
 func stays(err error) bool {
 	return errors.Is(err, redlatch.ErrClosed) || errors.Is(err, redlatch.ErrInvalid) || errors.Is(err, redlatch.ErrWrongType)
+}
+
+// Status shows whether a candidate leads. The zero Status is ready: give it to one [Run], in
+// its Config. All methods are safe for concurrent use, and send nothing.
+type Status struct {
+	ended atomic.Pointer[func() error] // Err of the context of the last leadership
+}
+
+// lead shows a leadership for as long as its context lives.
+func (s *Status) lead(leading context.Context) {
+	ended := leading.Err
+	s.ended.Store(&ended)
+}
+
+// IsLeader reports whether the candidate leads now: whether the context that Lead got is live.
+// It asks the clocks, so that it is right at the first instruction after the machine was
+// suspended. By the time that a caller acts on it, it may be over: what must not happen twice
+// heeds Lead's context.
+func (s *Status) IsLeader() bool {
+	ended := s.ended.Load()
+	return ended != nil && (*ended)() == nil
+}
+
+// ServeHTTP answers a readiness probe: 200 and "leader" when the candidate leads, 503 and
+// "standby" when it does not, so that a load balancer sends requests to the leader alone. It is
+// no liveness probe: a candidate that waits is well. It answers every method and path.
+func (s *Status) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if !s.IsLeader() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte("standby\n"))
+		return
+	}
+	_, _ = w.Write([]byte("leader\n"))
 }

@@ -1,8 +1,78 @@
+// Package rlock is Redisson's reentrant lock: a hash with one field per owner,
+// a lease as its time to live, and a message to the waiters when it is freed.
+//
+// # The life of an acquisition
+//
+//	Lock ──attempt──▶ held ────────────────────────────────────────▶ Hold
+//	        │                                                ▲
+//	        │ another owner has it                           │
+//	        ▼                                                │
+//	    subscribe (acknowledged)                             │
+//	        │                                                │
+//	        ▼                                                │
+//	    attempt ◀──────────────────────────────┐             │
+//	        │ └── held ────────────────────────┼─────────────┘
+//	        ▼                                  │
+//	    wait for the first of: message, gap, lease of the holder over,
+//	    poll cap ──────────────────────────────┘
+//	        │ context, WithWait, client closed
+//	        ▼
+//	    give up
+//
+// The attempt after the subscription closes the gap in which the lock could be
+// freed unheard. A message never says "you have it": it is a reason to try.
+//
+// An attempt always runs to completion on the server; the context bounds only
+// the waiting for it. If the caller has left when the reply says "acquired", the
+// lock is given back at once. If the reply is lost, the attempt's owner is never
+// used again, and what it may have acquired is looked for and freed in the
+// background, until the server has answered for one lease.
+//
+// A client with redlatch.WithReplicaSync goes one step further:
+//
+//	held ──▶ live, unknown to the caller ──enough replicas have it──▶ Hold
+//	             │
+//	             └── too few in time, context, WithWait, client closed, or over by
+//	                 itself ──▶ given up like a hold, ErrNotReplicated
+//
+// # The life of a hold
+//
+//	live ──Unlock──────▶ released
+//	  │ ──LetExpire───▶ left to its lease
+//	  │ ──lease over, not renewed in time, or gone on the server──▶ lost
+//	  │ ──HandOver────▶ handed over, the lock goes on elsewhere
+//	  │ ──WithMaxHold is over──▶ at its maximum, the lock left to its lease or Unlock
+//	  └ ──Client.Close─▶ closed
+//
+// A hold ends once, for one reason, which [Hold.Err] and the cause of its
+// contexts tell. It ends before the server can grant the lock to another
+// owner, unless the lock was taken by force or the server forgot it: then it
+// ends with the next renewal.
+//
+// A hold that is entered again by its proof, see [Hold.Context], is one of several of
+// its owner. Each ends for itself; the last one given up frees the lock. Callers with
+// the proof of one hold exclude each other.
+//
+// # The local queue
+//
+// The callers of one process that want one lock take turns: only the one whose
+// turn it is goes through the states above, the others wait for the turn and send
+// nothing. The turn stays with the hold and is passed on when the release is on
+// its way, or when the attempt has come to nothing. Where only clients of this
+// library seem to want the lock, the lock itself goes with the turn, for a burst of turns:
+//
+//	          Unlock                   the next caller: one script
+//	hold A ──────────▶ transferred ───────────────────────────▶ hold B
+//	                       │ no next caller, it has left, or no reply
+//	                       ▼
+//	                   release, as without a queue
 package rlock
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -186,3 +256,86 @@ func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 }
 
 var errNotForcible = errors.New("a lock of this kind cannot be taken from its holders")
+
+// command returns the filler of a plain command about the lock's key.
+func (l *Lock) command(name string, args ...any) func(*transport.Call) {
+	return func(c *transport.Call) {
+		c.Command, c.NumKeys = name, 1
+		c.Args = append(append(c.Args, l.Internal().Kind.Key()), args...)
+	}
+}
+
+// ask runs a call that may be repeated.
+func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
+	answer, err := l.Internal().Ask(ctx, fill)
+	return answer, l.wrap(op, redlatch.Owner{}, err)
+}
+
+// wrap makes an error say what was done to which lock. Nil stays nil.
+func (l *Lock) wrap(op string, owner redlatch.Owner, err error) error {
+	return wrap(l.Internal(), op, owner, err)
+}
+
+func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &redlatch.LockError{Op: op, Name: l.Name, Owner: owner, Err: err}
+}
+
+// Resume takes over the lock that owner holds, from a hold that was handed over
+// or from another process or language that holds it as owner: it sets the lease
+// anew, renews it from now on, and returns a hold whose Unlock lowers owner's
+// count by one. Options are those of Lock about the lease; WithWait gives
+// ErrInvalid. ErrNotHeld says that
+// owner does not hold the lock. It sends one EVALSHA.
+//
+// The side that had the lock before should have let go with HandOver. Otherwise
+// both are one owner and both renew; its hold is lost within a renewal period
+// after the lock is freed here.
+func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
+	h := &Hold{}
+	a := acquisition{lock: l.Internal(), op: "resume", hold: h}
+	a.Began = time.Now()
+	a.started(ctx)
+	err := l.wrap("resume", owner, engine.Explain(l.resume(ctx, h, append(slices.Clone(opts), WithOwner(owner)))))
+	a.observed(err)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
+	set, err := l.check(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if set.Bounded {
+		return fmt.Errorf("%w: Resume does not wait", redlatch.ErrInvalid)
+	}
+	return h.Internal().Resume(ctx, l.Internal(), &set.Terms)
+}
+
+// check is what can be checked before something is sent.
+func (l *Lock) check(ctx context.Context, opts []Option) (hold.Asked, error) {
+	engine.NeedContext(ctx)
+	if err := l.Internal().Check(ctx); err != nil {
+		return hold.Asked{}, err
+	}
+	return hold.Ask(l.Internal(), opts)
+}
+
+// UnlockAs lowers owner's count by one, and frees the lock with the last, as
+// Redisson's unlock does, byte for byte. It is for owners that were handed over;
+// a hold of this process's is given up with Unlock. ErrNotHeld says that owner
+// does not hold the lock, ErrUncertain that the reply was lost or that ctx ended
+// before it came; the release goes on then, for one command timeout in all. It
+// sends one EVALSHA, and a DEL of the latch when that was answered.
+func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
+	_, err := l.check(ctx, []Option{WithOwner(owner)})
+	if err == nil {
+		err = l.Internal().UnlockAs(ctx, owner)
+	}
+	return l.wrap("unlock-as", owner, engine.Explain(err))
+}

@@ -193,3 +193,134 @@ func (s sameOwner) Owner() (codec.Owner, any) { return s.owner, s.text }
 // Put is part of acquire.Reusable: the owner is not used again.
 func (sameOwner) Put()   {}
 func (sameOwner) Close() {}
+
+// claim is what an attempt acquires for: the holds of all locks, of one owner. The replicas of all
+// steps are waited for together.
+type claim struct {
+	acquire.BareClaim
+	batch   *batch
+	owner   sameOwner
+	request acquire.Request
+	holds   []*hold.Hold
+}
+
+var _ acquire.Claim = (*claim)(nil)
+
+func (c *claim) ID() codec.Owner           { return c.owner.owner }
+func (c *claim) Request() *acquire.Request { return &c.request }
+
+// Grant is part of acquire.Claim. From here on the group has the holds, and gives them back.
+func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
+	for i, h := range c.holds {
+		if err := h.Grant(sent, o); err != nil {
+			c.Disown() // also those that came before, which their unlock finds gone
+			if i > 0 {
+				c.batch.hold.group.AddTogether(c.holds[:i])
+			}
+			return err
+		}
+	}
+	c.batch.hold.group.AddTogether(c.holds)
+	return nil
+}
+
+func (c *claim) Disown() { c.batch.Engine.Resolve(c.InDoubt()) }
+
+func (c *claim) InDoubt() *engine.InDoubt {
+	return undo(c.batch.locks, &c.batch.scripts, c.owner.text, c.batch.asked.TTL)
+}
+
+// Late is part of engine.Resolver: the reply came when the caller had left.
+func (c *claim) Late(answer any, err error) {
+	if refused := err == nil && answer != nil; !refused && !errors.Is(err, engine.ErrNotSent) {
+		c.Disown()
+	}
+}
+
+// undo is what frees plain locks of one slot if the owner has them, for a lease.
+func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duration) *engine.InDoubt {
+	text, _ := owner.(string) // it is one
+	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: lease}
+	d.Undo = func(run engine.Run) (bool, error) {
+		answer, err := run(func(c *transport.Call) { scripts.Release(c, owner); c.Urgent = true })
+		if err != nil {
+			return false, err
+		}
+		freed, err := freedOf(answer, len(locks))
+		for _, f := range freed {
+			if f {
+				return true, err
+			}
+		}
+		return false, err
+	}
+	return d
+}
+
+// free is the hold.Freer of plain locks of one slot and owner: it repeats one call until the server
+// answers, for bound at most, and in the background after that.
+func free(holds []*hold.Hold, bound time.Duration) []error {
+	locks, owner := make([]*hold.Lock, len(holds)), holds[0].ID().String()
+	for i, h := range holds {
+		locks[i] = h.Lock()
+	}
+	scripts := scriptsOf(locks)
+	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
+	for again, n := err, 1; locks[0].Engine.DeniedPublish(again) && n < len(locks); n++ {
+		// A user without the right to publish frees one lock with each release.
+		_, _, again = release(locks[0].Engine, &scripts, owner, bound)
+	}
+	if err != nil && (engine.Passing(err) || errors.Is(err, engine.ErrUncertain)) {
+		locks[0].Engine.Resolve(undo(locks, &scripts, owner, lastsOf(holds)))
+	}
+	errs := make([]error, len(locks))
+	for i := range errs {
+		switch {
+		case err != nil:
+			errs[i] = err
+		case !freed[i] && !open: // else an earlier release may have
+			errs[i] = engine.ErrLost
+		}
+	}
+	return errs
+}
+
+// lastsOf returns for how long any of the locks may last on the server: one may have been entered again
+// with a longer lease.
+func lastsOf(holds []*hold.Hold) (most time.Duration) {
+	for _, h := range holds {
+		most = max(most, h.Lasts())
+	}
+	return most
+}
+
+// release repeats the release. Open says that one before the last may have run.
+func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Duration) (freed []bool, open bool, err error) {
+	open, err = e.Persist(bound, func(rest time.Duration) error {
+		at := e.Attempt()
+		scripts.Release(&at.Call, owner)
+		at.Call.Urgent = true
+		answer, err := at.RunFor(max(rest, 0), nil)
+		if err == nil {
+			freed, err = freedOf(answer, len(scripts.Keys))
+		}
+		return err
+	})
+	return freed, open, err
+}
+
+// freedOf reads the reply of a release of n locks.
+func freedOf(answer any, n int) ([]bool, error) {
+	parts, _ := answer.([]any)
+	if len(parts) != n {
+		return nil, fmt.Errorf("%w: a release of %d locks: %T of %d", transport.ErrBadReply, n, answer, len(parts))
+	}
+	freed := make([]bool, n)
+	for i, p := range parts {
+		if p != nil && p != int64(1) {
+			return nil, fmt.Errorf("%w: a release of several locks: %T", transport.ErrBadReply, p)
+		}
+		freed[i] = p != nil
+	}
+	return freed, nil
+}

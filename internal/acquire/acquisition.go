@@ -1,3 +1,19 @@
+// Package acquire is the loop in which a caller waits for a lock. It is written once and
+// knows no kind of lock and no strategy of waiting by name.
+//
+//	           Enter                 granted
+//	caller ───────────▶ attempt ──────────────────────▶ Granted, and the replicas have it
+//	  │                  ▲   │ refused                    │ no
+//	  │ gave up          │   ▼                            ▼
+//	  ▼           listen │  sleep ── gave up, closed ──▶ Leave
+//	Leave                └───┘ a message, the strategy's wake-up, or the time that was
+//	                           agreed on with the strategy
+//
+// A [Waitable] says what an attempt asks of the server. A [Strategy] says how the callers of
+// one process wait: which of them asks, and what wakes them. A [Claim] is what a granted
+// attempt becomes, and takes care of one whose outcome is not known. The loop listens before
+// it asks again, so that a release after the attempt is heard. It counts waiters, bounds the
+// wait, and ends it when the client closes.
 package acquire
 
 import (
@@ -289,5 +305,80 @@ func (a *Acquisition) unanswered(err error) {
 		a.waiter.Abandon()
 		a.claim.Drop()
 		a.Renew(nil)
+	}
+}
+
+// foreign returns an error when the key that refused an attempt certainly is that of another
+// program: the lock would be waited for in vain. It asks once in an acquisition, and only where
+// the refusal gave rise to that. What it cannot find out, for want of a right or of time, it
+// takes for a lock.
+func (a *Acquisition) foreign(ctx context.Context) error {
+	kind, can := a.Kind.(Foreigner)
+	if !a.suspect || !can || a.looked {
+		return nil
+	}
+	a.looked = true
+	at := a.Engine.Attempt()
+	kind.LookForeign(&at.Call)
+	reply, err := at.Run(ctx, nil)
+	if err != nil {
+		return nil //nolint:nilerr // the lock counts as held
+	}
+	if field, foreign := kind.Foreign(reply); foreign {
+		return engine.Foreign(field)
+	}
+	return nil
+}
+
+// ObserveGap tells the observer of an event that is a gap.
+func (a *Acquisition) ObserveGap(e transport.Event) {
+	if e.Gap {
+		a.Engine.Hooks.ObserveGap(a.Observed, a.Lock, a.Kind.Name())
+	}
+}
+
+// observeAttempt tells the observer that an attempt that was sent at sent did not get the lock.
+func (a *Acquisition) observeAttempt(sent time.Time, err error) {
+	tell := a.Engine.Hooks.Attempted
+	if tell == nil {
+		return
+	}
+	e := engine.Attempted{Name: a.Lock, Kind: a.Kind.Name(), Attempt: a.Attempts, Took: time.Since(sent), Err: err}
+	if err == nil {
+		e.Holder, e.TTL = a.Holder, a.TTL
+	}
+	tell(a.Observed, e)
+}
+
+// queuedAt takes in that the server has put the owner at a place in its queue; 0: it has not.
+func (a *Acquisition) queuedAt(place int) {
+	if place == 0 || a.Try {
+		return
+	}
+	if a.place = place; a.counted {
+		a.observeQueued() // anew
+	}
+}
+
+// observeQueued tells the observer that the call waits.
+func (a *Acquisition) observeQueued() {
+	if tell := a.Engine.Hooks.Queued; tell != nil {
+		tell(a.Observed, engine.Queued{Name: a.Lock, Kind: a.Kind.Name(), Position: a.place})
+	}
+}
+
+// observeEvent tells the observer that an event has woken the call.
+func (a *Acquisition) observeEvent(e transport.Event) {
+	if e.Gap {
+		a.observeWoken(engine.WokenByGap)
+		return
+	}
+	a.observeWoken(engine.WokenByMessage)
+}
+
+// observeWoken tells the observer that the call was woken, and by what.
+func (a *Acquisition) observeWoken(by string) {
+	if tell := a.Engine.Hooks.Woken; tell != nil {
+		tell(a.Observed, engine.Woken{Name: a.Lock, Kind: a.Kind.Name(), By: by})
 	}
 }

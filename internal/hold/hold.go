@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -333,3 +334,32 @@ func (w *watched) LeaseLost(end watchdog.End) {
 		h.lose(h.ownership.lock.Engine.Losses.Forgotten)
 	}
 }
+
+// Do runs fn with the context of h, a public hold of the subject, and gives h up, also when fn
+// panics. An error of giving up is joined to fn's.
+func Do(ctx context.Context, s Subject, h interface {
+	Context(parent context.Context) context.Context
+	Unlock() error
+}, fn func(ctx context.Context) error) (err error) {
+	defer func() {
+		// Joined, not replaced: the caller's own error comes first.
+		if unlockErr := h.Unlock(); unlockErr != nil {
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	return s.run(h.Context(ctx), fn)
+}
+
+// LockHandle has the lock of a public type. A public type embeds it under an unexported name,
+// so that packages of this module reach the lock, and the type's documentation shows nothing
+// of it.
+type LockHandle struct{ lock Lock }
+
+// Internal returns the lock.
+func (h *LockHandle) Internal() *Lock { return &h.lock }
+
+// Handle has the hold of a public type, as [LockHandle] has the lock.
+type Handle struct{ hold Hold }
+
+// Internal returns the hold.
+func (h *Handle) Internal() *Hold { return &h.hold }

@@ -11,21 +11,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A queue yields to other processes when it is so many turns ahead of them, or has been
-// ahead for so long. It waits for as long as a waiter that was woken may need to acquire
-// the lock: a multiple of what a turn takes here and now.
-const (
-	burstMax   = 32
-	burstTime  = 20 * time.Millisecond
-	yieldTimes = 20
-	yieldMin   = 2 * time.Millisecond
-	yieldMax   = 20 * time.Millisecond
-
-	// Among processes that all transfer the lock within bursts it waits for bursts.
-	burstTimes = 2
-	burstMin   = 4 * time.Millisecond
-)
-
 // Queue has the callers of one process that want one lock. The caller that has the turn is
 // the only one that talks to Redis about the lock: first to acquire it, then while it holds
 // it. The others wait and cost nothing. The turn goes to the next waiter as soon as the
@@ -51,7 +36,7 @@ type Queue struct {
 	owed        Yield // what no caller has done yet
 	contenders  contenders
 	pace        time.Duration // what a turn takes here when nothing delays it
-	poll        *time.Timer   // see poll.go; nil until a caller has waited
+	poll        *time.Timer   // nil until a caller has waited
 	polls       bool          // poll runs
 }
 
@@ -70,22 +55,6 @@ type Waiter struct {
 	prev, next *Waiter
 	queued     bool
 	asks       bool
-}
-
-// Yield is how a queue lets other processes go first: until each of them has freed the lock
-// as often, or none has for too long. The zero Yield asks for nothing.
-type Yield struct {
-	// Turns is how often each of the others is to free the lock: once for each turn
-	// here, or once in all where it does so once for many turns, as this queue does.
-	Turns int
-	// Span is for how long each of them may have the lock before that counts: one that
-	// has a single caller frees it after each turn.
-	Span time.Duration
-	// Most is for how long each of them may have the lock at most, 0 for as long as its
-	// turns take: the number of turns in a burst of an unknown process is not known.
-	Most time.Duration
-	// Patience is how long one of them may need to acquire the lock.
-	Patience time.Duration
 }
 
 type lockID struct{ kind, key string }
@@ -235,62 +204,6 @@ func (q *Queue) Pass(held bool) {
 	q.put()
 }
 
-// countTurn counts a turn of this process, mu held, and returns how the next caller is to
-// let other processes go first.
-func (q *Queue) countTurn(now time.Time) Yield {
-	if q.ahead == 0 {
-		q.aheadSince = now
-	}
-	q.ahead++
-	took := now.Sub(q.aheadSince)
-	if q.ahead < burstMax && took < burstTime {
-		return Yield{}
-	}
-	c := Yield{Turns: q.ahead, Patience: min(max(yieldTimes*took/time.Duration(q.ahead), yieldMin), yieldMax)}
-	switch {
-	case q.contenders.allRedlatch(q.others, now):
-		c = Yield{Turns: 1, Span: q.burst(took) / burstTimes, Patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
-	case !q.contenders.foreign(now):
-		c.Most = took
-	}
-	q.ahead = 0
-	return c
-}
-
-// Yielded says that the caller that has the turn let other processes go first as its Yield asked.
-// Until then the callers after it are asked for the same.
-func (q *Queue) Yielded() {
-	q.mu.Lock()
-	q.owed = Yield{}
-	q.mu.Unlock()
-}
-
-// burst returns what a burst that took so long would have taken without delays, mu
-// held.
-func (q *Queue) burst(took time.Duration) time.Duration {
-	pace := took / time.Duration(q.ahead)
-	if q.pace != 0 {
-		pace = min(pace, q.pace+q.pace/8)
-	}
-	q.pace = pace
-	return pace * time.Duration(q.ahead)
-}
-
-// due reports whether the next turn must yield first, mu held.
-func (q *Queue) due(now time.Time) bool {
-	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
-}
-
-// Others says how many other processes wait for the lock, and whether they were counted.
-func (q *Queue) Others(n int, counted bool) {
-	q.mu.Lock()
-	q.others, q.contenders.counted = n, time.Time{}
-	if counted {
-		q.contenders.counted = time.Now()
-	}
-	q.mu.Unlock()
-}
-
 // Granted says that the caller that has the turn holds the lock, as owner.
 func (q *Queue) Granted(owner codec.Owner) {
 	q.mu.Lock()
@@ -375,4 +288,107 @@ func (q *Queue) CloseIdle() {
 	if idle != nil {
 		idle.Close()
 	}
+}
+
+// The first waiter of a queue polls every so often: see acquire.AwaitTurn. The queue has one timer
+// for that, and wakes its first waiter: a timer for each would take as much memory as all else
+// that a waiter has.
+
+// startPolls starts the timer unless it runs, mu held.
+func (q *Queue) startPolls() {
+	switch {
+	case q.polls:
+		return
+	case q.poll == nil:
+		q.poll = time.AfterFunc(q.queues.every, q.wakeToPoll)
+	default:
+		q.poll.Reset(q.queues.every)
+	}
+	q.polls = true
+}
+
+// stopPolls stops the timer of a queue that is empty, mu held.
+func (q *Queue) stopPolls() {
+	if q.polls {
+		q.poll.Stop()
+		q.polls = false
+	}
+}
+
+// wakeToPoll is what the timer calls. It may be late, after stopPolls and a new start: then a poll
+// is early.
+func (q *Queue) wakeToPoll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.polls = q.first != nil; q.polls {
+		q.first.signal()
+		q.poll.Reset(q.queues.every)
+	}
+}
+
+// signal wakes a waiter. A signal that it has not received yet is enough: it looks whether it has
+// the turn.
+func (w *Waiter) signal() {
+	select {
+	case w.Ready <- struct{}{}:
+	default:
+	}
+}
+
+// HasTurn reports whether a waiter that was woken has the turn: else a poll is due.
+func (q *Queue) HasTurn(w *Waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !w.queued
+}
+
+// Transfer is part of acquire.Turn.
+func (q *Queue) Transfer(owner any) *acquire.Transfer {
+	if !q.HasNext() {
+		return nil
+	}
+	t := q.queues.Transfer(owner)
+	if !q.PassLock(t) {
+		t.Free()
+		return nil
+	}
+	return t
+}
+
+// Transfer returns a transfer of the lock that owner holds.
+func (qs *Queues) Transfer(owner any) *acquire.Transfer {
+	return acquire.NewTransfer(&qs.transfers, owner)
+}
+
+// PassLock is Pass with a lock that is still held: the next waiter takes it over. It returns
+// false, and the turn stays where it is, when the lock must be freed instead: no caller
+// waits, or the next one is asking Redis, or it is the turn of other processes, or some of
+// them may be of another kind, which would wait too long for a message.
+func (q *Queue) PassLock(t *acquire.Transfer) bool {
+	q.mu.Lock()
+	now := time.Now() // once: a lock that is transferred comes without a yield
+	w := q.first
+	if w == nil || w.asks || q.due(now) || !q.contenders.allRedlatch(q.others, now) {
+		q.mu.Unlock()
+		return false
+	}
+	q.remove(w)
+	w.Passed, w.Yield, w.Transfer = true, q.countTurn(now), t
+	q.state.Held = false
+	q.mu.Unlock()
+	w.signal()
+	q.put()
+	return true
+}
+
+// PassUnused passes on a turn whose transfer, if that is not nil, was not used: both to the
+// next waiter, or the turn alone, and then the lock's holder frees it.
+func (q *Queue) PassUnused(t *acquire.Transfer) {
+	if t != nil {
+		if q.PassLock(t) {
+			return
+		}
+		t.Settle(transport.ErrNotSent)
+	}
+	q.Pass(false)
 }

@@ -1,3 +1,19 @@
+// Package localqueue is a strategy for locks that one owner holds at a time: the callers of one
+// process wait in a queue, first come, first served. One of them has the turn and talks to
+// Redis; the others cost nothing. [New] makes the strategy of a lock; a [Queue] has its
+// callers.
+//
+//	          Enter                     Pass, PassLock of the one before
+//	caller ──────────▶ waiter ─────────────────────────▶ has the turn
+//	   │ the turn is free  │ Quit                          │  Granted, Refused, Away
+//	   └─────────────────▶ has the turn                    │  say what Redis answered
+//	                                                       ▼
+//	                                   Pass      the lock is freed, the next one acquires it
+//	                                   PassLock  the lock goes with the turn, not free in between
+//
+// A queue yields to other processes: after a burst of its own turns the next caller waits
+// until the others had as many, see [Yield]. The lock is transferred inside the process only
+// while all contenders of other processes are clients of this library.
 package localqueue
 
 import (
@@ -190,4 +206,100 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 		c.queue.Pass(false)
 	}
 	c.free()
+}
+
+// awaitTurn waits for the turn, which has come when it returns neither true nor an error.
+func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
+	c.waitsIn, c.place = q, place
+	defer func() { c.waitsIn, c.place = nil, nil }()
+	if granted, err = a.AwaitTurn(ctx, c, 0); granted || err != nil {
+		q.Quit(place)
+	}
+	return granted, err
+}
+
+func (c *caller) State() acquire.QueueState { return c.waitsIn.State() }
+func (c *caller) Came() bool                { return c.turn }
+
+// Poll is part of acquire.Queued: the next caller in the queue asks. The queue wakes it for that.
+func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
+	q, place := c.waitsIn, c.place
+	if !q.IsNext(place) || !q.State().Held {
+		return false, nil // another caller asks
+	}
+	q.Asks(place, true)
+	defer q.Asks(place, false)
+	return a.Peek(ctx)
+}
+
+// manyOthers stands for processes that cannot be counted.
+const manyOthers = 4
+
+// letOthersGo yields to other processes. If any wait, they have been woken by the release just
+// sent, and acquire the lock as often as this process did, each of them: for a pause alone they
+// would have to be as fast as this process. It returns false when the caller has left
+// meanwhile.
+func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yield) bool {
+	switch {
+	case y.Turns == 0:
+		return true
+	case a.Deaf: // it hears no turns of others
+		a.Engine.Sleep(ctx, y.Patience) // that the client closes shows in what follows
+		return ctx.Err() == nil
+	}
+	others, counted := c.countOthers(ctx, a)
+	if ctx.Err() != nil {
+		return false // which says nothing about others
+	}
+	c.queue.Others(others, counted)
+	if others <= 0 {
+		return true
+	}
+	if sub, err := c.subscription(ctx, a); err == nil {
+		c.awaitTurns(ctx, a, sub, newYielding(y, others))
+	}
+	return ctx.Err() == nil
+}
+
+// countOthers returns how many processes wait, besides this one. It guesses if that cannot
+// be found out soon.
+func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int, counted bool) {
+	n, counted = a.Listeners(ctx)
+	switch {
+	case !counted:
+		return manyOthers, false
+	case c.queue.Subscription() != nil:
+		return max(n-1, 0), true
+	}
+	return n, true
+}
+
+// awaitTurns waits until the others had their turns, or none came for too long.
+func (c *caller) awaitTurns(ctx context.Context, a *acquire.Acquisition, sub transport.Subscription, y *yielding) {
+	c.sub, c.yield = sub, y
+	_ = a.Sleep(ctx, y.patience) // an end of the call shows in what follows
+	c.sub, c.yield = nil, nil
+}
+
+// yielding is a wait for the turns of others.
+type yielding struct {
+	began       time.Time
+	turns, had  int
+	least, most time.Duration // most 0: without a bound
+	patience    time.Duration
+}
+
+func newYielding(y Yield, others int) *yielding {
+	return &yielding{
+		began: time.Now(), turns: y.Turns * others,
+		least: y.Span * time.Duration(others), most: y.Most * time.Duration(others), patience: y.Patience,
+	}
+}
+
+// onEvent counts an event, and reports whether the others had their turns.
+func (y *yielding) onEvent(e transport.Event) (over bool, d time.Duration) {
+	y.had += 1 + e.Coalesced
+	took := time.Since(y.began)
+	over = y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most
+	return over, y.patience
 }
