@@ -151,33 +151,12 @@ func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	return was, l.wrap("delete", err)
 }
 
-// check returns why a call with ctx cannot begin, nil when it can.
-func (l *Latch) check(ctx context.Context) error {
-	switch {
-	case l.err != nil:
-		return l.err
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx))
-	}
-	return nil
-}
-
-// ask runs a call. While it certainly did not run it is tried again for one command timeout, or
-// until ctx ends.
+// ask runs a call.
 func (l *Latch) ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
-	if err := l.check(ctx); err != nil {
+	if err := acquire.Check(ctx, l.err); err != nil {
 		return nil, err
 	}
-	if err := l.engine.Enter(); err != nil {
-		return nil, err
-	}
-	defer l.engine.Leave()
-	var answer any
-	err := l.engine.Retry(ctx, func() (err error) {
-		answer, err = l.engine.RunGuarded(ctx, l.kind.Name(), l.kind.channel, fill)
-		return err
-	})
-	return answer, l.engine.ExplainKey(ctx, l.kind.Name(), l.kind.key, engine.WithEnd(ctx, err))
+	return acquire.Ask(ctx, l.engine, l.kind, true, fill)
 }
 
 // wrap makes an error say what was done to which latch. Nil stays nil.
@@ -216,7 +195,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 }
 
 func (l *Latch) wait(ctx context.Context) error {
-	if err := l.check(ctx); err != nil {
+	if err := acquire.Check(ctx, l.err); err != nil {
 		return err
 	}
 	if err := l.engine.Enter(); err != nil {

@@ -17,7 +17,6 @@ import (
 type acquisition struct {
 	acquire.Acquisition
 	lock    *hold.Lock
-	op      string
 	set     hold.Asked
 	hold    *Hold // what this becomes when the lock is acquired
 	reentry bool
@@ -30,8 +29,8 @@ var acquisitions = sync.Pool{New: func() any { return &acquisition{} }}
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
 	engine.NeedContext(ctx)
 	a, _ := acquisitions.Get().(*acquisition) // it is one
-	a.lock, a.op, a.Began = l.Internal(), op, time.Now()
-	a.started(ctx)
+	a.of(l.Internal(), op)
+	a.Start(ctx, 1)
 	err := a.begin(ctx, opts)
 	h := a.hold
 	if err != nil {
@@ -41,6 +40,11 @@ func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, er
 	*a = acquisition{}
 	acquisitions.Put(a)
 	return h, err
+}
+
+// of says what the call is about.
+func (a *acquisition) of(l *hold.Lock, op string) {
+	a.lock, a.Engine, a.Kind, a.Lock, a.Op = l, l.Engine, l.Kind, l.Name, op
 }
 
 // begin checks everything that can be checked before something is sent.
@@ -53,7 +57,7 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	if a.set, err = hold.Ask(l, opts); err != nil {
 		return err
 	}
-	if a.set.Bounded && a.op == "trylock" {
+	if a.set.Bounded && a.Op == "trylock" {
 		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
 	}
 	// A proof of a hold that is over says more than the context that ended with it.
@@ -61,8 +65,8 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx))
+	if err := acquire.Check(ctx, nil); err != nil {
+		return err
 	}
 	if err := l.Engine.Enter(); err != nil {
 		return err
@@ -70,13 +74,10 @@ func (a *acquisition) begin(ctx context.Context, opts []Option) error {
 	defer l.Engine.Leave()
 	l.Engine.Announce()
 	if a.set.Bound <= 0 {
-		a.set.Try = a.op == "trylock" || a.set.Bounded
+		a.set.Try = a.Op == "trylock" || a.set.Bounded
 		return a.choose(ctx, outer)
 	}
-	if a.set.Bound < acquire.Overdue {
-		a.Unbounded = ctx
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.set.Bound, engine.ErrWaitOver)
+	ctx, cancel := a.Within(ctx, a.set.Bound)
 	defer cancel()
 	return a.choose(ctx, outer)
 }
@@ -112,7 +113,6 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 		}
 		outer = next
 	}
-	a.Engine, a.Kind, a.Lock = a.lock.Engine, a.lock.Kind, a.lock.Name
 	a.Claims, a.Try, a.Given = a, a.set.Try, a.set.Given
 	a.Poll, a.Deaf = a.set.Poll, a.set.Deaf
 	return a.Run(ctx, a.lock.Strategy)
@@ -127,7 +127,7 @@ func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 
 // failed makes the error of the call out of what went wrong.
 func (a *acquisition) failed(err error) error {
-	le := &redlatch.LockError{Op: a.op, Name: a.lock.Name, Err: engine.Explain(err)}
+	le := &redlatch.LockError{Op: a.Op, Name: a.lock.Name, Err: engine.Explain(err)}
 	if a.hold != nil {
 		le.Owner = a.hold.Internal().ID()
 	}
@@ -146,29 +146,15 @@ func (a *acquisition) leastTTL() time.Duration {
 	return redlatch.NoTTL
 }
 
-// started tells the observer, if there is one, that an acquisition has begun.
-func (a *acquisition) started(ctx context.Context) {
-	hooks := &a.lock.Engine.Hooks
-	if hooks.Started != nil {
-		a.Observed = hooks.Started(ctx, engine.Started{Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Locks: 1})
-	}
-}
-
 // observed tells the observer, if there is one, how an acquisition went.
 func (a *acquisition) observed(err error) {
-	hooks := &a.lock.Engine.Hooks
-	wait := time.Since(a.Began)
-	if tell := hooks.NotAcquired; err != nil && tell != nil {
-		tell(a.Observed, engine.NotAcquired{
-			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err,
-		})
-	}
-	if err == nil && hooks.Acquired != nil {
+	if err != nil {
+		a.ObserveFailed(err)
+	} else if a.Engine.Hooks.Acquired != nil {
 		h := a.hold.Internal()
-		h.ObserveAcquired(a.Observed, engine.Acquired{
-			Op: a.op, Name: a.lock.Name, Kind: a.lock.Kind.Name(), Owner: h.ID(), Wait: wait,
-			Attempts: a.Attempts, Reentry: a.reentry, Transferred: a.Passed,
-		})
+		e := a.Acquired(h.ID())
+		e.Reentry = a.reentry
+		h.ObserveAcquired(a.Observed, e)
 	}
 }
 

@@ -295,9 +295,9 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 // after the lock is freed here.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
-	a := acquisition{lock: l.Internal(), op: "resume", hold: h}
-	a.Began = time.Now()
-	a.started(ctx)
+	a := acquisition{hold: h}
+	a.of(l.Internal(), "resume")
+	a.Start(ctx, 1)
 	err := l.wrap("resume", owner, engine.Explain(l.resume(ctx, h, append(slices.Clone(opts), WithOwner(owner)))))
 	a.observed(err)
 	if err != nil {

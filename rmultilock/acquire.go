@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -76,8 +77,8 @@ func (t *taking) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, engine.EndOf(ctx))
+	if err := acquire.Check(ctx, nil); err != nil {
+		return err
 	}
 	if err := l.engine.Enter(); err != nil {
 		return err

@@ -51,54 +51,34 @@ func scriptsOf(locks []*hold.Lock) luasrc.All {
 
 // take takes the locks, and waits for them as the call may.
 func (b *batch) take(ctx context.Context) error {
-	b.Engine, b.Kind, b.Lock = b.lock.engine, b, b.locks[0].Name
-	b.Claims, b.Began = b, time.Now()
-	b.Poll, b.Deaf = b.asked.Poll, b.asked.Deaf
+	b.Engine, b.Kind, b.Lock, b.Op = b.lock.engine, b, b.locks[0].Name, b.op
+	b.Claims, b.Poll, b.Deaf = b, b.asked.Poll, b.asked.Deaf
 	b.Try = b.op == "trylock"
-	bounded := ctx
-	if b.asked.Bounded {
-		left := b.left()
-		b.Try = left == 0
-		if left > 0 {
-			if left < acquire.Overdue {
-				b.Unbounded = ctx
-			}
-			var cancel context.CancelFunc
-			bounded, cancel = context.WithTimeoutCause(ctx, left, engine.ErrWaitOver)
-			defer cancel()
-		}
+	b.Start(ctx, len(b.locks))
+	if left := b.left(); b.asked.Bounded && left > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = b.Within(ctx, left)
+		defer cancel()
+	} else if b.asked.Bounded {
+		b.Try = true
 	}
 	b.asked.Try = b.Try
-	if tell := b.Engine.Hooks.Started; tell != nil {
-		b.Observed = tell(ctx, engine.Started{Op: b.op, Name: b.Lock, Kind: b.Name(), Locks: len(b.locks)})
-	}
-	err := b.Run(bounded, b)
-	b.observe(err)
+	err := b.Run(ctx, b)
 	if err != nil {
-		failed := b.failed(b.locks[b.blocked].Name, err)
+		b.Lock = b.locks[b.blocked].Name // which was in the way
+		b.ObserveFailed(err)
+		failed := b.failed(b.Lock, err)
 		if errors.Is(err, engine.ErrNotAcquired) {
 			failed.Holder, failed.TTL = b.Holder, max(b.TTL, redlatch.NoTTL)
 		}
 		return failed
 	}
+	for _, h := range b.claim.holds {
+		e := b.Acquired(h.ID())
+		e.Name = h.Lock().Name
+		h.ObserveAcquired(b.Observed, e)
+	}
 	return nil
-}
-
-// observe tells the observer of each lock that was taken, or of the one that was in the way.
-func (b *batch) observe(err error) {
-	hooks, wait := &b.Engine.Hooks, time.Since(b.Began)
-	if tell := hooks.NotAcquired; tell != nil && err != nil {
-		l := b.locks[b.blocked]
-		tell(b.Observed, engine.NotAcquired{Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Wait: wait, Attempts: b.Attempts, Err: err})
-	}
-	if hooks.Acquired != nil && err == nil {
-		for _, h := range b.claim.holds {
-			l := h.Lock()
-			h.ObserveAcquired(b.Observed, engine.Acquired{
-				Op: b.op, Name: l.Name, Kind: l.Kind.Name(), Owner: h.ID(), Wait: wait, Attempts: b.Attempts,
-			})
-		}
-	}
 }
 
 func (*batch) Name() string         { return "plain" }

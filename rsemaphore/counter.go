@@ -68,12 +68,16 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) e
 	engine.NeedContext(ctx)
 	a := &taking{semaphore: s, kind: s.kind, n: n}
 	a.kind.n = n
-	a.Began = time.Now()
-	if tell := s.engine.Hooks.Started; tell != nil {
-		a.Observed = tell(ctx, engine.Started{Op: op, Name: s.name, Kind: a.kind.Name(), Locks: 1})
-	}
+	a.Engine, a.Kind, a.Lock, a.Op = s.engine, &a.kind, s.name, op
+	a.Start(ctx, 1)
 	err := a.begin(ctx, op == "try-acquire", t)
-	a.observe(op, err)
+	if err != nil {
+		a.ObserveFailed(err)
+	} else if tell := s.engine.Hooks.Acquired; tell != nil {
+		e := a.Acquired(redlatch.Owner{})
+		e.NoHold = true
+		tell(a.Observed, e)
+	}
 	return failed(op, s.name, err)
 }
 
@@ -88,7 +92,7 @@ type taking struct {
 // begin checks everything that can be checked before something is sent.
 func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	s := a.semaphore
-	if err := s.check(ctx); err != nil {
+	if err := acquire.Check(ctx, s.err); err != nil {
 		return err
 	}
 	if err := checkCount(a.n, 1, maxCount); err != nil {
@@ -103,43 +107,17 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	defer s.engine.Leave()
 	s.engine.Announce()
 	if t.wait > 0 {
-		if t.wait < acquire.Overdue {
-			a.Unbounded = ctx
-		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.wait, engine.ErrWaitOver)
+		ctx, cancel = a.Within(ctx, t.wait)
 		defer cancel()
 	}
-	a.Engine, a.Kind, a.Lock, a.Claims = s.engine, &a.kind, s.name, a
+	a.Claims = a
 	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a second attempt could count twice
 	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
 }
 
 func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 	return &claim{taking: a, late: make(chan lateReply, 1)}
-}
-
-func (a *taking) observe(op string, err error) {
-	hooks, wait := &a.semaphore.engine.Hooks, time.Since(a.Began)
-	if tell := hooks.NotAcquired; err != nil && tell != nil {
-		tell(a.Observed, engine.NotAcquired{Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts, Err: err})
-	}
-	if tell := hooks.Acquired; err == nil && tell != nil {
-		tell(a.Observed, engine.Acquired{
-			Op: op, Name: a.semaphore.name, Kind: a.kind.Name(), Wait: wait, Attempts: a.Attempts, NoHold: true,
-		})
-	}
-}
-
-// check returns why a call cannot begin.
-func (s *Semaphore) check(ctx context.Context) error {
-	if s.err != nil {
-		return s.err
-	}
-	if ctx.Err() != nil {
-		return engine.WithEnd(ctx, engine.ErrNotSent)
-	}
-	return nil
 }
 
 // Release gives n permits back, 1 to 2^31-1, and wakes waiters. Any client can, and the counter does
@@ -210,28 +188,15 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 }
 
 // ask runs a call about n permits. It is sent again only when it certainly did not run.
-func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (any, error) {
+func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (answer any, err error) {
 	engine.NeedContext(ctx)
-	answer, err := s.run(ctx, n, least, fill)
-	return answer, failed(op, s.name, s.engine.ExplainKey(ctx, s.kind.Name(), s.kind.key, engine.WithEnd(ctx, err)))
-}
-
-func (s *Semaphore) run(ctx context.Context, n, least int64, fill func(*transport.Call)) (answer any, err error) {
-	if err := s.check(ctx); err != nil {
-		return nil, err
+	if err = acquire.Check(ctx, s.err); err == nil {
+		err = checkCount(n, least, maxCount)
 	}
-	if err := checkCount(n, least, maxCount); err != nil {
-		return nil, err
+	if err == nil {
+		answer, err = acquire.Ask(ctx, s.engine, &s.kind, true, fill)
 	}
-	if err := s.engine.Enter(); err != nil {
-		return nil, err
-	}
-	defer s.engine.Leave()
-	err = s.engine.Retry(ctx, func() (err error) {
-		answer, err = s.engine.RunGuarded(ctx, s.kind.Name(), s.kind.channel, fill)
-		return err
-	})
-	return answer, err
+	return answer, failed(op, s.name, err)
 }
 
 // counter is what is asked of the server about n permits of a semaphore that only counts. It is

@@ -148,32 +148,25 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 
 // ask runs a call that is repeated only when it certainly did not run.
 func (s *Expirable) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
-	answer, err := s.run(ctx, fill)
-	return answer, failed(op, s.Name(), err)
+	return s.run(ctx, op, s.Internal().Ask, fill)
 }
 
 // publish is ask for a call whose script publishes.
 func (s *Expirable) publish(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
-	l := s.single.Internal()
-	kind, channel := l.Kind.Name(), l.Kind.Channel(nil)
-	if l.Engine.MayPublish(kind) {
-		return s.ask(ctx, op, fill)
-	}
-	answer, err := s.run(ctx, func(c *transport.Call) {
-		fill(c)
-		l.Engine.GuardPublish(c, channel)
-	})
-	return answer, failed(op, s.Name(), l.Engine.Guarded(kind, channel, err))
+	return s.run(ctx, op, s.Internal().Publish, fill)
 }
 
-func (s *Expirable) run(ctx context.Context, fill func(*transport.Call)) (any, error) {
+func (s *Expirable) run(ctx context.Context, op string, run asking, fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
-	l := s.single.Internal()
-	if l.Err == nil {
+	if l := s.Internal(); l.Err == nil {
 		l.Prepare(ctx)
 	}
-	return l.Ask(ctx, fill)
+	answer, err := run(ctx, fill)
+	return answer, failed(op, s.Name(), err)
 }
+
+// asking is hold.Lock.Ask or Publish.
+type asking func(ctx context.Context, fill func(*transport.Call)) (any, error)
 
 // TrySetPermits makes the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports
 // whether it did. It never changes how many there are, so each process may call it when it

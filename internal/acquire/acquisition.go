@@ -32,9 +32,9 @@ import (
 type Acquisition struct {
 	// Engine is the client's.
 	Engine *engine.Engine
-	// Kind is the lock, Lock its name, as the caller gave it.
-	Kind Waitable
-	Lock string
+	// Kind is the lock, Lock its name, as the caller gave it, and Op what was called.
+	Kind     Waitable
+	Lock, Op string
 	// Claims makes what the lock is acquired for.
 	Claims Claims
 	// Try is true for a caller that does not wait.
@@ -45,11 +45,11 @@ type Acquisition struct {
 	// Deaf is true for a caller that listens to nothing, and only polls.
 	Deaf bool
 	// Unbounded is the caller's context where that of the call has a bound on the wait
-	// besides, less than [Overdue], else nil: one attempt may outlive a short bound.
+	// besides, less than [Overdue], else nil: see [Acquisition.Within].
 	Unbounded context.Context //nolint:containedctx // it ends with the call
-	// Began is when the call began.
+	// Began is when the call began: see [Acquisition.Start].
 	Began time.Time
-	// Observed is the context for the observer, which Hooks.Started returned; nil without one.
+	// Observed is the context for the observer, which its Started returned; nil without one.
 	Observed context.Context //nolint:containedctx // it ends with the call
 	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
 	Poll time.Duration
@@ -86,6 +86,43 @@ type Acquisition struct {
 	waiting engine.Waiting
 	place   int         // in the queue on the server, when it was last put there; 0: never
 	timer   *time.Timer // nil unless a sleep ends by itself
+}
+
+// Check returns why a call with ctx about a lock cannot begin: err, which is about its name, or that
+// ctx has ended. Nil: it can.
+func Check(ctx context.Context, err error) error {
+	if err == nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", engine.ErrNotSent, engine.EndOf(ctx))
+	}
+	return err
+}
+
+// Ask runs a call about a lock. While it certainly did not run it is tried again for one command
+// timeout, or until ctx ends. Guards says that its script publishes.
+func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill func(*transport.Call)) (reply any, err error) {
+	if err := e.Enter(); err != nil {
+		return nil, err
+	}
+	defer e.Leave()
+	err = e.Retry(ctx, func() (err error) {
+		if guards {
+			reply, err = e.RunGuarded(ctx, k.Name(), k.Channel(nil), fill)
+			return err
+		}
+		at := e.Attempt()
+		fill(&at.Call)
+		reply, err = at.Run(ctx, nil)
+		return err
+	})
+	return reply, e.ExplainKey(ctx, k.Name(), k.Key(), engine.WithEnd(ctx, err))
+}
+
+// Within returns ctx with a bound on the wait.
+func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	if wait < Overdue {
+		a.Unbounded = ctx // one attempt may outlive a short bound
+	}
+	return context.WithTimeoutCause(ctx, wait, engine.ErrWaitOver)
 }
 
 // Run returns when the caller has the lock, or an error that says why not. The claim that was
@@ -328,57 +365,4 @@ func (a *Acquisition) foreign(ctx context.Context) error {
 		return engine.Foreign(field)
 	}
 	return nil
-}
-
-// ObserveGap tells the observer of an event that is a gap.
-func (a *Acquisition) ObserveGap(e transport.Event) {
-	if e.Gap {
-		a.Engine.Hooks.ObserveGap(a.Observed, a.Lock, a.Kind.Name())
-	}
-}
-
-// observeAttempt tells the observer that an attempt that was sent at sent did not get the lock.
-func (a *Acquisition) observeAttempt(sent time.Time, err error) {
-	tell := a.Engine.Hooks.Attempted
-	if tell == nil {
-		return
-	}
-	e := engine.Attempted{Name: a.Lock, Kind: a.Kind.Name(), Attempt: a.Attempts, Took: time.Since(sent), Err: err}
-	if err == nil {
-		e.Holder, e.TTL = a.Holder, a.TTL
-	}
-	tell(a.Observed, e)
-}
-
-// queuedAt takes in that the server has put the owner at a place in its queue; 0: it has not.
-func (a *Acquisition) queuedAt(place int) {
-	if place == 0 || a.Try {
-		return
-	}
-	if a.place = place; a.counted {
-		a.observeQueued() // anew
-	}
-}
-
-// observeQueued tells the observer that the call waits.
-func (a *Acquisition) observeQueued() {
-	if tell := a.Engine.Hooks.Queued; tell != nil {
-		tell(a.Observed, engine.Queued{Name: a.Lock, Kind: a.Kind.Name(), Position: a.place})
-	}
-}
-
-// observeEvent tells the observer that an event has woken the call.
-func (a *Acquisition) observeEvent(e transport.Event) {
-	if e.Gap {
-		a.observeWoken(engine.WokenByGap)
-		return
-	}
-	a.observeWoken(engine.WokenByMessage)
-}
-
-// observeWoken tells the observer that the call was woken, and by what.
-func (a *Acquisition) observeWoken(by string) {
-	if tell := a.Engine.Hooks.Woken; tell != nil {
-		tell(a.Observed, engine.Woken{Name: a.Lock, Kind: a.Kind.Name(), By: by})
-	}
 }

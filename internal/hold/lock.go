@@ -127,36 +127,24 @@ func (l *Lock) Prepare(ctx context.Context) {
 }
 
 // Check returns why a call with ctx about the lock cannot begin, nil when it can.
-func (l *Lock) Check(ctx context.Context) error {
-	switch {
-	case l.Err != nil:
-		return l.Err
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", engine.ErrNotSent, engine.EndOf(ctx))
-	}
-	return nil
+func (l *Lock) Check(ctx context.Context) error { return acquire.Check(ctx, l.Err) }
+
+// Ask runs a call that may be repeated: see [acquire.Ask].
+func (l *Lock) Ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
+	return l.ask(ctx, false, fill)
 }
 
-// Ask runs a call that may be repeated: while Redis cannot be reached it is tried again for
-// one command timeout, or until ctx ends.
-func (l *Lock) Ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
+// Publish is [Lock.Ask] of a call whose script publishes.
+func (l *Lock) Publish(ctx context.Context, fill func(*transport.Call)) (any, error) {
+	return l.ask(ctx, true, fill)
+}
+
+func (l *Lock) ask(ctx context.Context, guards bool, fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if err := l.Check(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.Engine.Enter(); err != nil {
-		return nil, err
-	}
-	defer l.Engine.Leave()
-	var reply any
-	err := l.Engine.Retry(ctx, func() error {
-		a := l.Engine.Attempt()
-		fill(&a.Call)
-		var err error
-		reply, err = a.Run(ctx, nil)
-		return err
-	})
-	return reply, l.Engine.ExplainKey(ctx, l.Kind.Name(), l.Kind.Key(), engine.WithEnd(ctx, err))
+	return acquire.Ask(ctx, l.Engine, l.Kind, guards, fill)
 }
 
 // Kind is a kind of lock that gives holds: what is asked of the server about one lock. All
