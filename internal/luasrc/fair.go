@@ -12,39 +12,14 @@ import (
 // All but [FairGiveUp] and [FairInspect] first remove the dead from the head of the
 // queue: the waiters whose deadline has come.
 var (
-	// FairTry takes a free fair lock if no other owner is queued before the owner, or
-	// enters it again. It never queues the owner.
-	FairTry = guarded("fair_try")
-
-	// FairAcquire is [FairTry], but queues the owner when it does not get the lock,
-	// unless it is queued already.
-	FairAcquire = guarded("fair_acquire")
-
-	// FairReenter enters a fair lock again for an owner that one process alone uses and
-	// that holds it. It never takes a free lock, never shortens the time to live, and
-	// with a target it may run more than once.
-	FairReenter = load("fair_reenter")
-
-	// FairRelease lowers the count of an owner that one process alone uses to a target,
-	// or frees the lock and wakes the next in the queue, also when no owner held the
-	// lock. It may run late or twice.
-	FairRelease = load("fair_release")
-
-	// FairReleaseShared lowers the count of an owner that several processes may use by
-	// one, with Redisson's latch.
-	FairReleaseShared = load("fair_release_shared")
-
-	// FairForceRelease frees a fair lock, whichever owner holds it, and wakes the next
-	// in the queue.
-	FairForceRelease = load("fair_force_release")
-
-	// FairGiveUp takes owners out of the queue and brings the deadlines of those behind
-	// them forward. When the lock is free, it wakes the waiters that are in front now.
-	// It may run more than once, and for an owner that is not queued.
-	FairGiveUp = load("fair_give_up")
-
-	// FairInspect reads a fair lock. It changes nothing.
-	FairInspect = load("fair_inspect")
+	FairTry           = guarded("fair_try")         // takes the lock if no other owner is before it; never queues
+	FairAcquire       = guarded("fair_acquire")     // [FairTry], but queues the owner when it does not get the lock
+	FairReenter       = load("fair_reenter")        // enters it for its owner; may run twice with a target
+	FairRelease       = load("fair_release")        // lowers an unshared count to a target; may run late or twice
+	FairReleaseShared = load("fair_release_shared") // lowers a shared count by one, with Redisson's latch
+	FairForceRelease  = load("fair_force_release")  // frees the lock, whichever owner holds it, and wakes the next
+	FairGiveUp        = load("fair_give_up")        // takes owners out of the queue; may run twice
+	FairInspect       = load("fair_inspect")        // reads the lock and its queue
 )
 
 // Fair fills calls of the scripts for one fair lock. Each method expects a call that
@@ -125,20 +100,9 @@ func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int6
 // Redisson. They change queue and timeouts only to what Redisson's scripts could
 // find there anyway. None of them removes those whose deadline has come.
 var (
-	// FairHeartbeat keeps the places of one process's waiters in a queue and reads
-	// which owners are in front. It only ever puts deadlines off, and may run more than
-	// once.
-	FairHeartbeat = load("fair_heartbeat")
-
-	// FairEvict takes owners that are proven dead out of the front of a queue, each
-	// while it is the first and has the deadline that it was seen with, and takes off
-	// the deadlines of all others what that was too late. When the lock is free it wakes
-	// the waiters that are in front then. It may run more than once.
-	FairEvict = load("fair_evict")
-
-	// FairNudge wakes the owner if it is the first in the queue and the lock is free.
-	// It changes nothing.
-	FairNudge = load("fair_nudge")
+	FairHeartbeat = load("fair_heartbeat") // keeps the places of one process's waiters, and reads the front; may run twice
+	FairEvict     = load("fair_evict")     // takes dead owners out of the front; may run twice
+	FairNudge     = load("fair_nudge")     // wakes the first in the queue of a free lock once more
 )
 
 // Beat is what a heartbeat is given besides the time and the owners.

@@ -8,50 +8,20 @@ import (
 )
 
 // The scripts of the plain lock. KEYS, ARGV, replies, effects and messages stand in the
-// header of each file. [Plain], [FillRenew] and [FillReplicate] fill calls of them.
+// header of each file. [Plain], [FillRenew] and [FillReplicate] fill calls of them. A count is
+// unshared if one process alone uses its owner, and shared if several may.
 var (
-	// Acquire takes a free lock or enters it again. It runs three commands on a free
-	// lock.
-	Acquire = guarded("acquire")
-
-	// Reenter enters a lock again for an owner that holds it. It never takes a free
-	// lock and never shortens the time to live. With a target it may run more than
-	// once.
-	Reenter = load("reenter")
-
-	// Release lowers the count of an owner that one process alone uses to a target, or
-	// frees the lock. It may run late or twice. It runs three commands when it frees or
-	// lowers.
-	Release = load("release")
-
-	// ReleaseShared lowers the count of an owner that several processes may use by one,
-	// with Redisson's latch.
-	ReleaseShared = load("release_shared")
-
-	// ForceRelease frees a lock, whichever owner holds it.
-	ForceRelease = load("force_release")
-
-	// Pass passes a lock on from the owner that holds it to an heir, without freeing it
-	// and without a message. It runs five commands.
-	Pass = load("pass")
-
-	// Inspect reads a lock. It changes nothing.
-	Inspect = load("inspect")
-
-	// Renew extends the leases of the locks whose owners still hold them. It never
-	// creates a key and never shortens a time to live. Fair locks use it, too.
-	Renew = load("renew")
-
-	// Replicate writes a lock once more as it is, so that WAIT can tell that replicas
-	// have it. It changes nothing, and may run late and more than once. Fair locks use
-	// it, too.
-	Replicate = load("replicate")
-
-	// Foreign tells a hash of another program from a lock. It changes nothing. All locks that
-	// are hashes of owners use it.
-	Foreign = load("foreign")
-	// KindOf names the kind of object under a key.
-	KindOf = load("kind_of")
+	Acquire       = guarded("acquire")     // takes a free lock or enters it again
+	Reenter       = load("reenter")        // enters a lock for its owner; may run twice with a target
+	Release       = load("release")        // lowers an unshared count to a target; may run late or twice
+	ReleaseShared = load("release_shared") // lowers a shared count by one, with Redisson's latch
+	ForceRelease  = load("force_release")  // frees a lock, whichever owner holds it
+	Pass          = load("pass")           // passes a lock on to an heir, without freeing it and without a message
+	Inspect       = load("inspect")        // reads a lock
+	Renew         = load("renew")          // extends the leases of locks that are held; fair locks use it, too
+	Replicate     = load("replicate")      // writes a lock once more as it is, for WAIT; fair locks use it, too
+	Foreign       = load("foreign")        // tells a hash of another program from a lock
+	KindOf        = load("kind_of")        // names the kind of object under a key
 )
 
 // tell is the argument with which a refusal says more than a number.
@@ -145,26 +115,13 @@ func FillForeign(c *transport.Call, key any) {
 // shared with the lock without tokens. KEYS, ARGV, replies, effects and messages stand in the
 // header of each file. [Fenced] and [FencedFair] fill calls of them.
 var (
-	// FencedAcquire is [Acquire] with the next token. It runs four commands on a free lock.
-	FencedAcquire = guarded("fenced_acquire")
-
-	// FencedReenter is [Reenter] with the next token.
-	FencedReenter = load("fenced_reenter")
-
-	// FencedPass is [Pass] with the next token for the heir.
-	FencedPass = load("fenced_pass")
-
-	// FencedFairTry is [FairTry] with the next token.
-	FencedFairTry = guarded("fenced_fair_try")
-
-	// FencedFairAcquire is [FairAcquire] with the next token.
-	FencedFairAcquire = guarded("fenced_fair_acquire")
-
-	// FencedFairReenter is [FairReenter] with the next token.
-	FencedFairReenter = load("fenced_fair_reenter")
-
-	// Raise raises a counter of tokens to a least. It may run more than once.
-	Raise = load("raise")
+	FencedAcquire     = guarded("fenced_acquire")      // [Acquire] with the next token
+	FencedReenter     = load("fenced_reenter")         // [Reenter] with the next token
+	FencedPass        = load("fenced_pass")            // [Pass] with the next token for the heir
+	FencedFairTry     = guarded("fenced_fair_try")     // [FairTry] with the next token
+	FencedFairAcquire = guarded("fenced_fair_acquire") // [FairAcquire] with the next token
+	FencedFairReenter = load("fenced_fair_reenter")    // [FairReenter] with the next token
+	Raise             = load("raise")                  // raises a counter of tokens to a least; may run twice
 )
 
 // ErrBehind is the text of the error of a script whose counter has not reached the least.
@@ -237,13 +194,8 @@ func FillRaise(c *transport.Call, counter, least any) {
 // The scripts of several plain locks at once. KEYS, ARGV, replies, effects and messages stand in
 // the header of each file. [All] fills calls of them.
 var (
-	// AcquireAll takes many plain locks of one slot, or none of them. It runs three commands for
-	// each free lock.
-	AcquireAll = guarded("acquire_all")
-
-	// ReleaseAll frees those of many plain locks of one slot that an owner holds. It may run late
-	// or twice. It runs three commands for each lock that it frees.
-	ReleaseAll = load("release_all")
+	AcquireAll = guarded("acquire_all") // takes many plain locks of one slot, or none of them
+	ReleaseAll = load("release_all")    // frees those that an owner holds; may run late or twice
 )
 
 // All fills calls of the scripts for several plain locks of one slot, as [Plain] does.

@@ -12,47 +12,17 @@ import (
 // enters again with [Reenter] and is renewed with [Renew], and both roles are written once
 // more with [Replicate].
 var (
-	// ReadAcquire takes a lock as a reader. It runs four commands on a free lock.
-	ReadAcquire = guarded("read_acquire")
-
-	// ReadReenter enters a lock as a reader for an owner that is a reader, or the writer.
-	// With a target it may run more than once.
-	ReadReenter = load("read_reenter")
-
-	// ReadRelease lowers the count of a reader that one process alone uses to a target. It
-	// may run late or twice. It runs four commands for the last reader. It asks for the time
-	// left of each hold of up to four other readers, and of more until one has as much as the
-	// lock: mostly the first or second.
-	ReadRelease = load("read_release")
-
-	// ReadReleaseShared lowers the count of a reader that several processes may use by one,
-	// with Redisson's latch.
-	ReadReleaseShared = load("read_release_shared")
-
-	// ReadRenew extends the leases of readers that hold their locks still. It never creates a
-	// key and never shortens a time to live.
-	ReadRenew = load("read_renew")
-
-	// WriteAcquire takes a lock as the writer. It runs five commands on a free lock.
-	WriteAcquire = guarded("write_acquire")
-
-	// WriteRelease lowers the count of a writer that one process alone uses to a target. It
-	// may run late or twice.
-	WriteRelease = load("write_release")
-
-	// WriteReleaseShared lowers the count of a writer that several processes may use by one,
-	// with Redisson's latch.
-	WriteReleaseShared = load("write_release_shared")
-
-	// ReadWriteForceRelease frees a lock in one mode, whichever owners hold it.
-	ReadWriteForceRelease = load("rw_force_release")
-
-	// ReadWriteInspect reads a lock. It changes nothing.
-	ReadWriteInspect = load("rw_inspect")
-
-	// UndeclaredKey reads a key that it does not declare, as most of these scripts do. It changes
-	// nothing, and fails on a server that refuses such keys.
-	UndeclaredKey = load("undeclared_key")
+	ReadAcquire           = guarded("read_acquire")      // takes the lock as a reader
+	ReadReenter           = load("read_reenter")         // enters it as a reader; may run twice with a target
+	ReadRelease           = load("read_release")         // lowers an unshared count to a target; may run late or twice
+	ReadReleaseShared     = load("read_release_shared")  // lowers a shared count by one, with Redisson's latch
+	ReadRenew             = load("read_renew")           // extends the leases of readers that hold their locks still
+	WriteAcquire          = guarded("write_acquire")     // takes the lock as the writer
+	WriteRelease          = load("write_release")        // lowers an unshared count to a target; may run late or twice
+	WriteReleaseShared    = load("write_release_shared") // lowers a shared count by one, with Redisson's latch
+	ReadWriteForceRelease = load("rw_force_release")     // frees the lock in one mode, whichever owners hold it
+	ReadWriteInspect      = load("rw_inspect")           // reads the lock
+	UndeclaredKey         = load("undeclared_key")       // reads a key that it does not declare, which some servers refuse
 )
 
 // Role is one of the two roles of a read/write lock: [Reader] or [Writer].

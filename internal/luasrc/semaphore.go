@@ -11,44 +11,22 @@ import (
 // each file. [Permits], [Counter] and [FillPermitRenew] fill calls of them. These are for permits
 // that have ids.
 var (
-	// PermitAcquire takes permits for a time. Its ids are never used before.
-	PermitAcquire = guarded("permit_acquire")
-
-	// PermitRelease gives permits back by their ids. It may run late or twice.
-	PermitRelease = guarded("permit_release")
-
-	// PermitRenew extends leases of permits that are taken still.
-	PermitRenew = load("permit_renew")
-
-	// PermitReplicate writes the leases of permits once more as they are, so that WAIT can tell
-	// that replicas have them.
-	PermitReplicate = load("permit_replicate")
-
-	// PermitCount counts the permits that are available and those that are taken. It changes
-	// nothing.
-	PermitCount = load("permit_count")
-
-	// PermitSet sets how many permits there are, with those that are taken. It may run twice.
-	PermitSet = guarded("permit_set")
-
-	// PermitInspect reads a semaphore and who has its permits. It changes nothing.
-	PermitInspect = load("permit_inspect")
+	PermitAcquire   = guarded("permit_acquire") // takes permits for a time; its ids are never used before
+	PermitRelease   = guarded("permit_release") // gives permits back by their ids; may run late or twice
+	PermitRenew     = load("permit_renew")      // extends leases of permits that are taken still
+	PermitReplicate = load("permit_replicate")  // writes the leases of permits once more as they are, for WAIT
+	PermitCount     = load("permit_count")      // counts the permits that are available and those that are taken
+	PermitSet       = guarded("permit_set")     // sets how many permits there are, taken ones included; may run twice
+	PermitInspect   = load("permit_inspect")    // reads a semaphore and who has its permits
 )
 
 // The scripts of a semaphore that only counts, of which the last two also serve one whose
 // permits have ids.
 var (
-	// SemaphoreAcquire takes permits. It must not run twice.
-	SemaphoreAcquire = guarded("semaphore_acquire")
-
-	// SemaphoreDrain takes all permits that are available. It must not run twice.
-	SemaphoreDrain = guarded("semaphore_drain")
-
-	// SemaphoreAdd makes more permits available, or fewer. It must not run twice.
-	SemaphoreAdd = guarded("semaphore_add")
-
-	// SemaphoreTrySet makes a semaphore. It may run twice.
-	SemaphoreTrySet = guarded("semaphore_try_set")
+	SemaphoreAcquire = guarded("semaphore_acquire") // takes permits; must not run twice
+	SemaphoreDrain   = guarded("semaphore_drain")   // takes all permits that are available; must not run twice
+	SemaphoreAdd     = guarded("semaphore_add")     // makes more permits available, or fewer; must not run twice
+	SemaphoreTrySet  = guarded("semaphore_try_set") // makes a semaphore; may run twice
 )
 
 // Counter fills calls of the scripts for one semaphore that only counts, as [Plain] does. How
@@ -149,14 +127,9 @@ func FillPermitRenew(c *transport.Call, now int64, n int, permits func(i int) (k
 // The scripts of the count-down latch. KEYS, ARGV, replies, effects and messages stand in the
 // header of each file. [Latch] fills calls of them.
 var (
-	// LatchSet sets the count of a latch that has none.
-	LatchSet = guarded("latch_set")
-
-	// LatchCountDown lowers the count of a latch by one. It must not be repeated.
-	LatchCountDown = guarded("latch_count_down")
-
-	// LatchDelete deletes the count of a latch.
-	LatchDelete = guarded("latch_delete")
+	LatchSet       = guarded("latch_set")        // sets the count of a latch that has none
+	LatchCountDown = guarded("latch_count_down") // lowers the count by one; must not be repeated
+	LatchDelete    = guarded("latch_delete")     // deletes the count
 )
 
 // Latch fills calls of the scripts for one count-down latch, as [Plain] does.
