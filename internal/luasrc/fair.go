@@ -34,48 +34,42 @@ type Fair struct {
 	Publish any
 }
 
-// begin begins a call of a script.
-func (f *Fair) begin(c *transport.Call, script *transport.Script) {
-	c.Script, c.NumKeys = script, 4
-	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts, f.Channel)
+// fill fills c with a call of a script: the lock's keys, and then args.
+func (f *Fair) fill(c *transport.Call, script *transport.Script, args ...any) {
+	fill(c, script, 4, f.Key, f.Queue, f.Timeouts, f.Channel)
+	c.Args = append(c.Args, args...)
 }
 
 // Try fills c with a call of [FairTry] whose refusal names the holder.
 func (f *Fair) Try(c *transport.Call, now, owner, wait, lease any) {
-	f.begin(c, FairTry)
-	c.Args = append(c.Args, now, owner, wait, lease, tell)
+	f.fill(c, FairTry, now, owner, wait, lease, tell)
 }
 
 // Acquire fills c with a call of [FairAcquire] whose refusal names the holder and the
 // next in the queue.
 func (f *Fair) Acquire(c *transport.Call, now, owner, wait, lease any) {
-	f.begin(c, FairAcquire)
-	c.Args = append(c.Args, now, owner, wait, lease, tell)
+	f.fill(c, FairAcquire, now, owner, wait, lease, tell)
 }
 
 // Reenter fills c with a call of [FairReenter].
 func (f *Fair) Reenter(c *transport.Call, now, owner, lease any, target int64) {
-	f.begin(c, FairReenter)
-	c.Args = append(c.Args, now, owner, lease, target)
+	f.fill(c, FairReenter, now, owner, lease, target)
 }
 
 // Release fills c with a call of [FairRelease].
 func (f *Fair) Release(c *transport.Call, now, owner, lease any, target int64) {
-	f.begin(c, FairRelease)
-	c.Args = append(c.Args, now, owner, lease, target, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairRelease, now, owner, lease, target, f.Publish, codec.MessageUnlock)
 }
 
 // ReleaseShared fills c with a call of [FairReleaseShared].
 func (f *Fair) ReleaseShared(c *transport.Call, latch string, now, owner, lease any) {
-	c.Script, c.NumKeys = FairReleaseShared, 5
-	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts, f.Channel, latch,
-		now, owner, lease, f.Publish, codec.MessageUnlock, latchMillis)
+	f.fill(c, FairReleaseShared, latch, now, owner, lease, f.Publish, codec.MessageUnlock, latchMillis)
+	c.NumKeys++ // the latch
 }
 
 // ForceRelease fills c with a call of [FairForceRelease].
 func (f *Fair) ForceRelease(c *transport.Call, now any) {
-	f.begin(c, FairForceRelease)
-	c.Args = append(c.Args, now, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairForceRelease, now, f.Publish, codec.MessageUnlock)
 }
 
 // GiveUp fills c with a call of [FairGiveUp]. If c is such a call already, for other
@@ -85,15 +79,13 @@ func (f *Fair) GiveUp(c *transport.Call, now, owner, wait any) {
 		c.Args = append(c.Args, owner, wait)
 		return
 	}
-	f.begin(c, FairGiveUp)
-	c.Args = append(c.Args, now, owner, wait, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairGiveUp, now, owner, wait, f.Publish, codec.MessageUnlock)
 }
 
 // Inspect fills c with a call of [FairInspect], for the places from first to last. It
 // counts the listeners of as many of them, by this subcommand of PUBSUB.
 func (f *Fair) Inspect(c *transport.Call, listeners, count any, first, last int64) {
-	f.begin(c, FairInspect)
-	c.Args = append(c.Args, listeners, count, first, last)
+	f.fill(c, FairInspect, listeners, count, first, last)
 }
 
 // The scripts that keep the queue of a fair lock alive have no counterpart in
@@ -119,8 +111,7 @@ type Beat struct {
 // Heartbeat begins a call of [FairHeartbeat]. [AddWaiter] for each waiter of this
 // process, and [AddOther] for each other owner that is known, complete it.
 func (f *Fair) Heartbeat(c *transport.Call, now any, b Beat) {
-	f.begin(c, FairHeartbeat)
-	c.Args = append(c.Args, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
+	f.fill(c, FairHeartbeat, now, b.Keep, b.FairWait, int64(b.Window), int64(b.Waiters))
 }
 
 // AddWaiter adds to a heartbeat an owner of this process, with the wait with which it
@@ -141,8 +132,7 @@ func AddOther(c *transport.Call, other reply.Other) {
 // Evict fills c with a call of [FairEvict]: the dead are in the order of the queue, and
 // keep is as in [Beat].
 func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
-	f.begin(c, FairEvict)
-	c.Args = append(c.Args, now, keep, f.Publish, codec.MessageUnlock)
+	f.fill(c, FairEvict, now, keep, f.Publish, codec.MessageUnlock)
 	for _, place := range dead {
 		c.Args = append(c.Args, place.Owner, place.Deadline)
 	}
@@ -150,6 +140,5 @@ func (f *Fair) Evict(c *transport.Call, now, keep any, dead []reply.Place) {
 
 // Nudge fills c with a call of [FairNudge].
 func (f *Fair) Nudge(c *transport.Call, owner string) {
-	c.Script, c.NumKeys = FairNudge, 3
-	c.Args = append(c.Args, f.Key, f.Queue, f.Channel, owner, f.Publish, codec.MessageUnlock)
+	fill(c, FairNudge, 3, f.Key, f.Queue, f.Channel, owner, f.Publish, codec.MessageUnlock)
 }

@@ -31,6 +31,12 @@ const tell = "1"
 // Redisson's has.
 var latchMillis any = int64(16_000)
 
+// fill fills c, a call that was reset, with a call of a script: args, of which so many are keys.
+func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
+	c.Script, c.NumKeys = script, keys
+	c.Args = append(c.Args, args...)
+}
+
 // Plain fills calls of the scripts for one plain lock. Each method expects a call that
 // was reset and leaves Urgent and Vital alone. Owners are strings, leases and waits
 // milliseconds as int64: the caller boxes them once.
@@ -43,45 +49,36 @@ type Plain struct {
 
 // Acquire fills c with a call of [Acquire] whose refusal names the holder.
 func (p *Plain) Acquire(c *transport.Call, owner, lease any) {
-	c.Script, c.NumKeys = Acquire, 1
-	c.Args = append(c.Args, p.Key, owner, lease, tell)
+	fill(c, Acquire, 1, p.Key, owner, lease, tell)
 }
 
 // Reenter fills c with a call of [Reenter].
 func (p *Plain) Reenter(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = Reenter, 1
-	c.Args = append(c.Args, p.Key, owner, lease, target)
+	fill(c, Reenter, 1, p.Key, owner, lease, target)
 }
 
 // Release fills c with a call of [Release].
 func (p *Plain) Release(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = Release, 2
-	c.Args = append(c.Args, p.Key, p.Channel, owner, lease, target, p.Publish, codec.MessageUnlock)
+	fill(c, Release, 2, p.Key, p.Channel, owner, lease, target, p.Publish, codec.MessageUnlock)
 }
 
 // ReleaseShared fills c with a call of [ReleaseShared].
 func (p *Plain) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
-	c.Script, c.NumKeys = ReleaseShared, 3
-	c.Args = append(c.Args, p.Key, p.Channel, latch, owner, lease, p.Publish, codec.MessageUnlock, latchMillis)
+	fill(c, ReleaseShared, 3, p.Key, p.Channel, latch, owner, lease, p.Publish, codec.MessageUnlock, latchMillis)
 }
 
 // ForceRelease fills c with a call of [ForceRelease].
 func (p *Plain) ForceRelease(c *transport.Call) {
-	c.Script, c.NumKeys = ForceRelease, 2
-	c.Args = append(c.Args, p.Key, p.Channel, p.Publish, codec.MessageUnlock)
+	fill(c, ForceRelease, 2, p.Key, p.Channel, p.Publish, codec.MessageUnlock)
 }
 
 // Pass fills c with a call of [Pass].
 func (p *Plain) Pass(c *transport.Call, owner, heir, lease any) {
-	c.Script, c.NumKeys = Pass, 1
-	c.Args = append(c.Args, p.Key, owner, heir, lease)
+	fill(c, Pass, 1, p.Key, owner, heir, lease)
 }
 
 // Inspect fills c with a call of [Inspect].
-func (p *Plain) Inspect(c *transport.Call) {
-	c.Script, c.NumKeys = Inspect, 1
-	c.Args = append(c.Args, p.Key)
-}
+func (p *Plain) Inspect(c *transport.Call) { fill(c, Inspect, 1, p.Key) }
 
 // FillRenew fills c with a call of [Renew] for n locks. It asks for each lock once, in
 // order: its key, its owner and its lease.
@@ -94,22 +91,13 @@ func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any
 }
 
 // FillReplicate fills c with a call of [Replicate].
-func FillReplicate(c *transport.Call, key, owner any) {
-	c.Script, c.NumKeys = Replicate, 1
-	c.Args = append(c.Args, key, owner)
-}
+func FillReplicate(c *transport.Call, key, owner any) { fill(c, Replicate, 1, key, owner) }
 
 // FillKindOf fills c with a call of [KindOf].
-func FillKindOf(c *transport.Call, key any) {
-	c.Script, c.NumKeys = KindOf, 1
-	c.Args = append(c.Args, key)
-}
+func FillKindOf(c *transport.Call, key any) { fill(c, KindOf, 1, key) }
 
 // FillForeign fills c with a call of [Foreign].
-func FillForeign(c *transport.Call, key any) {
-	c.Script, c.NumKeys = Foreign, 1
-	c.Args = append(c.Args, key)
-}
+func FillForeign(c *transport.Call, key any) { fill(c, Foreign, 1, key) }
 
 // The scripts of the locks with tokens, plain and fair: those that grant. All others are
 // shared with the lock without tokens. KEYS, ARGV, replies, effects and messages stand in the
@@ -137,20 +125,17 @@ type Fenced struct {
 
 // Acquire fills c with a call of [FencedAcquire].
 func (f *Fenced) Acquire(c *transport.Call, owner, lease any) {
-	c.Script, c.NumKeys = FencedAcquire, 2
-	c.Args = append(c.Args, f.Key, f.Counter, owner, lease, f.Least)
+	fill(c, FencedAcquire, 2, f.Key, f.Counter, owner, lease, f.Least)
 }
 
 // Reenter fills c with a call of [FencedReenter].
 func (f *Fenced) Reenter(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = FencedReenter, 2
-	c.Args = append(c.Args, f.Key, f.Counter, owner, lease, target, f.Least)
+	fill(c, FencedReenter, 2, f.Key, f.Counter, owner, lease, target, f.Least)
 }
 
 // Pass fills c with a call of [FencedPass].
 func (f *Fenced) Pass(c *transport.Call, owner, heir, lease any) {
-	c.Script, c.NumKeys = FencedPass, 2
-	c.Args = append(c.Args, f.Key, f.Counter, owner, heir, lease, f.Least)
+	fill(c, FencedPass, 2, f.Key, f.Counter, owner, heir, lease, f.Least)
 }
 
 // FencedFair fills calls of the scripts that grant a fair lock with tokens, as [Fair] does.
@@ -162,34 +147,29 @@ type FencedFair struct {
 	Least any
 }
 
-func (f *FencedFair) begin(c *transport.Call, script *transport.Script) {
-	c.Script, c.NumKeys = script, 5
-	c.Args = append(c.Args, f.Key, f.Queue, f.Timeouts, f.Counter, f.Channel)
+// fill fills c with a call of a script: the lock's keys, and then args.
+func (f *FencedFair) fill(c *transport.Call, script *transport.Script, args ...any) {
+	fill(c, script, 5, f.Key, f.Queue, f.Timeouts, f.Counter, f.Channel)
+	c.Args = append(c.Args, args...)
 }
 
 // Try fills c with a call of [FencedFairTry].
 func (f *FencedFair) Try(c *transport.Call, now, owner, wait, lease any) {
-	f.begin(c, FencedFairTry)
-	c.Args = append(c.Args, now, owner, wait, lease, f.Least)
+	f.fill(c, FencedFairTry, now, owner, wait, lease, f.Least)
 }
 
 // Acquire fills c with a call of [FencedFairAcquire].
 func (f *FencedFair) Acquire(c *transport.Call, now, owner, wait, lease any) {
-	f.begin(c, FencedFairAcquire)
-	c.Args = append(c.Args, now, owner, wait, lease, f.Least)
+	f.fill(c, FencedFairAcquire, now, owner, wait, lease, f.Least)
 }
 
 // Reenter fills c with a call of [FencedFairReenter].
 func (f *FencedFair) Reenter(c *transport.Call, now, owner, lease any, target int64) {
-	f.begin(c, FencedFairReenter)
-	c.Args = append(c.Args, now, owner, lease, target, f.Least)
+	f.fill(c, FencedFairReenter, now, owner, lease, target, f.Least)
 }
 
 // FillRaise fills c with a call of [Raise].
-func FillRaise(c *transport.Call, counter, least any) {
-	c.Script, c.NumKeys = Raise, 1
-	c.Args = append(c.Args, counter, least)
-}
+func FillRaise(c *transport.Call, counter, least any) { fill(c, Raise, 1, counter, least) }
 
 // The scripts of several plain locks at once. KEYS, ARGV, replies, effects and messages stand in
 // the header of each file. [All] fills calls of them.

@@ -74,28 +74,22 @@ func (l *ReadWrite) take(c *transport.Call, script *transport.Script) {
 
 // Release fills c with a call of [ReadRelease] or [WriteRelease].
 func (l *ReadWrite) Release(c *transport.Call, owner, lease any, target int64) {
-	c.Script, c.NumKeys = l.Role.release, 2
-	c.Args = append(c.Args, l.Key, l.Channel, owner, lease, target, l.Publish, l.Role.message)
+	fill(c, l.Role.release, 2, l.Key, l.Channel, owner, lease, target, l.Publish, l.Role.message)
 }
 
 // ReleaseShared fills c with a call of [ReadReleaseShared] or [WriteReleaseShared].
 func (l *ReadWrite) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
-	c.Script, c.NumKeys = l.Role.releaseShared, 3
-	c.Args = append(c.Args, l.Key, l.Channel, latch, owner, lease, l.Publish, l.Role.message, latchMillis)
+	fill(c, l.Role.releaseShared, 3, l.Key, l.Channel, latch, owner, lease, l.Publish, l.Role.message, latchMillis)
 }
 
 // ForceRelease fills c with a call of [ReadWriteForceRelease] for a lock that is held in the
 // role.
 func (l *ReadWrite) ForceRelease(c *transport.Call) {
-	c.Script, c.NumKeys = ReadWriteForceRelease, 2
-	c.Args = append(c.Args, l.Key, l.Channel, l.Role.mode, l.Publish, l.Role.message)
+	fill(c, ReadWriteForceRelease, 2, l.Key, l.Channel, l.Role.mode, l.Publish, l.Role.message)
 }
 
 // Inspect fills c with a call of [ReadWriteInspect].
-func (l *ReadWrite) Inspect(c *transport.Call) {
-	c.Script, c.NumKeys = ReadWriteInspect, 2
-	c.Args = append(c.Args, l.Key, l.Channel)
-}
+func (l *ReadWrite) Inspect(c *transport.Call) { fill(c, ReadWriteInspect, 2, l.Key, l.Channel) }
 
 // FillReadRenew fills c with a call of [ReadRenew] for n readers, as [FillRenew] does.
 func FillReadRenew(c *transport.Call, n int, reader func(i int) (key, owner, lease any)) {

@@ -39,28 +39,20 @@ type Counter struct {
 }
 
 // Acquire fills c with a call of [SemaphoreAcquire].
-func (s *Counter) Acquire(c *transport.Call, n any) {
-	c.Script, c.NumKeys = SemaphoreAcquire, 1
-	c.Args = append(c.Args, s.Key, n)
-}
+func (s *Counter) Acquire(c *transport.Call, n any) { fill(c, SemaphoreAcquire, 1, s.Key, n) }
 
 // Drain fills c with a call of [SemaphoreDrain].
-func (s *Counter) Drain(c *transport.Call) {
-	c.Script, c.NumKeys = SemaphoreDrain, 1
-	c.Args = append(c.Args, s.Key)
-}
+func (s *Counter) Drain(c *transport.Call) { fill(c, SemaphoreDrain, 1, s.Key) }
 
 // Add fills c with a call of [SemaphoreAdd].
 func (s *Counter) Add(c *transport.Call, n any) {
-	c.Script, c.NumKeys = SemaphoreAdd, 2
-	c.Args = append(c.Args, s.Key, s.Channel, n, s.Publish)
+	fill(c, SemaphoreAdd, 2, s.Key, s.Channel, n, s.Publish)
 }
 
 // TrySet fills c with a call of [SemaphoreTrySet]. The time to live is in milliseconds, 0 for
 // none.
 func (s *Counter) TrySet(c *transport.Call, n, ttl int64) {
-	c.Script, c.NumKeys = SemaphoreTrySet, 2
-	c.Args = append(c.Args, s.Key, s.Channel, n, s.Publish, ttl)
+	fill(c, SemaphoreTrySet, 2, s.Key, s.Channel, n, s.Publish, ttl)
 }
 
 // IDSize is how many bytes the id of a permit has.
@@ -77,40 +69,30 @@ type Permits struct {
 
 // Acquire fills c with a call of [PermitAcquire].
 func (s *Permits) Acquire(c *transport.Call, now int64, ids, lease any) {
-	c.Script, c.NumKeys = PermitAcquire, 3
-	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, lease, s.Publish)
+	fill(c, PermitAcquire, 3, s.Key, s.Permits, s.Channel, now, ids, lease, s.Publish)
 }
 
 // Release fills c with a call of [PermitRelease]. Each id has the same size in bytes: [IDSize],
 // unless the permits were made by hand.
 func (s *Permits) Release(c *transport.Call, now int64, ids any, size int64) {
-	c.Script, c.NumKeys = PermitRelease, 3
-	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, now, ids, size, s.Publish)
+	fill(c, PermitRelease, 3, s.Key, s.Permits, s.Channel, now, ids, size, s.Publish)
 }
 
 // Replicate fills c with a call of [PermitReplicate].
-func (s *Permits) Replicate(c *transport.Call, ids any) {
-	c.Script, c.NumKeys = PermitReplicate, 1
-	c.Args = append(c.Args, s.Permits, ids)
-}
+func (s *Permits) Replicate(c *transport.Call, ids any) { fill(c, PermitReplicate, 1, s.Permits, ids) }
 
 // Count fills c with a call of [PermitCount].
-func (s *Permits) Count(c *transport.Call, now int64) {
-	c.Script, c.NumKeys = PermitCount, 2
-	c.Args = append(c.Args, s.Key, s.Permits, now)
-}
+func (s *Permits) Count(c *transport.Call, now int64) { fill(c, PermitCount, 2, s.Key, s.Permits, now) }
 
 // Set fills c with a call of [PermitSet].
 func (s *Permits) Set(c *transport.Call, n int64) {
-	c.Script, c.NumKeys = PermitSet, 3
-	c.Args = append(c.Args, s.Key, s.Permits, s.Channel, n, s.Publish)
+	fill(c, PermitSet, 3, s.Key, s.Permits, s.Channel, n, s.Publish)
 }
 
 // Inspect fills c with a call of [PermitInspect] for the permits from first to last, in the
 // order in which they end, 0, -1 for all.
 func (s *Permits) Inspect(c *transport.Call, first, last int64) {
-	c.Script, c.NumKeys = PermitInspect, 2
-	c.Args = append(c.Args, s.Key, s.Permits, first, last)
+	fill(c, PermitInspect, 2, s.Key, s.Permits, first, last)
 }
 
 // FillPermitRenew fills c with a call of [PermitRenew] for n times permits of one semaphore. It
@@ -142,18 +124,15 @@ type Latch struct {
 
 // Set fills c with a call of [LatchSet].
 func (l *Latch) Set(c *transport.Call, count int64) {
-	c.Script, c.NumKeys = LatchSet, 2
-	c.Args = append(c.Args, l.Key, l.Channel, count, l.Publish, codec.MessageClosed)
+	fill(c, LatchSet, 2, l.Key, l.Channel, count, l.Publish, codec.MessageClosed)
 }
 
 // CountDown fills c with a call of [LatchCountDown].
 func (l *Latch) CountDown(c *transport.Call) {
-	c.Script, c.NumKeys = LatchCountDown, 2
-	c.Args = append(c.Args, l.Key, l.Channel, l.Publish, codec.MessageOpened)
+	fill(c, LatchCountDown, 2, l.Key, l.Channel, l.Publish, codec.MessageOpened)
 }
 
 // Delete fills c with a call of [LatchDelete].
 func (l *Latch) Delete(c *transport.Call) {
-	c.Script, c.NumKeys = LatchDelete, 2
-	c.Args = append(c.Args, l.Key, l.Channel, l.Publish, codec.MessageClosed)
+	fill(c, LatchDelete, 2, l.Key, l.Channel, l.Publish, codec.MessageClosed)
 }
