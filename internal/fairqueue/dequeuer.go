@@ -2,7 +2,6 @@ package fairqueue
 
 import (
 	"cmp"
-	"container/heap"
 	"errors"
 	"slices"
 	"sync"
@@ -39,8 +38,8 @@ type dequeuer struct {
 
 // leaving are the owners that are to leave one queue.
 type leaving struct {
-	waiting byPlace
-	begun   int // calls
+	waiting []*departure // in the order of the queue
+	begun   int          // calls
 }
 
 // departure is an owner that is to leave a queue.
@@ -111,7 +110,8 @@ func (dq *dequeuer) push(d *departure) {
 		dq.queues[idOf(d.kind)] = x
 		dq.turns = append(dq.turns, x)
 	}
-	heap.Push(&x.waiting, d)
+	i, _ := slices.BinarySearchFunc(x.waiting, d.place, func(o *departure, place int64) int { return cmp.Compare(o.place, place) })
+	x.waiting = slices.Insert(x.waiting, i, d)
 }
 
 // next ends a departure, and returns those that are to begin in its place, by one
@@ -134,44 +134,20 @@ func (dq *dequeuer) next() []*departure {
 	return all
 }
 
-// next returns those that leave next.
+// next returns those that leave next: the last in the queue, and the very last of them first.
 func (x *leaving) next() []*departure {
 	x.begun++
-	all := make([]*departure, 0, min(len(x.waiting), batch))
+	n := min(len(x.waiting), batch)
+	first, last := len(x.waiting)-n, len(x.waiting)
 	if x.begun%fromFront == 0 {
-		// What is in order is a heap as well.
-		slices.SortFunc(x.waiting, func(a, b *departure) int { return cmp.Compare(b.place, a.place) })
-		for len(all) < cap(all) {
-			d, _ := x.waiting.Pop().(*departure) // it is one
-			all = append(all, d)
-		}
-		return all
+		first, last = 0, n
 	}
-	for len(all) < cap(all) {
-		d, _ := heap.Pop(&x.waiting).(*departure) // it is one
-		all = append(all, d)
+	all := slices.Clone(x.waiting[first:last])
+	x.waiting = slices.Delete(x.waiting, first, last)
+	if x.begun%fromFront != 0 {
+		slices.Reverse(all)
 	}
 	return all
-}
-
-// byPlace is a heap with the last place on top.
-type byPlace []*departure
-
-func (b byPlace) Len() int           { return len(b) }
-func (b byPlace) Less(i, j int) bool { return b[i].place > b[j].place }
-func (b byPlace) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
-
-func (b *byPlace) Push(x any) {
-	d, _ := x.(*departure) // it is one
-	*b = append(*b, d)
-}
-
-func (b *byPlace) Pop() any {
-	last := len(*b) - 1
-	d := (*b)[last]
-	(*b)[last] = nil
-	*b = (*b)[:last]
-	return d
 }
 
 // leave takes an owner out of a queue. It does not wait for that; what goes wrong is tried
