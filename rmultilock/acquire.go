@@ -193,26 +193,23 @@ func (t *taking) take(ctx context.Context, s *step) error {
 
 // lockOne takes one lock, of any kind.
 func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*hold.Hold, error) {
-	if fenced, ok := m.(*rfencedlock.Lock); ok {
-		call := fenced.Lock
-		if op == "trylock" {
-			call = fenced.TryLock
-		}
-		h, err := call(ctx, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return h.Internal(), nil
+	switch l := m.(type) {
+	case *rfencedlock.Lock:
+		return called(ctx, op, l.Lock, l.TryLock, opts)
+	case *rlock.Lock:
+		return called(ctx, op, l.Lock, l.TryLock, opts)
 	}
-	plain, ok := m.(*rlock.Lock)
-	if !ok {
-		return nil, fmt.Errorf("%w: a %T cannot be one of several locks", redlatch.ErrInvalid, m)
-	}
-	call := plain.Lock
+	return nil, fmt.Errorf("%w: a %T cannot be one of several locks", redlatch.ErrInvalid, m)
+}
+
+// called returns the hold that one of a lock's two methods gives.
+func called[H interface{ Internal() *hold.Hold }](
+	ctx context.Context, op string, lock, try func(context.Context, ...rlock.Option) (H, error), opts []rlock.Option,
+) (*hold.Hold, error) {
 	if op == "trylock" {
-		call = plain.TryLock
+		lock = try
 	}
-	h, err := call(ctx, opts...)
+	h, err := lock(ctx, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -59,22 +59,14 @@ func (s *Expirable) Name() string { return s.single.Name() }
 // ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or
 // above [MaxPermits].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
-	l, err := s.of(ctx, "acquire", n)
-	if err != nil {
-		return nil, err
-	}
-	return held(l.Lock(ctx, termsOf(opts).lock...))("acquire", n)
+	return s.acquire(ctx, "acquire", n, (*rlock.Lock).Lock, opts)
 }
 
 // TryAcquire takes n permits if they are available, with one attempt, or none when callers of this
 // client that wait come first. Else it returns ErrNotAcquired. WithWait makes no sense here and
 // gives ErrInvalid. Otherwise as [Expirable.Acquire].
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
-	l, err := s.of(ctx, "try-acquire", n)
-	if err != nil {
-		return nil, err
-	}
-	return held(l.TryLock(ctx, termsOf(opts).lock...))("try-acquire", n)
+	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
 
 // Do takes n permits as [Expirable.Acquire] does, runs fn and releases them, also when fn panics.
@@ -94,8 +86,8 @@ type doing struct{ *Hold }
 // Unlock gives the hold up.
 func (d doing) Unlock() error { return d.Release() }
 
-// of returns the semaphore as what n of its permits are locked with.
-func (s *Expirable) of(ctx context.Context, op string, n int) (*rlock.Lock, error) {
+// acquire is Acquire and TryAcquire: it calls a lock of n permits.
+func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking, opts []AcquireOption) (*Hold, error) {
 	engine.NeedContext(ctx)
 	if err := checkCount(int64(n), 1, MaxPermits); err != nil {
 		return nil, failed(op, s.Name(), err)
@@ -109,18 +101,15 @@ func (s *Expirable) of(ctx context.Context, op string, n int) (*rlock.Lock, erro
 	if l.Internal().Err == nil {
 		l.Internal().Prepare(ctx)
 	}
-	return l, nil
+	h, err := call(l, ctx, termsOf(opts).lock...)
+	if err != nil {
+		return nil, named(op, err)
+	}
+	return &Hold{h, n}, nil
 }
 
-// held makes a hold of permits of what locking them gave.
-func held(h *rlock.Hold, err error) func(op string, n int) (*Hold, error) {
-	return func(op string, n int) (*Hold, error) {
-		if err != nil {
-			return nil, named(op, err)
-		}
-		return &Hold{h, n}, nil
-	}
-}
+// locking is rlock.Lock.Lock or TryLock.
+type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
 
 // Release gives the permits with these ids back, from any client or language, such as those that
 // a Java program has acquired, and returns how many that were. ErrNotHeld says that none of the

@@ -224,6 +224,15 @@ type Waiter interface {
 	Leave(a *Acquisition)
 }
 
+// Signal wakes the caller that receives from c, which has room for one signal: one that it has not
+// received yet is enough. A nil c is that of a caller that does not wait.
+func Signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // Turn is the right of one caller of a process to talk to Redis about a lock. It stays with
 // the hold, and is passed on exactly once.
 type Turn interface {

@@ -102,7 +102,7 @@ func (q *queue) promote() {
 	if q.sub == nil {
 		q.begin(nil)
 	} else {
-		q.waiting[0].signal()
+		acquire.Signal(q.waiting[0].wake)
 	}
 }
 
@@ -123,7 +123,7 @@ func (q *queue) begin(self *caller) {
 func (q *queue) turn(c, self *caller) {
 	q.asking, c.asked = c, q.rounds
 	if c != self {
-		c.signal()
+		acquire.Signal(c.wake)
 	}
 }
 

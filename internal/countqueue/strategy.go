@@ -44,14 +44,6 @@ type caller struct {
 // never is no round.
 const never = math.MaxUint64
 
-// signal wakes the caller, queue.mu held.
-func (c *caller) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	switch may, refused := c.begin(a.Try); {
 	case refused:

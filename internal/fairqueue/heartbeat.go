@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/limits"
@@ -54,7 +55,7 @@ func (g *Group) endHeartbeats() {
 	case g.start.Stop():
 		g.beating = false
 	default:
-		signal(g.hurry) // the goroutine finds out
+		acquire.Signal(g.hurry) // the goroutine finds out
 	}
 }
 

@@ -217,7 +217,7 @@ func (g *Group) remove(p *Place) {
 		g.last = p.prev
 	}
 	if led && g.first != nil {
-		signal(g.first.wake)
+		acquire.Signal(g.first.wake)
 	}
 }
 
@@ -235,14 +235,7 @@ func (p *Place) Gap() {
 	defer g.mu.Unlock()
 	if !g.gap {
 		g.gap = true
-		signal(g.hurry)
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		acquire.Signal(g.hurry)
 	}
 }
 
@@ -316,7 +309,7 @@ func (p *Place) woken() (called, leads bool, planned time.Time) {
 // call wakes the waiter to ask Redis, the group's mu held.
 func (p *Place) call() {
 	p.called = true
-	signal(p.wake)
+	acquire.Signal(p.wake)
 }
 
 // Call makes another waiter ask, if it is one of this group.

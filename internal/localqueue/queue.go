@@ -196,7 +196,7 @@ func (q *Queue) Pass(held bool) {
 	q.state.Held = false
 	q.mu.Unlock()
 	if w != nil {
-		w.signal()
+		acquire.Signal(w.Ready)
 	}
 	if idle != nil {
 		idle.Close()
@@ -321,17 +321,8 @@ func (q *Queue) wakeToPoll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.polls = q.first != nil; q.polls {
-		q.first.signal()
+		acquire.Signal(q.first.Ready)
 		q.poll.Reset(q.queues.every)
-	}
-}
-
-// signal wakes a waiter. A signal that it has not received yet is enough: it looks whether it has
-// the turn.
-func (w *Waiter) signal() {
-	select {
-	case w.Ready <- struct{}{}:
-	default:
 	}
 }
 
@@ -376,7 +367,7 @@ func (q *Queue) PassLock(t *acquire.Transfer) bool {
 	w.Passed, w.Yield, w.Transfer = true, q.countTurn(now), t
 	q.state.Held = false
 	q.mu.Unlock()
-	w.signal()
+	acquire.Signal(w.Ready)
 	q.put()
 	return true
 }

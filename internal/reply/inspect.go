@@ -55,8 +55,7 @@ type Inspection struct {
 	Waiting int64
 }
 
-// Inspected decodes the reply of an inspection. Other replies, such as one of a queue
-// that is shorter than its part, give an error that wraps [transport.ErrBadReply].
+// Inspected decodes the reply of an inspection.
 func Inspected(reply any) (Inspection, error) {
 	var in Inspection
 	parts, ok := reply.([]any)
@@ -83,8 +82,7 @@ func Inspected(reply any) (Inspection, error) {
 }
 
 // InspectedReadWrite decodes the reply of an inspection of a read/write lock. A hash without a
-// mode has all its fields as holders. Other replies give an error that wraps
-// [transport.ErrBadReply].
+// mode has all its fields as holders.
 func InspectedReadWrite(reply any) (Inspection, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 3 {
@@ -217,8 +215,7 @@ type Permits struct {
 }
 
 // TakenPermits decodes the reply of an acquire of permits: a number says that they were taken
-// and how many are left, an array of up to three numbers that they were not. Other replies give
-// an error that wraps [transport.ErrBadReply].
+// and how many are left, an array of up to three numbers that they were not.
 func TakenPermits(reply any) (Permits, error) {
 	if left, ok := reply.(int64); ok {
 		return Permits{Granted: true, Exists: true, Available: left, TTL: NoTTL}, nil
@@ -241,8 +238,7 @@ func TakenPermits(reply any) (Permits, error) {
 }
 
 // ReturnedPermits decodes the reply of a release of permits: how many were given back, and how
-// many of them had a lease that was over. Other replies give an error that wraps
-// [transport.ErrBadReply].
+// many of them had a lease that was over.
 func ReturnedPermits(reply any) (returned, over int64, err error) {
 	n, err := numbers("release", reply, 2, 2)
 	if err != nil {
@@ -252,8 +248,7 @@ func ReturnedPermits(reply any) (returned, over int64, err error) {
 }
 
 // CountedPermits decodes the reply of a count: whether the semaphore exists, how many permits
-// are available, and how many are taken. Other replies give an error that wraps
-// [transport.ErrBadReply].
+// are available, and how many are taken.
 func CountedPermits(reply any) (exists bool, available, taken int64, err error) {
 	n, err := numbers("count", reply, 3, 3)
 	if err != nil {
@@ -262,8 +257,7 @@ func CountedPermits(reply any) (exists bool, available, taken int64, err error) 
 	return n[0] == 1, n[1], n[2], nil
 }
 
-// Number decodes a reply that is a number. Others give an error that wraps
-// [transport.ErrBadReply].
+// Number decodes a reply that is a number.
 func Number(reply any) (int64, error) {
 	if n, ok := reply.(int64); ok {
 		return n, nil
@@ -305,8 +299,7 @@ type Permit struct {
 	Ends float64
 }
 
-// InspectedPermits decodes the reply of the script that reads a semaphore. Other replies give an
-// error that wraps [transport.ErrBadReply].
+// InspectedPermits decodes the reply of the script that reads a semaphore.
 func InspectedPermits(reply any) (Semaphore, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {

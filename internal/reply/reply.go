@@ -16,12 +16,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquired decodes the reply of an acquire: nil says that the lock was taken; a
-// number says that it was not, and gives the milliseconds to wait at most before
-// the next attempt. [NoTTL] means that the holder's key never expires. Other
-// negative numbers, which a fair lock gives when a predecessor is overdue, become
-// 0: ask again soon. The number may come in an array, before the holder, see
-// [Refused]. Other replies give an error that wraps [transport.ErrBadReply].
+// Acquired decodes the reply of an acquire: nil says that the lock was taken; a number says that
+// it was not, and gives the milliseconds to wait at most before the next attempt. [NoTTL] means
+// that the holder's key never expires. Other negative numbers, which a fair lock gives when a
+// predecessor is overdue, become 0: ask again soon. The number may come in an array, before the
+// holder, see [Refused].
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -88,8 +87,7 @@ func Refused(reply any) Refusal {
 var owned = regexp.MustCompile(`:-?\d`)
 
 // Foreign decodes the reply of the script that tells a hash of another program from a lock: a
-// field of such a hash, or nil, which says that it may be a lock. Other replies give an error
-// that wraps [transport.ErrBadReply].
+// field of such a hash, or nil, which says that it may be a lock.
 func Foreign(reply any) (field string, foreign bool, err error) {
 	field, isText := bulk(reply)
 	if !isText && reply != nil {
@@ -98,13 +96,12 @@ func Foreign(reply any) (field string, foreign bool, err error) {
 	return field, isText, nil
 }
 
-// Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once
-// more now, nil that it does not. Other replies give an error that wraps [transport.ErrBadReply].
+// Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once more
+// now, nil that it does not.
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
-// Token decodes the reply of a script that grants with a token: a number, or its text where
-// a number would lose digits. A refusal, which is nil or an array, gives false. Other
-// replies, such as a number below 1, give an error that wraps [transport.ErrBadReply].
+// Token decodes the reply of a script that grants with a token: a number, or its text where a
+// number would lose digits. A refusal, which is nil or an array, gives false.
 func Token(reply any) (token int64, granted bool, err error) {
 	switch r := reply.(type) {
 	case nil, []any:
@@ -121,9 +118,8 @@ func Token(reply any) (token int64, granted bool, err error) {
 	return token, true, nil
 }
 
-// Holds decodes the reply of the script that writes a lock once more for its replicas:
-// 1 says that the owner holds the lock, nil that it does not. Other replies give an
-// error that wraps [transport.ErrBadReply].
+// Holds decodes the reply of the script that writes a lock once more for its replicas: 1 says
+// that the owner holds the lock, nil that it does not.
 func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
 
 func oneOrNil(of string, reply any) (bool, error) {
@@ -163,9 +159,8 @@ func (o ReleaseOutcome) String() string {
 	return "unknown"
 }
 
-// Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is
-// [StillHeld], and 2, with which a fair lock says that it was free, is
-// [NotHeld]. Other replies give an error that wraps [transport.ErrBadReply].
+// Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is [StillHeld], and
+// 2, with which a fair lock says that it was free, is [NotHeld].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
 	case nil, int64(2):
@@ -178,12 +173,11 @@ func Released(reply any) (ReleaseOutcome, error) {
 	return 0, badReply("release", reply)
 }
 
-// Forced decodes the reply of a forced release: 1 says that there was a holder,
-// 0 that there was none. Other replies give an error that wraps [transport.ErrBadReply].
+// Forced decodes the reply of a forced release: 1 says that there was a holder, 0 that there was
+// none.
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
-// Exists decodes the reply of EXISTS for one key, or of HEXISTS: 1 or 0. Other
-// replies give an error that wraps [transport.ErrBadReply].
+// Exists decodes the reply of EXISTS for one key, or of HEXISTS: 1 or 0.
 func Exists(reply any) (bool, error) { return flag("exists", reply) }
 
 func flag(of string, reply any) (bool, error) {
@@ -222,8 +216,7 @@ func Count(reply any) (int64, error) {
 	return 0, badReply("count", reply)
 }
 
-// Millis decodes the reply of PTTL: the time left, [NoTTL] or [NoKey]. Other
-// types and numbers below −2 give an error that wraps [transport.ErrBadReply].
+// Millis decodes the reply of PTTL: the time left, [NoTTL] or [NoKey].
 func Millis(reply any) (time.Duration, error) {
 	ms, ok := reply.(int64)
 	switch {
@@ -367,11 +360,10 @@ func places(reply any) ([]Place, error) {
 	return front, nil
 }
 
-// DecodeEvicted decodes the reply of an eviction: the owners that were taken out of
-// the queue, in its order. Other replies give an error that wraps [transport.ErrBadReply].
+// DecodeEvicted decodes the reply of an eviction: the owners that were taken out of the queue,
+// in its order.
 func DecodeEvicted(reply any) ([]string, error) { return texts("eviction", reply) }
 
-// Nudged decodes the reply of a nudge: true says that the owner was woken, false
-// that it is not the first in the queue or that the lock is held. Other replies give
-// an error that wraps [transport.ErrBadReply].
+// Nudged decodes the reply of a nudge: true says that the owner was woken, false that it is not
+// the first in the queue or that the lock is held.
 func Nudged(reply any) (bool, error) { return flag("nudge", reply) }

@@ -51,17 +51,6 @@ type caller struct {
 	turn   bool // has the writers' turn
 }
 
-// signal wakes the caller, queue.mu held.
-func (c *caller) signal() {
-	if c.wake == nil {
-		return // it has not waited yet, and asks
-	}
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	may, refused := c.begin(a.Try)
 	switch {

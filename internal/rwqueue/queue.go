@@ -137,7 +137,7 @@ func (q *queue) wake(c *caller, first bool) {
 		c.first = true
 		q.asking++
 	}
-	c.signal()
+	acquire.Signal(c.wake)
 }
 
 // promote makes the first parked reader that may be let in the leader, if there is none, mu held.
@@ -153,7 +153,7 @@ func (q *queue) promote(now time.Time) {
 	if i >= 0 {
 		q.leader = q.readers[i]
 		q.unpark(q.leader)
-		q.leader.signal()
+		acquire.Signal(q.leader.wake)
 	}
 }
 
@@ -174,7 +174,7 @@ func (q *queue) passOn() {
 		c := q.writers[0]
 		q.unpark(c)
 		c.turn = true
-		c.signal()
+		acquire.Signal(c.wake)
 	}
 }
 
@@ -215,7 +215,7 @@ func (t *readTurn) Pass(released bool) {
 	if q.reading--; q.reading == 0 {
 		q.drained = time.Now()
 		if released && q.writer != nil {
-			q.writer.signal()
+			acquire.Signal(q.writer.wake)
 		}
 	}
 	q.mu.Unlock()
