@@ -112,7 +112,7 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 	claim := regexp.MustCompile(`(Redlatch|Redisson)(?:'s (?:dead |waiters )?(?:out |are taken out )?after| 的在) ([0-9 to到]+)(?: seconds| 秒)`)
 	reported := map[string]int{}
 	texts := sources(t, ".md")
-	for path, text := range sources(t, "doc.go") {
+	for path, text := range sources(t, ".go") {
 		texts[path] = strings.ReplaceAll(text, "\n//", "\n")
 	}
 	for path, text := range texts {
@@ -124,7 +124,7 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 	}
 	for _, path := range []string{
 		"README.md", "README.zh-CN.md", "CHANGELOG.md", "docs/fair-lock.md", "docs/migration.md",
-		"docs/operations.md", "docs/quickstart.md", "rfairlock/doc.go",
+		"docs/operations.md", "docs/quickstart.md", "rfairlock/fair.go",
 	} {
 		require.GreaterOrEqual(t, reported[path], 2, "%s must say it of both kinds, as in \"Redisson's after 30 seconds\"", path)
 	}
