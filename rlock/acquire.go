@@ -132,18 +132,13 @@ func (a *acquisition) failed(err error) error {
 		le.Owner = a.hold.Internal().ID()
 	}
 	if errors.Is(err, redlatch.ErrNotAcquired) {
-		le.Holder, le.TTL = a.Holder, max(a.TTL, a.leastTTL())
+		least := redlatch.NoTTL // that of a lock that never expires
+		if _, queues := a.Kind.(hold.Queueing); queues {
+			least = 0 // it may stand for one that is not known
+		}
+		le.Holder, le.TTL = a.Holder, max(a.TTL, least)
 	}
 	return le
-}
-
-// leastTTL is the least time left that an error tells of: that of a lock that never expires. With a
-// queue on the server it may stand for one that is not known.
-func (a *acquisition) leastTTL() time.Duration {
-	if _, queues := a.lock.Kind.(hold.Queueing); queues {
-		return 0
-	}
-	return redlatch.NoTTL
 }
 
 // observed tells the observer, if there is one, how an acquisition went.

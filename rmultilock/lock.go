@@ -149,12 +149,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, l.subject(), h, fn)
-}
-
-// subject is what Do runs a function under, for the observer.
-func (l *Lock) subject() hold.Subject {
-	return hold.Subject{Engine: l.engine, About: engine.DoStarted{Name: l.title(), Kind: "multi"}}
+	return hold.Do(ctx, hold.Subject{Engine: l.engine, About: engine.DoStarted{Name: l.title(), Kind: "multi"}}, h, fn)
 }
 
 // Hold is several locks that were acquired as one, until they are given up or one of them is

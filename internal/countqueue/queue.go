@@ -62,8 +62,6 @@ func join(e *engine.Engine, n name) *queue {
 	return all.Join(n, func() *queue { return &queue{name: n, queues: all} })
 }
 
-func (q *queue) leave() { q.queues.Leave(q.name) }
-
 func byArrival(a, b *caller) int { return cmp.Compare(a.number, b.number) }
 
 // insert makes a caller wait, mu held.

@@ -284,5 +284,5 @@ func (q *queue) end(sub transport.Subscription) {
 	if sub != nil {
 		sub.Close()
 	}
-	q.leave()
+	q.queues.Leave(q.name)
 }

@@ -153,15 +153,13 @@ func (o *ownership) free(bound time.Duration, s *sending) error {
 	}
 	if err == nil || bound > 0 {
 		open := err != nil && !engine.Passing(err) // the lock may be another's by now
-		err = o.persist(bound, s.freeing(o), open, o.fillFree)
+		err = o.persist(bound, s.freeing(o), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
 	}
 	if unresolved(err) {
 		o.discard()
 	}
 	return err
 }
-
-func (o *ownership) fillFree(c *transport.Call) { o.lock.Kind.Release(c, o.final) }
 
 func unresolved(err error) bool {
 	return engine.Passing(err) || errors.Is(err, engine.ErrUncertain)

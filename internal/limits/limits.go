@@ -29,19 +29,11 @@ func Name(name string) error {
 	return nil
 }
 
-// ClusterName checks a mapped lock name for use in a Redis Cluster. On top of [Name] it
-// refuses names whose channel, queue, timeout set and latch have another hash tag than the
-// lock itself. Such a lock could be taken, which needs one key, but not released, which
-// needs two in one slot. The names refused have an opening brace without a proper tag
-// after it, as in "a{b" or "{}x", or a lone closing one, as in "a}b".
-func ClusterName(name string) error {
-	if err := Name(name); err != nil {
-		return err
-	}
-	return OneSlot(name)
-}
-
-// OneSlot is what [ClusterName] checks beyond [Name].
+// OneSlot checks a name that passes [Name] for use in a Redis Cluster. It refuses names whose
+// channel, queue, timeout set and latch have another hash tag than the lock itself. Such a lock
+// could be taken, which needs one key, but not released, which needs two in one slot. The names
+// refused have an opening brace without a proper tag after it, as in "a{b" or "{}x", or a lone
+// closing one, as in "a}b".
 func OneSlot(name string) error {
 	// Package codec derives all keys and channels as a prefix without braces, a colon, and
 	// the name, in braces of its own if it has no opening one.

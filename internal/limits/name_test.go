@@ -27,7 +27,6 @@ func TestNameSaysWhatIsWrong(t *testing.T) {
 		err := limits.Name(name)
 		require.ErrorIs(t, err, limits.ErrInvalid)
 		require.ErrorContains(t, err, want)
-		require.ErrorIs(t, limits.ClusterName(name), limits.ErrInvalid)
 	}
 }
 
@@ -52,7 +51,7 @@ func TestClusterNamesWhoseKeysComeApartAreRefused(t *testing.T) {
 func checkClusterName(t *testing.T, name string, wantOK bool) {
 	t.Helper()
 	require.NoError(t, limits.Name(name), name)
-	err := limits.ClusterName(name)
+	err := limits.OneSlot(name)
 	require.Equal(t, wantOK, keysStayTogether(name), name)
 	if wantOK {
 		require.NoError(t, err, name)
@@ -63,7 +62,7 @@ func checkClusterName(t *testing.T, name string, wantOK bool) {
 	require.ErrorContains(t, err, limits.Quote(name))
 }
 
-// keysStayTogether looks at every derived name, where limits.ClusterName
+// keysStayTogether looks at every derived name, where limits.OneSlot
 // looks at one.
 func keysStayTogether(name string) bool {
 	for _, derived := range []string{
@@ -83,7 +82,7 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		wellFormed := name != "" && utf8.ValidString(name)
 		require.Equal(t, wellFormed, limits.Name(name) == nil)
-		require.Equal(t, wellFormed && keysStayTogether(name), limits.ClusterName(name) == nil)
+		require.Equal(t, wellFormed && keysStayTogether(name), limits.OneSlot(name) == nil)
 		require.Less(t, hashslot.Of(name), 16384)
 	})
 }

@@ -256,7 +256,12 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yiel
 		return true
 	}
 	if sub, err := c.subscription(ctx, a); err == nil {
-		c.awaitTurns(ctx, a, sub, newYielding(y, others))
+		c.sub, c.yield = sub, &yielding{
+			began: time.Now(), turns: y.Turns * others,
+			least: y.Span * time.Duration(others), most: y.Most * time.Duration(others), patience: y.Patience,
+		}
+		_ = a.Sleep(ctx, y.Patience) // an end of the call shows in what follows
+		c.sub, c.yield = nil, nil
 	}
 	return ctx.Err() == nil
 }
@@ -274,26 +279,12 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	return n, true
 }
 
-// awaitTurns waits until the others had their turns, or none came for too long.
-func (c *caller) awaitTurns(ctx context.Context, a *acquire.Acquisition, sub transport.Subscription, y *yielding) {
-	c.sub, c.yield = sub, y
-	_ = a.Sleep(ctx, y.patience) // an end of the call shows in what follows
-	c.sub, c.yield = nil, nil
-}
-
-// yielding is a wait for the turns of others.
+// yielding is a wait until the others had their turns, or none came for too long.
 type yielding struct {
 	began       time.Time
 	turns, had  int
 	least, most time.Duration // most 0: without a bound
 	patience    time.Duration
-}
-
-func newYielding(y Yield, others int) *yielding {
-	return &yielding{
-		began: time.Now(), turns: y.Turns * others,
-		least: y.Span * time.Duration(others), most: y.Most * time.Duration(others), patience: y.Patience,
-	}
 }
 
 // onEvent counts an event, and reports whether the others had their turns.
