@@ -96,7 +96,6 @@ func (c *compat) testScripts(t *testing.T) {
 		s.note(t, "server", s.on.server.Name()+" "+s.on.server.Version())
 		t.Run("steps", s.testSteps)
 		t.Run("recorded", s.testRecorded)
-		t.Run("mutants are noticed", s.testMutants)
 		t.Run("our calls", s.testOurCalls)
 		t.Run("our calls, fair", s.testOurFairCalls)
 		t.Run("our calls, read and write", s.testOurReadWriteCalls)

@@ -3,35 +3,29 @@ package compat
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/transport"
 )
 
-// game is how a kind of lock is played at random, and the mistakes in our scripts
-// that must be noticed: by steps and by recorded vectors, or by these alone.
+// game is how a kind of lock is played at random.
 type game struct {
-	kind             *oracle.Kind
-	play             func(p *player) error
-	mutants, unmeant []mutant
+	kind *oracle.Kind
+	play func(p *player) error
 }
 
 var games = []game{
-	{&oracle.Plain, playPlain, plainMutants, plainUnmeant},
-	{&oracle.Fair, playFair, fairMutants, fairUnmeant},
-	{&oracle.Fenced, playFenced, fencedMutants, nil},
-	{&oracle.ReadWrite, playReadWrite, rwMutants, rwUnmeant},
-	{&oracle.Semaphore, playSemaphore, semaphoreMutants, nil},
-	{&oracle.Permits, playPermits, permitMutants, permitUnmeant},
-	{&oracle.Latch, playLatch, latchMutants, nil},
+	{&oracle.Plain, playPlain},
+	{&oracle.Fair, playFair},
+	{&oracle.Fenced, playFenced},
+	{&oracle.ReadWrite, playReadWrite},
+	{&oracle.Semaphore, playSemaphore},
+	{&oracle.Permits, playPermits},
+	{&oracle.Latch, playLatch},
 }
 
 // gamesOf are those of the kinds that a release has.
@@ -129,52 +123,4 @@ func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, refe
 			s.note(t, "  meant: "+d.Name, "–")
 		}
 	}
-}
-
-// sharedScripts are those that only owners that travel use.
-var sharedScripts = []*transport.Script{
-	luasrc.ReleaseShared, luasrc.FairReleaseShared, luasrc.ReadReleaseShared, luasrc.WriteReleaseShared,
-}
-
-// mutant is one of our scripts with one thing changed.
-type mutant struct {
-	does     string
-	script   *transport.Script
-	old, new string
-}
-
-// ours is our side with the mutant.
-func (m mutant) ours(t *testing.T) oracle.Ours {
-	t.Helper()
-	text := strings.Replace(m.script.Text(), m.old, m.new, 1)
-	require.NotEqual(t, m.script.Text(), text, m.does)
-	return oracle.Ours{
-		Shared:  slices.Contains(sharedScripts, m.script),
-		Instead: map[*transport.Script]string{m.script: text},
-	}
-}
-
-func (s scripts) testMutants(t *testing.T) {
-	for _, g := range gamesOf(s.release) {
-		for _, m := range g.mutants {
-			ours := m.ours(t)
-			if ours.Shared && !s.release.HasLatch() || laterMutants[m.does] != nil && !laterMutants[m.does](s.release) {
-				continue
-			}
-			assert.True(t, s.notices(g, ours), m.does)
-		}
-	}
-}
-
-// notices plays sequences until a difference is found.
-func (s scripts) notices(g game, ours oracle.Ours) bool {
-	sequences := rapid.Custom(func(rt *rapid.T) bool {
-		return s.play(rt, g, oracle.NewReferee(s.release, ours, g.kind), ours) != nil
-	})
-	for seed := range 200 {
-		if sequences.Example(seed) {
-			return true
-		}
-	}
-	return false
 }
