@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/test/oracle"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // corpusFolder has what live Redissons did: see `make vectors`.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/monitor"
-	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // fairWaitMS is the fair wait timeout of a Redisson client that sets none.

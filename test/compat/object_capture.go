@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // object are the fields of a Java command that calls a method of what is no lock.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/monitor"
-	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rsemaphore"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // testOurObjectCalls holds that a Client sends, for semaphores and latches, the scripts, keys and

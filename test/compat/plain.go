@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/oracle"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // plainPlayer plays the plain lock, and the one with tokens.

@@ -3,8 +3,8 @@ package compat
 import (
 	"fmt"
 
-	"github.com/redlatch/redlatch/internal/test/oracle"
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // reading and writing are the fields of a Java command about either side of a read/write lock.

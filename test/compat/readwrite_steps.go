@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"pgregory.net/rapid"
 
-	"github.com/redlatch/redlatch/internal/test/oracle"
+	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
 // rwPlayer plays the read/write lock: a few owners, each of which may read and write.
