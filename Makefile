@@ -77,6 +77,7 @@ vectors: setup ## measure | 1 min | Record what live Redissons do, releases RELE
 	scripts/compat.sh $(RELEASES)
 	REDLATCH_COMPAT=1 REDLATCH_VECTORS=write REDLATCH_COMPAT_VERSIONS="$(RELEASES)" \
 		$(GO) test -count=1 -timeout 20m -run 'TestRedissonAndRedlatchShareLocks/^[0-9.]+$$/^scripts$$/^server$$/^recorded$$' .
+	REDLATCH_VECTORS=write $(GO) test -count=1 -run '^TestRecordedVectorsHoldForOurScripts$$' ./test/compat
 
 mutants: setup ## change | 40 min all | Plant bugs, which tests must notice (MUTANTS=regexp, CHANGED=revision, LIMIT=8m)
 	$(GO) run ./test/mutants -run '$(MUTANTS)' -changed '$(CHANGED)' -limit $(LIMIT)

@@ -45,26 +45,26 @@ func TestScriptsDoAllOrNothingInASlotThatMoves(t *testing.T) {
 
 func requireAllOrNothing(t *testing.T, m *oracle.Moving, ours oracle.Ours, v oracle.Vector) (ran, refused int) {
 	t.Helper()
-	v, ok, err := m.Local(ours, v)
+	before, ok, err := m.Local(ours, v)
 	require.NoError(t, err)
 	if !ok {
 		return 0, 0
 	}
-	want, err := m.Play(ours, v)
+	want, err := m.Play(ours, v.Step, before)
 	require.NoError(t, err, "%s %s", v.Operation, v.Does)
-	keys := slices.Sorted(maps.Keys(v.Before))
+	keys := slices.Sorted(maps.Keys(before))
 	sets := [][]string{nil, keys}
 	for _, key := range keys {
 		sets = append(sets, []string{key})
 	}
 	for _, moved := range sets {
-		got, err := m.PlayMoving(ours, v, moved)
+		got, err := m.PlayMoving(ours, v.Step, before, moved)
 		if !assert.NoError(t, err, "%s %s, with %q moved", v.Operation, v.Does, moved) {
 			continue
 		}
 		if got.Refused() {
 			refused++
-			assert.NoError(t, oracle.Ran{Reply: got.Reply, After: v.Before}.Same(got), "%s %s, with %q moved, refused", v.Operation, v.Does, moved)
+			assert.NoError(t, oracle.Ran{Reply: got.Reply, After: before}.Same(got), "%s %s, with %q moved, refused", v.Operation, v.Does, moved)
 			continue
 		}
 		ran++

@@ -1,6 +1,8 @@
 package compat
 
 import (
+	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,39 +10,64 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// testOurCalls holds that a Client sends the scripts, keys and arguments that
-// the steps were taken with. Those of acquire, force release and the release of
-// owners that travel are Redisson's.
+// testOurCalls holds that a Client sends the scripts, keys and arguments that the steps were
+// taken with.
 func (s scripts) testOurCalls(t *testing.T) {
 	client := open(t, s.on.server, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
-	for _, name := range lockNames(t) {
-		u := &us{t, s.on, client, rlock.New(client, name), oracle.Step{Names: []string{name}, Lease: 5000}}
-		u.ownOwner()
-		u.sharedOwner()
+	for _, kind := range lockKinds {
+		t.Run(kind.java, func(t *testing.T) {
+			for _, name := range lockNames(t) {
+				u := &us{t: t, o: s.on, client: client, kind: kind, lock: kind.ours(client, name)}
+				u.step = oracle.Step{Names: []string{name}, Wait: kind.wait}
+				u.ownOwner()
+				u.sharedOwner()
+				if kind.java == "fair" {
+					u.waiter()
+				}
+			}
+			name := redistest.Key(t)
+			hold := held(t)(kind.ours(client, name).Lock(t.Context()))
+			s.on.about(t, name)
+			call, err := s.on.watch.Until(name)
+			require.NoError(t, err)
+			step := oracle.Step{Op: kind.renew, Names: []string{name}, Owner: hold.Owner().String(), Lease: watchdogMS}
+			require.NoError(t, oracle.Ours{}.Identify(call, step))
+			require.NoError(t, hold.Unlock())
+		})
 	}
-	name := redistest.Key(t)
-	hold, err := rlock.New(client, name).Lock(t.Context())
-	require.NoError(t, err)
-	s.on.script(t, name)
-	call, err := s.on.watch.Until(name)
-	require.NoError(t, err)
-	step := oracle.Step{Op: oracle.Renew, Names: []string{name}, Owner: hold.Owner().String(), Lease: watchdogMS}
-	require.NoError(t, oracle.Ours{}.Identify(call, step))
-	require.NoError(t, hold.Unlock())
+	t.Run("semaphores and latches", func(t *testing.T) {
+		for _, name := range lockNames(t) {
+			u := &us{t: t, o: s.on, client: client, step: oracle.Step{Names: []string{name + " semaphore"}}}
+			u.counter()
+			u.step.Names = []string{name + " permits"}
+			u.permits()
+			u.step.Names = []string{name + " latch"}
+			u.latch()
+		}
+	})
 }
 
-// us plays through one lock with a client of ours.
+// us uses one lock with a client of ours.
 type us struct {
 	t      *testing.T
 	o      observed
 	client *redlatch.Client
+	kind   lockKind
 	lock   *rlock.Lock
-	step   oracle.Step // the owner's, with its lease
+	step   oracle.Step // the owner's, with its lease and its wait
+}
+
+func (u *us) take(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
+	u.t.Helper()
+	return held(u.t)(u.lock.Lock(ctx, opts...))
 }
 
 // sent checks the script that was sent last.
@@ -50,58 +77,176 @@ func (u *us) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 	require.NoError(u.t, ours.Identify(u.o.script(u.t, u.step.Names[0]), u.step))
 }
 
-// ownOwner enters twice and leaves twice, and forces.
-func (u *us) ownOwner() {
+// parted checks the script that releases one hold of two. Its lease is what the other is owed.
+func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	u.t.Helper()
-	outer, err := u.lock.Lock(u.t.Context(), rlock.WithLease(5*time.Second))
-	require.NoError(u.t, err)
-	u.step.Owner = outer.Owner().String()
-	u.sent(oracle.Ours{}, oracle.Acquire, 0)
-	u.step.Lease = 60000
-	inner, err := u.lock.Lock(outer.Context(u.t.Context()), rlock.WithLease(time.Minute))
-	require.NoError(u.t, err)
-	u.sent(oracle.Ours{}, oracle.Acquire, 2)
-
-	require.NoError(u.t, outer.Unlock())
 	call := u.o.script(u.t, u.step.Names[0])
-	u.step.Op, u.step.Target = oracle.Free, 1
-	u.step.Lease, err = oracle.Ours{}.Lease(call, u.step)
+	u.step.Op, u.step.Target = u.kind.free, 1
+	var err error
+	u.step.Lease, err = ours.Lease(call, u.step)
 	require.NoError(u.t, err)
-	require.InDelta(u.t, 55000, u.step.Lease, 5000, "what is left of the inner hold's minute")
-	require.NoError(u.t, oracle.Ours{}.Identify(call, u.step))
-
-	require.NoError(u.t, inner.Unlock())
-	u.step.Lease = 5000 // the first one's; it does not matter any more
-	u.sent(oracle.Ours{}, oracle.Free, 0)
-	_, err = u.lock.ForceUnlock(u.t.Context())
-	require.NoError(u.t, err)
-	u.sent(oracle.Ours{}, oracle.Force, 0)
+	require.InDelta(u.t, about.Milliseconds(), u.step.Lease, 5000, "what is left of the other hold's lease")
+	require.NoError(u.t, ours.Identify(call, u.step))
 }
 
-// sharedOwner is an owner that others may use, too.
+// ownOwner enters twice and leaves twice, tries, and forces. A writer also reads inside.
+func (u *us) ownOwner() {
+	u.t.Helper()
+	ours := oracle.Ours{}
+	opts := []rlock.Option{rlock.WithLease(5 * time.Second)}
+	if u.kind.wait > 0 {
+		opts = append(opts, rlock.WithWait(7*time.Second))
+		u.step.Wait = 7000
+	}
+	u.step.Lease = 5000
+	outer := u.take(u.t.Context(), opts...)
+	u.step.Owner = outer.Owner().String()
+	u.sent(ours, u.kind.enter, 0)
+	if u.kind.java == "write" {
+		reader := lockKinds[2]
+		inside := held(u.t)(reader.ours(u.client, u.step.Names[0]).Lock(outer.Context(u.t.Context()), opts...))
+		u.sent(ours, reader.enter, 1)
+		require.NoError(u.t, inside.Unlock())
+		u.sent(ours, reader.free, 0)
+	}
+	inner := u.take(outer.Context(u.t.Context()), rlock.WithLease(time.Minute))
+	u.step.Lease = 60000
+	u.sent(ours, u.kind.enter, 2)
+	require.NoError(u.t, outer.Unlock())
+	u.parted(ours, 55*time.Second)
+	require.NoError(u.t, inner.Unlock())
+	u.step.Lease = 5000 // the first one's, which does not matter now
+	u.sent(ours, u.kind.free, 0)
+
+	hold := held(u.t)(u.lock.TryLock(u.t.Context(), rlock.WithLease(8*time.Second)))
+	u.step.Owner, u.step.Wait, u.step.Lease = hold.Owner().String(), u.kind.wait, 8000
+	u.sent(ours, u.kind.try, 0)
+	_, err := u.lock.ForceUnlock(u.t.Context())
+	require.NoError(u.t, err)
+	u.sent(ours, u.kind.force, 0)
+	require.ErrorIs(u.t, hold.Unlock(), redlatch.ErrLost)
+	u.sent(ours, u.kind.free, 0)
+}
+
+// sharedOwner is an owner that others may use.
 func (u *us) sharedOwner() {
 	u.t.Helper()
-	shared := oracle.Ours{Shared: true}
+	ours := oracle.Ours{Shared: true}
 	owner := codec.NewOwner(u.client.ID(), 1<<40)
 	u.step.Owner, u.step.Lease = owner.String(), 5000
-	hold, err := u.lock.Lock(u.t.Context(), rlock.WithLease(5*time.Second), rlock.WithOwner(owner))
-	require.NoError(u.t, err)
-	u.sent(shared, oracle.Acquire, 0)
-	inner, err := u.lock.Lock(hold.Context(u.t.Context()))
-	require.NoError(u.t, err)
+	hold := u.take(u.t.Context(), rlock.WithLease(5*time.Second), rlock.WithOwner(owner))
+	u.sent(ours, u.kind.enter, 0)
+	inner := u.take(hold.Context(u.t.Context()))
 	u.step.Lease = watchdogMS
-	u.sent(shared, oracle.Acquire, 2)
+	u.sent(ours, u.kind.enter, 2)
 	require.NoError(u.t, inner.Unlock())
-	call := u.o.script(u.t, u.step.Names[0])
-	u.step.Op, u.step.Target = oracle.Free, 1
-	u.step.Lease, err = shared.Lease(call, u.step)
-	require.NoError(u.t, err)
-	require.InDelta(u.t, 5000, u.step.Lease, 5000, "what is left of the first hold's")
-	require.NoError(u.t, shared.Identify(call, u.step))
-	_, err = hold.HandOver()
+	u.parted(ours, 5*time.Second)
+	_, err := hold.HandOver()
 	require.NoError(u.t, err)
 	u.o.script(u.t, u.step.Names[0]) // its renewal
 	require.NoError(u.t, u.lock.UnlockAs(u.t.Context(), owner))
 	u.step.Lease = watchdogMS
-	u.sent(shared, oracle.Free, 0)
+	u.sent(ours, u.kind.free, 0)
+}
+
+// waiter waits for a fair lock in vain: it acquires at first and when it has subscribed, and
+// gives up, always with its wait.
+func (u *us) waiter() {
+	u.t.Helper()
+	name := u.step.Names[0]
+	hold := u.take(u.t.Context(), rlock.WithLease(time.Minute))
+	u.o.script(u.t, name)
+	ctx, cancel := context.WithCancel(u.t.Context())
+	defer cancel()
+	outcome := later(func() error {
+		_, err := u.lock.Lock(ctx, rlock.WithLease(8*time.Second), rlock.WithWait(time.Minute))
+		return err
+	})
+	u.step.Target, u.step.Lease, u.step.Wait = 0, 8000, 60000
+	for _, op := range ops(oracle.FairAcquire, oracle.FairAcquire, oracle.FairGiveUp) {
+		if u.step.Op = op; op == oracle.FairGiveUp {
+			cancel()
+			require.ErrorIs(u.t, <-outcome, context.Canceled)
+		}
+		call, err := u.o.watch.Until(name)
+		require.NoError(u.t, err)
+		u.step.Owner = call.Argv[1]
+		require.NoError(u.t, oracle.Ours{}.Identify(call, u.step))
+	}
+	require.NoError(u.t, hold.Unlock())
+	u.o.about(u.t, name)
+}
+
+// timed are the operations whose first argument is the caller's clock.
+var timed = map[*oracle.Operation]bool{
+	oracle.PermitAcquire: true, oracle.PermitReleaseAll: true, oracle.PermitRenew: true, oracle.PermitsFree: true,
+}
+
+// did checks the script that a call about a semaphore or latch has sent.
+func (u *us) did(s oracle.Step, err error) {
+	u.t.Helper()
+	require.NoError(u.t, err)
+	u.check(u.o.script(u.t, u.step.Names[0]), s)
+}
+
+func (u *us) check(call monitor.Call, s oracle.Step) {
+	u.t.Helper()
+	s.Names = u.step.Names
+	if timed[s.Op] {
+		var err error
+		s.Now, err = strconv.ParseInt(call.Argv[0], 10, 64)
+		require.NoError(u.t, err)
+		require.WithinDuration(u.t, time.Now(), time.UnixMilli(s.Now), atMost)
+	}
+	require.NoError(u.t, oracle.Ours{}.Identify(call, s))
+}
+
+func (u *us) counter() {
+	u.t.Helper()
+	ctx, sem := u.t.Context(), rsemaphore.New(u.client, u.step.Names[0])
+	_, err := sem.TrySet(ctx, 9, time.Minute)
+	u.did(oracle.Step{Op: oracle.SemaphoreSetFor, Permits: 9, Lease: 60000}, err)
+	_, err = sem.TrySet(ctx, 9, 0)
+	u.did(oracle.Step{Op: oracle.SemaphoreSet, Permits: 9}, err)
+	u.did(oracle.Step{Op: oracle.SemaphoreAcquire, Permits: 2}, sem.Acquire(ctx, 2))
+	u.did(oracle.Step{Op: oracle.SemaphoreAcquire, Permits: 3}, sem.TryAcquire(ctx, 3))
+	u.did(oracle.Step{Op: oracle.SemaphoreRelease, Permits: 4}, sem.Release(ctx, 4))
+	u.did(oracle.Step{Op: oracle.SemaphoreAdd, Permits: -2}, sem.Add(ctx, -2))
+	_, err = sem.Drain(ctx)
+	u.did(oracle.Step{Op: oracle.SemaphoreDrain}, err)
+}
+
+func (u *us) permits() {
+	u.t.Helper()
+	ctx, sem := u.t.Context(), rsemaphore.NewExpirable(u.client, u.step.Names[0])
+	_, err := sem.TrySetPermits(ctx, 5)
+	u.did(oracle.Step{Op: oracle.PermitsTrySet, Permits: 5}, err)
+	hold, err := sem.Acquire(ctx, 2, rsemaphore.WithLease(time.Minute))
+	require.NoError(u.t, err)
+	u.did(oracle.Step{Op: oracle.PermitAcquire, IDs: hold.IDs(), Lease: 60000}, nil)
+	u.did(oracle.Step{Op: oracle.PermitReleaseAll, IDs: hold.IDs()}, hold.Release())
+	hold, err = sem.TryAcquire(ctx, 2)
+	require.NoError(u.t, err)
+	u.did(oracle.Step{Op: oracle.PermitAcquire, IDs: hold.IDs(), Lease: watchdogMS}, nil)
+	if u.step.Names[0][0] == '{' { // one renewal is enough
+		call, err := u.o.watch.Until(u.step.Names[0])
+		require.NoError(u.t, err)
+		u.check(call, oracle.Step{Op: oracle.PermitRenew, IDs: hold.IDs(), Lease: watchdogMS})
+	}
+	require.NoError(u.t, hold.Release())
+	u.o.about(u.t, u.step.Names[0])
+	_, err = sem.Permits(ctx)
+	u.did(oracle.Step{Op: oracle.PermitsFree}, err)
+	u.did(oracle.Step{Op: oracle.PermitsSet, Permits: 7}, sem.SetPermits(ctx, 7))
+	u.did(oracle.Step{Op: oracle.PermitsAdd, Permits: -3}, sem.AddPermits(ctx, -3))
+}
+
+func (u *us) latch() {
+	u.t.Helper()
+	ctx, latch := u.t.Context(), rlatch.New(u.client, u.step.Names[0])
+	_, err := latch.TrySet(ctx, 3)
+	u.did(oracle.Step{Op: oracle.LatchSet, Permits: 3}, err)
+	u.did(oracle.Step{Op: oracle.LatchCountDown}, latch.CountDown(ctx))
+	_, err = latch.Delete(ctx)
+	u.did(oracle.Step{Op: oracle.LatchDelete}, err)
 }

@@ -13,6 +13,10 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
+// reading and writing are the fields of a Java command about either side of a read/write lock.
+func reading(fields peer.Command) peer.Command { return peer.Command{"kind": "read"}.With(fields) }
+func writing(fields peer.Command) peer.Command { return peer.Command{"kind": "write"}.With(fields) }
+
 // rwPair is a client of each language at one read/write lock.
 type rwPair struct {
 	*pair

@@ -3,8 +3,6 @@ package compat
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -97,9 +95,6 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("steps", s.testSteps)
 		t.Run("recorded", s.testRecorded)
 		t.Run("our calls", s.testOurCalls)
-		t.Run("our calls, fair", s.testOurFairCalls)
-		t.Run("our calls, read and write", s.testOurReadWriteCalls)
-		t.Run("our calls, semaphores and latches", s.testOurObjectCalls)
 		t.Run("questions", s.testQuestions)
 	})
 	t.Run("valkey", func(t *testing.T) {
@@ -109,9 +104,6 @@ func (c *compat) testScripts(t *testing.T) {
 		t.Run("steps", s.testSteps)
 		t.Run("recorded", s.testRecorded)
 		t.Run("our calls", s.testOurCalls)
-		t.Run("our calls, fair", s.testOurFairCalls)
-		t.Run("our calls, read and write", s.testOurReadWriteCalls)
-		t.Run("our calls, semaphores and latches", s.testOurObjectCalls)
 	})
 }
 
@@ -129,194 +121,6 @@ func (c *compat) scripts(t *testing.T, start func(t *testing.T) *redistest.Serve
 func (s scripts) note(t *testing.T, line, verdict string) {
 	t.Helper()
 	s.table.note(t, s.release.String(), line+s.where, func() string { return verdict })
-}
-
-// lockNames are names of every kind: the names of keys and channels follow from
-// them.
-func lockNames(t *testing.T) []string {
-	t.Helper()
-	l := redistest.Key(t)
-	return []string{l, "{tag}" + l, "a{b" + l, l + "}", "{}" + l, "замок " + l}
-}
-
-// capture makes a live Redisson do everything that it does to locks, and checks each
-// call's keys and arguments on the way.
-func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
-	t.Helper()
-	theirs := oracle.NewTheirs(c.release)
-	j := connect(t, c.peer, o.server, peer.Command{"watchdog": watchdogMS})
-	for i, name := range lockNames(t) {
-		k := &captor{t: t, o: o, j: j, theirs: theirs, name: name}
-		k.threads()
-		k.force()
-		k.futures()
-		k.name = name + " fair"
-		f := fairCaptor{k}
-		f.threads()
-		f.force()
-		f.futures()
-		if i < 2 { // without braces, and with
-			f.waits()
-		}
-		k.name = name + " read/write"
-		rw := rwCaptor{k}
-		rw.readers()
-		rw.writers()
-		rw.force()
-		rw.futures()
-		for kind, use := range map[string]func(objectCaptor){
-			"semaphore": objectCaptor.semaphore, "permits": objectCaptor.permits, "latch": objectCaptor.latch,
-		} {
-			k.name = name + " " + kind
-			use(objectCaptor{k})
-		}
-	}
-	k := &captor{t: t, o: o, j: j, theirs: theirs, name: redistest.Key(t)}
-	k.renewal()
-	k.name = redistest.Key(t)
-	fairCaptor{k}.renewal()
-	k.name = redistest.Key(t)
-	rwCaptor{k}.renewals()
-	if c.release.HasFenced() {
-		k.name = redistest.Key(t)
-		k.tokens()
-	}
-	for _, kind := range oracle.KindsOf(c.release) {
-		require.Empty(t, theirs.Missing(kind))
-	}
-	return theirs
-}
-
-// captor plays through one lock.
-type captor struct {
-	t      *testing.T
-	o      observed
-	j      *java
-	theirs *oracle.Theirs
-	name   string
-}
-
-// learn takes the script that the last command sent.
-func (k *captor) learn(op *oracle.Operation, owner string, lease int64) {
-	k.t.Helper()
-	k.check(k.o.script(k.t, k.name), op, owner, lease)
-}
-
-// next is the script that is sent next. Redisson renews all its locks at once, so that a renewal
-// may follow an acquisition at any time.
-func (k *captor) next() monitor.Call {
-	k.t.Helper()
-	call, err := k.o.watch.Until(k.name)
-	require.NoError(k.t, err)
-	return call
-}
-
-func (k *captor) check(call monitor.Call, op *oracle.Operation, owner string, lease int64) {
-	k.t.Helper()
-	want := oracle.Step{Op: op, Names: []string{k.name}, Owner: owner, Lease: lease}
-	require.NoError(k.t, oracle.Identify(k.theirs.Release, call, want))
-	require.NoError(k.t, k.theirs.Learn(op, call))
-}
-
-func (k *captor) does(op string, fields peer.Command) {
-	k.t.Helper()
-	k.j.do(k.t, peer.Command{"op": op, "name": k.name}.With(fields))
-}
-
-// threads: a thread enters twice, another is refused, and the first leaves three
-// times, once too often.
-func (k *captor) threads() {
-	k.t.Helper()
-	const lease = 7000
-	t1 := peer.Command{"thread": "t1"}
-	r, owner := k.theirs.Release, k.j.owner(k.t, "t1")
-	k.does("lock", t1.With(peer.Command{"lease": 5000}))
-	k.learn(oracle.Acquire, owner, 5000)
-	k.does("tryLock", t1.With(peer.Command{"lease": lease}))
-	k.learn(oracle.Acquire, owner, lease)
-	// Another lock object, so the first one's memory stays as it is.
-	k.does("tryLock", peer.Command{"thread": "t2", "object": "other"})
-	k.learn(oracle.Acquire, k.j.owner(k.t, "t2"), watchdogMS)
-
-	k.does("unlock", t1)
-	k.learn(oracle.Free, owner, lease)
-	next := r.LeaseAfterUnlock(lease, watchdogMS, false)
-	k.does("unlock", t1)
-	k.learn(oracle.Free, owner, next)
-	next = r.LeaseAfterUnlock(next, watchdogMS, true)
-	k.j.throws(k.t, "IllegalMonitorStateException", t1.With(peer.Command{"op": "unlock", "name": k.name}))
-	k.learn(oracle.Free, owner, next)
-}
-
-func (k *captor) force() {
-	k.t.Helper()
-	k.does("lock", peer.Command{"thread": "t1", "lease": 5000})
-	k.learn(oracle.Acquire, k.j.owner(k.t, "t1"), 5000)
-	for range 2 {
-		k.does("forceUnlock", peer.Command{"thread": "t2"})
-		k.learn(oracle.Force, "", 0)
-	}
-}
-
-// futures: with the asynchronous calls the number of an owner is the caller's
-// choice.
-func (k *captor) futures() {
-	k.t.Helper()
-	for _, n := range []int64{0, -5, 1 << 62} {
-		owner := fmt.Sprintf("%s:%d", k.j.id, n)
-		fields := peer.Command{"threadId": n, "object": strconv.FormatInt(n, 10)}
-		k.does("lockAsync", fields.With(peer.Command{"lease": 8000}))
-		k.learn(oracle.Acquire, owner, 8000)
-		k.does("unlockAsync", fields)
-		k.learn(oracle.Free, owner, 8000)
-		k.does("tryLockAsync", fields.With(peer.Command{"wait": 100, "lease": 4000}))
-		k.learn(oracle.Acquire, owner, 4000)
-		k.does("unlockAsync", fields)
-		k.learn(oracle.Free, owner, 4000)
-	}
-}
-
-func (k *captor) renewal() {
-	k.t.Helper()
-	k.does("lock", peer.Command{"thread": "t1"})
-	k.check(k.next(), oracle.Acquire, k.j.owner(k.t, "t1"), watchdogMS)
-	k.check(k.next(), oracle.Renew, k.j.owner(k.t, "t1"), watchdogMS)
-	k.does("unlock", peer.Command{"thread": "t1"})
-}
-
-// tokens: a thread enters a fenced lock twice and is renewed; with a lease of its own it takes
-// another, leaves it, and has it forced. All but the grants is done by the scripts of the plain
-// lock.
-func (k *captor) tokens() {
-	k.t.Helper()
-	t1 := fenced(peer.Command{"thread": "t1"})
-	owner := k.j.owner(k.t, "t1")
-	for range 2 {
-		k.does("lockAndGetToken", t1)
-		// On a slow machine a renewal may have come before.
-		sent := k.o.scripts(k.t, k.name)
-		i := slices.IndexFunc(sent, notRenewal(k.theirs.Release, owner, k.name))
-		require.GreaterOrEqual(k.t, i, 0, "%d renewals, and nothing else", len(sent))
-		k.check(sent[i], oracle.AcquireToken, owner, watchdogMS)
-	}
-	k.check(k.next(), oracle.Renew, owner, watchdogMS)
-	k.does("forceUnlock", t1)
-
-	k.name += " leased"
-	for range 2 {
-		k.does("lock", t1.With(peer.Command{"lease": 5000}))
-		k.learn(oracle.AcquireCounted, owner, 5000)
-		k.does("unlock", t1)
-		k.learn(oracle.Free, owner, 5000)
-	}
-	k.does("forceUnlock", t1)
-	k.learn(oracle.Force, "", 0)
-}
-
-// notRenewal tells the calls that do not renew the owner's hold.
-func notRenewal(r oracle.Release, owner, name string) func(monitor.Call) bool {
-	renew := oracle.Step{Op: oracle.Renew, Names: []string{name}, Owner: owner, Lease: watchdogMS}
-	return func(call monitor.Call) bool { return oracle.Identify(r, call, renew) != nil }
 }
 
 // testQuestions holds that questions are the same commands on both sides.

@@ -12,22 +12,6 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// game is how a kind of lock is played at random.
-type game struct {
-	kind *oracle.Kind
-	play func(p *player) error
-}
-
-var games = []game{
-	{&oracle.Plain, playPlain},
-	{&oracle.Fair, playFair},
-	{&oracle.Fenced, playFenced},
-	{&oracle.ReadWrite, playReadWrite},
-	{&oracle.Semaphore, playSemaphore},
-	{&oracle.Permits, playPermits},
-	{&oracle.Latch, playLatch},
-}
-
 // gamesOf are those of the kinds that a release has.
 func gamesOf(r oracle.Release) []game {
 	return slices.DeleteFunc(slices.Clone(games), func(g game) bool { return !g.kind.In(r) })
@@ -65,7 +49,11 @@ func (s scripts) play(rt *rapid.T, g game, referee *oracle.Referee, ours oracle.
 	if err := s.twin.Reset(); err != nil {
 		return err
 	}
-	return g.play(&player{s, rt, ours, referee})
+	p := &player{s, rt, ours, referee}
+	if g.enters == nil {
+		return playObject(p, g)
+	}
+	return playLock(p, g)
 }
 
 // testSteps plays random steps on both sides, in each of our ways.

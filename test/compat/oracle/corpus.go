@@ -9,130 +9,233 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 )
 
-// Corpus has the recorded vectors of one kind of lock. Each file of it has those
-// of an operation.
-type Corpus struct {
-	kind    *Kind
-	vectors []Vector
+// Case is one step on one state, and what live Redissons did with it. Times count from the moment
+// of the call: nothing here depends on when it was recorded.
+type Case struct {
+	// Operation is the operation's name.
+	Operation string `json:"operation"`
+	// Does says in words what happens. It is unique within its operation.
+	Does string `json:"does"`
+	// Diverges names the intended differences of ours, where they apply.
+	Diverges []string `json:"diverges"`
+	// Step is what the caller wanted.
+	Step Step `json:"step"`
+	// Before has all keys before the step.
+	Before State `json:"before"`
+	// Results are in the order of the releases.
+	Results []Result `json:"results"`
 }
 
-// Load reads a kind's files in a folder. A file that is not there is an empty
-// one.
-func Load(folder string, kind *Kind) (*Corpus, error) {
-	c := &Corpus{kind: kind}
-	for _, op := range kind.Operations {
-		path := c.path(folder, op)
-		text, err := os.ReadFile(path) //nolint:gosec // the module's own files
-		if errors.Is(err, fs.ErrNotExist) {
+// Result is what releases did with a case, and what ours does.
+type Result struct {
+	// Redisson has the releases that did exactly this.
+	Redisson []string `json:"redisson"`
+	// Calls is what Redisson's script was called with; old releases renew one name at a time.
+	Calls []Args `json:"calls"`
+	// Reply is the script's, After has all keys afterwards, and Messages has what was
+	// published, in order: "channel payload".
+	Reply    Reply    `json:"reply"`
+	Messages []string `json:"messages"`
+	After    State    `json:"after"`
+	// Own and Shared are what ours does differently, for an owner of our own and for one that
+	// travels; nil for nothing.
+	Own    *Change `json:"own"`
+	Shared *Change `json:"shared"`
+}
+
+// Change is how ours differs from a result.
+type Change struct {
+	// Reply and Messages are ours.
+	Reply    Reply    `json:"reply"`
+	Messages []string `json:"messages"`
+	// After has the keys that differ; nil for a key that ours does not have.
+	After map[string]*Entry `json:"after,omitempty"`
+}
+
+// Vector is a case with what some releases did.
+type Vector struct {
+	*Case
+	*Result
+}
+
+// Change is what ours is recorded to do differently.
+func (v Vector) Change(ours Ours) **Change {
+	if ours.Shared {
+		return &v.Shared
+	}
+	return &v.Own
+}
+
+// Change returns how ours differs in an outcome; nil for not at all.
+func (o *Outcome) Change() *Change {
+	if len(o.Diffs) == 0 {
+		return nil
+	}
+	c := &Change{Reply: Reply{o.Ours.Reply}, Messages: o.Ours.Messages}
+	theirs, ours := o.Theirs.After.after(-o.At), o.Ours.After.after(-o.At)
+	for _, name := range keysOf(theirs, ours) {
+		if theirs.same(ours, name) {
 			continue
 		}
-		if err != nil {
+		if c.After == nil {
+			c.After = map[string]*Entry{}
+		}
+		c.After[name] = nil
+		if e, there := ours[name]; there {
+			c.After[name] = &e
+		}
+	}
+	return c
+}
+
+// Corpus has the recorded cases of one kind of lock.
+type Corpus struct {
+	kind *Kind
+	// Cases are in the order of the operations.
+	Cases []*Case
+}
+
+// Load reads a kind's file in a folder. A file that does not exist is an empty one.
+func Load(folder string, kind *Kind) (*Corpus, error) {
+	c := &Corpus{kind: kind}
+	text, err := os.ReadFile(c.path(folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err := errors.Join(err, json.Unmarshal(text, &c.Cases)); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.path(folder), err)
+	}
+	for _, one := range c.Cases {
+		if one.Step.Op, err = kind.operation(one.Operation); err != nil {
 			return nil, err
 		}
-		var all []Vector
-		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		for i := range all {
-			all[i].Step.Op = op
-		}
-		c.vectors = append(c.vectors, all...)
 	}
 	return c, nil
 }
 
-func (c *Corpus) path(folder string, op *Operation) string {
-	return filepath.Join(folder, c.kind.Name+"-"+op.Name+".json")
+func (c *Corpus) path(folder string) string { return filepath.Join(folder, c.kind.Name+".json") }
+
+// Save writes the file. The same cases make the same bytes.
+func (c *Corpus) Save(folder string) error {
+	var all [][]byte
+	for _, one := range c.Cases {
+		var results [][]byte
+		for _, r := range one.Results {
+			results = append(results, lines(
+				fields{{"redisson", r.Redisson}, {"calls", r.Calls}},
+				fields{{"reply", r.Reply}, {"messages", r.Messages}, {"after", r.After}},
+				fields{{"own", r.Own}}, fields{{"shared", r.Shared}},
+			))
+		}
+		all = append(all, lines(
+			fields{{"operation", one.Operation}, {"does", one.Does}, {"diverges", one.Diverges}},
+			fields{{"step", one.Step}}, fields{{"before", one.Before}},
+			fields{{"results", raw(fmt.Appendf(nil, "[\n%s]", bytes.Join(results, []byte(",\n"))))}},
+		))
+	}
+	text := fmt.Appendf(nil, "[\n%s\n]\n", bytes.Join(all, []byte(",\n")))
+	return os.WriteFile(c.path(folder), text, 0o644)
 }
 
-// Save writes the files. The same vectors make the same bytes.
-func (c *Corpus) Save(folder string) error {
-	for _, op := range c.kind.Operations {
-		var lines [][]byte
-		for _, v := range c.vectors {
-			if v.Step.Op != op {
+// raw is JSON that is laid out already.
+type raw []byte
+
+// fields are the fields of a line.
+type fields []struct {
+	name  string
+	value any
+}
+
+// lines writes an object with several lines, so that changes can be read. A line whose value is
+// a nil pointer is left out.
+func lines(all ...fields) []byte {
+	var text [][]byte
+	for _, line := range all {
+		var parts [][]byte
+		for _, f := range line {
+			if v := reflect.ValueOf(f.value); v.Kind() == reflect.Pointer && v.IsNil() {
 				continue
 			}
-			line, err := v.line()
-			if err != nil {
-				return err
+			value, laidOut := f.value.(raw)
+			if !laidOut {
+				var err error
+				if value, err = json.Marshal(f.value); err != nil {
+					panic(fmt.Sprintf("oracle: %s: %v", f.name, err)) // no value here can fail
+				}
 			}
-			lines = append(lines, line)
+			parts = append(parts, fmt.Appendf(nil, "%q: %s", f.name, value))
 		}
-		text := fmt.Appendf(nil, "[\n%s\n]\n", bytes.Join(lines, []byte(",\n")))
-		if err := os.WriteFile(c.path(folder, op), text, 0o644); err != nil { //nolint:gosec // not secret
-			return err
+		if parts != nil {
+			text = append(text, bytes.Join(parts, []byte(", ")))
 		}
 	}
-	return nil
+	return fmt.Appendf(nil, "{%s}", bytes.Join(text, []byte(",\n ")))
 }
 
-// Vectors returns all vectors, in the order of the cases.
-func (c *Corpus) Vectors() []Vector { return c.vectors }
+// Vectors returns all results with their cases.
+func (c *Corpus) Vectors() (all []Vector) {
+	for _, one := range c.Cases {
+		for i := range one.Results {
+			all = append(all, Vector{one, &one.Results[i]})
+		}
+	}
+	return all
+}
 
-// Of returns the vectors of a release, in the order of the cases.
-func (c *Corpus) Of(r Release) []Vector {
-	var all []Vector
-	for _, v := range c.vectors {
-		if slices.Contains(v.Redisson, r.String()) {
-			v.Redisson = []string{r.String()}
+// Of returns the vectors of a release: those of the newest recorded one that is not newer. A
+// release is recorded only if it differs from the one before it.
+func (c *Corpus) Of(r Release) (all []Vector) {
+	recorded := c.recorded(r)
+	for _, v := range c.Vectors() {
+		if slices.Contains(v.Redisson, recorded) {
 			all = append(all, v)
 		}
 	}
 	return all
 }
 
-// Replace takes what a release was seen to do now for what it did before.
-// Releases that do the same share a vector.
-func (c *Corpus) Replace(r Release, vectors []Vector) {
-	var all []Vector
-	for _, v := range c.vectors {
-		v.Redisson = slices.DeleteFunc(slices.Clone(v.Redisson), func(text string) bool { return text == r.String() })
-		if len(v.Redisson) > 0 {
-			all = append(all, v)
+// recorded is the release whose vectors are those of r.
+func (c *Corpus) recorded(r Release) (newest string) {
+	for _, v := range c.Vectors() {
+		for _, text := range v.Redisson {
+			if byRelease(text, r.String()) <= 0 && (newest == "" || byRelease(text, newest) > 0) {
+				newest = text
+			}
 		}
 	}
-	for _, v := range vectors {
-		i := slices.IndexFunc(all, v.sameAs)
-		if i < 0 {
-			all = append(all, v)
-			continue
+	return newest
+}
+
+// Replace takes the results of a release, of the cases in Of, for those recorded. Releases
+// with the same result share it.
+func (c *Corpus) Replace(r Release, results []Result) {
+	vectors, isRecorded := c.Of(r), c.recorded(r) == r.String()
+	if !isRecorded && slices.EqualFunc(vectors, results, func(v Vector, r Result) bool { return v.sameAs(r) }) {
+		return
+	}
+	for i, v := range vectors {
+		one, result := v.Case, results[i]
+		v.Redisson = slices.DeleteFunc(v.Redisson, func(text string) bool { return text == r.String() })
+		result.Redisson = nil
+		at := slices.IndexFunc(one.Results, result.sameAs)
+		if at < 0 {
+			at, one.Results = len(one.Results), append(one.Results, result)
 		}
-		all[i].Redisson = append(all[i].Redisson, r.String())
+		known := &one.Results[at]
+		known.Redisson = slices.SortedFunc(slices.Values(append(known.Redisson, r.String())), byRelease)
+		one.Results = slices.DeleteFunc(one.Results, func(r Result) bool { return len(r.Redisson) == 0 })
+		slices.SortFunc(one.Results, func(a, b Result) int { return byRelease(a.Redisson[0], b.Redisson[0]) })
 	}
-	for _, v := range all {
-		slices.SortFunc(v.Redisson, byRelease)
-	}
-	slices.SortStableFunc(all, c.order)
-	c.vectors = all
 }
 
-// order is that of operations and cases, then of releases.
-func (c *Corpus) order(a, b Vector) int {
-	return cmp.Or(
-		cmp.Compare(slices.Index(c.kind.Operations, a.Step.Op), slices.Index(c.kind.Operations, b.Step.Op)),
-		cmp.Compare(c.kind.caseOf(a), c.kind.caseOf(b)),
-		byRelease(a.Redisson[0], b.Redisson[0]),
-	)
-}
-
-// caseOf returns the number of a vector's case, −1 for none.
-func (k *Kind) caseOf(v Vector) int {
-	return slices.IndexFunc(k.Cases, func(c Case) bool { return c.Step.Op == v.Step.Op && c.Does == v.Does })
-}
-
-// CasesOf returns the cases that make sense for a release.
-func (k *Kind) CasesOf(r Release) []Case {
-	var all []Case
-	for _, c := range k.Cases {
-		if k.In(r) && c.Step.Op.In(r) && (c.Of == nil || c.Of(r)) {
-			all = append(all, c)
-		}
-	}
-	return all
+// sameAs reports whether two results differ at most in their releases and in ours.
+func (r Result) sameAs(other Result) bool {
+	r.Redisson, r.Own, r.Shared = other.Redisson, other.Own, other.Shared
+	return reflect.DeepEqual(r, other)
 }
 
 func byRelease(a, b string) int {

@@ -18,56 +18,46 @@ func TestRecordingTwiceGivesTheSameBytes(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, stage.Close()) })
 	theirs := queueTheirs(t)
 	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: theirsFromOurs.Replace(luasrc.Acquire.Text())}))
-	kind := &Kind{Name: "some", Operations: []*Operation{queueUp, Acquire}, Cases: append(acquireCases(), queueKind.Cases...)}
+	acquires := &Case{Operation: "acquire", Before: State{}, Step: Step{Op: Acquire, Names: []string{"l"}, Owner: owner, Lease: lease}}
+	cases := []*Case{queueCase, acquires}
+	c := &Corpus{kind: &Kind{Name: "some", Operations: []*Operation{queueUp, Acquire}}, Cases: cases}
 	folder := t.TempDir()
 	var files []string
 	for range 2 {
-		vectors, err := stage.Record(theirs, kind)
+		results, err := stage.Record(theirs, cases)
 		require.NoError(t, err)
-		corpus, err := Load(folder, kind)
+		for i := range cases {
+			cases[i].Results = results[i : i+1]
+		}
+		require.NoError(t, c.Save(folder))
+		text, err := os.ReadFile(folder + "/some.json")
 		require.NoError(t, err)
-		corpus.Replace(theirs.Release, vectors)
-		require.Len(t, corpus.Vectors(), len(vectors))
-		require.NoError(t, corpus.Save(folder))
-		files = append(files, bytesOf(t, folder+"/some-queue.json"), bytesOf(t, folder+"/some-acquire.json"))
+		files = append(files, string(text))
 	}
-	require.Equal(t, files[:2], files[2:])
-	loaded, err := Load(folder, kind)
+	require.Equal(t, files[0], files[1])
+	loaded, err := Load(folder, c.kind)
 	require.NoError(t, err)
-	vectors, err := stage.Record(theirs, kind)
-	require.NoError(t, err)
-	require.ElementsMatch(t, vectors, loaded.Of(theirs.Release))
+	require.Equal(t, c, loaded)
 }
 
-func bytesOf(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return string(text)
+func resultOf(reply any, releases ...string) Result {
+	return Result{Redisson: releases, Reply: Reply{reply}, After: State{}, Messages: []string{}}
 }
 
-func vectorOf(does string, reply any, releases ...string) Vector {
-	return Vector{
-		Operation: "acquire", Does: does, Redisson: releases, Step: Step{Op: Acquire},
-		Before: State{}, Reply: Reply{reply}, After: State{}, Messages: []string{},
-	}
-}
-
-func TestReleasesThatDoTheSameShareAVector(t *testing.T) {
+func TestReleasesThatDoTheSameShareAResult(t *testing.T) {
 	t.Parallel()
-	kind := &Kind{Name: "some", Operations: []*Operation{Acquire}, Cases: []Case{
-		{Does: "first", Step: Step{Op: Acquire}}, {Does: "second", Step: Step{Op: Acquire}},
-	}}
-	c := &Corpus{kind: kind}
-	c.Replace(parse(t, "3.9.0"), []Vector{vectorOf("second", nil, "3.9.0"), vectorOf("first", nil, "3.9.0")})
-	c.Replace(parse(t, "3.17.7"), []Vector{vectorOf("first", int64(1), "3.17.7"), vectorOf("second", nil, "3.17.7")})
-	require.Equal(t, []Vector{
-		vectorOf("first", nil, "3.9.0"), vectorOf("first", int64(1), "3.17.7"), vectorOf("second", nil, "3.9.0", "3.17.7"),
-	}, c.Vectors())
+	first := &Case{Results: []Result{resultOf(nil, "3.9.0"), resultOf(int64(1), "3.17.7")}}
+	second := &Case{Results: []Result{resultOf(nil, "3.9.0", "3.17.7")}}
+	c := &Corpus{Cases: []*Case{first, second}}
 	require.Len(t, c.Of(parse(t, "3.17.7")), 2)
 
-	c.Replace(parse(t, "3.9.0"), []Vector{vectorOf("first", int64(1), "3.9.0")})
-	require.Equal(t, []Vector{vectorOf("first", int64(1), "3.9.0", "3.17.7"), vectorOf("second", nil, "3.17.7")}, c.Vectors())
+	c.Replace(parse(t, "3.17.8"), []Result{resultOf(int64(1)), resultOf(nil)})
+	require.Equal(t, "3.17.7", c.recorded(parse(t, "3.17.8")), "it does what the release before does")
+	c.Replace(parse(t, "4.0.0"), []Result{resultOf(int64(1)), resultOf("new")})
+	require.Equal(t, []Result{resultOf(nil, "3.9.0"), resultOf(int64(1), "3.17.7", "4.0.0")}, first.Results)
+	require.Equal(t, []Result{resultOf(nil, "3.9.0", "3.17.7"), resultOf("new", "4.0.0")}, second.Results)
+	c.Replace(parse(t, "3.9.0"), []Result{resultOf(int64(1)), resultOf(nil)})
+	require.Equal(t, []Result{resultOf(int64(1), "3.9.0", "3.17.7", "4.0.0")}, first.Results)
 }
 
 func TestRepliesOfEveryKindAreReadAsTheyWereWritten(t *testing.T) {
@@ -87,28 +77,13 @@ func TestACorpusThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	kind := &Kind{Name: "some", Operations: []*Operation{Acquire}}
 	for _, text := range []string{
-		"", "[", `[{"reply": {"err": 1}}]`, `[{"reply": 1.5}]`, `[{"before": {"l": {"type": "stream", "value": 1}}}]`,
+		"", "[", `[{"results": [{"reply": {"err": 1}}]}]`, `[{"results": [{"reply": 1.5}]}]`, `[{"operation": "none"}]`,
+		`[{"before": {"l": {"type": "stream", "value": 1}}}]`,
 	} {
 		folder := t.TempDir()
-		require.NoError(t, os.WriteFile(folder+"/some-acquire.json", []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(folder+"/some.json", []byte(text), 0o600))
 		_, err := Load(folder, kind)
 		require.Error(t, err, text)
-	}
-}
-
-func TestEachCaseHasANameOfItsOwn(t *testing.T) {
-	t.Parallel()
-	for _, kind := range Kinds {
-		type id struct {
-			op   *Operation
-			does string
-		}
-		seen := map[id]bool{}
-		for _, c := range kind.Cases {
-			require.False(t, seen[id{c.Step.Op, c.Does}], "%s: %s", c.Step.Op, c.Does)
-			seen[id{c.Step.Op, c.Does}] = true
-			require.Contains(t, kind.Operations, c.Step.Op)
-		}
 	}
 }
 
@@ -119,7 +94,7 @@ func TestOldServersAreAskedWhenAKeyExpires(t *testing.T) {
 	s, err := newSide(dial(redistest.Start(t)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.close()) })
-	require.NoError(t, s.make(State{"l": textOf(never, "a"), "m": textOf(never, "b")}))
+	require.NoError(t, s.make(State{"l": {Type: "string", Value: "a"}, "m": {Type: "string", Value: "b"}}))
 	const when = 4102444800123
 	_, err = s.conn.Do("PEXPIREAT", "l", when)
 	require.NoError(t, err)

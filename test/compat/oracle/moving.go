@@ -52,38 +52,38 @@ type Ran struct {
 // Refused reports whether the script was not run, and is to be tried again.
 func (r Ran) Refused() bool { return r.Reply == tryAgain }
 
-// Local returns a vector without the keys that are not in the slot of its call; ok is false for
-// one that makes keys in another slot, as a name does that clusters cannot have.
-func (m *Moving) Local(ours Ours, v Vector) (local Vector, ok bool, err error) {
+// Local returns the keys before a vector that are in the slot of its call. It is not ok for one
+// that makes keys in another slot, as a name does that clusters cannot have.
+func (m *Moving) Local(ours Ours, v Vector) (before State, ok bool, err error) {
 	home, err := m.slot(ours.request(v.Step).keys[0])
 	if err != nil {
-		return v, false, err
+		return nil, false, err
 	}
-	local, local.Before, ok = v, maps.Clone(v.Before), true
-	for _, all := range []State{v.Before, v.After} {
-		for name := range all {
-			slot, err := m.slot(name)
-			if err != nil {
-				return v, false, err
-			}
-			if slot != home {
-				delete(local.Before, name)
-				_, before := v.Before[name]
-				ok = ok && before
-			}
+	before, ok = State{}, true
+	for _, name := range keysOf(v.Before, v.After) {
+		slot, err := m.slot(name)
+		if err != nil {
+			return nil, false, err
+		}
+		e, there := v.Before[name]
+		switch {
+		case there && slot == home:
+			before[name] = e
+		case !there && slot != home:
+			ok = false
 		}
 	}
-	return local, ok, nil
+	return before, ok, nil
 }
 
 func (m *Moving) slot(key string) (int, error) {
 	return redis.Int(m.nodes[0].conn.Do("CLUSTER", "KEYSLOT", key))
 }
 
-// Play runs what we do in a vector.
-func (m *Moving) Play(ours Ours, v Vector) (ran Ran, err error) {
-	r := ours.request(v.Step)
-	from, _, err := m.become(r.keys[0], v.Before)
+// Play runs what we do in a step.
+func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
+	r := ours.request(s)
+	from, _, err := m.become(r.keys[0], before)
 	if err != nil {
 		return Ran{}, err
 	}
@@ -98,41 +98,40 @@ func (m *Moving) Play(ours Ours, v Vector) (ran Ran, err error) {
 	return ran, err
 }
 
-// PlayMoving runs what we do in a vector while its slot moves. The named keys are on their new
+// PlayMoving runs what we do in a step while its slot moves. The named keys are on their new
 // node already. In the end the slot stays where it was.
-func (m *Moving) PlayMoving(ours Ours, v Vector, moved []string) (ran Ran, err error) {
-	r := ours.request(v.Step)
-	from, to, err := m.become(r.keys[0], v.Before)
+func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ran Ran, err error) {
+	r := ours.request(s)
+	from, to, err := m.become(r.keys[0], before)
 	if err != nil {
 		return Ran{}, err
 	}
-	slot, err := m.slot(r.keys[0])
-	if err != nil {
+	slot, err1 := m.slot(r.keys[0])
+	at, err2 := from.now()
+	if err := errors.Join(err1, err2); err != nil {
 		return Ran{}, err
 	}
-	at, err := from.now()
-	if err := errors.Join(err, from.begin(slot, to, moved)); err != nil {
+	if err := from.begin(slot, to, moved); err != nil {
 		return Ran{}, err
 	}
 	defer func() { err = errors.Join(err, from.stay(slot), to.stay(slot)) }()
 	moving := &node{side: side{conn: asking{to.conn}}}
-	if ran.Reply, err = from.run(r); err != nil {
+	if ran.Reply, err = from.run(r); err == nil && ran.Reply == any(Failure("ASK")) {
+		ran.Reply, err = moving.run(r)
+	}
+	if err != nil {
 		return Ran{}, err
 	}
-	if ran.Reply == any(Failure("ASK")) {
-		if ran.Reply, err = moving.run(r); err != nil {
-			return Ran{}, err
-		}
-	}
-	ran.After, err = from.stateSince(at)
-	more, err2 := moving.stateSince(at)
+	var more State
+	ran.After, err1 = from.stateSince(at)
+	more, err2 = moving.stateSince(at)
 	for name, e := range more {
 		if _, twice := ran.After[name]; twice {
 			err2 = errors.Join(err2, fmt.Errorf("oracle: both nodes have %q", name))
 		}
 		ran.After[name] = e
 	}
-	return ran, errors.Join(err, err2)
+	return ran, errors.Join(err1, err2)
 }
 
 // asking is a connection to the node that a slot moves to: it may use what is there already.
@@ -196,8 +195,7 @@ func (r Ran) Same(other Ran) error {
 	if !alike(r.Reply, other.Reply) {
 		return fmt.Errorf("the reply is %v, not %v", other.Reply, r.Reply)
 	}
-	names := slices.Concat(slices.Collect(maps.Keys(r.After)), slices.Collect(maps.Keys(other.After)))
-	for _, name := range names {
+	for _, name := range keysOf(r.After, other.After) {
 		a, inA := r.After[name]
 		b, inB := other.After[name]
 		if inA != inB || !alike(a.Value, b.Value) || !alike(a.Expires, b.Expires) {

@@ -203,6 +203,6 @@ func TestAHoldThatARenewalLeavesMayEndLaterByWhatTheScriptTook(t *testing.T) {
 			Step: Step{Op: ReadRenew, Names: []string{"l"}, Owner: "c:1"}, Elapsed: 3, Prior: State{hold: {Expires: 5000}},
 			Theirs: Seen{After: State{hold: {Expires: 1000}}}, Ours: Seen{After: State{hold: {Expires: 5000 + late}}},
 		}
-		require.Equal(t, explained, isRWLonger(o, Diff{What: "ttl", Key: hold}), late)
+		require.Equal(t, explained, isLonger(o, Diff{What: "ttl", Key: hold}), late)
 	}
 }

@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 )
@@ -62,9 +61,7 @@ func (o *Outcome) compare() []Diff {
 	if !slices.Equal(o.Theirs.Messages, o.Ours.Messages) {
 		diffs = append(diffs, Diff{What: "messages", Theirs: o.Theirs.Messages, Ours: o.Ours.Messages})
 	}
-	all := maps.Clone(o.Theirs.After)
-	maps.Copy(all, o.Ours.After)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	for _, name := range keysOf(o.Theirs.After, o.Ours.After) {
 		diffs = append(diffs, o.compareKey(name)...)
 	}
 	return diffs

@@ -29,8 +29,8 @@ var queueScript = transport.NewScript("queue", queueText)
 var queueUp = &Operation{
 	Name:      "queue",
 	TellsTime: true,
-	Theirs: func(_ Release, s Step) []Args {
-		return []Args{{[]string{s.Names[0], "scores", "line"}, []string{clockNow, decimal(s.Wait), s.Owner}}}
+	Theirs: func(_ Release, s Step) Args {
+		return Args{[]string{s.Names[0], "scores", "line"}, []string{clockNow, decimal(s.Wait), s.Owner}}
 	},
 	Ours: func(s Step, _ bool) Call {
 		return Call{queueScript, []string{s.Names[0], "scores", "line"}, []any{s.Now, s.Wait, s.Owner}}
@@ -46,14 +46,19 @@ var queueUp = &Operation{
 	},
 }
 
-var queueKind = Kind{
-	Name:       "line",
-	Operations: []*Operation{queueUp},
-	Cases: []Case{{Does: "queues up", Before: State{
-		"l":      hashOf(caseLease, caseOther, "1"),
-		"scores": zsetOf(map[string]float64{"first": 1795224888771}),
-		"line":   listOf("first"),
-	}, Step: Step{Op: queueUp, Names: []string{"l"}, Owner: caseOwner, Now: 1795224888000, Wait: 5000}}},
+const (
+	owner, other = "11111111-1111-1111-1111-111111111111:1", "22222222-2222-2222-2222-222222222222:2"
+	lease        = 30000
+)
+
+var queueCase = &Case{
+	Operation: "queue", Does: "queues up",
+	Before: State{
+		"l":      {Type: "hash", Value: map[string]string{other: "1"}, Expires: lease},
+		"scores": {Type: "zset", Value: map[string]float64{"first": 1795224888771}, Expires: never},
+		"line":   {Type: "list", Value: []string{"first"}, Expires: never},
+	},
+	Step: Step{Op: queueUp, Names: []string{"l"}, Owner: owner, Now: 1795224888000, Wait: 5000},
 }
 
 // queueMutants are queueText with one thing changed, and the differences that
@@ -96,13 +101,13 @@ func TestAnOperationWithScoresAndListsIsARow(t *testing.T) {
 	for _, m := range queueMutants {
 		require.NoError(t, twin.Reset())
 		for _, command := range [][]any{
-			{"HSET", "l", caseOther, "1"}, {"PEXPIRE", "l", caseLease},
+			{"HSET", "l", other, "1"}, {"PEXPIRE", "l", lease},
 			{"ZADD", "scores", 1795224888771, "first"}, {"RPUSH", "line", "first"},
 		} {
 			_, err := twin.Do(command[0].(string), command[1:]...)
 			require.NoError(t, err)
 		}
-		outcome, err := twin.Play(theirs, queueMutant(m.old, m.new), queueKind.Cases[0].Step)
+		outcome, err := twin.Play(theirs, queueMutant(m.old, m.new), queueCase.Step)
 		require.NoError(t, err)
 		requireOnly(t, m.does, m.what, outcome.Diffs)
 	}
@@ -113,13 +118,13 @@ func TestARecordedOperationWithScoresAndListsIsARow(t *testing.T) {
 	stage, err := NewStage(dial(redistest.Start(t)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stage.Close()) })
-	vectors, err := stage.Record(queueTheirs(t), &queueKind)
+	results, err := stage.Record(queueTheirs(t), []*Case{queueCase})
 	require.NoError(t, err)
-	require.Len(t, vectors, 1)
-	v := vectors[0]
-	require.Equal(t, Reply{int64(caseLease)}, v.Reply)
-	require.Equal(t, map[string]float64{"first": 1795224888766, caseOwner: 1795224923000}, v.After["scores"].Value)
-	require.Equal(t, []string{"first", caseOwner}, v.After["line"].Value)
+	require.Len(t, results, 1)
+	v := Vector{queueCase, &results[0]}
+	require.Equal(t, Reply{int64(lease)}, v.Reply)
+	require.Equal(t, map[string]float64{"first": 1795224888766, owner: 1795224923000}, v.After["scores"].Value)
+	require.Equal(t, []string{"first", owner}, v.After["line"].Value)
 	for _, m := range queueMutants {
 		outcome, err := stage.Replay(queueMutant(m.old, m.new), v)
 		require.NoError(t, err)

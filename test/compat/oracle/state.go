@@ -1,9 +1,12 @@
 package oracle
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 )
 
@@ -110,4 +113,70 @@ func read[T any](text []byte) (T, error) {
 	var value T
 	err := json.Unmarshal(text, &value)
 	return value, err
+}
+
+// Reply is a script's reply.
+type Reply struct {
+	// Value is nil, a number, a text, a list of them or a Failure.
+	Value any
+}
+
+// MarshalJSON writes a failure as an object.
+func (r Reply) MarshalJSON() ([]byte, error) { return json.Marshal(encoded(r.Value)) }
+
+func encoded(value any) any {
+	switch v := value.(type) {
+	case Failure:
+		return map[string]string{"error": string(v)}
+	case []any:
+		list := []any{}
+		for _, item := range v {
+			list = append(list, encoded(item))
+		}
+		return list
+	}
+	return value
+}
+
+// UnmarshalJSON is the reverse.
+func (r *Reply) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	err := d.Decode(&value)
+	if err == nil {
+		r.Value, err = decoded(value)
+	}
+	return err
+}
+
+func decoded(value any) (any, error) {
+	switch v := value.(type) {
+	case json.Number:
+		return v.Int64()
+	case map[string]any:
+		code, ok := v["error"].(string)
+		if !ok {
+			return nil, fmt.Errorf("oracle: a reply %v", v)
+		}
+		return Failure(code), nil
+	case []any:
+		list := []any{}
+		for _, item := range v {
+			item, err := decoded(item)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, item)
+		}
+		return list, nil
+	}
+	return value, nil
+}
+
+// keysOf are the names of the keys of two states, in order.
+func keysOf(a, b State) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }

@@ -1,0 +1,327 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+// The names of the divergences that several kinds of locks share.
+const (
+	anyHolder  = "acquire: the holder's name"
+	anyLonger  = "renewal: time to live"
+	ownLatch   = "release: latch"
+	ownCount   = "release: count"
+	newLatch   = "release of an owner that travels: latch before 3.24"
+	ownReply   = "re-entry: reply"
+	ownGone    = "re-entry: a lock that is gone"
+	ownLease   = "re-entry: time to live"
+	ownReentry = "re-entry: count"
+	anyRenewal = "renewal: a key of another type among the batch"
+)
+
+// Which releases, and which owners of ours.
+func always(Release, Ours) bool            { return true }
+func ownOwner(_ Release, o Ours) bool      { return !o.Shared }
+func sharedOwner(_ Release, o Ours) bool   { return o.Shared }
+func ownAndLatch(r Release, o Ours) bool   { return !o.Shared && r.HasLatch() }
+func sharedNoLatch(r Release, o Ours) bool { return o.Shared && !r.HasLatch() }
+
+// lockDiverges are those of all kinds of locks.
+var lockDiverges = []Divergence{
+	{anyHolder, "a refused caller learns the holder without another request", always, isNamed},
+	{ownLatch, "a lost reply is resolved by asking the server, which saves the calls that keep the latch", ownAndLatch, isLatch},
+	{ownCount, "sent twice or late, it cannot free a hold that is still in use", ownOwner, isTarget},
+	{newLatch, "sent again, it is harmless beside every Redisson", sharedNoLatch, isNewLatch},
+	{ownReply, "nil means not held, as in the other scripts", always, isReentryReply},
+	{ownGone, "work that began under a lock must not go on under another", always, isRefusedReentry},
+	{ownLease, "the outer hold was promised its own lease", always, isKeptLease},
+	{ownReentry, "as for release", ownOwner, isRaisedCount},
+	{anyLonger, "a late renewal must not cut a longer lease of another hold", always, isLonger},
+	{anyRenewal, "one spoilt key must not cost other locks their lease", always, isSpoiltRenewal},
+}
+
+// locks and locksBut are the divergences of all kinds of locks with some names, and the others.
+func locks(names ...string) []Divergence {
+	return slices.DeleteFunc(slices.Clone(lockDiverges), func(d Divergence) bool { return !slices.Contains(names, d.Name) })
+}
+
+func locksBut(names ...string) []Divergence {
+	return slices.DeleteFunc(slices.Clone(lockDiverges), func(d Divergence) bool { return slices.Contains(names, d.Name) })
+}
+
+// fencedDiverges has the differences that tokens make.
+var fencedDiverges = append([]Divergence{
+	{"token: a grant", "a number of 2^53 and above loses digits in a script, and a text does not", hasFenced, isFencedGrant},
+	{"token: a refusal", "Redisson's reply for a lock that never expires, [-1, -1], is success to its client", hasFenced, isFencedRefusal},
+	{"token: a re-entry of a lock that is gone", "as for the plain lock, and nothing is counted", hasFenced, isFencedGone},
+}, locks(ownLease, ownReentry)...)
+
+func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
+
+// fairDiverges has the differences between releases first: when an old one fails, nothing
+// else can be compared.
+var fairDiverges = append([]Divergence{
+	{
+		"acquire: a last waiter without a deadline, before 3.45", "later releases do the same",
+		func(r Release, _ Ours) bool { return !r.BearsLastless() }, isOldLast,
+	},
+	{
+		"a first waiter without a deadline, before 3.31", "later releases do the same",
+		func(r Release, _ Ours) bool { return !r.BearsHeadless() }, isOldHead,
+	},
+	{
+		"acquire: already queued, before 3.32", "otherwise a waiter sleeps past the end of a dead holder's lease",
+		func(r Release, _ Ours) bool { return !r.TellsQueuedLeft() }, isOldQueued,
+	},
+	{
+		"acquire: what a refusal says", "one waiter asks for all of its process and wakes the next; a removed waiter notices",
+		always, isFairRefusal,
+	},
+	{"release: the lock is free", "a lost hold is not reported as released", always, isAnswerForFreeLock},
+	{
+		"give up: the lock is free", "the leaving waiter may be the only one that was told; the others would sleep to their poll",
+		always, isPassedOn,
+	},
+}, locksBut(anyHolder, anyLonger, anyRenewal)...)
+
+// name is the name of the step's lock.
+func (o *Outcome) name() string { return o.Step.Names[0] }
+
+// count is how often the step's owner had entered its lock before.
+func (o *Outcome) count() int64 {
+	count, _ := o.Prior.Count(o.name(), o.Step.Field())
+	return count
+}
+
+// counts reports whether our side has the step's owner that often afterwards.
+func (o *Outcome) counts(want int64) bool {
+	count, _ := o.Ours.After.Count(o.name(), o.Step.Field())
+	return count == want
+}
+
+// field is a field of the lock's hash before the step, or empty.
+func (o *Outcome) field(name string) string {
+	fields, _ := o.Prior[o.name()].Value.(map[string]string)
+	return fields[name]
+}
+
+// untouched reports whether our side has done nothing at all.
+func (o *Outcome) untouched() bool {
+	changed := func(key string) bool { return !o.Prior.same(o.Ours.After, key) }
+	return len(o.Ours.Messages) == 0 && !slices.ContainsFunc(keysOf(o.Prior, o.Ours.After), changed)
+}
+
+// isAbout reports whether a difference is about the step's lock: a reply, a message, or a key
+// of the lock, its queue, or a read hold of the step's owner.
+func (o *Outcome) isAbout(d Diff) bool {
+	return d.Key == "" || slices.Contains(lockAndQueue(o.Step), d.Key) || o.isOwnKey(d.Key)
+}
+
+func (o *Outcome) isOwnKey(key string) bool {
+	return slices.ContainsFunc(o.Step.Names, func(name string) bool { return isHoldKey(key, name, o.Step.Owner) })
+}
+
+func (o *Outcome) isAgain() bool { return o.Step.Op.act == enter && o.Step.Target > 0 }
+
+// isNamed: a refusal of ours has the holder after the time left.
+func isNamed(o *Outcome, d Diff) bool {
+	pair, ok := o.Ours.Reply.([]any)
+	return o.Step.Op.act == enter && d.What == "reply" && ok && len(pair) == 2 &&
+		o.sameTimeLeft(o.Theirs.Reply, pair[0]) && o.isHolder(pair[1])
+}
+
+// isHolder reports whether a text is another holder of the step's lock.
+func (o *Outcome) isHolder(text any) bool {
+	holder, _ := text.(string)
+	return holder != o.Step.Field() && holder != codec.ModeField && o.field(holder) != ""
+}
+
+// isLatch: Redisson's release has left a latch with its reply, and ours has not.
+func isLatch(o *Outcome, d Diff) bool {
+	return o.Step.Op.act == free && d.What == "key" && d.Ours == false && isLatchOf(&o.Theirs, d.Key, o.Step)
+}
+
+// isNewLatch is the reverse.
+func isNewLatch(o *Outcome, d Diff) bool {
+	return o.Step.Op.act == free && d.What == "key" && d.Theirs == false && isLatchOf(&o.Ours, d.Key, o.Step)
+}
+
+func isLatchOf(seen *Seen, key string, s Step) bool {
+	latch := seen.After[key]
+	return key == s.Latch() && latch.Expires > 0 && latch.Value == fmt.Sprint(seen.Reply)
+}
+
+// isTarget: the release does not aim at one less than the count, or was sent again. Ours
+// leaves as many holds as it says, no lock if these are dead reads, or finds a key of another type
+// where Redisson's has its latch.
+func isTarget(o *Outcome, d Diff) bool {
+	s, count := o.Step, o.count()
+	_, there := o.Ours.After[o.name()]
+	done := o.counts(min(count, s.Target)) || s.isRead(free) && !there || o.Ours.Reply == wrongType && o.untouched()
+	return s.Op.act == free && o.isAbout(d) && (s.Repeat || count > 0 && s.Target != count-1) && done
+}
+
+// isReentryReply: ours returns 1, and Redisson nil.
+func isReentryReply(o *Outcome, d Diff) bool {
+	holds := o.count() > 0 || o.Step.Op.role != nil // a writer may come in as a reader
+	return o.isAgain() && holds && d.What == "reply" && o.Theirs.Reply == nil && o.Ours.Reply == int64(1)
+}
+
+// isRefusedReentry: the owner has no hold that ours could enter again; a reader may have one
+// whose lease is over.
+func isRefusedReentry(o *Outcome, d Diff) bool {
+	_, isLock := o.Prior.Count(o.name(), "")
+	return o.isAgain() && o.isAbout(d) && d.What != "messages" && isLock && (o.count() == 0 || o.Step.Op.role != nil) &&
+		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
+}
+
+// isKeptLease: ours keeps a longer lease. A lease of 0 deletes the key in Redisson.
+func isKeptLease(o *Outcome, d Diff) bool {
+	deleted := d.What == "key" && o.Step.Lease == 0
+	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
+		return false
+	}
+	ours, there := o.Ours.After[d.Key]
+	return there && (deleted || ours.Expires == never || ours.Expires > o.Theirs.After[d.Key].Expires)
+}
+
+// isRaisedCount: the re-entry does not aim at one more than the count. Ours raises the count
+// to what it says.
+func isRaisedCount(o *Outcome, d Diff) bool {
+	count := o.count()
+	aboutCount := d.What == "value" && d.Key == o.name() || d.What != "value" && o.isOwnKey(d.Key)
+	return o.isAgain() && (count > 0 || o.Step.Op.role != nil) && aboutCount && o.Step.Target != count+1 && o.counts(max(count, o.Step.Target))
+}
+
+// isLonger: more was left than the renewal sets, and ours keeps it.
+func isLonger(o *Outcome, d Diff) bool {
+	return o.Step.Op.act == renew && d.What == "ttl" && (slices.Contains(o.Step.Names, d.Key) || o.isOwnKey(d.Key)) &&
+		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
+}
+
+// lasts reports whether a key on our side lasts as long as before. A hold may be given its
+// remaining time again, which is later by the time that the script took.
+func (o *Outcome) lasts(key string) bool {
+	late := o.Ours.After[key].Expires - o.Prior[key].Expires
+	return late >= 0 && late <= o.Elapsed
+}
+
+// isSpoiltRenewal: a batch with a key of another type fails in Redisson.
+func isSpoiltRenewal(o *Outcome, d Diff) bool {
+	list, _ := o.Theirs.Reply.([]any) // releases that renew one lock at a time
+	failed := o.Theirs.Reply == wrongType || slices.Contains(list, wrongType)
+	return o.Step.Op.act == renew && failed && (d.What == "reply" || d.What == "ttl")
+}
+
+// isFencedGrant: ours replies the token alone, as the counter has it.
+func isFencedGrant(o *Outcome, d Diff) bool {
+	return d.What == "reply" && fmt.Sprint(o.Ours.Reply) == o.Ours.After[o.Step.counter()].Value
+}
+
+// isFencedRefusal: ours has the holder after the time left. Redisson's has -1, or only the time.
+func isFencedRefusal(o *Outcome, d Diff) bool {
+	left := o.Theirs.Reply
+	if pair, ok := left.([]any); ok && len(pair) == 2 && pair[1] == int64(-1) {
+		left = pair[0]
+	}
+	pair, ok := o.Ours.Reply.([]any)
+	return d.What == "reply" && ok && len(pair) == 2 && o.sameTimeLeft(left, pair[0]) && o.isHolder(pair[1])
+}
+
+// isFencedGone: nothing has changed, and the counter has not.
+func isFencedGone(o *Outcome, d Diff) bool {
+	counter := o.Step.counter()
+	if d.Key == counter {
+		d.Key = o.name()
+	}
+	return isRefusedReentry(o, d) && o.Prior.same(o.Ours.After, counter)
+}
+
+// waiters are the queue of a fair lock before the step, and their deadlines.
+func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
+	queue, _ = o.Prior[codec.QueueKey(o.name())].Value.([]string)
+	deadlines, _ = o.Prior[codec.TimeoutKey(o.name())].Value.(map[string]float64)
+	return queue, deadlines
+}
+
+// scriptFailed is the reply to a script that has made a mistake.
+var scriptFailed any = Failure("ERR")
+
+// isOldLast: the last in the queue has no deadline, so Redisson's script fails.
+func isOldLast(o *Outcome, _ Diff) bool {
+	queue, deadlines := o.waiters()
+	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
+		return false
+	}
+	_, has := deadlines[queue[len(queue)-1]]
+	return !has
+}
+
+// isOldHead is the same for one that is the first, after dead waiters were removed. One that is
+// queued twice has no deadline the second time.
+func isOldHead(o *Outcome, _ Diff) bool {
+	queue, deadlines := o.waiters()
+	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }
+	twice := len(slices.Compact(slices.Sorted(slices.Values(queue)))) < len(queue)
+	return o.Theirs.Reply == scriptFailed && o.Step.Op.act != giveUp && (twice || slices.ContainsFunc(queue, lacks))
+}
+
+// isOldQueued: Redisson's reply is the deadline of the waiter before this one, and ours what
+// the lock has left.
+func isOldQueued(o *Outcome, d Diff) bool {
+	_, deadlines := o.waiters()
+	deadline, queued := deadlines[o.Step.Owner]
+	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
+}
+
+// isFairRefusal: a refusal of ours begins with Redisson's number and says more: the holder, and
+// if it queues, the first in the queue and whether the owner is new there. Redisson's try only
+// replies 1.
+func isFairRefusal(o *Outcome, d Diff) bool {
+	list, _ := o.Ours.Reply.([]any)
+	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
+		return false
+	}
+	if !o.Step.Op.TellsTime {
+		return o.Theirs.Reply == int64(1) && len(list) == 2
+	}
+	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
+}
+
+// isAnswerForFreeLock: the lock was free, and ours replies 2, as does its latch.
+func isAnswerForFreeLock(o *Outcome, d Diff) bool {
+	_, locked := o.Prior[o.name()]
+	_, latched := o.Prior[o.Step.Latch()]
+	isReply := d.What == "reply" && d.Theirs == int64(1) && d.Ours == int64(2)
+	isLatch := d.What == "value" && d.Key == o.Step.Latch() && d.Theirs == "1" && d.Ours == "2"
+	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
+}
+
+// isPassedOn: a waiter has left, the lock is free, and ours notifies those in front, up to the
+// first that is not overdue.
+func isPassedOn(o *Outcome, d Diff) bool {
+	_, locked := o.Prior[o.name()]
+	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0
+}
+
+// checkScore: an owner that is queued gets the reply, the wait and the time as its deadline;
+// one that was queued before keeps its own.
+func checkScore(o *Outcome, seen *Seen) error {
+	reply := seen.Reply
+	if list, ok := reply.([]any); ok {
+		reply = list[0]
+	}
+	left, refused := reply.(int64)
+	if !refused || o.isAgain() {
+		return nil
+	}
+	_, before := o.waiters()
+	after, _ := seen.After[codec.TimeoutKey(o.name())].Value.(map[string]float64)
+	score, want := after[o.Step.Owner], float64(left+o.Step.Wait+o.Step.Now)
+	if kept, queued := before[o.Step.Owner]; score != want && !(queued && kept == score) {
+		return fmt.Errorf("deadline %f, want %f", score, want)
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/redlatch/redlatch/codec"
+)
+
+func spoils(r Release, _ Ours) bool { return r.SpoilsReadRenewals() }
+
+func renewsAll(r Release, _ Ours) bool { return !r.RenewsOwnReaders() }
+
+// rwDiverges are the read/write lock's differences beside those of all locks. The first explains
+// a latch, too.
+var rwDiverges = slices.Concat([]Divergence{
+	{"read/write release: a lock that is gone", "as for the plain lock: nothing was released, so none is told", always, isGoneRelease},
+}, lockDiverges, []Divergence{
+	{"read/write: a hash of another kind", "a read/write lock excludes no lock of another kind, and would spoil it", always, isForeignRefused},
+	{"read/write: a lock without a time to live", "the others that have it are owed their own leases", always, isEndlessKept},
+	{"write re-entry: time to live", "leases that add up keep a crashed writer's lock for their sum", always, isLeaseNotAdded},
+	{"read re-entry: the keys of holds", "whichever hold goes first, the others keep what they are owed", always, isKeysRaised},
+	{"read release: reply", "the owner's hold is over, whoever else reads", ownOwner, isReadReply},
+	{"read release: time to live when holds remain", "Redisson deletes the newest key, whichever hold goes", always, isKeysKept},
+	{"read release: holds whose keys are gone", "which hold goes is not known, and one that stays is alive", sharedOwner, isHoldRevived},
+	{"read release: a writer's time to live", "a writer that has read inside must not lose its lease", always, isWriterUncut},
+	{"write release: an owner that travels", "what other clients' holds of the owner are owed is not known", sharedOwner, isSharedWriterUncut},
+	{"write release: time to live when holds remain", "the writer's reads were promised their own leases", always, isWriteLeft},
+	{"downgrade: message", "readers that wait may come in at once", always, isDowngradeTold},
+	{"downgrade: dead readers", "a reader that is dead must not keep writers out", always, isDowngradeFreed},
+	{"downgrade: time to live", "a reader that crashes keeps writers out for its own lease only", always, isReadsLease},
+	{
+		"read renewal: a reader whose holds are over", "a hold without its key can be lost at any time, and its holder must hear of it",
+		always, isOverRead,
+	},
+	{"read renewal: other readers, before 4.4", "a dead reader must not live on by another's watchdog", renewsAll, isOtherReader},
+	{"read renewal: several keys, 3.44 to 3.52", "the script takes a key for another, or fails", spoils, isSpoiltReads},
+})
+
+func (o *Outcome) mode() string { return o.field(codec.ModeField) }
+
+// isDirect reports whether a release is to do what Redisson's does: to lower the count by one.
+func (o *Outcome) isDirect(isRole func(s Step, a act) bool) bool {
+	return isRole(o.Step, free) && (o.Shared || !o.Step.Repeat && o.Step.Target == o.count()-1)
+}
+
+// isLockTime reports whether a difference is the time to live of the step's lock.
+func (o *Outcome) isLockTime(d Diff) bool { return d.What == "ttl" && d.Key == o.name() }
+
+// isHoldKey reports whether a key keeps a hold of a reader alive, of an owner or, without one,
+// of any.
+func isHoldKey(key, name, owner string) bool {
+	rest, ok := strings.CutPrefix(key, braced(name)+":")
+	return ok && strings.HasPrefix(rest, owner) && strings.Contains(rest, ":rwlock_timeout:")
+}
+
+// isForeignRefused: the hash has no mode, as that of a plain lock, and ours leaves it alone.
+func isForeignRefused(o *Outcome, d Diff) bool {
+	return o.Step.Op.act == enter && o.Step.Target == 0 && o.Prior[o.name()].Type == "hash" && o.mode() == "" && o.isAbout(d) &&
+		o.Ours.Reply == wrongType && o.untouched()
+}
+
+// isEndlessKept: a reader that comes in, or is renewed, gives a lock that never expires the time
+// of the longest read; while the lock is written it stays as it is. In Redisson it lasts for the
+// reader's lease; for no time at all if that is 0.
+func isEndlessKept(o *Outcome, d Diff) bool {
+	fields, _ := o.Prior[d.Key].Value.(map[string]string)
+	grants := o.Step.Op.act == enter && o.Step.Target == 0 || o.Step.isRead(renew)
+	if !grants || !slices.Contains(o.Step.Names, d.Key) || o.Prior[d.Key].Expires != never {
+		return false
+	}
+	deleted := d.What == "key" && d.Ours == true && o.Step.Lease == 0
+	if fields[codec.ModeField] == codec.ModeWrite {
+		return o.Ours.After[d.Key].Expires == never && (d.What == "ttl" || deleted)
+	}
+	return deleted || d.What == "ttl" && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
+}
+
+// isLeaseNotAdded: Redisson adds the lease to what is left.
+func isLeaseNotAdded(o *Outcome, d Diff) bool {
+	ours := o.Ours.After[d.Key].Expires
+	return o.Step.isWrite(enter) && o.count() > 0 && o.isLockTime(d) && o.Theirs.Reply == nil &&
+		ours != never && ours < o.Theirs.After[d.Key].Expires
+}
+
+// isKeysRaised: all keys of the owner's holds last for the longest.
+func isKeysRaised(o *Outcome, d Diff) bool {
+	longer := d.What == "ttl" && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
+	return o.isAgain() && o.Step.isRead(enter) && o.Ours.Reply == int64(1) && o.isOwnKey(d.Key) &&
+		(longer || d.What == "key" && d.Ours == true)
+}
+
+// isGoneRelease: Redisson replies as if it had released (before 3.45), or that the owner has no
+// hold, and sends a message in either case. An owner of our own only replies; one that travels
+// sends it as well, and has a reply of its own.
+func isGoneRelease(o *Outcome, d Diff) bool {
+	latch := d.Key == o.Step.Latch()
+	if _, before := o.Prior[o.Step.Latch()]; o.Step.Op.act != free || before {
+		return false // Redisson repeats its reply
+	}
+	if _, there := o.Prior[o.name()]; !there && o.Shared {
+		return o.Ours.Reply == int64(2) && (d.What == "reply" || d.What == "value" && latch)
+	}
+	return o.mode() == "" && o.Ours.Reply == nil && o.untouched() && (d.Key == "" || d.What == "key" && latch && d.Ours == false)
+}
+
+// isReadReply: others have the lock still, but the owner no longer reads.
+func isReadReply(o *Outcome, d Diff) bool {
+	return o.isDirect(Step.isRead) && d.What == "reply" && o.Step.Target == 0 &&
+		o.Theirs.Reply == int64(0) && o.Ours.Reply == int64(1)
+}
+
+// isKeysKept: the owner reads still, and the keys of its holds last for the lease.
+func isKeysKept(o *Outcome, d Diff) bool {
+	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
+		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == codec.ModeRead)
+}
+
+// isHoldRevived: of the remaining holds the first have no keys, and the others' leases go on in
+// their place. Redisson frees the lock when the key that it deletes was the last.
+func isHoldRevived(o *Outcome, d Diff) bool {
+	holds := o.holds(o.name())
+	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {
+		return false
+	}
+	switch freed := o.Theirs.Reply == int64(1) && o.Ours.Reply == int64(0); d.What {
+	case "key":
+		return d.Ours == true && (o.isOwnKey(d.Key) || d.Key == o.name() && freed)
+	case "value":
+		return freed && d.Key == o.Step.Latch()
+	case "reply", "messages":
+		return freed && len(o.Ours.Messages) == 0
+	}
+	return false
+}
+
+// isWriterUncut: the lock is written, and lasts at least as long as before.
+func isWriterUncut(o *Outcome, d Diff) bool {
+	ours := o.Ours.After[d.Key].Expires
+	return o.isDirect(Step.isRead) && o.isLockTime(d) && o.mode() == codec.ModeWrite && (ours == never || ours >= o.Prior[d.Key].Expires)
+}
+
+// isSharedWriterUncut: the lock lasts as long as before.
+func isSharedWriterUncut(o *Outcome, d Diff) bool {
+	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) && o.Ours.After[d.Key].Expires == o.Prior[d.Key].Expires
+}
+
+// isWriteLeft: the lock lasts as long as the longest of the reads.
+func isWriteLeft(o *Outcome, d Diff) bool {
+	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
+}
+
+// isDowngrade reports whether a writer leaves that has readers, or what is left of them.
+func (o *Outcome) isDowngrade() bool {
+	fields, _ := o.Prior[o.name()].Value.(map[string]string)
+	return o.isDirect(Step.isWrite) && o.mode() == codec.ModeWrite && o.count() == 1 && len(fields) > 2
+}
+
+func isDowngradeTold(o *Outcome, d Diff) bool {
+	want := codec.ReadWriteChannel(o.name()) + " " + codec.MessageWriterLeft
+	return o.isDowngrade() && d.What == "messages" && len(o.Theirs.Messages) == 0 && slices.Equal(o.Ours.Messages, []string{want})
+}
+
+func isDowngradeFreed(o *Outcome, d Diff) bool {
+	return o.isDowngrade() && d.What == "key" && d.Key == o.name() && d.Ours == false
+}
+
+// isReadsLease: the lock lasts as long as the longest read.
+func isReadsLease(o *Outcome, d Diff) bool {
+	longest := int64(never)
+	for key, e := range o.Prior {
+		if isHoldKey(key, o.name(), "") {
+			longest = max(longest, e.Expires)
+		}
+	}
+	return o.isDowngrade() && o.isLockTime(d) && longest != never && o.Ours.After[d.Key].Expires-longest <= o.Elapsed
+}
+
+// isOtherReader: Redisson renews the keys of all readers, and ours leaves those of others. With
+// a single field, as a plain lock has, Redisson renews none.
+func isOtherReader(o *Outcome, d Diff) bool {
+	return o.Step.isRead(renew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
+		fields, _ := o.Prior[name].Value.(map[string]string)
+		return isHoldKey(d.Key, name, "") && (!o.isOwnKey(d.Key) && o.lasts(d.Key) ||
+			len(fields) == 1 && o.Prior.same(o.Theirs.After, d.Key))
+	})
+}
+
+// isSpoiltReads: with several locks, or several holds, Redisson renews other keys than it
+// should, or none.
+func isSpoiltReads(o *Outcome, d Diff) bool {
+	_, failed := o.Theirs.Reply.(Failure)
+	return o.Step.isRead(renew) && (d.What == "reply" && failed || d.What == "ttl")
+}
+
+// isOverRead: the owner is in the hash, but no key keeps its holds alive.
+func isOverRead(o *Outcome, d Diff) bool {
+	if o.Step.isRead(renew) && d.What == "ttl" {
+		return slices.Contains(o.Step.Names, d.Key) && o.isOver(d.Key) && o.Prior.same(o.Ours.After, d.Key)
+	}
+	theirs, ok1 := o.Theirs.Reply.([]any)
+	ours, ok2 := o.Ours.Reply.([]any)
+	if !o.Step.isRead(renew) || d.What != "reply" || !ok1 || !ok2 {
+		return false
+	}
+	for i, name := range o.Step.Names {
+		if theirs[i] != ours[i] && (!o.isOver(name) || ours[i] != int64(0)) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports of each hold that the step's owner has in a lock whether its key is there.
+func (o *Outcome) holds(name string) (all []bool) {
+	count, _ := o.Prior.Count(name, o.Step.Owner)
+	for k := range count {
+		_, there := o.Prior[codec.HoldKey(name, o.Step.Owner, k+1)]
+		all = append(all, there)
+	}
+	return all
+}
+
+// isOver reports whether the step's owner has counts, and no key, in a lock.
+func (o *Outcome) isOver(name string) bool {
+	holds := o.holds(name)
+	return len(holds) > 0 && !slices.Contains(holds, true)
+}
