@@ -15,273 +15,335 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// twoLeases is a time in which a lock that is not renewed is lost for certain.
-const twoLeases = 2*watchdogMS*time.Millisecond + time.Second
-
-// pair is a client of each language on one server.
-type pair struct {
-	*compat
-	server *redistest.Server
-	java   *java
-	client *redlatch.Client
-	name   string
-	lock   *rlock.Lock
-}
-
-func (c *compat) pair(t *testing.T) *pair {
-	t.Helper()
-	return c.pairWith(t, c.peer, redistest.Shared(t))
-}
-
-func (c *compat) pairWith(t *testing.T, p *peer.Peer, s *redistest.Server) *pair {
-	t.Helper()
-	client := open(t, s, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
-	name := redistest.Key(t)
-	return &pair{c, s, connect(t, p, s, peer.Command{"watchdog": watchdogMS}), client, name, rlock.New(client, name)}
-}
-
-// does runs a Java operation on the pair's lock.
-func (p *pair) does(t *testing.T, op string, fields peer.Command) peer.Reply {
-	t.Helper()
-	return p.java.do(t, peer.Command{"op": op, "name": p.name}.With(fields))
-}
-
-func (p *pair) truth(t *testing.T, op string, fields peer.Command) bool {
-	t.Helper()
-	return p.java.boolean(t, peer.Command{"op": op, "name": p.name}.With(fields))
-}
-
-func (p *pair) begin(op string, fields peer.Command) *peer.Call {
-	return p.java.begin(peer.Command{"op": op, "name": p.name}.With(fields))
-}
-
-// testBehaviour runs what takes time side by side.
+// testBehaviour runs what takes time concurrently.
 func (c *compat) testBehaviour(t *testing.T) {
-	t.Run("Java asks about our lock", c.testJavaAsks)
-	t.Run("we ask about Java's lock", c.testWeAsk)
-	t.Run("Java forces our lock", c.testJavaForces)
-	t.Run("we force Java's lock", c.testWeForce)
-	t.Run("our watchdog keeps Java out", c.testOurWatchdog)
-	t.Run("Java's watchdog keeps us out", c.testJavaWatchdog)
-	t.Run("an expired lease frees both ways", c.testExpiry)
-	t.Run("Java counts our re-entries", c.testJavaCounts)
-	t.Run("we count Java's re-entries", c.testWeCount)
-	t.Run("Java unlocks what we acquired", c.testJavaUnlocksOurs)
-	t.Run("we unlock what Java acquired", c.testWeUnlockJavas)
-	t.Run("Java takes our lock over", c.testJavaTakesOver)
-	t.Run("we take Java's lock over", c.testWeTakeOver)
-	t.Run("names are mapped alike", c.testNameMapper)
-	t.Run("an interrupted Java waiter is gone", c.testInterruptedWaiter)
-	t.Run("a wait that is over leaves no trace", c.testWaitOver)
+	for _, kind := range lockKinds {
+		for _, test := range []struct {
+			does string
+			run  func(*testing.T, *pair)
+		}{
+			{"either asks about the other's lock", testAsks},
+			{"either forces the other's lock", testForces},
+			{"either watchdog keeps the other out", testWatchdogs},
+			{"either counts the other's re-entries", testCounts},
+			{"either unlocks what the other acquired", testUnlocks},
+			{"a wait that is over leaves no trace", testWaitOver},
+		} {
+			c.beside(t, kind.java+": "+test.does, func(t *testing.T) { test.run(t, c.pairOf(t, kind)) })
+		}
+	}
+	c.beside(t, "an expired lease frees both ways", c.testExpiry)
+	c.beside(t, "Java takes our lock over", c.testJavaTakesOver)
+	c.beside(t, "we take Java's lock over", c.testWeTakeOver)
+	c.beside(t, "names are mapped alike", c.testNameMapper)
+	c.beside(t, "an interrupted Java waiter is gone", c.testInterruptedWaiter)
 	c.testMulti(t)
-	c.testPlainKin(t)
+	c.beside(t, "a spin lock of Java's frees without a message", c.testSpinFrees)
 }
 
-func (c *compat) testJavaAsks(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
+func testAsks(t *testing.T, p *pair) {
+	t.Helper()
+	ours, theirs := p.rivals(peer.Command{"thread": "rival"})
 	require.False(t, p.truth(t, "isLocked", nil))
-	hold, err := p.lock.Lock(t.Context(), rlock.WithLease(time.Minute))
-	require.NoError(t, err)
+	hold := must(p.lock.Lock(t.Context(), rlock.WithLease(time.Minute)))(t)
 	require.True(t, p.truth(t, "isLocked", nil))
 	require.False(t, p.truth(t, "isHeldByCurrentThread", nil))
 	require.False(t, p.truth(t, "isHeldByThread", peer.Command{"threadId": hold.Owner().N()}))
-	require.Zero(t, p.java.number(t, peer.Command{"op": "getHoldCount", "name": p.name}))
-	ttl := p.java.number(t, peer.Command{"op": "remainTimeToLive", "name": p.name})
-	require.Positive(t, ttl)
-	require.LessOrEqual(t, ttl, time.Minute.Milliseconds())
-	require.False(t, p.truth(t, "tryLock", nil))
-	p.java.throws(t, "IllegalMonitorStateException", peer.Command{"op": "unlock", "name": p.name})
+	require.Zero(t, p.java.number(t, p.of("getHoldCount", nil)))
+	left := p.java.number(t, p.of("remainTimeToLive", nil))
+	require.Positive(t, left)
+	require.LessOrEqual(t, left, time.Minute.Milliseconds())
+	require.False(t, p.truth(t, "tryLock", theirs))
+	if p.kind.java != "read" { // early releases do not throw
+		p.java.throws(t, "IllegalMonitorStateException", p.of("unlock", nil))
+	}
 	require.NoError(t, hold.Unlock())
 	require.False(t, p.truth(t, "isLocked", nil))
-	require.Equal(t, int64(-2), p.java.number(t, peer.Command{"op": "remainTimeToLive", "name": p.name}))
-}
+	require.Equal(t, int64(-2), p.java.number(t, p.of("remainTimeToLive", nil)))
 
-func (c *compat) testWeAsk(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
-	owner, err := codec.ParseOwner(p.java.owner(t, "t1"))
-	require.NoError(t, err)
+	owner := must(codec.ParseOwner(p.java.owner(t, "t1")))(t)
 	t1 := peer.Command{"thread": "t1", "lease": 60000}
 	for want := int64(1); want <= 2; want++ {
 		p.does(t, "lock", t1)
-		count, err := p.lock.HoldCount(t.Context(), owner)
-		require.NoError(t, err)
-		require.Equal(t, want, count)
+		p.requireCount(t, want, owner)
 	}
-	locked, err := p.lock.IsLocked(t.Context())
-	require.NoError(t, err)
+	locked := must(p.lock.IsLocked(t.Context()))(t)
 	require.True(t, locked)
-	held, err := p.lock.IsHeldBy(t.Context(), owner)
-	require.NoError(t, err)
-	require.True(t, held)
-	ttl, err := p.lock.TTL(t.Context())
-	require.NoError(t, err)
+	isHeld := must(p.lock.IsHeldBy(t.Context(), owner))(t)
+	require.True(t, isHeld)
+	ttl := must(p.lock.TTL(t.Context()))(t)
 	require.Positive(t, ttl)
-	require.LessOrEqual(t, ttl, time.Minute)
-
+	require.LessOrEqual(t, ttl, 2*time.Minute, "Redisson adds a writer's leases")
 	p.does(t, "unlock", t1)
-	_, err = p.lock.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	refused(t, ours)
 	p.does(t, "unlock", t1)
-	hold, err := p.lock.TryLock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, hold.Unlock())
+	require.NoError(t, must(ours.TryLock(t.Context()))(t).Unlock())
 }
 
-func (c *compat) testJavaForces(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
-	hold, err := p.lock.Lock(t.Context(), rlock.WithLease(time.Minute))
-	require.NoError(t, err)
-	waiter := p.begin("lock", peer.Command{"thread": "t1"})
-	awaitListeners(t, p.server, p.name, 1)
+// testForces: the holder's lease is long, so only the message wakes the waiter in time.
+func testForces(t *testing.T, p *pair) {
+	t.Helper()
+	ours, waits := p.rivals(peer.Command{"thread": "waits"})
+	hold := must(p.lock.Lock(t.Context(), rlock.WithLease(time.Minute)))(t)
+	waiter := p.begin("lock", waits)
+	p.await(t, 1)
 	require.True(t, p.truth(t, "forceUnlock", peer.Command{"thread": "t2"}))
-	_, err = waiter.Wait(wakeBound)
-	require.NoError(t, err)
+	must(waiter.Wait(wakeBound))(t)
 	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-	require.True(t, p.truth(t, "isHeldByCurrentThread", peer.Command{"thread": "t1"}))
-	p.does(t, "unlock", peer.Command{"thread": "t1"})
+	p.does(t, "unlock", waits)
 	require.False(t, p.truth(t, "forceUnlock", nil))
-}
+	p.await(t, 0)
 
-func (c *compat) testWeForce(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
-	t1 := peer.Command{"thread": "t1", "op": "unlock", "name": p.name}
 	p.does(t, "lock", peer.Command{"thread": "t1", "lease": 60000})
-	waiter := lockLater(t, p.lock)
-	awaitListeners(t, p.server, p.name, 1)
-	forced, err := p.lock.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, forced)
-	got := waiter.await(t, wakeBound)
-	p.java.throws(t, "IllegalMonitorStateException", t1)
-	require.NoError(t, got.hold.Unlock())
-	forced, err = p.lock.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.False(t, forced)
+	ourWaiter := lockLater(t, ours)
+	p.await(t, 1)
+	for _, want := range []bool{true, false} {
+		forced := must(p.lock.ForceUnlock(t.Context()))(t)
+		require.Equal(t, want, forced)
+		if want {
+			require.NoError(t, ourWaiter.await(t, wakeBound).value.Unlock())
+		}
+	}
+	p.await(t, 0)
 }
 
-func (c *compat) testOurWatchdog(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
-	hold, err := p.lock.Lock(t.Context())
-	require.NoError(t, err)
-	require.False(t, p.truth(t, "tryLock", peer.Command{"wait": twoLeases.Milliseconds()}))
+// testWatchdogs tries both sides concurrently: each takes two leases.
+func testWatchdogs(t *testing.T, p *pair) {
+	t.Helper()
+	theirs := p.pairOf(t, p.kind)
+	hold := must(p.lock.Lock(t.Context()))(t)
+	theirs.does(t, "lock", nil)
+	_, rival := p.rivals(peer.Command{"thread": "rival", "wait": twoLeases.Milliseconds()})
+	waiter := p.begin("tryLock", rival)
+	ours, _ := theirs.rivals(nil)
+	_, err := ours.Lock(t.Context(), rlock.WithWait(twoLeases))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	reply := must(waiter.Wait(atMost))(t)
+	require.JSONEq(t, "false", string(reply.Value), "Java is in beside a lock that is renewed")
 	require.NoError(t, hold.Err())
 	require.NoError(t, hold.Unlock())
-	require.True(t, p.truth(t, "tryLock", nil))
-	p.does(t, "unlock", nil)
+	theirs.does(t, "unlock", nil)
+	p.requireFree(t)
+	theirs.requireFree(t)
 }
 
-func (c *compat) testJavaWatchdog(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
-	p.does(t, "lock", nil)
-	_, err := p.lock.Lock(t.Context(), rlock.WithWait(twoLeases))
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	p.does(t, "unlock", nil)
-	hold, err := p.lock.TryLock(t.Context())
-	require.NoError(t, err)
+// testCounts: one owner, used by both, counts up and down.
+func testCounts(t *testing.T, p *pair) {
+	t.Helper()
+	owner := must(codec.ParseOwner(p.java.owner(t, "t1")))(t)
+	t1 := peer.Command{"thread": "t1"}
+	requireBoth := func(want int64) {
+		t.Helper()
+		require.Equal(t, want, p.java.number(t, p.of("getHoldCount", t1)))
+		require.Equal(t, want > 0, p.truth(t, "isHeldByCurrentThread", t1))
+		require.Equal(t, want > 0, p.truth(t, "isHeldByThread", peer.Command{"threadId": owner.N()}))
+		p.requireCount(t, want, owner)
+	}
+	ours, theirs := p.rivals(peer.Command{"thread": "rival"})
+	p.does(t, "lock", t1)
+	p.does(t, "lock", t1)
+	requireBoth(2)
+	hold := must(p.lock.Lock(t.Context(), rlock.WithOwner(owner)))(t)
+	again := must(p.lock.TryLock(t.Context(), rlock.WithOwner(owner)))(t)
+	requireBoth(4)
+	require.False(t, p.truth(t, "tryLock", theirs))
+	refused(t, ours)
+	p.does(t, "unlock", t1)
 	require.NoError(t, hold.Unlock())
+	requireBoth(2)
+	p.does(t, "unlock", t1)
+	requireBoth(1) // Java thinks that it is out, and the server knows better
+	refused(t, ours)
+	require.NoError(t, again.Unlock())
+	requireBoth(0)
+	p.requireFree(t)
 }
 
-// testExpiry: no message is sent when a lease runs out, so each side must have slept no
-// longer than the lease in its refusal.
+// testUnlocks: either side releases what the other acquired and handed over, and wakes waiters.
+func testUnlocks(t *testing.T, p *pair) {
+	t.Helper()
+	owner, job := p.job(t)
+	ours, waits := p.rivals(peer.Command{"thread": "waits"})
+	hold := must(p.lock.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Minute)))(t)
+	given := must(hold.HandOver())(t)
+	require.Equal(t, owner, given)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrHandedOver)
+	require.True(t, p.truth(t, "isHeldByThread", job))
+	waiter := lockLater(t, ours)
+	p.await(t, 1)
+	p.does(t, "unlockAsync", job)
+	require.NoError(t, waiter.await(t, wakeBound).value.Unlock())
+
+	foreign := codec.NewOwner(owner.Client(), owner.N()+1)
+	for name, unlock := range map[string]func(*testing.T) error{
+		"UnlockAs": func(t *testing.T) error { t.Helper(); return p.lock.UnlockAs(t.Context(), owner) },
+		"Resume": func(t *testing.T) error {
+			t.Helper()
+			return must(p.lock.Resume(t.Context(), owner, rlock.WithLease(time.Minute)))(t).Unlock()
+		},
+	} {
+		p.does(t, "lockAsync", job.With(peer.Command{"lease": 60000}))
+		require.ErrorIs(t, p.lock.UnlockAs(t.Context(), foreign), redlatch.ErrNotHeld)
+		_, err := p.lock.Resume(t.Context(), foreign)
+		require.ErrorIs(t, err, redlatch.ErrNotHeld)
+		p.requireCount(t, 1, owner)
+		theirs := p.begin("lock", waits)
+		p.await(t, 1)
+		require.NoError(t, unlock(t), name)
+		must(theirs.Wait(wakeBound))(t)
+		p.does(t, "unlock", waits)
+	}
+	hold = must(p.lock.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Minute)))(t)
+	p.does(t, "unlockAsync", job) // without HandOver: by a Java that knows the job
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost, "it was no longer ours")
+	p.requireFree(t)
+}
+
+func testWaitOver(t *testing.T, p *pair) {
+	t.Helper()
+	const wait = 2 * time.Second
+	ours, theirs := p.rivals(peer.Command{"thread": "rival", "wait": wait.Milliseconds(), "lease": 60000})
+	p.does(t, "lock", peer.Command{"thread": "t1", "lease": 60000})
+	_, err := ours.Lock(t.Context(), rlock.WithWait(wait))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.False(t, p.truth(t, "tryLock", theirs))
+	p.does(t, "unlock", peer.Command{"thread": "t1"})
+	p.requireFree(t)
+}
+
+// testExpiry: no message is sent when a lease runs out, so each side must have slept no longer
+// than the lease in its refusal.
 func (c *compat) testExpiry(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.pair(t)
 	const lease = 3 * time.Second
 	p.does(t, "lock", peer.Command{"thread": "t1", "lease": lease.Milliseconds()})
 	began := time.Now()
-	hold, err := p.lock.Lock(t.Context(), rlock.WithLease(lease))
-	require.NoError(t, err)
+	hold := must(p.lock.Lock(t.Context(), rlock.WithLease(lease)))(t)
 	require.Less(t, time.Since(began), lease+wakeBound)
 	require.NoError(t, hold.LetExpire())
 
 	began = time.Now()
 	p.does(t, "lock", peer.Command{"thread": "t2"})
 	require.Less(t, time.Since(began), lease+wakeBound)
-	p.java.throws(t, "IllegalMonitorStateException", peer.Command{"op": "unlock", "name": p.name, "thread": "t1"})
+	p.java.throws(t, "IllegalMonitorStateException", p.of("unlock", peer.Command{"thread": "t1"}))
 	p.does(t, "unlock", peer.Command{"thread": "t2"})
 }
 
+// testJavaTakesOver: Java enters as the owner that we handed over, and renews from then on. If it
+// does not, the lease ends.
+func (c *compat) testJavaTakesOver(t *testing.T) {
+	p := c.pair(t)
+	owner, job := p.job(t)
+	handOver := func() {
+		t.Helper()
+		must(must(p.lock.Lock(t.Context(), rlock.WithOwner(owner)))(t).HandOver())(t)
+	}
+	handOver()
+	p.does(t, "lockAsync", job)
+	p.requireCount(t, 2, owner)
+	_, err := p.lock.Lock(t.Context(), rlock.WithWait(twoLeases))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	p.does(t, "unlockAsync", job)
+	p.requireCount(t, 1, owner)
+	p.does(t, "unlockAsync", job)
+	p.requireFree(t)
+
+	handOver()
+	require.True(t, p.truth(t, "tryLock", peer.Command{"wait": twoLeases.Milliseconds()}), "it was not taken over, and is not renewed")
+	p.does(t, "unlock", nil)
+}
+
+// testWeTakeOver: we resume what a Java client acquired that is gone since then, and renew from
+// then on.
+func (c *compat) testWeTakeOver(t *testing.T) {
+	p, other := c.pair(t), c.pair(t)
+	owner, job := other.job(t)
+	other.name = p.name
+	other.does(t, "lockAsync", job)
+	other.does(t, "shutdown", nil)
+	hold := must(p.lock.Resume(t.Context(), owner))(t)
+	require.False(t, p.truth(t, "tryLock", peer.Command{"wait": twoLeases.Milliseconds()}))
+	require.NoError(t, hold.Err())
+	p.requireCount(t, 1, owner)
+	require.NoError(t, hold.Unlock())
+	p.requireFree(t)
+}
+
 func (c *compat) testNameMapper(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	s := redistest.Start(t)
 	const prefix, name = "app:", "orders"
 	j := connect(t, c.peer, s, peer.Command{"prefix": prefix})
 	lock := rlock.New(open(t, s, redlatch.WithNameMapper(redlatch.PrefixMapper(prefix))), name)
-
-	hold, err := lock.Lock(t.Context())
-	require.NoError(t, err)
+	hold := must(lock.Lock(t.Context()))(t)
 	require.Equal(t, []byte(prefix+name), s.Do(t, "RANDOMKEY"))
 	require.True(t, j.boolean(t, peer.Command{"op": "isLocked", "name": name}))
 	waiter := j.begin(peer.Command{"op": "lock", "name": name})
 	awaitListeners(t, s, prefix+name, 1)
 	require.NoError(t, hold.Unlock())
-	_, err = waiter.Wait(wakeBound)
-	require.NoError(t, err)
+	must(waiter.Wait(wakeBound))(t)
 
 	awaitListeners(t, s, prefix+name, 0)
 	ours := lockLater(t, lock)
 	awaitListeners(t, s, prefix+name, 1)
 	j.do(t, peer.Command{"op": "unlock", "name": name})
-	require.NoError(t, ours.await(t, wakeBound).hold.Unlock())
+	require.NoError(t, ours.await(t, wakeBound).value.Unlock())
 	requireClean(t, s, prefix+name)
 
 	j.do(t, peer.Command{"op": "lock", "name": name})
-	forced, err := lock.ForceUnlock(t.Context())
-	require.NoError(t, err)
+	forced := must(lock.ForceUnlock(t.Context()))(t)
 	require.True(t, forced)
 	// What is left are latches of Redisson's, if anything.
-	keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
-	require.NoError(t, err)
+	keys := must(redis.Strings(s.Do(t, "KEYS", "*"), nil))(t)
 	for _, key := range keys {
 		require.True(t, strings.HasPrefix(key, "redisson_unlock_latch:{"+prefix+name+"}:"), key)
 	}
 }
 
-// testInterruptedWaiter interrupts a waiter that has subscribed and tried again.
-// (Interrupted earlier, Redisson 3.17.7 stays subscribed for good.)
+// testInterruptedWaiter interrupts a waiter that has subscribed and tried again. (Interrupted
+// earlier, Redisson 3.17.7 stays subscribed for good.)
 func (c *compat) testInterruptedWaiter(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	o := observe(t)
-	p := c.pairWith(t, c.peer, o.server)
-	hold, err := p.lock.Lock(t.Context(), rlock.WithLease(time.Minute))
-	require.NoError(t, err)
+	p := c.pairWith(t, c.peer, o.server, lockKinds[0], watchdog)
+	hold := must(p.lock.Lock(t.Context(), rlock.WithLease(time.Minute)))(t)
 	o.about(t, p.name)
 	waiter := p.begin("lockInterruptibly", peer.Command{"thread": p.name})
 	o.parked(t, p.name)
-	require.True(t, p.truth(t, "interrupt", peer.Command{"thread": p.name}))
-	_, err = waiter.Wait(atMost)
-	var thrown *peer.Exception
-	require.ErrorAs(t, err, &thrown)
-	// The other is for a waiter that was still reading the second answer.
-	require.Contains(t, []string{"InterruptedException", "RedisException"}, thrown.Class)
+	p.interrupt(t, waiter)
 	require.NoError(t, hold.Unlock())
 	requireClean(t, p.server, p.name)
 }
 
-func (c *compat) testWaitOver(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.pair(t)
-	p.does(t, "lock", peer.Command{"thread": "t1"})
-	_, err := p.lock.Lock(t.Context(), rlock.WithWait(time.Second))
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	awaitListeners(t, p.server, p.name, 0)
-	require.False(t, p.truth(t, "tryLock", peer.Command{"thread": "t2", "wait": 1000}))
-	p.does(t, "unlock", peer.Command{"thread": "t1"})
+// interrupt interrupts the waiter whose thread has the lock's name.
+func (p *pair) interrupt(t *testing.T, waiter *peer.Call) {
+	t.Helper()
+	require.True(t, p.truth(t, "interrupt", peer.Command{"thread": p.name}))
+	_, err := waiter.Wait(atMost)
+	var thrown *peer.Exception
+	require.ErrorAs(t, err, &thrown)
+	// The second is for a waiter that was still reading the second answer.
+	require.Contains(t, []string{"InterruptedException", "RedisException"}, thrown.Class)
+}
+
+// spinPoll is the poll cap of a waiter of ours behind a spin lock. The client's is longer than
+// wakeBound.
+const spinPoll = 200 * time.Millisecond
+
+// testSpinFrees: a spin lock of Java's frees without a message, so that our waiter must ask.
+func (c *compat) testSpinFrees(t *testing.T) {
+	p := c.pairWith(t, c.peer, redistest.Start(t), lockKinds[0], redlatch.WithPollCap(objectPoll))
+	spin := peer.Command{"kind": "spin", "thread": "main"}
+	p.does(t, "lock", spin)
+	require.True(t, p.truth(t, "tryLock", spin), "it is entered again")
+	refused(t, p.lock)
+	p.does(t, "unlock", spin)
+	w := lockLater(t, p.lock, rlock.WithPollCap(spinPoll))
+	p.await(t, 1)
+	time.Sleep(settle)
+	require.Empty(t, w.outcome, "Java holds it still")
+	published := p.server.CommandStats(t)["publish"]
+	p.does(t, "unlock", spin)
+	got := w.await(t, wakeBound)
+	require.Equal(t, published, p.server.CommandStats(t)["publish"], "a spin lock's release has sent a message")
+	require.NoError(t, got.value.Unlock())
 	requireClean(t, p.server, p.name)
 }

@@ -50,8 +50,7 @@ func ShareLocks(t *testing.T) {
 	for _, text := range releases() {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel() // most of what they do is to wait for leases to end
-			release, err := oracle.ParseRelease(text)
-			require.NoError(t, err)
+			release := must(oracle.ParseRelease(text))(t)
 			program := peertest.Find(t, checkout(t), text, "NOT COMPARED WITH REDISSON "+text)
 			c := &compat{release: release, program: program, peer: peertest.Start(t, program), table: table}
 			t.Run("scripts", c.testScripts)
@@ -72,17 +71,6 @@ func releases() []string {
 		return strings.Fields(text)
 	}
 	return strings.Fields(defaultReleases)
-}
-
-func supported(t *testing.T) []oracle.Release {
-	t.Helper()
-	var all []oracle.Release
-	for _, text := range strings.Fields(supportedReleases) {
-		r, err := oracle.ParseRelease(text)
-		require.NoError(t, err)
-		all = append(all, r)
-	}
-	return all
 }
 
 // java is a Redisson client in a Java process.
@@ -125,8 +113,7 @@ func (j *java) begin(c peer.Command) *peer.Call {
 // do runs a command and demands that nothing is thrown.
 func (j *java) do(t *testing.T, c peer.Command) peer.Reply {
 	t.Helper()
-	reply, err := j.begin(c).Wait(atMost)
-	require.NoError(t, err, "command %v; complaints: %s", c, j.peer.Stderr())
+	reply := must(j.begin(c).Wait(atMost))(t)
 	return reply
 }
 
@@ -212,6 +199,16 @@ func (c *compat) ownLine(t *testing.T) {
 	t.Helper()
 	line := strings.ReplaceAll(path.Base(t.Name()), "_", " ")
 	c.table.note(t, c.release.String(), line, func() string { return "ok" })
+}
+
+// beside runs a test beside others, with a line of its own in the table.
+func (c *compat) beside(t *testing.T, does string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(does, func(t *testing.T) {
+		c.ownLine(t)
+		t.Parallel()
+		test(t)
+	})
 }
 
 // String lays the table out.

@@ -35,15 +35,13 @@ func checkout(t *testing.T) string {
 
 func loadCorpus(t *testing.T, kind *oracle.Kind) *oracle.Corpus {
 	t.Helper()
-	c, err := oracle.Load(corpusFolder(t), kind)
-	require.NoError(t, err)
+	c := must(oracle.Load(corpusFolder(t), kind))(t)
 	return c
 }
 
 func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
 	t.Helper()
-	s, err := oracle.NewStage(dial)
-	require.NoError(t, err)
+	s := must(oracle.NewStage(dial))(t)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
@@ -67,8 +65,7 @@ func (s scripts) testRecorded(t *testing.T) {
 		for _, v := range vectors {
 			cases = append(cases, v.Case)
 		}
-		results, err := stage.Record(s.theirs, cases)
-		require.NoError(t, err)
+		results := must(stage.Record(s.theirs, cases))(t)
 		if writes() {
 			record(t, s.release, kind, results)
 			continue

@@ -73,8 +73,7 @@ func (c *compat) fairQueues(t *testing.T) *fairQueues {
 	holder := open(t, q.server, redlatch.WithClientName(goName))
 	for range fairRuns {
 		name := redistest.Key(t)
-		hold, err := rfairlock.New(holder, name).Lock(t.Context(), rlock.WithLease(time.Hour))
-		require.NoError(t, err)
+		hold := must(rfairlock.New(holder, name).Lock(t.Context(), rlock.WithLease(time.Hour)))(t)
 		q.names, q.holds = append(q.names, name), append(q.holds, hold)
 	}
 	q.java = connect(t, c.peer, q.server, nil)
@@ -192,8 +191,6 @@ func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 // testFairDead: with one of ours anywhere in the queue, dead Java waiters hold
 // neither it nor Java up for long.
 func (c *compat) testFairDead(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	never := c.fairQueues(t)
 	never.victims(t)(t)
 	never.join(t, 2)
@@ -247,8 +244,7 @@ func (c *compat) reconnectingJava(t *testing.T) {
 // killJava ends all connections but ours and the test's.
 func (q *fairQueues) killJava(t *testing.T) {
 	t.Helper()
-	list, err := redis.String(q.server.Do(t, "CLIENT", "LIST"), nil)
-	require.NoError(t, err)
+	list := must(redis.String(q.server.Do(t, "CLIENT", "LIST"), nil))(t)
 	killed := 0
 	for line := range strings.Lines(list) {
 		var id int64

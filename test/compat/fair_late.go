@@ -22,8 +22,7 @@ func (c *compat) testFairLate(t *testing.T) {
 	t.Parallel()
 	const lost = 16 * time.Second
 	server, name := redistest.Start(t), redistest.Key(t)
-	hold, err := rfairlock.New(open(t, server), name).Lock(t.Context(), rlock.WithLease(time.Hour))
-	require.NoError(t, err)
+	hold := must(rfairlock.New(open(t, server), name).Lock(t.Context(), rlock.WithLease(time.Hour)))(t)
 	proxy := redistest.NewProxy(t, server.Addr())
 	java := connectTo(t, c.peer, proxy.URL(), nil)
 	free := fair(peer.Command{"name": redistest.Key(t), "thread": "late"})
@@ -55,8 +54,7 @@ func (c *compat) testFairLate(t *testing.T) {
 		require.Equal(t, first, queueOf(t, server, name)[0])
 		require.Zero(t, seen.of(name), "a living waiter was evicted")
 		require.NoError(t, hold.Unlock())
-		_, err := call.Wait(atMost)
-		require.NoError(t, err, "it has the lock")
+		must(call.Wait(atMost))(t)
 		java.do(t, fair(peer.Command{"op": "unlock", "name": name, "thread": "late"}))
 	} else {
 		require.Error(t, err)

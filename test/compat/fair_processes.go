@@ -109,8 +109,7 @@ func (k *turnTakers) end(t *testing.T) {
 		process.locked(t, atMost)
 	}
 	for _, call := range k.calls {
-		reply, err := call.Wait(atMost)
-		require.NoError(t, err)
+		reply := must(call.Wait(atMost))(t)
 		require.NotEqual(t, "false", string(reply.Value), "the wait of a tryLock ran out")
 	}
 	k.calls = nil
@@ -128,8 +127,7 @@ func (c *compat) testFairProcesses(t *testing.T) {
 	tape := recordQueue(t, s, name)
 	var took time.Duration
 	for range orderRuns {
-		hold, err := holder.Lock(t.Context(), rlock.WithLease(time.Minute))
-		require.NoError(t, err)
+		hold := must(holder.Lock(t.Context(), rlock.WithLease(time.Minute)))(t)
 		holders = append(holders, hold.Owner().String())
 		takers.begin(t)
 		require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -142,8 +140,7 @@ func (c *compat) testFairProcesses(t *testing.T) {
 	}
 	queue := tape(t)
 	require.Empty(t, queue.overtaken)
-	inverted, err := queue.inversions(holders)
-	require.NoError(t, err)
+	inverted := must(queue.inversions(holders))(t)
 	require.Zero(t, inverted, "inversions")
 	requireNoQueue(t, s, name)
 	const turns = orderRuns * orderWaiters

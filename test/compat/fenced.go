@@ -22,10 +22,9 @@ func (c *compat) testFenced(t *testing.T) {
 	if !c.release.HasFenced() {
 		t.Skip("it has no fenced lock")
 	}
-	t.Run("tokens of both languages grow in the order of the holds", c.testFencedOrder)
-	t.Run("either language goes on where the other has counted", c.testFencedTurns)
-	t.Run("a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
-	t.Run("crashes", c.testFencedCrashes)
+	c.beside(t, "tokens of both languages grow in the order of the holds", c.testFencedOrder)
+	c.beside(t, "either language goes on where the other has counted", c.testFencedTurns)
+	c.beside(t, "a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
 }
 
 // fenced are the fields of a Java command about a fenced lock.
@@ -47,8 +46,6 @@ func (o *inOrder) add(token int64, java int) {
 
 // testFencedOrder has threads of a JVM and callers of two of our clients take turns.
 func (c *compat) testFencedOrder(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const callers, turns = 3, 40
 	s, name := redistest.Start(t), redistest.Key(t)
 	j := connect(t, c.peer, s, nil)
@@ -101,8 +98,6 @@ func (j *java) takesTurns(t *testing.T, thread, name string, turns int, order *i
 
 // testFencedTurns has each language count, re-enter, force and read, in turn, on one state.
 func (c *compat) testFencedTurns(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	s, name := redistest.Start(t), redistest.Key(t)
 	j := connect(t, c.peer, s, nil)
 	lock := rfencedlock.New(open(t, s), name)
@@ -113,18 +108,14 @@ func (c *compat) testFencedTurns(t *testing.T) {
 	require.EqualValues(t, 2, takes(), "Java's re-entry has a token of its own")
 	_, err := lock.TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	last, err := lock.Token(t.Context())
-	require.NoError(t, err)
+	last := must(lock.Token(t.Context()))(t)
 	require.EqualValues(t, 2, last)
-	forced, err := lock.ForceUnlock(t.Context())
-	require.NoError(t, err)
+	forced := must(lock.ForceUnlock(t.Context()))(t)
 	require.True(t, forced)
 
-	hold, err := lock.Lock(t.Context())
-	require.NoError(t, err)
+	hold := must(lock.Lock(t.Context()))(t)
 	require.EqualValues(t, 3, hold.Token())
-	inner, err := lock.Lock(hold.Context(t.Context()))
-	require.NoError(t, err)
+	inner := must(lock.Lock(hold.Context(t.Context())))(t)
 	require.EqualValues(t, 4, inner.Token())
 	require.EqualValues(t, 4, j.number(t, at.With(peer.Command{"op": "getToken"})))
 	require.False(t, j.boolean(t, at.With(peer.Command{"op": "tryLock"})))
@@ -133,8 +124,7 @@ func (c *compat) testFencedTurns(t *testing.T) {
 	require.NoError(t, inner.Unlock())
 	require.NoError(t, hold.Unlock())
 	var token int64
-	reply, err := waiter.Wait(wakeBound)
-	require.NoError(t, err, "it was not woken")
+	reply := must(waiter.Wait(wakeBound))(t)
 	require.NoError(t, reply.Into(&token))
 	require.EqualValues(t, 5, token)
 	j.do(t, at.With(peer.Command{"op": "unlock", "thread": "waits"}))
@@ -143,13 +133,10 @@ func (c *compat) testFencedTurns(t *testing.T) {
 
 // testFencedFairQueue has a Java thread wait with getFairLock behind our fenced hold.
 func (c *compat) testFencedFairQueue(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	s, name := redistest.Start(t), redistest.Key(t)
 	j := connect(t, c.peer, s, nil)
 	lock := rfencedlock.NewFair(open(t, s), name)
-	hold, err := lock.Lock(t.Context())
-	require.NoError(t, err)
+	hold := must(lock.Lock(t.Context()))(t)
 	first := j.begin(fair(peer.Command{"op": "lock", "thread": "first", "name": name}))
 	queued := func(n int64) {
 		require.Eventually(t, func() bool { return s.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost, time.Millisecond)
@@ -168,8 +155,7 @@ func (c *compat) testFencedFairQueue(t *testing.T) {
 	}()
 	queued(2)
 	require.NoError(t, hold.Unlock())
-	_, err = first.Wait(wakeBound)
-	require.NoError(t, err, "it is the first in the queue")
+	must(first.Wait(wakeBound))(t)
 	require.Empty(t, second, "it has overtaken Java")
 	j.do(t, fair(peer.Command{"op": "unlock", "thread": "first", "name": name}))
 	require.EqualValues(t, 2, <-second, "the fair lock of Java's counted nothing")

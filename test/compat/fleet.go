@@ -166,8 +166,7 @@ type threadCounts struct {
 func awaitThreadCounts(t *testing.T, calls []*peer.Call, by time.Duration) (all threadCounts) {
 	t.Helper()
 	for _, call := range calls {
-		reply, err := call.Wait(by)
-		require.NoError(t, err)
+		reply := must(call.Wait(by))(t)
 		var one threadCounts
 		require.NoError(t, reply.Into(&one))
 		all.Rounds += one.Rounds

@@ -22,12 +22,13 @@ import (
 // it is over.
 type counters struct {
 	key   string
+	total int64        // over when the key has it
 	done  atomic.Int64 // rounds
 	ended chan error   // of each of them
 }
 
-func newCounters(key string, n int) *counters {
-	return &counters{key: key, ended: make(chan error, n)}
+func newCounters(key string, total int64, n int) *counters {
+	return &counters{key: key, total: total, ended: make(chan error, n)}
 }
 
 // begin begins one of them. The connection is its own.
@@ -42,7 +43,7 @@ func (c *counters) countUp(ctx context.Context, lock doer, conn redis.Conn) (err
 			if err != nil && !errors.Is(err, redis.ErrNil) {
 				return err
 			}
-			if over = count >= fleetOver; over {
+			if over = count >= c.total; over {
 				return nil
 			}
 			c.done.Add(1)
@@ -78,7 +79,7 @@ const (
 // as the Java process.
 func countLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
-	all := newCounters(os.Getenv(memberCounts), fleetClients*fleetThreads)
+	all := newCounters(os.Getenv(memberCounts), fleetOver, fleetClients*fleetThreads)
 	for range fleetClients {
 		client, err := redlatch.Open(ctx, url)
 		if err != nil {
@@ -110,9 +111,7 @@ type countingProcess struct{ *goMember }
 // in that of the tests they would wait for whatever else is tested.
 func startCounters(t *testing.T, f *fleet) countingProcess {
 	t.Helper()
-	m, isGo := startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key).(*goMember)
-	require.True(t, isGo)
-	return countingProcess{m}
+	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}
 }
 
 func (p countingProcess) rounds(t *testing.T) (n int64) {
@@ -120,8 +119,7 @@ func (p countingProcess) rounds(t *testing.T) (n int64) {
 	p.send(t, askRounds)
 	select {
 	case line := <-p.output:
-		_, err := fmt.Sscanf(line.text, askRounds+" %d", &n)
-		require.NoError(t, err, line.text)
+		must(fmt.Sscanf(line.text, askRounds+" %d", &n))(t)
 	case <-time.After(atMost):
 		require.FailNow(t, "the Go process does not say how many rounds it has done")
 	}

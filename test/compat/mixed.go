@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,19 +12,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-const (
-	// wakeRounds is how often each direction is measured.
-	wakeRounds = 100
-	// wakeBound is far below what a waiter sleeps that receives no message, 10 seconds here
-	// and the holder's 30 in Java, and far above what a busy machine needs.
-	wakeBound = 5 * time.Second
-)
+// wakeBound is far below what a waiter sleeps that receives no message, 10 seconds here and the
+// holder's 30 in Java, and far above what a busy machine needs.
+const wakeBound = 5 * time.Second
 
 // requireClean requires that the lock is free and its channel has no listeners. Redisson's
 // latches may be there for a while.
@@ -35,8 +33,7 @@ func requireClean(t *testing.T, s *redistest.Server, name string) {
 // requireCleanOn is requireClean for a lock with another channel.
 func requireCleanOn(t *testing.T, s *redistest.Server, name, channel string) {
 	t.Helper()
-	exists, err := redis.Int(s.Do(t, "EXISTS", name), nil)
-	require.NoError(t, err)
+	exists := must(redis.Int(s.Do(t, "EXISTS", name), nil))(t)
 	require.Zero(t, exists)
 	awaitListenersOn(t, s, channel, 0)
 }
@@ -61,102 +58,116 @@ func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want in
 func (o observed) parked(t *testing.T, name string) {
 	t.Helper()
 	for range 2 {
-		_, err := o.watch.Until(name)
-		require.NoError(t, err)
+		must(o.watch.Until(name))(t)
 	}
 }
 
-// alarm is a lock that one language frees while the other waits.
-type alarm struct {
-	observed
-	java *java
-	lock *rlock.Lock
+// rwParks is for Java's waiters: the message of a writer wakes those that are parked already, and
+// one that is about to sleeps for what its refusal said.
+const rwParks = 300 * time.Millisecond
+
+// wakeUps are the pairs of kinds whose release wakes a waiter.
+var wakeUps = []struct {
+	frees, gets, row string
+	rounds           int
+	parks            time.Duration
+	channel          func(name string) string
+}{
+	{"plain", "plain", "", 100, 0, codec.LockChannel},
+	{"fair", "fair", "fair: ", 10, 0, codec.LockChannel},
+	{"write", "read", "write, read: ", 10, rwParks, codec.ReadWriteChannel},
+	{"write", "write", "write, write: ", 10, rwParks, codec.ReadWriteChannel},
+	{"read", "write", "read, write: ", 10, rwParks, codec.ReadWriteChannel},
+	{withIDs, withIDs, "permits: ", 4, settle, codec.SemaphoreChannel},
+	{counting, counting, "semaphore: ", 4, settle, codec.SemaphoreChannel},
+	{"plain", "spin", "plain, spin: ", 4, 0, codec.LockChannel},
+	{nonReentrant, nonReentrant, "non-reentrant: ", 4, settle, codec.LockChannel},
+	{nonReentrant + "Fair", nonReentrant + "Fair", "non-reentrant fair: ", 4, settle, codec.LockChannel},
 }
 
-// testWakeUp measures how long after a release the waiter of the other language
-// has the lock.
+// nonReentrant is the kind of Redisson's lock without re-entry. It is a plain lock on the server.
+const nonReentrant = "nonReentrant"
+
+// testWakeUp measures how long after a release the waiter of the other language has the lock.
 func (c *compat) testWakeUp(t *testing.T) {
 	o := observe(t)
-	j, client := connect(t, c.peer, o.server, nil), open(t, o.server)
-	for _, direction := range []struct {
-		name string
-		wake func(alarm, *testing.T) time.Duration
-	}{
-		{"Go wakes Java", alarm.goWakesJava},
-		{"Java wakes Go", alarm.javaWakesGo},
-	} {
-		t.Run(direction.name, func(t *testing.T) {
-			a := alarm{o, j, rlock.New(client, redistest.Key(t))}
-			var p50, p99, most time.Duration
-			c.table.note(t, c.release.String(), direction.name+", ms", func() string {
-				return fmt.Sprintf("p50 %s p99 %s max %s", ms(p50), ms(p99), ms(most))
+	j, client := connect(t, c.peer, o.server, peer.Command{"watchdog": 30000}), open(t, o.server, redlatch.WithPollCap(objectPoll))
+	for _, w := range wakeUps {
+		if strings.HasPrefix(w.frees, nonReentrant) && !c.release.HasNonReentrant() {
+			continue
+		}
+		name := redistest.Key(t)
+		if w.channel(name) == codec.SemaphoreChannel(name) {
+			o.server.Do(t, "SET", name, 1)
+		}
+		ours := func(kind string) member { return &goSide{client: client, kind: kind, name: name} }
+		theirs := func(kind string) member { return &javaMember{java: j, kind: kind, name: name} }
+		for direction, sides := range map[string][2]member{
+			"Go wakes Java": {ours(w.frees), theirs(w.gets)}, "Java wakes Go": {theirs(w.frees), ours(w.gets)},
+		} {
+			t.Run(w.row+direction, func(t *testing.T) {
+				var all []time.Duration
+				c.table.note(t, c.release.String(), w.row+direction+", ms", func() string {
+					return fmt.Sprintf("p50 %s p99 %s max %s", ms(all[len(all)/2]), ms(all[(len(all)*99+99)/100-1]), ms(all[len(all)-1]))
+				})
+				for range w.rounds {
+					awaitListenersOn(t, o.server, w.channel(name), 0)
+					all = append(all, o.wakes(t, name, sides[0], sides[1], w.parks))
+				}
+				slices.Sort(all)
+				require.Less(t, all[len(all)-1], wakeBound)
 			})
-			var all []time.Duration
-			for range wakeRounds {
-				awaitListeners(t, o.server, a.lock.Name(), 0)
-				all = append(all, direction.wake(a, t))
-			}
-			slices.Sort(all)
-			p50, p99, most = all[len(all)/2], all[(len(all)*99+99)/100-1], all[len(all)-1]
-			t.Logf("Redisson %s: p50 %v, p99 %v, max %v", c.release, p50, p99, most)
-			require.Less(t, most, wakeBound)
-		})
+		}
 	}
 }
 
 // ms is a time in milliseconds, for the table.
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-func (a alarm) goWakesJava(t *testing.T) time.Duration {
+// wakes has one member free the lock that the other waits for, when that had time to park, and
+// returns how long that took.
+func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
-	hold, err := a.lock.Lock(t.Context())
-	require.NoError(t, err)
-	a.about(t, a.lock.Name())
-	waiter := a.java.begin(peer.Command{"op": "lock", "name": a.lock.Name()})
-	a.parked(t, a.lock.Name())
+	frees.lock(t)
+	frees.locked(t, atMost)
+	o.about(t, name)
+	gets.lock(t)
+	o.parked(t, name)
+	time.Sleep(parks)
 	released := time.Now()
-	require.NoError(t, hold.Unlock())
-	reply, err := waiter.Wait(atMost)
-	require.NoError(t, err)
-	a.java.do(t, peer.Command{"op": "unlock", "name": a.lock.Name()})
-	return reply.Ended().Sub(released)
+	unlock(t, frees)
+	took := gets.locked(t, atMost).Sub(released)
+	unlock(t, gets)
+	return took
 }
 
-func (a alarm) javaWakesGo(t *testing.T) time.Duration {
-	t.Helper()
-	a.java.do(t, peer.Command{"op": "lock", "name": a.lock.Name()})
-	a.about(t, a.lock.Name())
-	waiter := lockLater(t, a.lock)
-	a.parked(t, a.lock.Name())
-	reply := a.java.do(t, peer.Command{"op": "unlock", "name": a.lock.Name()})
-	got := waiter.await(t, atMost)
-	require.NoError(t, got.hold.Unlock())
-	return got.at.Sub(reply.Began())
+// goWaiter is a call of ours that waits.
+type goWaiter[T any] struct {
+	outcome chan goOutcome[T]
 }
 
-// goWaiter is a call of Lock that waits.
-type goWaiter struct {
-	outcome chan goOutcome
+type goOutcome[T any] struct {
+	value T
+	at    time.Time
+	err   error
 }
 
-type goOutcome struct {
-	hold *rlock.Hold
-	at   time.Time
-	err  error
-}
-
-func lockLater(t *testing.T, lock *rlock.Lock, opts ...rlock.Option) goWaiter {
-	t.Helper()
-	w := goWaiter{make(chan goOutcome, 1)}
+func getLater[T any](call func() (T, error)) goWaiter[T] {
+	w := goWaiter[T]{make(chan goOutcome[T], 1)}
 	go func() {
-		hold, err := lock.Lock(t.Context(), opts...)
-		w.outcome <- goOutcome{hold, time.Now(), err}
+		value, err := call()
+		w.outcome <- goOutcome[T]{value, time.Now(), err}
 	}()
 	return w
 }
 
+func lockLater(t *testing.T, lock *rlock.Lock, opts ...rlock.Option) goWaiter[*rlock.Hold] {
+	t.Helper()
+	return getLater(func() (*rlock.Hold, error) { return lock.Lock(t.Context(), opts...) })
+}
+
 // await demands that the wait ends well, in time.
-func (w goWaiter) await(t *testing.T, by time.Duration) goOutcome {
+func (w goWaiter[T]) await(t *testing.T, by time.Duration) goOutcome[T] {
 	t.Helper()
 	select {
 	case o := <-w.outcome:
@@ -164,6 +175,16 @@ func (w goWaiter) await(t *testing.T, by time.Duration) goOutcome {
 		return o
 	case <-time.After(by):
 		require.FailNow(t, "the waiter did not get the lock", "in %v", by)
-		return goOutcome{}
+		return goOutcome[T]{}
+	}
+}
+
+// must takes the results of a call, and returns a function that requires that it did not fail and
+// returns the value.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		require.NoError(t, err)
+		return value
 	}
 }

@@ -22,12 +22,12 @@ import (
 // among those of behaviour, which mostly wait.
 func (c *compat) testMulti(t *testing.T) {
 	t.Helper()
-	t.Run("several locks of Java's wait for one of ours", c.testJavaMultiWaits)
-	t.Run("our several locks wait for one of Java's", c.testOurMultiWaits)
-	t.Run("several locks of both languages wake each other", c.testMultiWakeUps)
-	t.Run("members in reverse order, at once", c.testMultiFleet)
-	t.Run("members in reverse order, each with one", c.testMultiReverse)
-	t.Run("fair members in reverse order, each with one", c.testMultiReverseFair)
+	c.beside(t, "several locks of Java's wait for one of ours", c.testJavaMultiWaits)
+	c.beside(t, "our several locks wait for one of Java's", c.testOurMultiWaits)
+	c.beside(t, "several locks of both languages wake each other", c.testMultiWakeUps)
+	c.beside(t, "members in reverse order, at once", c.testMultiFleet)
+	c.beside(t, "members in reverse order, each with one", c.testMultiReverse)
+	c.beside(t, "fair members in reverse order, each with one", c.testMultiReverseFair)
 }
 
 // multiPair is a client of each language with six names: ours takes them in its own order, Java in
@@ -50,7 +50,7 @@ func (c *compat) multiPair(t *testing.T) *multiPair {
 		names, reverse = append(names, name), append([]string{name}, reverse...)
 	}
 	// The watchdog's lease is longer than wakeBound: a waiter in time was woken.
-	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, rlock.New(client, names[1])}
+	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, lockKinds[0], rlock.New(client, names[1])}
 	theirs := peer.Command{"kind": "multi", "members": reverse, "thread": "multi"}
 	return &multiPair{p, names, rmultilock.New(client, names...), theirs}
 }
@@ -62,8 +62,7 @@ const allNames = "123456"
 func (p *multiPair) held(t *testing.T) (all string) {
 	t.Helper()
 	for i, name := range p.names {
-		n, err := redis.Int(p.server.Do(t, "EXISTS", name), nil)
-		require.NoError(t, err)
+		n := must(redis.Int(p.server.Do(t, "EXISTS", name), nil))(t)
 		all += strings.Repeat(strconv.Itoa(i+1), n)
 	}
 	return all
@@ -93,27 +92,22 @@ func (p *multiPair) requireClean(t *testing.T) {
 }
 
 func (c *compat) testJavaMultiWaits(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.multiPair(t)
-	one, err := p.lock.Lock(t.Context())
-	require.NoError(t, err)
+	one := must(p.lock.Lock(t.Context()))(t)
 	require.False(t, p.truth(t, "tryLock", p.theirs))
 	require.Equal(t, "2", p.held(t), "what Java took is given back")
 	waiter := p.begin("lock", p.theirs)
 	awaitListeners(t, p.server, p.names[1], 1)
 	time.Sleep(settle)
 	require.NoError(t, one.Unlock())
-	_, err = waiter.Wait(wakeBound)
-	require.NoError(t, err, "Java was not woken")
+	must(waiter.Wait(wakeBound))(t)
 	p.allHeld(t)
 	p.does(t, "unlock", p.theirs)
 	p.requireClean(t)
 
 	// Not before: early releases leave a subscription behind when the wait is over while they
 	// make the first one of a client.
-	one, err = p.lock.Lock(t.Context())
-	require.NoError(t, err)
+	one = must(p.lock.Lock(t.Context()))(t)
 	require.False(t, p.truth(t, "tryLock", p.theirs.With(peer.Command{"wait": 500})))
 	require.Equal(t, "2", p.held(t))
 	require.NoError(t, one.Unlock())
@@ -121,8 +115,6 @@ func (c *compat) testJavaMultiWaits(t *testing.T) {
 }
 
 func (c *compat) testOurMultiWaits(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.multiPair(t)
 	one := peer.Command{"name": p.names[1], "thread": "one"}
 	for _, kind := range []string{"plain", "spin"} {
@@ -153,18 +145,14 @@ func (c *compat) testOurMultiWaits(t *testing.T) {
 
 // testMultiWakeUps has each language free all of them while the other waits for all.
 func (c *compat) testMultiWakeUps(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.multiPair(t)
-	hold, err := p.ours.Lock(t.Context())
-	require.NoError(t, err)
+	hold := must(p.ours.Lock(t.Context()))(t)
 	waiter := p.begin("lock", p.theirs)
 	awaitListeners(t, p.server, p.names[5], 1) // the first of Java's
 	time.Sleep(settle)
 	p.allHeld(t)
 	require.NoError(t, hold.Unlock())
-	_, err = waiter.Wait(wakeBound)
-	require.NoError(t, err, "Java was not woken")
+	must(waiter.Wait(wakeBound))(t)
 
 	w := later(func() (err error) { hold, err = p.ours.Lock(bounded(t)); return err })
 	awaitListeners(t, p.server, p.names[0], 1) // the first of ours
@@ -186,8 +174,6 @@ const (
 // frees one after the other: of threads without a rest the next has the first before the last is
 // free, and ours, which needs all at one moment, gets in by luck (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.multiPair(t)
 	f := &fleet{server: p.server, name: p.name, key: p.name + "n", lock: p.ours}
 	t.Cleanup(func() { p.server.Do(t, "DEL", f.key) })
@@ -197,7 +183,7 @@ func (c *compat) testMultiFleet(t *testing.T) {
 			"rest": multiRest,
 		})))
 	}
-	counters := newCounters(f.key, 2)
+	counters := newCounters(f.key, fleetOver, 2)
 	for range cap(counters.ended) {
 		counters.begin(t.Context(), p.ours, p.server.Dial(t))
 	}
@@ -211,22 +197,18 @@ func (c *compat) testMultiFleet(t *testing.T) {
 // testMultiReverse has each language hold a lock that the other one waits for. The one whose wait
 // is over gives back what it has, and the other gets in.
 func (c *compat) testMultiReverse(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.multiPair(t)
 	const wait, theirWait = time.Second, 10 * time.Second // Java has its five all the while
-	first, err := rlock.New(p.client, p.names[0]).Lock(t.Context())
-	require.NoError(t, err)
+	first := must(rlock.New(p.client, p.names[0]).Lock(t.Context()))(t)
 	theirs := p.begin("tryLock", p.theirs.With(peer.Command{"wait": theirWait.Milliseconds()}))
 	awaitListeners(t, p.server, p.names[0], 1)
 	require.Equal(t, allNames, p.held(t), "Java has five, ours has one")
-	_, err = p.ours.Lock(first.Context(bounded(t)), rlock.WithWait(wait))
+	_, err := p.ours.Lock(first.Context(bounded(t)), rlock.WithWait(wait))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.Equal(t, allNames, p.held(t))
 	var hold *rmultilock.Hold
 	ours := later(func() (err error) { hold, err = p.ours.Lock(first.Context(bounded(t))); return err })
-	reply, err := theirs.Wait(atMost)
-	require.NoError(t, err)
+	reply := must(theirs.Wait(atMost))(t)
 	require.JSONEq(t, "false", string(reply.Value), "each waits for the other")
 	ours.done(t, wakeBound, "Java gave up, and ours does not get in")
 
@@ -236,8 +218,7 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	require.NoError(t, first.Unlock())
 	p.allHeld(t)
 	require.NoError(t, hold.Unlock())
-	_, err = again.Wait(wakeBound)
-	require.NoError(t, err, "Java does not get in")
+	must(again.Wait(wakeBound))(t)
 	p.does(t, "unlock", p.theirs)
 	p.requireClean(t)
 }
@@ -245,13 +226,10 @@ func (c *compat) testMultiReverse(t *testing.T) {
 // testMultiReverseFair has no wait end but that which Redisson's lock() sets itself: 1.5 s for
 // each member. Then it gives back what it has and begins again, but ours is in the queue.
 func (c *compat) testMultiReverseFair(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.multiPair(t)
 	one, two := rfairlock.New(p.client, p.names[0]), rfairlock.New(p.client, p.names[1])
 	multi := p.theirs.With(peer.Command{"member": "fair", "members": []string{p.names[1], p.names[0]}})
-	first, err := one.Lock(t.Context())
-	require.NoError(t, err)
+	first := must(one.Lock(t.Context()))(t)
 	theirs := p.begin("lock", multi)
 	p.queued(t, p.names[0], 1)
 	var hold *rmultilock.Hold
@@ -263,8 +241,7 @@ func (c *compat) testMultiReverseFair(t *testing.T) {
 	ours.done(t, 2*1500*time.Millisecond+wakeBound, "each waits for the other")
 	require.NoError(t, first.Unlock())
 	require.NoError(t, hold.Unlock())
-	_, err = theirs.Wait(wakeBound)
-	require.NoError(t, err, "Java does not get in")
+	must(theirs.Wait(wakeBound))(t)
 	require.Equal(t, "12", p.held(t))
 	p.does(t, "unlock", multi)
 	p.requireClean(t)

@@ -12,30 +12,24 @@ import (
 
 // testObjectBehaviour has each language do in turn what the other sees.
 func (c *compat) testObjectBehaviour(t *testing.T) {
-	t.Run("permits count alike", c.testPermitCounts)
-	t.Run("either gives back what the other took", c.testPermitIDs)
-	t.Run("our permits are renewed, beside Java's", c.testPermitRenewal)
-	t.Run("Java renews a permit that we wait for", c.testJavaRenewsPermit)
-	t.Run("permits wake waiters of both", c.testPermitWakeUps)
-	t.Run("a counter wakes waiters of both", c.testCounterWakeUps)
-	t.Run("a latch opens for both", c.testLatchOpens)
+	c.beside(t, "permits count alike", c.testPermitCounts)
+	c.beside(t, "either gives back what the other took", c.testPermitIDs)
+	c.beside(t, "our permits are renewed, beside Java's", c.testPermitRenewal)
+	c.beside(t, "Java renews a permit that we wait for", c.testJavaRenewsPermit)
+	c.beside(t, "a latch opens for both", c.testLatchOpens)
 	c.testObjectDefects(t)
 }
 
 func (c *compat) testPermitCounts(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.objectPair(t)
-	set, err := p.permits.TrySetPermits(t.Context(), 5)
-	require.NoError(t, err)
+	set := must(p.permits.TrySetPermits(t.Context(), 5))(t)
 	require.True(t, set)
 	var java bool
 	require.NoError(t, p.calls(t, "permits", "trySetPermits", 9).Into(&java))
 	require.False(t, java)
 	p.takes(t, 60000, msUnit)
 	p.takes(t)
-	hold, err := p.permits.Acquire(bounded(t), 2)
-	require.NoError(t, err)
+	hold := must(p.permits.Acquire(bounded(t), 2))(t)
 	p.agree(t, 1, 4)
 	require.NoError(t, p.permits.SetPermits(t.Context(), 7))
 	p.agree(t, 3, 4)
@@ -47,20 +41,24 @@ func (c *compat) testPermitCounts(t *testing.T) {
 		p.calls(t, "permits", "setPermits", 1)
 		p.agree(t, -1, 2)
 	}
+
+	p = c.objectPair(t)
+	p.calls(t, "semaphore", "trySetPermits", 2)
+	require.NoError(t, p.counter.TryAcquire(t.Context(), 2))
+	require.NoError(t, p.counter.Add(t.Context(), 5))
+	require.EqualValues(t, 5, p.asks(t, "semaphore", "availablePermits"))
+	require.EqualValues(t, 5, p.asks(t, "semaphore", "drainPermits"))
 }
 
 // agree holds that both languages count the same.
 func (p *objectPair) agree(t *testing.T, free, taken int) {
 	t.Helper()
-	n, err := p.permits.Available(t.Context())
-	require.NoError(t, err)
+	n := must(p.permits.Available(t.Context()))(t)
 	require.Equal(t, free, n)
 	require.EqualValues(t, free, p.asks(t, "permits", "availablePermits"))
-	n, err = p.permits.Acquired(t.Context())
-	require.NoError(t, err)
+	n = must(p.permits.Acquired(t.Context()))(t)
 	require.Equal(t, taken, n)
-	n, err = p.permits.Permits(t.Context())
-	require.NoError(t, err)
+	n = must(p.permits.Permits(t.Context()))(t)
 	require.Equal(t, free+taken, n)
 	if p.release.CountsPermits() {
 		require.EqualValues(t, taken, p.asks(t, "permits", "acquiredPermits"))
@@ -69,17 +67,13 @@ func (p *objectPair) agree(t *testing.T, free, taken int) {
 }
 
 func (c *compat) testPermitIDs(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 2)
 	id := p.takes(t, 60000, msUnit)
-	hold, err := p.permits.Acquire(bounded(t), 1)
-	require.NoError(t, err)
-	n, err := p.permits.Release(t.Context(), id)
-	require.NoError(t, err)
+	hold := must(p.permits.Acquire(bounded(t), 1))(t)
+	n := must(p.permits.Release(t.Context(), id))(t)
 	require.Equal(t, 1, n)
-	_, err = p.permits.Release(t.Context(), id)
+	_, err := p.permits.Release(t.Context(), id)
 	require.ErrorIs(t, err, redlatch.ErrNotHeld)
 	_, err = p.starts("main", "permits", "release", id).Wait(atMost)
 	require.Error(t, err, "it is back already")
@@ -97,15 +91,11 @@ func (c *compat) testPermitIDs(t *testing.T) {
 }
 
 func (c *compat) testPermitRenewal(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 1)
-	hold, err := p.permits.Acquire(bounded(t), 1)
-	require.NoError(t, err)
+	hold := must(p.permits.Acquire(bounded(t), 1))(t)
 	waiter := p.starts("waits", "permits", "tryAcquire", twoLeases.Milliseconds(), 60000, msUnit)
-	reply, err := waiter.Wait(atMost)
-	require.NoError(t, err)
+	reply := must(waiter.Wait(atMost))(t)
 	require.JSONEq(t, "null", string(reply.Value), "Java took a permit that is renewed")
 	require.NoError(t, hold.Err())
 	p.agree(t, 0, 1)
@@ -114,8 +104,6 @@ func (c *compat) testPermitRenewal(t *testing.T) {
 }
 
 func (c *compat) testJavaRenewsPermit(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const lease = 6000
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 1)
@@ -134,63 +122,10 @@ func (c *compat) testJavaRenewsPermit(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
-func (c *compat) testPermitWakeUps(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.objectPair(t)
-	p.calls(t, "permits", "trySetPermits", 1)
-	hold, err := p.permits.Acquire(bounded(t), 1, rsemaphore.WithLease(10*time.Minute))
-	require.NoError(t, err)
-	waiter := p.starts("waits", "permits", "acquire", 600000, msUnit)
-	p.listening(t, 1)
-	time.Sleep(settle)
-	require.NoError(t, hold.Release())
-	reply, err := waiter.Wait(wakeBound)
-	require.NoError(t, err, "Java was not woken")
-	var id string
-	require.NoError(t, reply.Into(&id))
-
-	w := later(func() (err error) { hold, err = p.permits.Acquire(bounded(t), 1); return err })
-	p.listening(t, 1)
-	time.Sleep(settle)
-	p.calls(t, "permits", "release", id)
-	w.done(t, wakeBound, "we were not woken")
-	require.NoError(t, hold.Release())
-	p.listening(t, 0)
-}
-
-func (c *compat) testCounterWakeUps(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
-	p := c.objectPair(t)
-	p.calls(t, "semaphore", "trySetPermits", 2)
-	require.NoError(t, p.counter.TryAcquire(t.Context(), 2))
-	waiter := p.starts("waits", "semaphore", "acquire", 2)
-	p.listening(t, 1)
-	time.Sleep(settle)
-	require.NoError(t, p.counter.Release(t.Context(), 2))
-	_, err := waiter.Wait(wakeBound)
-	require.NoError(t, err, "Java was not woken")
-	w := later(func() error { return p.counter.Acquire(bounded(t), 2) })
-	p.listening(t, 1)
-	time.Sleep(settle)
-	p.calls(t, "semaphore", "release", 2)
-	w.done(t, wakeBound, "we were not woken")
-	n, err := p.counter.Available(t.Context())
-	require.NoError(t, err)
-	require.EqualValues(t, n, p.asks(t, "semaphore", "availablePermits"))
-	require.NoError(t, p.counter.Add(t.Context(), 5))
-	require.EqualValues(t, 5, p.asks(t, "semaphore", "drainPermits"))
-	p.listening(t, 0)
-}
-
 func (c *compat) testLatchOpens(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.objectPair(t)
 	for _, last := range []string{"ours", "Java's"} {
-		set, err := p.latch.TrySet(t.Context(), 2)
-		require.NoError(t, err)
+		set := must(p.latch.TrySet(t.Context(), 2))(t)
 		require.True(t, set)
 		require.EqualValues(t, 2, p.asks(t, "latch", "getCount"))
 		theirs := p.starts("waits", "latch", "await")
@@ -204,8 +139,7 @@ func (c *compat) testLatchOpens(t *testing.T) {
 			require.NoError(t, p.latch.CountDown(t.Context()))
 			p.calls(t, "latch", "countDown")
 		}
-		_, err = theirs.Wait(wakeBound)
-		require.NoError(t, err, "Java was not woken by %s", last)
+		must(theirs.Wait(wakeBound))(t)
 		ours.done(t, wakeBound, "we were not woken by "+last)
 		p.latched(t, 0)
 	}

@@ -17,11 +17,11 @@ import (
 // the same. Its tests are among those of behaviour, which mostly wait.
 func (c *compat) testObjectDefects(t *testing.T) {
 	t.Helper()
-	t.Run("S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
-	t.Run("S2 a big waiter swallows a small one's wake-up", c.testBigWaiter)
-	t.Run("S4 a missed message is missed for good", c.testMissedMessage)
-	t.Run("h1 a latch that is gone is waited for", c.testLatchGone)
-	t.Run("h3 a latch spins on a false message", c.testLatchSpins)
+	c.beside(t, "S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
+	c.beside(t, "S2 a big waiter swallows a small one's wake-up", c.testBigWaiter)
+	c.beside(t, "S4 a missed message is missed for good", c.testMissedMessage)
+	c.beside(t, "h1 a latch that is gone is waited for", c.testLatchGone)
+	c.beside(t, "h3 a latch spins on a false message", c.testLatchSpins)
 }
 
 // unwoken is for how long a waiter is looked at that should not be woken, while another may be.
@@ -46,8 +46,6 @@ func (p *objectPair) latched(t *testing.T, n int) {
 }
 
 func (c *compat) testAsyncWaiters(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	o := observe(t)
 	waiters := func(p *objectPair) (all []*peer.Call) {
 		o.about(t, p.name)
@@ -87,8 +85,6 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 }
 
 func (c *compat) testBigWaiter(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	o := observe(t)
 	p := c.objectPairOn(t, o.server)
 	p.calls(t, "semaphore", "trySetPermits", 0)
@@ -154,8 +150,6 @@ func (p *objectPair) drain(t *testing.T, kind string) (back func()) {
 
 // testMissedMessage has permits come without a message, as after one that was missed.
 func (c *compat) testMissedMessage(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const poll = time.Second
 	p := c.objectPair(t, redlatch.WithPollCap(poll))
 	p.calls(t, "semaphore", "trySetPermits", 0)
@@ -174,8 +168,6 @@ func (c *compat) testMissedMessage(t *testing.T) {
 }
 
 func (c *compat) testLatchGone(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const poll = time.Second
 	for does, opens := range map[string]func(p *objectPair){
 		"deleted by Java": func(p *objectPair) { p.calls(t, "latch", "delete") },
@@ -191,14 +183,11 @@ func (c *compat) testLatchGone(t *testing.T) {
 		ours.done(t, poll+wakeBound, does)
 		require.Zero(t, doneAfter(unwoken, theirs), "Redisson %s, %s", c.release, does)
 		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened) // Java's goes
-		_, err := theirs.Wait(wakeBound)
-		require.NoError(t, err)
+		must(theirs.Wait(wakeBound))(t)
 	}
 }
 
 func (c *compat) testLatchSpins(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const spins = 100 // asks so often
 	o := observe(t)
 	p := c.objectPairOn(t, o.server)
@@ -226,8 +215,7 @@ func (c *compat) testLatchSpins(t *testing.T) {
 			10*time.Millisecond, "Redisson %s", c.release)
 	})
 	p.calls(t, "latch", "countDown")
-	_, err := theirs.Wait(wakeBound)
-	require.NoError(t, err)
+	must(theirs.Wait(wakeBound))(t)
 	p.latched(t, 0)
 
 	p.calls(t, "latch", "trySetCount", 1)

@@ -20,10 +20,6 @@ import (
 func (c *compat) testObjects(t *testing.T) {
 	t.Run("fleet", c.testPermitFleet)
 	t.Run("behaviour", c.testObjectBehaviour)
-	t.Run("crashes", func(t *testing.T) {
-		c.testPermitCrashes(t)
-		c.testPermitWaiterCrashes(t)
-	})
 }
 
 // objectPair is a client of each language at one name, which is a semaphore or a latch.
@@ -44,11 +40,7 @@ func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {
 
 func (c *compat) objectPairOn(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *objectPair {
 	t.Helper()
-	p := c.pairWith(t, c.peer, s)
-	opts = append([]redlatch.Option{
-		redlatch.WithWatchdogTimeout(watchdogMS * time.Millisecond), redlatch.WithPollCap(objectPoll),
-	}, opts...)
-	p.client = open(t, s, opts...)
+	p := c.pairWith(t, c.peer, s, lockKinds[0], append([]redlatch.Option{watchdog, redlatch.WithPollCap(objectPoll)}, opts...)...)
 	return &objectPair{p, rsemaphore.NewExpirable(p.client, p.name), rsemaphore.New(p.client, p.name), rlatch.New(p.client, p.name)}
 }
 
@@ -112,8 +104,7 @@ func (w waiting) done(t *testing.T, by time.Duration, why string) {
 // value is a number on the server.
 func (p *objectPair) value(t *testing.T) int64 {
 	t.Helper()
-	n, err := redis.Int64(p.server.Do(t, "GET", p.name), nil)
-	require.NoError(t, err)
+	n := must(redis.Int64(p.server.Do(t, "GET", p.name), nil))(t)
 	return n
 }
 

@@ -34,10 +34,9 @@ func (s scripts) testOurCalls(t *testing.T) {
 				}
 			}
 			name := redistest.Key(t)
-			hold := held(t)(kind.ours(client, name).Lock(t.Context()))
+			hold := must(kind.ours(client, name).Lock(t.Context()))(t)
 			s.on.about(t, name)
-			call, err := s.on.watch.Until(name)
-			require.NoError(t, err)
+			call := must(s.on.watch.Until(name))(t)
 			step := oracle.Step{Op: kind.renew, Names: []string{name}, Owner: hold.Owner().String(), Lease: watchdogMS}
 			require.NoError(t, oracle.Ours{}.Identify(call, step))
 			require.NoError(t, hold.Unlock())
@@ -67,7 +66,7 @@ type us struct {
 
 func (u *us) take(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	u.t.Helper()
-	return held(u.t)(u.lock.Lock(ctx, opts...))
+	return must(u.lock.Lock(ctx, opts...))(u.t)
 }
 
 // sent checks the script that was sent last.
@@ -104,7 +103,7 @@ func (u *us) ownOwner() {
 	u.sent(ours, u.kind.enter, 0)
 	if u.kind.java == "write" {
 		reader := lockKinds[2]
-		inside := held(u.t)(reader.ours(u.client, u.step.Names[0]).Lock(outer.Context(u.t.Context()), opts...))
+		inside := must(reader.ours(u.client, u.step.Names[0]).Lock(outer.Context(u.t.Context()), opts...))(u.t)
 		u.sent(ours, reader.enter, 1)
 		require.NoError(u.t, inside.Unlock())
 		u.sent(ours, reader.free, 0)
@@ -118,7 +117,7 @@ func (u *us) ownOwner() {
 	u.step.Lease = 5000 // the first one's, which does not matter now
 	u.sent(ours, u.kind.free, 0)
 
-	hold := held(u.t)(u.lock.TryLock(u.t.Context(), rlock.WithLease(8*time.Second)))
+	hold := must(u.lock.TryLock(u.t.Context(), rlock.WithLease(8*time.Second)))(u.t)
 	u.step.Owner, u.step.Wait, u.step.Lease = hold.Owner().String(), u.kind.wait, 8000
 	u.sent(ours, u.kind.try, 0)
 	_, err := u.lock.ForceUnlock(u.t.Context())

@@ -2,7 +2,9 @@ package compat
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,67 +18,36 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 // The environment of a test binary that is to be a Go process of a mixed fleet.
 const (
 	memberURL    = "REDLATCH_TEST_MEMBER_URL"
 	memberLock   = "REDLATCH_TEST_MEMBER_LOCK"
-	memberFair   = "REDLATCH_TEST_MEMBER_FAIR"   // set: the lock is a fair one
-	memberFenced = "REDLATCH_TEST_MEMBER_FENCED" // set: the lock is one with tokens
-	memberRole   = "REDLATCH_TEST_MEMBER_ROLE"   // set: the lock is read, or written: "read", "write"
+	memberKind   = "REDLATCH_TEST_MEMBER_KIND"   // as the Java peer names it
 	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // set: so many wait for it at once
 	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS" // set: they count under it, in this key
 )
 
-// member is a process of a mixed fleet, in either language, that takes one lock.
-type member interface {
-	// lock begins to take the lock.
-	lock(t *testing.T)
-	// locked returns when the lock was taken, which must be at most so late.
-	locked(t *testing.T, by time.Duration) time.Time
-	// unlock frees the lock.
-	unlock(t *testing.T)
-	// kill ends the process at once, as a crash does.
-	kill(t *testing.T)
-}
+// fairGraceMS is how long the place of a Go process is kept.
+const fairGraceMS = 2500
 
-// begin begins to take a lock of a server, at its address or a proxy's.
-type begin func(t *testing.T, url, name string) member
-
-// goMember is a Go process.
-type goMember struct {
-	process *os.Process
-	in      io.WriteCloser
-	output  chan goLine // its lines; closed with its output
-}
-
-// goLine is a line of output of a Go process, and when it came.
-type goLine struct {
-	text string
-	at   time.Time
-}
-
-// Member ends a test binary that was started to be a Go process of a mixed fleet, when it
-// has done its work. In any other it does nothing.
+// Member ends a test binary that was started to be a Go process of a mixed fleet, when it has done
+// its work. In any other it does nothing.
 func Member() {
 	url := os.Getenv(memberURL)
 	if url == "" {
 		return
 	}
 	loop := memberLoop
-	if os.Getenv(memberTurns) != "" {
+	switch {
+	case os.Getenv(memberTurns) != "":
 		loop = turnsLoop
-	}
-	if os.Getenv(memberCounts) != "" {
+	case os.Getenv(memberCounts) != "":
 		loop = countLoop
-	}
-	if os.Getenv(memberPermits) != "" {
-		loop = permitsLoop
-	}
-	if os.Getenv(memberPermit) != "" {
-		loop = permitLoop
 	}
 	if err := loop(url, commands()); err != nil {
 		fmt.Println(err)
@@ -106,29 +77,108 @@ func memberLoop(url string, commands <-chan string) error {
 	if err != nil {
 		return err
 	}
-	lock := newMemberLock(client)
-	var hold *rlock.Hold
+	var release func() error
 	for what := range commands {
 		var err error
 		if what == "lock" {
-			hold, err = lock(ctx)
+			release, err = take(ctx, client, os.Getenv(memberKind), os.Getenv(memberLock), 0)
 		} else {
-			err = hold.Unlock()
+			err = release()
 		}
 		fmt.Println(what, err)
 	}
 	return nil
 }
 
-func startGo(t *testing.T, url, name string, env ...string) member {
+// The kinds of semaphores, as the Java peer names them.
+const (
+	withIDs  = "permits"
+	counting = "semaphore"
+)
+
+// ourKinds are the kinds of ours for those of Redisson that we do not have.
+var ourKinds = map[string]string{"spin": "plain", nonReentrant: "plain", nonReentrant + "Fair": "fair"}
+
+// take takes a lock, or a permit, with a lease or renewed if that is 0. It returns how to
+// release it.
+func take(ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration) (release func() error, err error) {
+	var opts []rlock.Option
+	var permitOpts []rsemaphore.AcquireOption
+	if lease > 0 {
+		opts, permitOpts = append(opts, rlock.WithLease(lease)), append(permitOpts, rsemaphore.WithLease(lease))
+	}
+	switch kind {
+	case counting:
+		counter := rsemaphore.New(client, name)
+		return func() error { return counter.Release(context.Background(), 1) }, counter.Acquire(ctx, 1)
+	case withIDs:
+		hold, err := rsemaphore.NewExpirable(client, name).Acquire(ctx, 1, permitOpts...)
+		if err != nil {
+			return nil, err
+		}
+		return hold.Release, nil
+	case "fenced":
+		hold, err := rfencedlock.New(client, name).Lock(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return hold.Unlock, nil
+	}
+	for _, k := range lockKinds {
+		if k.java == cmp.Or(ourKinds[kind], kind) {
+			hold, err := k.ours(client, name).Lock(ctx, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return hold.Unlock, nil
+		}
+	}
+	return nil, errors.New("no such kind: " + kind)
+}
+
+// member is a process, or a client, of either language that takes one lock.
+type member interface {
+	// lock begins to take the lock.
+	lock(t *testing.T)
+	// locked returns when the lock was taken, which must be at most so late.
+	locked(t *testing.T, by time.Duration) time.Time
+	// release begins to release the lock.
+	release(t *testing.T)
+	// released returns when it has.
+	released(t *testing.T)
+	// kill ends the process at once, as a crash does.
+	kill(t *testing.T)
+}
+
+func unlock(t *testing.T, m member) {
+	t.Helper()
+	m.release(t)
+	m.released(t)
+}
+
+// begin begins to take a lock of a server, at its address or a proxy's.
+type begin func(t *testing.T, url, name string) member
+
+// goMember is a Go process.
+type goMember struct {
+	process *os.Process
+	in      io.WriteCloser
+	output  chan goLine // its lines; closed with its output
+}
+
+// goLine is a line of output of a Go process, and when it came.
+type goLine struct {
+	text string
+	at   time.Time
+}
+
+func startGo(t *testing.T, url, name string, env ...string) *goMember {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(append(os.Environ(), memberURL+"="+url, memberLock+"="+name), env...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	in := must(cmd.StdinPipe())(t)
+	out := must(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	m := &goMember{process: cmd.Process, in: in, output: make(chan goLine, 8)}
 	ended := make(chan struct{})
@@ -147,20 +197,17 @@ func startGo(t *testing.T, url, name string, env ...string) member {
 	return m
 }
 
-func (m *goMember) lock(t *testing.T) {
-	t.Helper()
-	m.send(t, "lock")
+// goKind returns how to start processes that take a kind of lock.
+func goKind(kind string) begin {
+	return func(t *testing.T, url, name string) member {
+		t.Helper()
+		return startGo(t, url, name, memberKind+"="+kind)
+	}
 }
 
 func (m *goMember) send(t *testing.T, what string) {
 	t.Helper()
-	_, err := fmt.Fprintln(m.in, what)
-	require.NoError(t, err)
-}
-
-func (m *goMember) locked(t *testing.T, by time.Duration) time.Time {
-	t.Helper()
-	return m.expect(t, "lock <nil>", by)
+	must(fmt.Fprintln(m.in, what))(t)
 }
 
 func (m *goMember) expect(t *testing.T, want string, by time.Duration) time.Time {
@@ -175,56 +222,110 @@ func (m *goMember) expect(t *testing.T, want string, by time.Duration) time.Time
 	}
 }
 
-func (m *goMember) unlock(t *testing.T) {
+func (m *goMember) lock(t *testing.T) { t.Helper(); m.send(t, "lock") }
+
+func (m *goMember) locked(t *testing.T, by time.Duration) time.Time {
 	t.Helper()
-	m.send(t, "unlock")
-	m.expect(t, "unlock <nil>", atMost)
+	return m.expect(t, "lock <nil>", by)
 }
 
-func (m *goMember) kill(t *testing.T) {
-	t.Helper()
-	require.NoError(t, m.process.Kill())
-}
+func (m *goMember) release(t *testing.T) { t.Helper(); m.send(t, "unlock") }
+
+func (m *goMember) released(t *testing.T) { t.Helper(); m.expect(t, "unlock <nil>", atMost) }
+
+func (m *goMember) kill(t *testing.T) { t.Helper(); require.NoError(t, m.process.Kill()) }
 
 // javaMember is a Redisson client, in a process of its own if it is to die.
 type javaMember struct {
-	java *java
-	kind peer.Command // what its commands say of the lock's kind
-	name string
-	call *peer.Call
+	java       *java
+	kind, name string
+	thread     string
+	waits      peer.Command // how it waits, if not for as long as it lives
+	id         string       // of its permit
+	call       *peer.Call
 }
 
-// startJava returns how to start clients of a process, or of a new one each, that take locks of
-// a kind.
-func (c *compat) startJava(shared *peer.Peer, kind peer.Command) begin {
+// javaKind returns how to start clients of a process, or of a new one each, that take a kind of
+// lock.
+func (c *compat) javaKind(shared *peer.Peer, kind string, waits peer.Command) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()
 		p := shared
 		if p == nil {
 			p = peertest.Start(t, c.program)
 		}
-		return &javaMember{java: connectTo(t, p, url, peer.Command{"watchdog": watchdogMS}), kind: kind, name: name}
+		j := connectTo(t, p, url, peer.Command{"watchdog": watchdogMS})
+		return &javaMember{java: j, kind: kind, name: name, waits: waits}
 	}
 }
 
-func (m *javaMember) lock(t *testing.T) {
-	t.Helper()
-	m.call = m.java.begin(peer.Command{"op": "lock", "name": m.name}.With(m.kind))
+func (m *javaMember) begin(c peer.Command) {
+	m.call = m.java.begin(c.With(peer.Command{"name": m.name, "thread": cmp.Or(m.thread, "main")}))
+}
+
+func (m *javaMember) lock(*testing.T) { m.begin(m.takes()) }
+
+// takes and releases are the commands that take the lock, and release it.
+func (m *javaMember) takes() peer.Command {
+	switch m.kind {
+	case withIDs: // Redisson does not renew permits
+		return object(withIDs, "acquire", cmp.Or(m.waits["lease"], any(watchdogMS)), msUnit)
+	case counting:
+		return object(counting, "acquire", 1)
+	}
+	return peer.Command{"op": "lock", "kind": m.kind}.With(m.waits)
+}
+
+func (m *javaMember) releases() peer.Command {
+	switch m.kind {
+	case withIDs:
+		return object(withIDs, "release", m.id)
+	case counting:
+		return object(counting, "release", 1)
+	}
+	return peer.Command{"op": "unlock", "kind": m.kind}
 }
 
 func (m *javaMember) locked(t *testing.T, by time.Duration) time.Time {
 	t.Helper()
-	reply, err := m.call.Wait(by)
-	require.NoError(t, err)
+	reply := must(m.call.Wait(by))(t)
+	if m.kind == withIDs {
+		require.NoError(t, reply.Into(&m.id))
+	}
 	return reply.Ended()
 }
 
-func (m *javaMember) unlock(t *testing.T) {
+func (m *javaMember) release(*testing.T) { m.begin(m.releases()) }
+
+func (m *javaMember) released(t *testing.T) {
 	t.Helper()
-	m.java.do(t, peer.Command{"op": "unlock", "name": m.name}.With(m.kind))
+	must(m.call.Wait(atMost))(t)
 }
 
-func (m *javaMember) kill(t *testing.T) {
-	t.Helper()
-	m.java.peer.Halt()
+func (m *javaMember) kill(t *testing.T) { t.Helper(); m.java.peer.Halt() }
+
+// goSide is a client of ours in this process.
+type goSide struct {
+	client     *redlatch.Client
+	kind, name string
+	waiter     goWaiter[func() error]
+	end        func() error
 }
+
+func (g *goSide) lock(t *testing.T) {
+	t.Helper()
+	g.waiter = getLater(func() (func() error, error) { return take(t.Context(), g.client, g.kind, g.name, 0) })
+}
+
+func (g *goSide) locked(t *testing.T, by time.Duration) time.Time {
+	t.Helper()
+	got := g.waiter.await(t, by)
+	g.end = got.value
+	return got.at
+}
+
+func (g *goSide) release(t *testing.T) { t.Helper(); require.NoError(t, g.end()) }
+
+func (g *goSide) released(*testing.T) {}
+
+func (g *goSide) kill(t *testing.T) { t.Helper(); require.FailNow(t, "it lives in this process") }

@@ -14,8 +14,7 @@ func TestAMemberEndsWithItsParentAlsoWhileItWaits(t *testing.T) {
 	t.Parallel()
 	s, name := redistest.Shared(t), redistest.Key(t)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
-	m, isGo := startGo(t, s.URL(), name).(*goMember)
-	require.True(t, isGo)
+	m := startGo(t, s.URL(), name, memberKind+"=plain")
 	m.lock(t)
 	require.Eventually(t, func() bool { return len(s.Channels(t)) > 0 }, atMost, 5*time.Millisecond, "it does not wait")
 	require.NoError(t, m.in.Close()) // as the parent's death does

@@ -20,14 +20,14 @@ import (
 // is known, and ours bear the same. Its tests are among those of behaviour, which mostly wait.
 func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Helper()
-	t.Run("D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
-	t.Run("D2 a nested read cuts a writer's lease", c.testNestedReadLease)
-	t.Run("D3 a renewed nested read cuts a writer's lease", c.testNestedReadWatchdog)
-	t.Run("D4 a reader's renewal cuts the others' lease", c.testReadersCut)
-	t.Run("D5 a dead reader lives on by another's renewal", c.testDeadReader)
-	t.Run("D6 readers are forgotten after a re-entry", c.testReadersForgotten)
-	t.Run("D7 a reader's renewal fails", c.testReadRenewalFails)
-	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
+	c.beside(t, "D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
+	c.beside(t, "D2 a nested read cuts a writer's lease", c.testNestedReadLease)
+	c.beside(t, "D3 a renewed nested read cuts a writer's lease", c.testNestedReadWatchdog)
+	c.beside(t, "D4 a reader's renewal cuts the others' lease", c.testReadersCut)
+	c.beside(t, "D5 a dead reader lives on by another's renewal", c.testDeadReader)
+	c.beside(t, "D6 readers are forgotten after a re-entry", c.testReadersForgotten)
+	c.beside(t, "D7 a reader's renewal fails", c.testReadRenewalFails)
+	c.beside(t, "D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
 // defect holds that a condition comes true within two leases on a release that has the defect,
@@ -43,8 +43,7 @@ func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bo
 
 func (p *rwPair) exists(t *testing.T, key string) bool {
 	t.Helper()
-	n, err := redis.Int(p.server.Do(t, "EXISTS", key), nil)
-	require.NoError(t, err)
+	n := must(redis.Int(p.server.Do(t, "EXISTS", key), nil))(t)
 	return n == 1
 }
 
@@ -54,8 +53,6 @@ func (p *rwPair) holdKey(t *testing.T, thread string) string {
 }
 
 func (c *compat) testNestedReadRenewal(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.rwPair(t)
 	p.does(t, "lock", writing(nil))
 	p.does(t, "lock", reading(nil))
@@ -70,8 +67,6 @@ func (c *compat) testNestedReadRenewal(t *testing.T) {
 }
 
 func (c *compat) testNestedReadLease(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const most = 5 * time.Second
 	p := c.rwPair(t)
 	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
@@ -93,8 +88,6 @@ func (c *compat) testNestedReadLease(t *testing.T) {
 }
 
 func (c *compat) testNestedReadWatchdog(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.rwPair(t)
 	const most = watchdogMS * time.Millisecond
 	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
@@ -115,8 +108,6 @@ func (c *compat) testNestedReadWatchdog(t *testing.T) {
 // testReadersCut has a Java reader that is renewed die beside our reader with a long lease: the
 // lock is ours still, or our hold has ended before a writer is in.
 func (c *compat) testReadersCut(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	s := redistest.Shared(t)
 	for does, opts := range map[string][]rlock.Option{
 		"with a lease of its own": {rlock.WithLease(time.Minute)},
@@ -126,7 +117,7 @@ func (c *compat) testReadersCut(t *testing.T) {
 			t.Parallel()
 			const most = watchdogMS * time.Millisecond
 			dies := peertest.Start(t, c.program)
-			p := &rwPair{pair: c.pairWith(t, dies, s)}
+			p := &rwPair{pair: c.pairWith(t, dies, s, lockKinds[2], watchdog)}
 			p.rw = p.another(t)
 			hold := p.take(t, p.rw.Read(), opts...)
 			p.does(t, "lock", reading(nil))
@@ -138,14 +129,12 @@ func (c *compat) testReadersCut(t *testing.T) {
 			require.NoError(t, hold.Err())
 			require.Empty(t, writer.outcome, "a writer is in beside our reader")
 			require.NoError(t, hold.Unlock())
-			require.NoError(t, writer.await(t, wakeBound).hold.Unlock())
+			require.NoError(t, writer.await(t, wakeBound).value.Unlock())
 		})
 	}
 }
 
 func (c *compat) testDeadReader(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.rwPair(t)
 	dead := reading(peer.Command{"thread": "dead", "lease": watchdogMS})
 	p.does(t, "lock", dead)
@@ -159,12 +148,10 @@ func (c *compat) testDeadReader(t *testing.T) {
 	hold := p.take(t, p.rw.Read())
 	p.defect(t, true, "our renewal keeps no dead reader alive", func() bool { return !p.exists(t, p.holdKey(t, "dead")) })
 	require.NoError(t, hold.Unlock())
-	require.NoError(t, held(t)(p.rw.Write().TryLock(t.Context())).Unlock())
+	require.NoError(t, must(p.rw.Write().TryLock(t.Context()))(t).Unlock())
 }
 
 func (c *compat) testReadersForgotten(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.rwPair(t)
 	twice := reading(peer.Command{"thread": "t1"})
 	p.does(t, "lock", twice)
@@ -184,8 +171,6 @@ func (c *compat) testReadersForgotten(t *testing.T) {
 }
 
 func (c *compat) testReadRenewalFails(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	p := c.rwPair(t)
 	for range 2 {
 		p.does(t, "lock", reading(peer.Command{"thread": "t1"}))
@@ -203,8 +188,6 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 // testSilentDowngrade: Java's waiting readers sleep for the lease, Redlatch's for their poll cap
 // at most.
 func (c *compat) testSilentDowngrade(t *testing.T) {
-	c.ownLine(t)
-	t.Parallel()
 	const lease, pollCap = 20 * time.Second, 4 * time.Second
 	p := c.rwPair(t)
 	at := peer.Command{"lease": lease.Milliseconds()}
@@ -221,7 +204,6 @@ func (c *compat) testSilentDowngrade(t *testing.T) {
 	require.Less(t, got.at.Sub(began), pollCap+lease/4, "Go's waiting reader")
 	_, err := theirs.Wait(pollCap / 4)
 	require.ErrorIs(t, err, peer.ErrTimeout, "Java's waiting reader was woken")
-	_, err = theirs.Wait(wakeBound + lease)
-	require.NoError(t, err)
-	require.NoError(t, got.hold.Unlock())
+	must(theirs.Wait(wakeBound + lease))(t)
+	require.NoError(t, got.value.Unlock())
 }

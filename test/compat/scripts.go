@@ -37,16 +37,14 @@ func observe(t *testing.T) observed {
 
 func observeOn(t *testing.T, server *redistest.Server) observed {
 	t.Helper()
-	w, err := oracle.NewWatch(server.Dial(t), server.Dial(t))
-	require.NoError(t, err)
+	w := must(oracle.NewWatch(server.Dial(t), server.Dial(t)))(t)
 	return observed{server, w}
 }
 
 // about returns what was sent about a name since the last time.
 func (o observed) about(t *testing.T, name string) []monitor.Call {
 	t.Helper()
-	calls, err := o.watch.Since(name)
-	require.NoError(t, err)
+	calls := must(o.watch.Since(name))(t)
 	return calls
 }
 
@@ -110,8 +108,7 @@ func (c *compat) testScripts(t *testing.T) {
 // scripts makes a live Redisson send its scripts.
 func (c *compat) scripts(t *testing.T, start func(t *testing.T) *redistest.Server) scripts {
 	t.Helper()
-	twin, err := oracle.NewTwin(dialer(start(t)), dialer(start(t)))
-	require.NoError(t, err)
+	twin := must(oracle.NewTwin(dialer(start(t)), dialer(start(t))))(t)
 	t.Cleanup(func() { require.NoError(t, twin.Close()) })
 	on := observeOn(t, start(t))
 	return scripts{compat: c, start: start, on: on, theirs: c.capture(t, on), twin: twin}
@@ -131,8 +128,7 @@ func (s scripts) testQuestions(t *testing.T) {
 	client := open(t, o.server)
 	name := redistest.Key(t)
 	lock := rlock.New(client, name)
-	owner, err := codec.ParseOwner(j.owner(t, "t1"))
-	require.NoError(t, err)
+	owner := must(codec.ParseOwner(j.owner(t, "t1")))(t)
 	j.do(t, peer.Command{"op": "lock", "thread": "t1", "name": name, "lease": 60000})
 	o.about(t, name)
 
@@ -156,8 +152,7 @@ func (s scripts) testQuestions(t *testing.T) {
 // open makes a client of ours for this test.
 func open(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
-	client, err := redlatch.Open(t.Context(), s.URL(), opts...)
-	require.NoError(t, err)
+	client := must(redlatch.Open(t.Context(), s.URL(), opts...))(t)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client
 }

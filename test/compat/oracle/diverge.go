@@ -86,6 +86,3 @@ func (r *Referee) Unseen() []string {
 
 // Steps returns how many steps of an operation were judged.
 func (r *Referee) Steps(op *Operation) int { return r.steps[op] }
-
-// Seen returns how many differences a divergence has explained.
-func (r *Referee) Seen(name string) int { return r.seen[name] }

@@ -146,7 +146,7 @@ func (a asking) Do(command string, args ...any) (any, error) {
 
 // stateSince returns the keys, with times that count from a moment.
 func (n *node) stateSince(at int64) (State, error) {
-	all, err := n.state(false)
+	all, err := n.state()
 	return all.after(-at), err
 }
 
@@ -158,16 +158,8 @@ func (m *Moving) become(key string, all State) (serves, other *node, err error) 
 	if errors.As(err, &redirected) {
 		serves, other, err = other, serves, nil
 	}
-	if err := errors.Join(err, other.make(nil), serves.make(all)); err != nil {
-		return nil, nil, err
-	}
-	var commands []command
-	for name, e := range all {
-		if e.Expires != never {
-			commands = append(commands, command{"PEXPIRE", []any{name, e.Expires}})
-		}
-	}
-	return serves, other, serves.do(commands)
+	at, err2 := serves.now()
+	return serves, other, errors.Join(err, err2, other.make(nil), serves.become(all.after(at)))
 }
 
 // begin begins to move a slot, and moves some of its keys.

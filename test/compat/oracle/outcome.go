@@ -127,15 +127,14 @@ func (o *Outcome) sameTimeLeft(theirs, ours any) bool {
 	return reflect.DeepEqual(theirs, ours)
 }
 
-// sameValue: byte for byte, as the servers serialize it, but for scores that are
-// made from a time.
+// sameValue: the same, but for scores that are made from a time.
 func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	scores, ok1 := theirs.Value.(map[string]float64)
 	others, ok2 := ours.Value.(map[string]float64)
 	if ok1 && ok2 && o.Step.Op.TellsTime {
 		return o.sameScores(scores, others)
 	}
-	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value) && theirs.Dump == ours.Dump
+	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value)
 }
 
 // sameScores: only the step's own score may be made from a time, and then it is

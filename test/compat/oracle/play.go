@@ -48,7 +48,7 @@ func (t *Twin) Alone(theirs *Theirs, step Step) error {
 // Play puts our side into the state of Redisson's, takes the step on both and
 // compares.
 func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
-	prior, err := t.theirs.state(true)
+	prior, err := t.theirs.state()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *side) moment(before State, all []request) (*moment, error) {
 			return nil, err
 		}
 		if m != nil {
-			m.seen.After, err = s.state(false)
+			m.seen.After, err = s.state()
 			return m, err
 		}
 	}

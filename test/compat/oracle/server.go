@@ -101,7 +101,7 @@ func (s *side) act(all []request, list bool) (seen Seen, err error) {
 		commands = append(commands, r.eval())
 	}
 	mark, publish := s.mark()
-	raw, err := s.ask(append(commands, readKeys(true), publish))
+	raw, err := s.ask(append(commands, readKeys, publish))
 	if err != nil {
 		return seen, err
 	}
@@ -192,8 +192,8 @@ func (s *side) until(mark string) ([]string, error) {
 	}
 }
 
-// readAll returns all keys: name, type, when it expires (an error before 7.0), value, and dump if
-// ARGV[1] is 1.
+// readAll returns all keys: name, type, when it expires (an error before 7.0), and value. It is one
+// script: round trips are what takes the time of the tests.
 const readAll = `
 local readers = {hash = {'HGETALL'}, string = {'GET'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
 local all = {}
@@ -208,13 +208,11 @@ for _, name in ipairs(redis.call('KEYS', '*')) do
 end
 return all`
 
-// readKeys is the command that reads all keys, with their dumps if they are wanted. It is one
-// script: round trips are what takes the time of the tests.
-func readKeys(dumps bool) command { return command{"EVAL", []any{readAll, 0, dumps}} }
+// readKeys is the command that reads all keys.
+var readKeys = command{"EVAL", []any{readAll, 0}}
 
-func (s *side) state(dumps bool) (State, error) {
-	c := readKeys(dumps)
-	reply, err := s.conn.Do(c.name, c.args...)
+func (s *side) state() (State, error) {
+	reply, err := s.conn.Do(readKeys.name, readKeys.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -246,18 +244,15 @@ func (s *side) understand(reply any) (State, error) {
 
 // entry understands what readAll returned of a key.
 func (s *side) entry(name string, parts []any) (e Entry, err error) {
-	var err1, err2, err3, err4 error
+	var err1, err2, err3 error
 	e.Type, err1 = redis.String(parts[0], nil)
 	e.Expires, err2 = redis.Int64(parts[1], nil)
 	e.Value, err3 = valueOf(e.Type, parts[2])
-	if parts[3] != nil {
-		e.Dump, err4 = redis.String(parts[3], nil)
-	}
 	var refused redis.Error
 	if errors.As(err2, &refused) {
 		e.Expires, err2 = s.expires(name)
 	}
-	return e, errors.Join(err1, err2, err3, err4)
+	return e, errors.Join(err1, err2, err3)
 }
 
 func valueOf(kind string, reply any) (any, error) {
@@ -301,20 +296,19 @@ func millis(reply any, err error) (int64, error) {
 	return parts[0]*1000 + parts[1]/1000, nil
 }
 
-// become puts the server into a state that has dumps.
+// become puts the server into a state.
 func (s *side) become(all State) error {
-	commands := []command{{"FLUSHDB", nil}}
+	var commands []command
 	for name, e := range all {
-		commands = append(commands, command{"RESTORE", []any{name, 0, e.Dump}})
 		if e.Expires != never {
 			commands = append(commands, command{"PEXPIREAT", []any{name, e.Expires}})
 		}
 	}
-	return s.do(commands)
+	return s.make(all, commands...)
 }
 
-// make puts the server into a recorded state, but for the times to live.
-func (s *side) make(all State) error {
+// make puts the server into a state, but for the times to live, and runs further commands.
+func (s *side) make(all State, more ...command) error {
 	commands := []command{{"FLUSHDB", nil}}
 	for name, e := range all {
 		c, err := e.maker(name)
@@ -323,7 +317,7 @@ func (s *side) make(all State) error {
 		}
 		commands = append(commands, c)
 	}
-	return s.do(commands)
+	return s.do(append(commands, more...))
 }
 
 // maker is the command that makes the key.

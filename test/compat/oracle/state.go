@@ -20,9 +20,6 @@ type Entry struct {
 	// Value is a map of texts for a hash, a text for a string, a list of texts for
 	// a list, and a map of scores for a sorted set.
 	Value any
-	// Dump is the value as the server serializes it. Recorded entries have none:
-	// it differs by server.
-	Dump string
 	// Expires is when the key expires, in milliseconds since 1970, −1 for never.
 	// In recorded vectors it counts from the moment of the call.
 	Expires int64
@@ -54,7 +51,6 @@ func (s State) same(other State, name string) bool {
 func (s State) after(ms int64) State {
 	moved := State{}
 	for name, e := range s {
-		e.Dump = ""
 		if e.Expires != never {
 			e.Expires += ms
 		}
@@ -122,21 +118,12 @@ type Reply struct {
 }
 
 // MarshalJSON writes a failure as an object.
-func (r Reply) MarshalJSON() ([]byte, error) { return json.Marshal(encoded(r.Value)) }
-
-func encoded(value any) any {
-	switch v := value.(type) {
-	case Failure:
-		return map[string]string{"error": string(v)}
-	case []any:
-		list := []any{}
-		for _, item := range v {
-			list = append(list, encoded(item))
-		}
-		return list
-	}
-	return value
+func (f Failure) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"error": string(f)})
 }
+
+// MarshalJSON writes the value.
+func (r Reply) MarshalJSON() ([]byte, error) { return json.Marshal(r.Value) }
 
 // UnmarshalJSON is the reverse.
 func (r *Reply) UnmarshalJSON(text []byte) error {

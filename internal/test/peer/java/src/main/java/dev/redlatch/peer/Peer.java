@@ -24,7 +24,6 @@ final class Peer {
         new AsyncLockOperations(clients).addTo(threaded);
         new ObjectOperations(clients).addTo(threaded);
         threaded.put("count", new CountLoop(clients));
-        threaded.put("readWrite", new ReadWriteLoop(clients));
     }
 
     /** Begins a command and returns at once. */

@@ -1,0 +1,171 @@
+package compat
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+const (
+	crowdClients = 2                    // of each language
+	crowdThreads = 3                    // of each client
+	crowdSpan    = 8 * time.Second      // at least
+	crowdLeast   = 50                   // rounds of each language and kind
+	crowdRest    = 4 * time.Millisecond // of a hold, and between two, at most
+	crowdPermits = 3
+	// crowdShare is what each language gets of each kind at least, in per cent. A Redisson that is
+	// told of a free lock sends one waiter of its client, and ours all its readers.
+	crowdShare = 10
+)
+
+// crowd is both languages at one lock or semaphore. An owner is inside from the reply until its
+// release is sent.
+type crowd struct {
+	name string
+	may  func(inside map[string]int) bool
+
+	mu     sync.Mutex // guards what follows
+	inside map[string]int
+	most   int
+	rounds map[string]*[2]int // by kind: of ours, and of Java
+	wrong  []string
+}
+
+// testReadWriteFleet demands that no writer is inside beside another owner.
+func (c *compat) testReadWriteFleet(t *testing.T) {
+	s, f := c.crowd(t, "readers and writers", func(inside map[string]int) bool {
+		return inside["write"] == 0 || inside["write"] == 1 && inside["read"] == 0
+	}, "read", "read", "write")
+	requireCleanOn(t, s, f.name, codec.ReadWriteChannel(f.name))
+}
+
+// testPermitFleet demands that no more permits are out than were set, and that all are back in
+// the end.
+func (c *compat) testPermitFleet(t *testing.T) {
+	s, f := c.crowd(t, "permits", func(inside map[string]int) bool { return inside[withIDs] <= crowdPermits }, withIDs)
+	require.Equal(t, crowdPermits, f.most, "they never met")
+	require.Equal(t, fmt.Sprint(crowdPermits), fmt.Sprintf("%s", s.Do(t, "GET", f.name)))
+	require.Zero(t, s.Do(t, "EXISTS", codec.PermitsKey(f.name)))
+	awaitListenersOn(t, s, codec.SemaphoreChannel(f.name), 0)
+}
+
+// crowd has both languages take locks of random kinds.
+func (c *compat) crowd(t *testing.T, line string, may func(map[string]int) bool, kinds ...string) (*redistest.Server, *crowd) {
+	t.Helper()
+	s := redistest.Start(t)
+	f := &crowd{name: redistest.Key(t), may: may, inside: map[string]int{}, rounds: map[string]*[2]int{}}
+	for _, kind := range kinds {
+		f.rounds[kind] = &[2]int{}
+	}
+	if kinds[0] == withIDs {
+		must(rsemaphore.NewExpirable(open(t, s), f.name).TrySetPermits(t.Context(), crowdPermits))(t)
+	}
+	var verdict string
+	c.table.note(t, c.release.String(), line, func() string { return verdict })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for range crowdClients {
+		client, j := open(t, s), connect(t, c.peer, s, nil)
+		for n := range crowdThreads {
+			all.Go(func() { f.play(ctx, t, 0, kinds, ourTakes(client, f.name)) })
+			all.Go(func() { f.play(ctx, t, 1, kinds, j.takes(f.name, fmt.Sprint("t", n))) })
+		}
+	}
+	// A machine that is busy with much else needs longer for a measurement.
+	for began := time.Now(); ctx.Err() == nil && time.Since(began) < 2*atMost; time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > crowdSpan && f.least() >= crowdLeast {
+			break
+		}
+	}
+	cancel()
+	all.Wait()
+	require.Empty(t, f.wrong, "owners were inside that exclude each other")
+	require.GreaterOrEqual(t, f.least(), crowdLeast, "%v", f.rounds)
+	for kind, n := range f.rounds {
+		require.GreaterOrEqual(t, 100*min(n[0], n[1])/(n[0]+n[1]), crowdShare, "%s: Go %d, Java %d", kind, n[0], n[1])
+		verdict += fmt.Sprintf("%s: %d rounds, Go %d %%; ", kind, n[0]+n[1], 100*n[0]/(n[0]+n[1]))
+	}
+	return s, f
+}
+
+// play takes locks until ctx ends.
+func (f *crowd) play(ctx context.Context, t *testing.T, side int, kinds []string, take func(kind string) (func() error, error)) {
+	t.Helper()
+	for ctx.Err() == nil {
+		kind := kinds[rand.IntN(len(kinds))]
+		release, err := take(kind)
+		if !assert.NoError(t, err) {
+			return
+		}
+		f.count(kind, side, 1)
+		rest()
+		f.count(kind, side, -1)
+		if !assert.NoError(t, release()) {
+			return
+		}
+		rest()
+	}
+}
+
+func rest() { time.Sleep(time.Duration(rand.Int64N(int64(crowdRest)))) }
+
+// count notes that an owner is inside, or no longer.
+func (f *crowd) count(kind string, side, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.inside[kind] += n
+	f.rounds[kind][side] += max(n, 0)
+	f.most = max(f.most, f.inside[kind])
+	if !f.may(f.inside) {
+		f.wrong = append(f.wrong, fmt.Sprint(f.inside))
+	}
+}
+
+// least is the rounds of the language and kind that has fewest.
+func (f *crowd) least() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	least := 1 << 30
+	for _, n := range f.rounds {
+		least = min(least, n[0], n[1])
+	}
+	return least
+}
+
+func ourTakes(client *redlatch.Client, name string) func(kind string) (func() error, error) {
+	return func(kind string) (func() error, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return take(ctx, client, kind, name, 0)
+	}
+}
+
+// takes has a thread of Java's take locks of a name.
+func (j *java) takes(name, thread string) func(kind string) (func() error, error) {
+	return func(kind string) (func() error, error) {
+		m := &javaMember{java: j, kind: kind, name: name, thread: thread, waits: peer.Command{"lease": 60000}}
+		m.begin(m.takes())
+		reply, err := m.call.Wait(2 * time.Minute)
+		if err == nil && kind == withIDs {
+			err = reply.Into(&m.id)
+		}
+		return func() error {
+			m.begin(m.releases())
+			_, err := m.call.Wait(2 * time.Minute)
+			return err
+		}, err
+	}
+}
