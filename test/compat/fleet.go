@@ -25,11 +25,8 @@ const (
 	// fleetLeast is how many rounds a measurement needs. How long they take is the
 	// machine's affair, and that of what else runs there.
 	fleetLeast = 2000
-	// fleetSpan is how long is measured at once, fleetSpans and fleetMostSpans how
-	// often at least and at most.
-	fleetSpan      = 5 * time.Second
-	fleetSpans     = 3
-	fleetMostSpans = 24
+	// fleetSpan is how long is measured at least, and fleetMost at most.
+	fleetSpan, fleetMost = 15 * time.Second, 2 * time.Minute
 	// fleetOver in the counter says that it is over.
 	fleetOver = int64(1) << 40
 
@@ -80,12 +77,9 @@ func (c *compat) testFleet(t *testing.T) {
 	c.javaCounts(t, f)
 	f.ours = startCounters(t, f)
 	f.awaitRounds(t, fleetWarm)
-	began, beganOurs := f.rounds(t)
 	share = f.measure(t)
 	count, theirs = f.end(t)
 	requireClean(t, s, f.name)
-	longest := time.Duration(theirs.Longest) * time.Microsecond
-	t.Logf("Redisson %s: Go %d of %d rounds, longest wait in Java %v", c.release, f.ours.rounds(t)-beganOurs, count-began, longest)
 	require.GreaterOrEqual(t, share, int64(leastShare), "Go's share")
 	require.GreaterOrEqual(t, 100-share, int64(leastShare), "Java's share")
 }
@@ -129,15 +123,13 @@ func (f *fleet) awaitRounds(t *testing.T, least int64) {
 func (f *fleet) measure(t *testing.T) int64 {
 	t.Helper()
 	first, firstOurs := f.rounds(t)
-	before, beforeOurs := first, firstOurs
-	for span := 0; span < fleetSpans || before-first < fleetLeast; span++ {
-		require.Less(t, span, fleetMostSpans, "only %d rounds so far", before-first)
-		time.Sleep(fleetSpan) // what is measured
+	for began := time.Now(); ; time.Sleep(time.Second) {
 		count, ours := f.rounds(t)
-		t.Logf("%d rounds in %v, %d by Go", count-before, fleetSpan, ours-beforeOurs)
-		before, beforeOurs = count, ours
+		if time.Since(began) > fleetSpan && count-first >= fleetLeast {
+			return 100 * (ours - firstOurs) / (count - first)
+		}
+		require.Less(t, time.Since(began), fleetMost, "only %d rounds so far", count-first)
 	}
-	return 100 * (beforeOurs - firstOurs) / max(1, before-first)
 }
 
 // end stops both sides, holds that no round was lost, and returns how many there
@@ -159,7 +151,6 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 type threadCounts struct {
 	Rounds   int64
 	Timeouts int64 // after which lock() was called again
-	Longest  int64 // wait, in microseconds
 }
 
 // awaitThreadCounts demands that all threads end well, each in time.
@@ -171,7 +162,6 @@ func awaitThreadCounts(t *testing.T, calls []*peer.Call, by time.Duration) (all 
 		require.NoError(t, reply.Into(&one))
 		all.Rounds += one.Rounds
 		all.Timeouts += one.Timeouts
-		all.Longest = max(all.Longest, one.Longest)
 	}
 	return all
 }

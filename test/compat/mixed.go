@@ -102,17 +102,21 @@ func (c *compat) testWakeUp(t *testing.T) {
 		}
 		ours := func(kind string) member { return &goSide{client: client, kind: kind, name: name} }
 		theirs := func(kind string) member { return &javaMember{java: j, kind: kind, name: name} }
-		for direction, sides := range map[string][2]member{
-			"Go wakes Java": {ours(w.frees), theirs(w.gets)}, "Java wakes Go": {theirs(w.frees), ours(w.gets)},
+		for _, d := range []struct {
+			does        string
+			frees, gets member
+		}{
+			{"Go wakes Java", ours(w.frees), theirs(w.gets)},
+			{"Java wakes Go", theirs(w.frees), ours(w.gets)},
 		} {
-			t.Run(w.row+direction, func(t *testing.T) {
+			t.Run(w.row+d.does, func(t *testing.T) {
 				var all []time.Duration
-				c.table.note(t, c.release.String(), w.row+direction+", ms", func() string {
+				c.table.note(t, c.release.String(), w.row+d.does+", ms", func() string {
 					return fmt.Sprintf("p50 %s p99 %s max %s", ms(all[len(all)/2]), ms(all[(len(all)*99+99)/100-1]), ms(all[len(all)-1]))
 				})
 				for range w.rounds {
 					awaitListenersOn(t, o.server, w.channel(name), 0)
-					all = append(all, o.wakes(t, name, sides[0], sides[1], w.parks))
+					all = append(all, o.wakes(t, name, d.frees, d.gets, w.parks))
 				}
 				slices.Sort(all)
 				require.Less(t, all[len(all)-1], wakeBound)
