@@ -29,16 +29,19 @@ func (c *compat) testBehaviour(t *testing.T) {
 			{"either unlocks what the other acquired", testUnlocks},
 			{"a wait that is over leaves no trace", testWaitOver},
 		} {
-			c.beside(t, kind.java+": "+test.does, func(t *testing.T) { test.run(t, c.pairOf(t, kind)) })
+			t.Run(kind.java+": "+test.does, func(t *testing.T) {
+				c.beside(t)
+				test.run(t, c.pairOf(t, kind))
+			})
 		}
 	}
-	c.beside(t, "an expired lease frees both ways", c.testExpiry)
-	c.beside(t, "Java takes our lock over", c.testJavaTakesOver)
-	c.beside(t, "we take Java's lock over", c.testWeTakeOver)
-	c.beside(t, "names are mapped alike", c.testNameMapper)
-	c.beside(t, "an interrupted Java waiter is gone", c.testInterruptedWaiter)
+	t.Run("an expired lease frees both ways", c.testExpiry)
+	t.Run("Java takes our lock over", c.testJavaTakesOver)
+	t.Run("we take Java's lock over", c.testWeTakeOver)
+	t.Run("names are mapped alike", c.testNameMapper)
+	t.Run("an interrupted Java waiter is gone", c.testInterruptedWaiter)
 	c.testMulti(t)
-	c.beside(t, "a spin lock of Java's frees without a message", c.testSpinFrees)
+	t.Run("a spin lock of Java's frees without a message", c.testSpinFrees)
 }
 
 func testAsks(t *testing.T, p *pair) {
@@ -214,6 +217,7 @@ func testWaitOver(t *testing.T, p *pair) {
 // testExpiry: no message is sent when a lease runs out, so each side must have slept no longer
 // than the lease in its refusal.
 func (c *compat) testExpiry(t *testing.T) {
+	c.beside(t)
 	p := c.pair(t)
 	const lease = 3 * time.Second
 	p.does(t, "lock", peer.Command{"thread": "t1", "lease": lease.Milliseconds()})
@@ -232,6 +236,7 @@ func (c *compat) testExpiry(t *testing.T) {
 // testJavaTakesOver: Java enters as the owner that we handed over, and renews from then on. If it
 // does not, the lease ends.
 func (c *compat) testJavaTakesOver(t *testing.T) {
+	c.beside(t)
 	p := c.pair(t)
 	owner, job := p.job(t)
 	handOver := func() {
@@ -256,6 +261,7 @@ func (c *compat) testJavaTakesOver(t *testing.T) {
 // testWeTakeOver: we resume what a Java client acquired that is gone since then, and renew from
 // then on.
 func (c *compat) testWeTakeOver(t *testing.T) {
+	c.beside(t)
 	p, other := c.pair(t), c.pair(t)
 	owner, job := other.job(t)
 	other.name = p.name
@@ -270,6 +276,7 @@ func (c *compat) testWeTakeOver(t *testing.T) {
 }
 
 func (c *compat) testNameMapper(t *testing.T) {
+	c.beside(t)
 	s := redistest.Start(t)
 	const prefix, name = "app:", "orders"
 	j := connect(t, c.peer, s, peer.Command{"prefix": prefix})
@@ -302,6 +309,7 @@ func (c *compat) testNameMapper(t *testing.T) {
 // testInterruptedWaiter interrupts a waiter that has subscribed and tried again. (Interrupted
 // earlier, Redisson 3.17.7 stays subscribed for good.)
 func (c *compat) testInterruptedWaiter(t *testing.T) {
+	c.beside(t)
 	o := observe(t)
 	p := c.pairWith(t, c.peer, o.server, lockKinds[0], watchdog)
 	hold := must(p.lock.Lock(t.Context(), rlock.WithLease(time.Minute)))(t)
@@ -330,6 +338,7 @@ const spinPoll = 200 * time.Millisecond
 
 // testSpinFrees: a spin lock of Java's frees without a message, so that our waiter must ask.
 func (c *compat) testSpinFrees(t *testing.T) {
+	c.beside(t)
 	p := c.pairWith(t, c.peer, redistest.Start(t), lockKinds[0], redlatch.WithPollCap(objectPoll))
 	spin := peer.Command{"kind": "spin", "thread": "main"}
 	p.does(t, "lock", spin)

@@ -201,14 +201,11 @@ func (c *compat) ownLine(t *testing.T) {
 	c.table.note(t, c.release.String(), line, func() string { return "ok" })
 }
 
-// beside runs a test beside others, with a line of its own in the table.
-func (c *compat) beside(t *testing.T, does string, test func(*testing.T)) {
+// beside gives a test a line in the table, and runs it beside others.
+func (c *compat) beside(t *testing.T) {
 	t.Helper()
-	t.Run(does, func(t *testing.T) {
-		c.ownLine(t)
-		t.Parallel()
-		test(t)
-	})
+	c.ownLine(t)
+	t.Parallel()
 }
 
 // String lays the table out.

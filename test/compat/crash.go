@@ -98,8 +98,7 @@ func (c *compat) testCrashes(t *testing.T) {
 
 func (c *compat) crash(t *testing.T, kind crashKind, when string, victim, living begin) {
 	t.Helper()
-	c.ownLine(t)
-	t.Parallel()
+	c.beside(t)
 	k := crash{observe(t), victim, living, kind, redistest.Key(t)}
 	if k.isPool() {
 		k.server.Do(t, "SET", k.name, 1)

@@ -191,6 +191,7 @@ func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 // testFairDead: with one of ours anywhere in the queue, dead Java waiters hold
 // neither it nor Java up for long.
 func (c *compat) testFairDead(t *testing.T) {
+	c.beside(t)
 	never := c.fairQueues(t)
 	never.victims(t)(t)
 	never.join(t, 2)

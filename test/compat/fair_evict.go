@@ -13,6 +13,7 @@ import (
 // testFairEvicted: only Java waits, and the first is a thread that was interrupted. The
 // lock is free, and stays so until the first is evicted by hand.
 func (c *compat) testFairEvicted(t *testing.T) {
+	c.beside(t)
 	o := observe(t)
 	p := c.pairWith(t, c.peer, o.server, lockKinds[1], watchdog)
 	hold := must(p.lock.Lock(t.Context()))(t)

@@ -18,10 +18,10 @@ import (
 
 // testFair runs what both languages do with one fair lock, side by side.
 func (c *compat) testFair(t *testing.T) {
-	c.beside(t, "dead Java waiters do not block the queue for long", c.testFairDead) // the longest first
+	t.Run("dead Java waiters do not block the queue for long", c.testFairDead) // the longest first
 	t.Run("a Java waiter that is late to listen keeps its place", c.testFairLate)
-	c.beside(t, "an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
-	c.beside(t, "an interrupted Java waiter is taken out by hand", c.testFairEvicted)
+	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
+	t.Run("an interrupted Java waiter is taken out by hand", c.testFairEvicted)
 	t.Run("fifty waiters of six processes have no inversion", c.testFairProcesses)
 	t.Run("no waiter is overtaken under contention", c.testFairContention)
 }
@@ -80,6 +80,7 @@ func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 // testFairInterrupted: the waiter has subscribed and tried again when its thread is
 // interrupted. It stays first in the queue, so that we wait for its deadline.
 func (c *compat) testFairInterrupted(t *testing.T) {
+	c.beside(t)
 	o := observe(t)
 	p := c.pairWith(t, c.peer, o.server, lockKinds[1], watchdog)
 	hold := must(p.lock.Lock(t.Context()))(t)

@@ -22,9 +22,9 @@ func (c *compat) testFenced(t *testing.T) {
 	if !c.release.HasFenced() {
 		t.Skip("it has no fenced lock")
 	}
-	c.beside(t, "tokens of both languages grow in the order of the holds", c.testFencedOrder)
-	c.beside(t, "either language goes on where the other has counted", c.testFencedTurns)
-	c.beside(t, "a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
+	t.Run("tokens of both languages grow in the order of the holds", c.testFencedOrder)
+	t.Run("either language goes on where the other has counted", c.testFencedTurns)
+	t.Run("a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
 }
 
 // fenced are the fields of a Java command about a fenced lock.
@@ -46,6 +46,7 @@ func (o *inOrder) add(token int64, java int) {
 
 // testFencedOrder has threads of a JVM and callers of two of our clients take turns.
 func (c *compat) testFencedOrder(t *testing.T) {
+	c.beside(t)
 	const callers, turns = 3, 40
 	s, name := redistest.Start(t), redistest.Key(t)
 	j := connect(t, c.peer, s, nil)
@@ -98,6 +99,7 @@ func (j *java) takesTurns(t *testing.T, thread, name string, turns int, order *i
 
 // testFencedTurns has each language count, re-enter, force and read, in turn, on one state.
 func (c *compat) testFencedTurns(t *testing.T) {
+	c.beside(t)
 	s, name := redistest.Start(t), redistest.Key(t)
 	j := connect(t, c.peer, s, nil)
 	lock := rfencedlock.New(open(t, s), name)
@@ -133,6 +135,7 @@ func (c *compat) testFencedTurns(t *testing.T) {
 
 // testFencedFairQueue has a Java thread wait with getFairLock behind our fenced hold.
 func (c *compat) testFencedFairQueue(t *testing.T) {
+	c.beside(t)
 	s, name := redistest.Start(t), redistest.Key(t)
 	j := connect(t, c.peer, s, nil)
 	lock := rfencedlock.NewFair(open(t, s), name)

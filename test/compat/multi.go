@@ -22,12 +22,12 @@ import (
 // among those of behaviour, which mostly wait.
 func (c *compat) testMulti(t *testing.T) {
 	t.Helper()
-	c.beside(t, "several locks of Java's wait for one of ours", c.testJavaMultiWaits)
-	c.beside(t, "our several locks wait for one of Java's", c.testOurMultiWaits)
-	c.beside(t, "several locks of both languages wake each other", c.testMultiWakeUps)
-	c.beside(t, "members in reverse order, at once", c.testMultiFleet)
-	c.beside(t, "members in reverse order, each with one", c.testMultiReverse)
-	c.beside(t, "fair members in reverse order, each with one", c.testMultiReverseFair)
+	t.Run("several locks of Java's wait for one of ours", c.testJavaMultiWaits)
+	t.Run("our several locks wait for one of Java's", c.testOurMultiWaits)
+	t.Run("several locks of both languages wake each other", c.testMultiWakeUps)
+	t.Run("members in reverse order, at once", c.testMultiFleet)
+	t.Run("members in reverse order, each with one", c.testMultiReverse)
+	t.Run("fair members in reverse order, each with one", c.testMultiReverseFair)
 }
 
 // multiPair is a client of each language with six names: ours takes them in its own order, Java in
@@ -92,6 +92,7 @@ func (p *multiPair) requireClean(t *testing.T) {
 }
 
 func (c *compat) testJavaMultiWaits(t *testing.T) {
+	c.beside(t)
 	p := c.multiPair(t)
 	one := must(p.lock.Lock(t.Context()))(t)
 	require.False(t, p.truth(t, "tryLock", p.theirs))
@@ -115,6 +116,7 @@ func (c *compat) testJavaMultiWaits(t *testing.T) {
 }
 
 func (c *compat) testOurMultiWaits(t *testing.T) {
+	c.beside(t)
 	p := c.multiPair(t)
 	one := peer.Command{"name": p.names[1], "thread": "one"}
 	for _, kind := range []string{"plain", "spin"} {
@@ -145,6 +147,7 @@ func (c *compat) testOurMultiWaits(t *testing.T) {
 
 // testMultiWakeUps has each language free all of them while the other waits for all.
 func (c *compat) testMultiWakeUps(t *testing.T) {
+	c.beside(t)
 	p := c.multiPair(t)
 	hold := must(p.ours.Lock(t.Context()))(t)
 	waiter := p.begin("lock", p.theirs)
@@ -174,6 +177,7 @@ const (
 // frees one after the other: of threads without a rest the next has the first before the last is
 // free, and ours, which needs all at one moment, gets in by luck (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
+	c.beside(t)
 	p := c.multiPair(t)
 	f := &fleet{server: p.server, name: p.name, key: p.name + "n", lock: p.ours}
 	t.Cleanup(func() { p.server.Do(t, "DEL", f.key) })
@@ -197,6 +201,7 @@ func (c *compat) testMultiFleet(t *testing.T) {
 // testMultiReverse has each language hold a lock that the other one waits for. The one whose wait
 // is over gives back what it has, and the other gets in.
 func (c *compat) testMultiReverse(t *testing.T) {
+	c.beside(t)
 	p := c.multiPair(t)
 	const wait, theirWait = time.Second, 10 * time.Second // Java has its five all the while
 	first := must(rlock.New(p.client, p.names[0]).Lock(t.Context()))(t)
@@ -226,6 +231,7 @@ func (c *compat) testMultiReverse(t *testing.T) {
 // testMultiReverseFair has no wait end but that which Redisson's lock() sets itself: 1.5 s for
 // each member. Then it gives back what it has and begins again, but ours is in the queue.
 func (c *compat) testMultiReverseFair(t *testing.T) {
+	c.beside(t)
 	p := c.multiPair(t)
 	one, two := rfairlock.New(p.client, p.names[0]), rfairlock.New(p.client, p.names[1])
 	multi := p.theirs.With(peer.Command{"member": "fair", "members": []string{p.names[1], p.names[0]}})

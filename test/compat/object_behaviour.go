@@ -12,15 +12,16 @@ import (
 
 // testObjectBehaviour has each language do in turn what the other sees.
 func (c *compat) testObjectBehaviour(t *testing.T) {
-	c.beside(t, "permits count alike", c.testPermitCounts)
-	c.beside(t, "either gives back what the other took", c.testPermitIDs)
-	c.beside(t, "our permits are renewed, beside Java's", c.testPermitRenewal)
-	c.beside(t, "Java renews a permit that we wait for", c.testJavaRenewsPermit)
-	c.beside(t, "a latch opens for both", c.testLatchOpens)
+	t.Run("permits count alike", c.testPermitCounts)
+	t.Run("either gives back what the other took", c.testPermitIDs)
+	t.Run("our permits are renewed, beside Java's", c.testPermitRenewal)
+	t.Run("Java renews a permit that we wait for", c.testJavaRenewsPermit)
+	t.Run("a latch opens for both", c.testLatchOpens)
 	c.testObjectDefects(t)
 }
 
 func (c *compat) testPermitCounts(t *testing.T) {
+	c.beside(t)
 	p := c.objectPair(t)
 	set := must(p.permits.TrySetPermits(t.Context(), 5))(t)
 	require.True(t, set)
@@ -67,6 +68,7 @@ func (p *objectPair) agree(t *testing.T, free, taken int) {
 }
 
 func (c *compat) testPermitIDs(t *testing.T) {
+	c.beside(t)
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 2)
 	id := p.takes(t, 60000, msUnit)
@@ -91,6 +93,7 @@ func (c *compat) testPermitIDs(t *testing.T) {
 }
 
 func (c *compat) testPermitRenewal(t *testing.T) {
+	c.beside(t)
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 1)
 	hold := must(p.permits.Acquire(bounded(t), 1))(t)
@@ -104,6 +107,7 @@ func (c *compat) testPermitRenewal(t *testing.T) {
 }
 
 func (c *compat) testJavaRenewsPermit(t *testing.T) {
+	c.beside(t)
 	const lease = 6000
 	p := c.objectPair(t)
 	p.calls(t, "permits", "trySetPermits", 1)
@@ -123,6 +127,7 @@ func (c *compat) testJavaRenewsPermit(t *testing.T) {
 }
 
 func (c *compat) testLatchOpens(t *testing.T) {
+	c.beside(t)
 	p := c.objectPair(t)
 	for _, last := range []string{"ours", "Java's"} {
 		set := must(p.latch.TrySet(t.Context(), 2))(t)

@@ -17,11 +17,11 @@ import (
 // the same. Its tests are among those of behaviour, which mostly wait.
 func (c *compat) testObjectDefects(t *testing.T) {
 	t.Helper()
-	c.beside(t, "S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
-	c.beside(t, "S2 a big waiter swallows a small one's wake-up", c.testBigWaiter)
-	c.beside(t, "S4 a missed message is missed for good", c.testMissedMessage)
-	c.beside(t, "h1 a latch that is gone is waited for", c.testLatchGone)
-	c.beside(t, "h3 a latch spins on a false message", c.testLatchSpins)
+	t.Run("S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
+	t.Run("S2 a big waiter swallows a small one's wake-up", c.testBigWaiter)
+	t.Run("S4 a missed message is missed for good", c.testMissedMessage)
+	t.Run("h1 a latch that is gone is waited for", c.testLatchGone)
+	t.Run("h3 a latch spins on a false message", c.testLatchSpins)
 }
 
 // unwoken is for how long a waiter is looked at that should not be woken, while another may be.
@@ -46,6 +46,7 @@ func (p *objectPair) latched(t *testing.T, n int) {
 }
 
 func (c *compat) testAsyncWaiters(t *testing.T) {
+	c.beside(t)
 	o := observe(t)
 	waiters := func(p *objectPair) (all []*peer.Call) {
 		o.about(t, p.name)
@@ -85,6 +86,7 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 }
 
 func (c *compat) testBigWaiter(t *testing.T) {
+	c.beside(t)
 	o := observe(t)
 	p := c.objectPairOn(t, o.server)
 	p.calls(t, "semaphore", "trySetPermits", 0)
@@ -150,6 +152,7 @@ func (p *objectPair) drain(t *testing.T, kind string) (back func()) {
 
 // testMissedMessage has permits come without a message, as after one that was missed.
 func (c *compat) testMissedMessage(t *testing.T) {
+	c.beside(t)
 	const poll = time.Second
 	p := c.objectPair(t, redlatch.WithPollCap(poll))
 	p.calls(t, "semaphore", "trySetPermits", 0)
@@ -168,6 +171,7 @@ func (c *compat) testMissedMessage(t *testing.T) {
 }
 
 func (c *compat) testLatchGone(t *testing.T) {
+	c.beside(t)
 	const poll = time.Second
 	for does, opens := range map[string]func(p *objectPair){
 		"deleted by Java": func(p *objectPair) { p.calls(t, "latch", "delete") },
@@ -188,6 +192,7 @@ func (c *compat) testLatchGone(t *testing.T) {
 }
 
 func (c *compat) testLatchSpins(t *testing.T) {
+	c.beside(t)
 	const spins = 100 // asks so often
 	o := observe(t)
 	p := c.objectPairOn(t, o.server)

@@ -67,13 +67,14 @@ func (p *rwPair) waiters(t *testing.T, n int) {
 }
 
 func (c *compat) testReadWriteBehaviour(t *testing.T) {
-	c.beside(t, "readers of both languages share and keep writers out", c.testReadersShare)
-	c.beside(t, "a Java downgrade lets Go's new readers in", c.testJavaDowngrades)
-	c.beside(t, "a Go downgrade wakes waiting readers of both languages", c.testGoDowngrades)
+	t.Run("readers of both languages share and keep writers out", c.testReadersShare)
+	t.Run("a Java downgrade lets Go's new readers in", c.testJavaDowngrades)
+	t.Run("a Go downgrade wakes waiting readers of both languages", c.testGoDowngrades)
 	c.testReadWriteDefects(t)
 }
 
 func (c *compat) testReadersShare(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	p.does(t, "lock", reading(peer.Command{"thread": "t1", "lease": 60000}))
 	first, second := p.take(t, p.rw.Read()), p.take(t, p.rw.Read())
@@ -106,6 +107,7 @@ func (c *compat) testReadersShare(t *testing.T) {
 }
 
 func (c *compat) testJavaDowngrades(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	t1 := peer.Command{"thread": "t1", "lease": 60000}
 	p.does(t, "lock", writing(t1))
@@ -122,6 +124,7 @@ func (c *compat) testJavaDowngrades(t *testing.T) {
 // testGoDowngrades: Java's waiting readers would sleep for the minute that the writer's lease
 // has left.
 func (c *compat) testGoDowngrades(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	writer := p.take(t, p.rw.Write(), rlock.WithLease(time.Minute))
 	reader := p.inside(t, writer, p.rw.Read(), rlock.WithLease(time.Minute))

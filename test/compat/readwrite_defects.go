@@ -20,14 +20,14 @@ import (
 // is known, and ours bear the same. Its tests are among those of behaviour, which mostly wait.
 func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Helper()
-	c.beside(t, "D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
-	c.beside(t, "D2 a nested read cuts a writer's lease", c.testNestedReadLease)
-	c.beside(t, "D3 a renewed nested read cuts a writer's lease", c.testNestedReadWatchdog)
-	c.beside(t, "D4 a reader's renewal cuts the others' lease", c.testReadersCut)
-	c.beside(t, "D5 a dead reader lives on by another's renewal", c.testDeadReader)
-	c.beside(t, "D6 readers are forgotten after a re-entry", c.testReadersForgotten)
-	c.beside(t, "D7 a reader's renewal fails", c.testReadRenewalFails)
-	c.beside(t, "D8 a downgrade wakes no reader", c.testSilentDowngrade)
+	t.Run("D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
+	t.Run("D2 a nested read cuts a writer's lease", c.testNestedReadLease)
+	t.Run("D3 a renewed nested read cuts a writer's lease", c.testNestedReadWatchdog)
+	t.Run("D4 a reader's renewal cuts the others' lease", c.testReadersCut)
+	t.Run("D5 a dead reader lives on by another's renewal", c.testDeadReader)
+	t.Run("D6 readers are forgotten after a re-entry", c.testReadersForgotten)
+	t.Run("D7 a reader's renewal fails", c.testReadRenewalFails)
+	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
 // defect holds that a condition comes true within two leases on a release that has the defect,
@@ -53,6 +53,7 @@ func (p *rwPair) holdKey(t *testing.T, thread string) string {
 }
 
 func (c *compat) testNestedReadRenewal(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	p.does(t, "lock", writing(nil))
 	p.does(t, "lock", reading(nil))
@@ -67,6 +68,7 @@ func (c *compat) testNestedReadRenewal(t *testing.T) {
 }
 
 func (c *compat) testNestedReadLease(t *testing.T) {
+	c.beside(t)
 	const most = 5 * time.Second
 	p := c.rwPair(t)
 	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
@@ -88,6 +90,7 @@ func (c *compat) testNestedReadLease(t *testing.T) {
 }
 
 func (c *compat) testNestedReadWatchdog(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	const most = watchdogMS * time.Millisecond
 	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
@@ -108,6 +111,7 @@ func (c *compat) testNestedReadWatchdog(t *testing.T) {
 // testReadersCut has a Java reader that is renewed die beside our reader with a long lease: the
 // lock is ours still, or our hold has ended before a writer is in.
 func (c *compat) testReadersCut(t *testing.T) {
+	c.beside(t)
 	s := redistest.Shared(t)
 	for does, opts := range map[string][]rlock.Option{
 		"with a lease of its own": {rlock.WithLease(time.Minute)},
@@ -135,6 +139,7 @@ func (c *compat) testReadersCut(t *testing.T) {
 }
 
 func (c *compat) testDeadReader(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	dead := reading(peer.Command{"thread": "dead", "lease": watchdogMS})
 	p.does(t, "lock", dead)
@@ -152,6 +157,7 @@ func (c *compat) testDeadReader(t *testing.T) {
 }
 
 func (c *compat) testReadersForgotten(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	twice := reading(peer.Command{"thread": "t1"})
 	p.does(t, "lock", twice)
@@ -171,6 +177,7 @@ func (c *compat) testReadersForgotten(t *testing.T) {
 }
 
 func (c *compat) testReadRenewalFails(t *testing.T) {
+	c.beside(t)
 	p := c.rwPair(t)
 	for range 2 {
 		p.does(t, "lock", reading(peer.Command{"thread": "t1"}))
@@ -188,6 +195,7 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 // testSilentDowngrade: Java's waiting readers sleep for the lease, Redlatch's for their poll cap
 // at most.
 func (c *compat) testSilentDowngrade(t *testing.T) {
+	c.beside(t)
 	const lease, pollCap = 20 * time.Second, 4 * time.Second
 	p := c.rwPair(t)
 	at := peer.Command{"lease": lease.Milliseconds()}
