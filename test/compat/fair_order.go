@@ -65,8 +65,6 @@ type queueTape struct {
 	waited      int      // how often an owner took the lock that had been queued
 	overtaken   []string // owners that took it though another was the first
 	popped      string   // the last to leave the head of the queue in this script
-
-	pushed, granted []string // the owners queued, and those that took the lock, in order
 }
 
 // recordQueue begins to watch a lock. What it returns ends that.
@@ -112,7 +110,6 @@ func (q *queueTape) add(args []string) {
 	case len(args) < 2:
 	case command == "RPUSH" && args[1] == q.queue:
 		q.line = append(q.line, args[2])
-		q.pushed = append(q.pushed, args[2])
 	case command == "LREM" && args[1] == q.queue:
 		q.line = slices.DeleteFunc(q.line, func(owner string) bool { return owner == args[3] })
 	case command == "LPOP" && args[1] == q.queue && len(q.line) > 0:
@@ -123,7 +120,6 @@ func (q *queueTape) add(args []string) {
 }
 
 func (q *queueTape) took(owner string) {
-	q.granted = append(q.granted, owner)
 	switch q.popped {
 	case owner:
 		q.waited++
