@@ -305,23 +305,3 @@ func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0
 }
-
-// checkScore: an owner that is queued gets the reply, the wait and the time as its deadline;
-// one that was queued before keeps its own.
-func checkScore(o *Outcome, seen *Seen) error {
-	reply := seen.Reply
-	if list, ok := reply.([]any); ok {
-		reply = list[0]
-	}
-	left, refused := reply.(int64)
-	if !refused || o.isAgain() {
-		return nil
-	}
-	_, before := o.waiters()
-	after, _ := seen.After[codec.TimeoutKey(o.name())].Value.(map[string]float64)
-	score, want := after[o.Step.Owner], float64(left+o.Step.Wait+o.Step.Now)
-	if kept, queued := before[o.Step.Owner]; score != want && !(queued && kept == score) {
-		return fmt.Errorf("deadline %f, want %f", score, want)
-	}
-	return nil
-}

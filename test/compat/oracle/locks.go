@@ -97,7 +97,7 @@ var (
 		Ours: fairEntry((*luasrc.Fair).Try),
 	}
 	FairAcquire = &Operation{
-		Name: "acquire", act: enter, TellsTime: true, Check: checkScore,
+		Name: "acquire", act: enter, TellsTime: true,
 		Theirs: func(_ Release, s Step) Args {
 			return Args{lockAndQueue(s), []string{decimal(s.Lease), s.Owner, decimal(s.Wait), clockNow}}
 		},

@@ -65,7 +65,7 @@ var (
 // or none. PermitAcquireForEver and PermitLeft, which returns a permit's lease, are Redisson's alone.
 var (
 	PermitAcquire = &Operation{
-		Name: "acquire", act: take, Theirs: theirPermitAcquire, Redates: true, // the permits' key gets the counter's time to live
+		Name: "acquire", act: take, Theirs: theirPermitAcquire, // the permits' key gets the counter's time to live
 		Ours: permits(func(l *luasrc.Permits, c *transport.Call, s Step) { l.Acquire(c, s.Now, s.allIDs(), s.Lease) }),
 	}
 	PermitAcquireForEver = &Operation{

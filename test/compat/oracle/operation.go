@@ -92,11 +92,6 @@ type Operation struct {
 	// TellsTime says that a positive reply is a time left, and that a new score may be made
 	// from it. Both are smaller on the side that runs later.
 	TellsTime bool
-	// Redates says that a time to live may be set to what was left, which makes it later by
-	// the milliseconds that pass in the script. So either side may be the later one.
-	Redates bool
-	// Check, where set, is what must be true on each side by itself, to the millisecond.
-	Check func(*Outcome, *Seen) error
 
 	act  act
 	role *luasrc.Role // of a read/write lock

@@ -35,8 +35,7 @@ type Outcome struct {
 
 // Diff is one difference.
 type Diff struct {
-	// What is "reply", "messages", "key", "value" or "ttl", or "check" for a side
-	// that is not as its operation's Check demands.
+	// What is "reply", "messages", "key", "value" or "ttl".
 	What string
 	// Key is the key that differs, for "key", "value" and "ttl".
 	Key string
@@ -54,7 +53,7 @@ func (d Diff) String() string {
 }
 
 func (o *Outcome) compare() []Diff {
-	diffs := o.check()
+	var diffs []Diff
 	if !o.sameReply() {
 		diffs = append(diffs, Diff{What: "reply", Theirs: o.Theirs.Reply, Ours: o.Ours.Reply})
 	}
@@ -65,19 +64,6 @@ func (o *Outcome) compare() []Diff {
 		diffs = append(diffs, o.compareKey(name)...)
 	}
 	return diffs
-}
-
-// check asks the operation what must be true on each side by itself.
-func (o *Outcome) check() []Diff {
-	check := o.Step.Op.Check
-	if check == nil {
-		return nil
-	}
-	theirs, ours := check(o, &o.Theirs), check(o, &o.Ours)
-	if theirs == nil && ours == nil {
-		return nil
-	}
-	return []Diff{{What: "check", Theirs: theirs, Ours: ours}}
 }
 
 func (o *Outcome) compareKey(name string) []Diff {
@@ -96,17 +82,13 @@ func (o *Outcome) compareKey(name string) []Diff {
 	return diffs
 }
 
-// sameTime: what sets a time runs on ours after theirs, by as much as the two
-// runs lie apart at most; what leaves it alone leaves it equal.
+// sameTime: two runs that set a time lie apart by Elapsed at most. A time that is set to what was
+// left may be later on either side.
 func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
 	}
-	apart := ours - theirs
-	if o.Step.Op.Redates {
-		return max(apart, -apart) <= o.Elapsed
-	}
-	return apart >= 0 && apart <= o.Elapsed
+	return max(ours-theirs, theirs-ours) <= o.Elapsed
 }
 
 // sameReply: a reply that tells the time left is smaller on the side that was

@@ -22,13 +22,13 @@ var ReadWrite = Kind{
 // The operations of a read/write lock, in both roles.
 var (
 	ReadAcquire = &Operation{
-		Name: "read-acquire", act: enter, role: &luasrc.Reader, Redates: true, TellsTime: true, Ours: rwOursAcquire,
+		Name: "read-acquire", act: enter, role: &luasrc.Reader, TellsTime: true, Ours: rwOursAcquire,
 		Theirs: func(_ Release, s Step) Args {
 			return Args{[]string{s.Names[0], s.timeouts()}, []string{decimal(s.Lease), s.Owner, s.writer()}}
 		},
 	}
 	ReadFree = &Operation{
-		Name: "read-release", act: free, role: &luasrc.Reader, Redates: true, Ours: rwOursFree,
+		Name: "read-release", act: free, role: &luasrc.Reader, Ours: rwOursFree,
 		Theirs: func(r Release, s Step) Args {
 			name := s.Names[0]
 			return s.released(r, Args{
@@ -38,11 +38,11 @@ var (
 		},
 	}
 	ReadForce = &Operation{
-		Name: "read-force", role: &luasrc.Reader, Redates: true, Ours: rwOursForce,
+		Name: "read-force", role: &luasrc.Reader, Ours: rwOursForce,
 		Theirs: func(r Release, s Step) Args { return s.forced(r, codec.MessageUnlock) },
 	}
 	ReadRenew = &Operation{
-		Name: "read-renew", act: renew, role: &luasrc.Reader, Redates: true, OneByOne: Renew.OneByOne,
+		Name: "read-renew", act: renew, role: &luasrc.Reader, OneByOne: Renew.OneByOne,
 		Theirs: func(r Release, s Step) Args {
 			batch := Args{nil, []string{decimal(s.Lease)}}
 			for _, name := range s.Names {
@@ -61,11 +61,11 @@ var (
 		},
 	}
 	WriteAcquire = &Operation{
-		Name: "write-acquire", act: enter, role: &luasrc.Writer, Redates: true, TellsTime: true, Ours: rwOursAcquire,
+		Name: "write-acquire", act: enter, role: &luasrc.Writer, TellsTime: true, Ours: rwOursAcquire,
 		Theirs: func(_ Release, s Step) Args { return Args{s.Names, []string{decimal(s.Lease), s.writer()}} },
 	}
 	WriteFree = &Operation{
-		Name: "write-release", act: free, role: &luasrc.Writer, Redates: true, Ours: rwOursFree,
+		Name: "write-release", act: free, role: &luasrc.Writer, Ours: rwOursFree,
 		Theirs: func(r Release, s Step) Args {
 			return s.released(r, Args{
 				[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])},
@@ -74,12 +74,12 @@ var (
 		},
 	}
 	WriteForce = &Operation{
-		Name: "write-force", role: &luasrc.Writer, Redates: true, Ours: rwOursForce,
+		Name: "write-force", role: &luasrc.Writer, Ours: rwOursForce,
 		Theirs: func(r Release, s Step) Args { return s.forced(r, codec.MessageWriterLeft) },
 	}
 	// WriteRenew is the plain lock's script.
 	WriteRenew = &Operation{
-		Name: "write-renew", act: renew, role: &luasrc.Writer, Redates: true,
+		Name: "write-renew", act: renew, role: &luasrc.Writer,
 		OneByOne: Renew.OneByOne, Theirs: Renew.Theirs, Ours: Renew.Ours,
 	}
 )
