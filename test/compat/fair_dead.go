@@ -40,7 +40,7 @@ type fairQueues struct {
 	java   *java
 	locker *redlatch.Client
 	seen   evictions
-	taken  [2]chan time.Time // by Java, and by us
+	lives  [][]member // of each queue, in its order
 }
 
 // evictions counts the evictions that a client reported.
@@ -78,7 +78,7 @@ func (c *compat) fairQueues(t *testing.T) *fairQueues {
 	}
 	q.java = connect(t, c.peer, q.server, nil)
 	q.locker = open(t, q.server, redlatch.WithObserver(q.seen.observer()), redlatch.WithClientName(goName))
-	q.taken = [2]chan time.Time{make(chan time.Time, 2*fairRuns), make(chan time.Time, 2*fairRuns)}
+	q.lives = make([][]member, fairRuns)
 	return q
 }
 
@@ -90,40 +90,18 @@ func (q *fairQueues) await(t *testing.T, want int) {
 	}
 }
 
-// queueJava makes a thread wait for a lock, take it, and free it at once.
-func (q *fairQueues) queueJava(t *testing.T, name string) {
-	t.Helper()
-	on := fair(peer.Command{"name": name, "thread": name + "-lives"})
-	locks := q.java.begin(on.With(peer.Command{"op": "lock"}))
-	q.java.begin(on.With(peer.Command{"op": "unlock"}))
-	go func() {
-		if reply, err := locks.Wait(deadBound + atMost); err == nil {
-			q.taken[0] <- reply.Ended()
-		}
-	}()
-}
-
-// queueOurs does the same here.
-func (q *fairQueues) queueOurs(t *testing.T, name string) {
-	t.Helper()
-	go func() {
-		hold, err := rfairlock.New(q.locker, name).Lock(t.Context())
-		if err != nil {
-			return // there is one too few
-		}
-		q.taken[1] <- time.Now()
-		_ = hold.Unlock() // shows in the queue
-	}()
-}
-
 // join makes one of each language wait in each queue, where so many wait, with the
 // other order in every second one.
 func (q *fairQueues) join(t *testing.T, ahead int) {
 	t.Helper()
-	queue := [2]func(*testing.T, string){q.queueJava, q.queueOurs}
 	for turn := range 2 {
 		for i, name := range q.names {
-			queue[(i+turn)%2](t, name)
+			var m member = &javaMember{java: q.java, kind: "fair", name: name, thread: name + "-lives"}
+			if (i+turn)%2 == 1 {
+				m = &goSide{client: q.locker, kind: "fair", name: name}
+			}
+			m.lock(t)
+			q.lives[i] = append(q.lives[i], m)
 		}
 		q.await(t, ahead+turn+1)
 	}
@@ -131,28 +109,27 @@ func (q *fairQueues) join(t *testing.T, ahead int) {
 
 // release frees the locks, and returns a check that all live waiters had them within a
 // time, and the dead ones were evicted.
-func (q *fairQueues) release(t *testing.T, each, dead int, bound time.Duration) (ends func(*testing.T)) {
+func (q *fairQueues) release(t *testing.T, dead int, bound time.Duration) (ends func(*testing.T)) {
 	t.Helper()
 	released := time.Now()
 	for _, hold := range q.holds {
 		require.NoError(t, hold.Unlock())
 	}
+	var all sync.WaitGroup
+	took := make([][2]time.Duration, fairRuns)
+	for i, lives := range q.lives {
+		all.Go(func() {
+			for k, m := range lives {
+				took[i][k] = m.locked(t, bound+atMost).Sub(released)
+				unlock(t, m)
+			}
+		})
+	}
 	return func(t *testing.T) {
 		t.Helper()
-		for side, taken := range q.taken {
-			var last time.Duration
-			for range each * fairRuns {
-				select {
-				case at := <-taken:
-					last = max(last, at.Sub(released))
-				case <-time.After(max(time.Until(released)+bound, 0) + atMost):
-					require.FailNow(t, "a waiter still waits")
-				}
-			}
-			t.Logf("the last of %s has the lock after %v", [2]string{"Java", "Go"}[side], last)
-			require.LessOrEqual(t, last, bound)
-		}
-		for _, name := range q.names {
+		all.Wait()
+		for i, name := range q.names {
+			require.LessOrEqual(t, max(took[i][0], took[i][1]), bound)
 			require.Eventually(t, func() bool { return q.seen.of(name) >= dead }, atMost, time.Millisecond)
 			require.Equal(t, dead, q.seen.of(name), name)
 			requireNoQueue(t, q.server, name)
@@ -195,7 +172,7 @@ func (c *compat) testFairDead(t *testing.T) {
 	never := c.fairQueues(t)
 	never.victims(t)(t)
 	never.join(t, 2)
-	neverHeard := never.release(t, 1, 2, deadBound)
+	neverHeard := never.release(t, 2, deadBound)
 
 	once := c.fairQueues(t)
 	die := once.victims(t)
@@ -203,7 +180,7 @@ func (c *compat) testFairDead(t *testing.T) {
 	counted := once.counts(t)
 	require.Eventually(t, func() bool { return once.counts(t) >= counted+2*fairRuns }, atMost, 100*time.Millisecond)
 	die(t)
-	heard := once.release(t, 1, 2, deadBound)
+	heard := once.release(t, 2, deadBound)
 
 	c.reconnectingJava(t)
 	heard(t)
@@ -239,7 +216,7 @@ func (c *compat) reconnectingJava(t *testing.T) {
 	for _, name := range q.names {
 		require.Equal(t, before[name], queueOf(t, q.server, name))
 	}
-	q.release(t, 1, 0, atMost)(t)
+	q.release(t, 0, atMost)(t)
 }
 
 // killJava ends all connections but ours and the test's.

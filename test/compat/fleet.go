@@ -1,15 +1,20 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -74,7 +79,9 @@ func (c *compat) testFleet(t *testing.T) {
 	c.table.note(t, c.release.String(), "shares", func() string { return fmt.Sprintf("Go %d %%, Java %d %%", share, 100-share) })
 	f := &fleet{server: s, name: redistest.Key(t), key: redistest.Key(t)}
 	f.lock = rlock.New(open(t, s), f.name)
-	c.javaCounts(t, f)
+	for range fleetClients {
+		f.javaCounts(connect(t, c.peer, s, nil), fleetThreads, peer.Command{})
+	}
 	f.ours = startCounters(t, f)
 	f.awaitRounds(t, fleetWarm)
 	share = f.measure(t)
@@ -84,18 +91,13 @@ func (c *compat) testFleet(t *testing.T) {
 	require.GreaterOrEqual(t, 100-share, int64(leastShare), "Java's share")
 }
 
-// javaCounts begins the Java side. Its replies come when it is over.
-func (c *compat) javaCounts(t *testing.T, f *fleet) {
-	t.Helper()
-	for range fleetClients {
-		j := connect(t, c.peer, f.server, nil)
-		for n := range fleetThreads {
-			f.theirs = append(f.theirs, j.begin(peer.Command{
-				"op": "count", "thread": fmt.Sprint(j.client, n), "name": f.name,
-				"address": f.server.URL(), "key": f.key, "total": fleetOver,
-				"timeouts": mostTimeouts,
-			}))
-		}
+// javaCounts begins threads of a Java client, whose replies come when it is over.
+func (f *fleet) javaCounts(j *java, threads int, fields peer.Command) {
+	for n := range threads {
+		f.theirs = append(f.theirs, j.begin(fields.With(peer.Command{
+			"op": "count", "thread": fmt.Sprint("count", n), "name": f.name, "address": f.server.URL(), "key": f.key,
+			"total": fleetOver, "timeouts": mostTimeouts,
+		})))
 	}
 }
 
@@ -142,7 +144,12 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 		return nil
 	}))
 	f.ours.wait(t)
-	theirs = awaitThreadCounts(t, f.theirs, 2*time.Minute)
+	for _, call := range f.theirs {
+		var one threadCounts
+		require.NoError(t, must(call.Wait(2*time.Minute))(t).Into(&one))
+		theirs.Rounds += one.Rounds
+		theirs.Timeouts += one.Timeouts
+	}
 	require.Equal(t, count, f.ours.rounds(t)+theirs.Rounds, "rounds were lost: two were inside at once")
 	return count, theirs
 }
@@ -153,23 +160,124 @@ type threadCounts struct {
 	Timeouts int64 // after which lock() was called again
 }
 
-// awaitThreadCounts demands that all threads end well, each in time.
-func awaitThreadCounts(t *testing.T, calls []*peer.Call, by time.Duration) (all threadCounts) {
-	t.Helper()
-	for _, call := range calls {
-		reply := must(call.Wait(by))(t)
-		var one threadCounts
-		require.NoError(t, reply.Into(&one))
-		all.Rounds += one.Rounds
-		all.Timeouts += one.Timeouts
-	}
-	return all
-}
-
 // timeouts ends a cell of the table: empty if there was none.
 func (a threadCounts) timeouts() string {
 	if a.Timeouts == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", subscription timeouts in Java: %d", a.Timeouts)
+}
+
+// counters are goroutines that count in one key, each under a lock, until it says that
+// it is over.
+type counters struct {
+	key   string
+	total int64        // over when the key has it
+	done  atomic.Int64 // rounds
+	ended chan error   // of each of them
+}
+
+func newCounters(key string, n int) *counters {
+	return &counters{key: key, ended: make(chan error, n)}
+}
+
+// begin begins one of them. The connection is its own.
+func (c *counters) begin(ctx context.Context, lock doer, conn redis.Conn) {
+	go func() { c.ended <- c.countUp(ctx, lock, conn) }()
+}
+
+func (c *counters) countUp(ctx context.Context, lock doer, conn redis.Conn) (err error) {
+	for over := false; !over && err == nil; {
+		err = lock.Do(ctx, func(context.Context) error {
+			count, err := redis.Int64(conn.Do("GET", c.key))
+			if err != nil && !errors.Is(err, redis.ErrNil) {
+				return err
+			}
+			if over = count >= fleetOver; over {
+				return nil
+			}
+			c.done.Add(1)
+			_, err = conn.Do("SET", c.key, strconv.FormatInt(count+1, 10))
+			return err
+		})
+	}
+	return err
+}
+
+// end returns the first error, when all have ended.
+func (c *counters) end() (first error) {
+	for range cap(c.ended) {
+		first = cmp.Or(first, <-c.ended)
+	}
+	return first
+}
+
+func (c *counters) rounds(*testing.T) int64 { return c.done.Load() }
+
+func (c *counters) wait(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.end())
+}
+
+// What a process that counts is asked, a line each, and what it answers.
+const (
+	askRounds = "rounds" // the rounds done by now
+	askEnd    = "end"    // the outcome, when all have ended
+)
+
+// countLoop is what a Go process does that counts: it has as many clients and goroutines
+// as the Java process.
+func countLoop(url string, commands <-chan string) error {
+	ctx := context.Background()
+	all := newCounters(os.Getenv(memberCounts), fleetClients*fleetThreads)
+	for range fleetClients {
+		client, err := redlatch.Open(ctx, url)
+		if err != nil {
+			return err
+		}
+		lock := rlock.New(client, os.Getenv(memberLock))
+		for range fleetThreads {
+			conn, err := redis.DialURL(url)
+			if err != nil {
+				return err
+			}
+			all.begin(ctx, lock, conn)
+		}
+	}
+	for what := range commands {
+		if what == askRounds {
+			fmt.Println(what, all.done.Load())
+		} else {
+			fmt.Println(what, all.end())
+		}
+	}
+	return nil
+}
+
+// countingProcess is a Go process that counts.
+type countingProcess struct{ *goMember }
+
+// startCounters begins the Go side of a fleet in a process of its own, as the Java side has one:
+// in that of the tests they would wait for whatever else is tested.
+func startCounters(t *testing.T, f *fleet) countingProcess {
+	t.Helper()
+	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}
+}
+
+func (p countingProcess) rounds(t *testing.T) (n int64) {
+	t.Helper()
+	p.send(t, askRounds)
+	select {
+	case line := <-p.output:
+		must(fmt.Sscanf(line.text, askRounds+" %d", &n))(t)
+	case <-time.After(atMost):
+		require.FailNow(t, "the Go process does not say how many rounds it has done")
+	}
+	return n
+}
+
+func (p countingProcess) wait(t *testing.T) {
+	t.Helper()
+	p.send(t, askEnd)
+	p.expect(t, askEnd+" <nil>", atMost)
 }

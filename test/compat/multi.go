@@ -181,13 +181,8 @@ func (c *compat) testMultiFleet(t *testing.T) {
 	p := c.multiPair(t)
 	f := &fleet{server: p.server, name: p.name, key: p.name + "n", lock: p.ours}
 	t.Cleanup(func() { p.server.Do(t, "DEL", f.key) })
-	for _, thread := range []string{"t1", "t2"} {
-		f.theirs = append(f.theirs, p.begin("count", p.theirs.With(peer.Command{
-			"thread": thread, "address": p.server.URL(), "key": f.key, "total": fleetOver, "timeouts": mostTimeouts,
-			"rest": multiRest,
-		})))
-	}
-	counters := newCounters(f.key, fleetOver, 2)
+	f.javaCounts(p.java, 2, p.theirs.With(peer.Command{"rest": multiRest}))
+	counters := newCounters(f.key, 2)
 	for range cap(counters.ended) {
 		counters.begin(t.Context(), p.ours, p.server.Dial(t))
 	}

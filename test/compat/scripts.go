@@ -3,11 +3,16 @@ package compat
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
@@ -160,4 +165,162 @@ func open(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *redlatch.
 // dialer returns how to connect to a server.
 func dialer(s *redistest.Server) func() (redis.Conn, error) {
 	return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
+}
+
+// gamesOf are those of the kinds that a release has.
+func gamesOf(r oracle.Release) []game {
+	return slices.DeleteFunc(slices.Clone(games), func(g game) bool { return !g.kind.In(r) })
+}
+
+// player plays one random sequence.
+type player struct {
+	scripts
+	rt      *rapid.T
+	ours    oracle.Ours
+	referee *oracle.Referee
+}
+
+// step returns the first difference that nothing explains.
+func (p *player) step(s oracle.Step) error {
+	outcome, err := p.twin.Play(p.theirs, p.ours, s)
+	if err != nil {
+		return err
+	}
+	return p.referee.Judge(outcome)
+}
+
+// prepare runs commands on Redisson's side, to bring about a state.
+func (p *player) prepare(commands [][]any) error {
+	for _, c := range commands {
+		command, _ := c[0].(string)
+		if _, err := p.twin.Do(command, c[1:]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s scripts) play(rt *rapid.T, g game, referee *oracle.Referee, ours oracle.Ours) error {
+	if err := s.twin.Reset(); err != nil {
+		return err
+	}
+	p := &player{s, rt, ours, referee}
+	if g.enters == nil {
+		return playObject(p, g)
+	}
+	return playLock(p, g)
+}
+
+// testSteps plays random steps on both sides, in each of our ways.
+func (s scripts) testSteps(t *testing.T) {
+	for _, g := range gamesOf(s.release) {
+		for _, way := range oracle.Ways {
+			t.Run(g.kind.Name+", "+way.Name, func(t *testing.T) {
+				referee := oracle.NewReferee(s.release, way.Ours, g.kind)
+				var first error
+				defer func() {
+					if first != nil { // after all that is printed of the attempt: it may not be found again
+						t.Log("the first difference:", first)
+					}
+				}()
+				rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
+					err := s.play(rt, g, referee, way.Ours)
+					if first == nil {
+						first = err
+					}
+					require.NoError(rt, err)
+				})
+				require.Empty(t, referee.Unseen(), "listed differences that did not occur")
+				s.noteSteps(t, g.kind, way, referee)
+			})
+		}
+	}
+}
+
+// noteSteps writes a line of the table, if each operation was played.
+func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, referee *oracle.Referee) {
+	t.Helper()
+	sum := 0
+	for _, op := range kind.OperationsOf(s.release) {
+		steps := referee.Steps(op)
+		require.True(t, steps > 0 || op.Ours == nil, "no steps of %s", op)
+		sum += steps
+	}
+	s.note(t, kind.Name+", "+way.Name, fmt.Sprintf("same, %d steps", sum))
+}
+
+// corpusFolder has what live Redissons did: see `make vectors`.
+func corpusFolder(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(checkout(t), "test", "compat", "testdata")
+}
+
+// checkout is where the module begins, seen from the folder that the tests run in.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir := "."
+	for range 8 {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		dir = filepath.Join("..", dir)
+	}
+	require.FailNow(t, "no go.mod above the folder of the tests")
+	return ""
+}
+
+func loadCorpus(t *testing.T, kind *oracle.Kind) *oracle.Corpus {
+	t.Helper()
+	c := must(oracle.Load(corpusFolder(t), kind))(t)
+	return c
+}
+
+func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
+	t.Helper()
+	s := must(oracle.NewStage(dial))(t)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// writes reports whether vectors are to be recorded: see `make vectors`.
+func writes() bool { return os.Getenv("REDLATCH_VECTORS") == "write" }
+
+// recording is held while files of the corpus are read and written: releases run concurrently.
+var recording sync.Mutex
+
+// testRecorded holds that the corpus is what the live release does, or records it. A release
+// that is not recorded does what the recorded one before it does.
+func (s scripts) testRecorded(t *testing.T) {
+	stage := newStage(t, dialer(s.start(t)))
+	for _, kind := range oracle.KindsOf(s.release) {
+		recording.Lock()
+		corpus := loadCorpus(t, kind)
+		vectors := corpus.Of(s.release)
+		recording.Unlock()
+		var cases []*oracle.Case
+		for _, v := range vectors {
+			cases = append(cases, v.Case)
+		}
+		results := must(stage.Record(s.theirs, cases))(t)
+		if writes() {
+			record(t, s.release, kind, results)
+			continue
+		}
+		for i, v := range vectors {
+			want := *v.Result
+			want.Redisson, want.Own, want.Shared = results[i].Redisson, nil, nil
+			require.Equal(t, want, results[i], "%s %s: run `make vectors` and look at what it changes", v.Operation, v.Does)
+		}
+		s.note(t, "recorded, "+kind.Name, fmt.Sprintf("as recorded, %d vectors", len(vectors)))
+	}
+}
+
+// record writes what a release was seen to do into the corpus.
+func record(t *testing.T, r oracle.Release, kind *oracle.Kind, results []oracle.Result) {
+	t.Helper()
+	recording.Lock()
+	defer recording.Unlock()
+	corpus := loadCorpus(t, kind)
+	corpus.Replace(r, results)
+	require.NoError(t, corpus.Save(corpusFolder(t)))
 }
