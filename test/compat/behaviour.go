@@ -254,7 +254,8 @@ func (c *compat) testJavaTakesOver(t *testing.T) {
 	p.requireFree(t)
 
 	handOver()
-	require.True(t, p.truth(t, "tryLock", peer.Command{"wait": twoLeases.Milliseconds()}), "it was not taken over, and is not renewed")
+	require.True(t, p.truth(t, "tryLock", peer.Command{"wait": twoLeases.Milliseconds()}),
+		"it was not taken over, and is not renewed")
 	p.does(t, "unlock", nil)
 }
 

@@ -39,7 +39,8 @@ func leased(ms int64) peer.Command { return peer.Command{"lease": ms} }
 // time is tried without a lease.
 var lockKinds = []lockKind{
 	{"plain", oracle.Acquire, oracle.Acquire, oracle.Free, oracle.Force, oracle.Renew, 0, leased(9000), rlock.New},
-	{"fair", oracle.FairAcquire, oracle.FairTry, oracle.FairFree, oracle.FairForce, oracle.Renew, fairWaitMS, nil, rfairlock.New},
+	{"fair", oracle.FairAcquire, oracle.FairTry, oracle.FairFree, oracle.FairForce, oracle.Renew, fairWaitMS, nil,
+		rfairlock.New},
 	{
 		"read", oracle.ReadAcquire, oracle.ReadAcquire, oracle.ReadFree, oracle.ReadForce, oracle.ReadRenew, 0, leased(9000),
 		func(client *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(client, name).Read() },

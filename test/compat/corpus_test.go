@@ -130,7 +130,8 @@ func TestTheCorpusHasEachOperationOfEachRelease(t *testing.T) {
 				continue
 			}
 			for _, op := range kind.OperationsOf(r) {
-				require.True(t, slices.ContainsFunc(corpus.Of(r), func(v oracle.Vector) bool { return v.Step.Op == op }), "%s %s", text, op)
+				require.True(t, slices.ContainsFunc(corpus.Of(r), func(v oracle.Vector) bool { return v.Step.Op == op }),
+					"%s %s", text, op)
 			}
 		}
 	}

@@ -62,7 +62,9 @@ func (c *compat) testPermitFleet(t *testing.T) {
 }
 
 // crowd has both languages take locks of random kinds.
-func (c *compat) crowd(t *testing.T, line string, may func(map[string]int) bool, kinds ...string) (*redistest.Server, *crowd) {
+func (c *compat) crowd(
+	t *testing.T, line string, may func(map[string]int) bool, kinds ...string,
+) (*redistest.Server, *crowd) {
 	t.Helper()
 	s := redistest.Start(t)
 	f := &crowd{name: redistest.Key(t), may: may, inside: map[string]int{}, rounds: map[string]*[2]int{}}
@@ -102,7 +104,9 @@ func (c *compat) crowd(t *testing.T, line string, may func(map[string]int) bool,
 }
 
 // play takes locks until ctx ends.
-func (f *crowd) play(ctx context.Context, t *testing.T, side int, kinds []string, take func(kind string) (func() error, error)) {
+func (f *crowd) play(
+	ctx context.Context, t *testing.T, side int, kinds []string, take func(kind string) (func() error, error),
+) {
 	t.Helper()
 	for ctx.Err() == nil {
 		kind := kinds[rand.IntN(len(kinds))]

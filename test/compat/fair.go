@@ -90,7 +90,8 @@ func (c *compat) testFairInterrupted(t *testing.T) {
 	p := c.pairWith(t, c.peer, o.server, lockKinds[1], watchdog)
 	hold := must(p.lock.Lock(t.Context()))(t)
 	o.about(t, p.name)
-	waiter := p.begin("tryLock", fair(peer.Command{"thread": p.name, "wait": fairVictimWait.Milliseconds(), "lease": 60000}))
+	waiter := p.begin("tryLock", fair(peer.Command{"thread": p.name, "wait": fairVictimWait.Milliseconds(),
+		"lease": 60000}))
 	o.attempted(t, p.name, 2)
 	owner := p.java.owner(t, p.name)
 	p.interrupt(t, waiter)
@@ -188,7 +189,8 @@ func (c *compat) testFairLate(t *testing.T) {
 	} else {
 		require.Error(t, err)
 		require.NoError(t, hold.Unlock())
-		require.Eventually(t, func() bool { return seen.of(name) == 1 }, deadBound-time.Since(queued)+time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return seen.of(name) == 1 }, deadBound-time.Since(queued)+time.Second,
+			time.Millisecond)
 	}
 	require.NoError(t, <-taken)
 }

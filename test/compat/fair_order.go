@@ -32,7 +32,9 @@ const (
 )
 
 // javaWaits are the ways in which a Java thread waits.
-var javaWaits = []peer.Command{{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"}}
+var javaWaits = []peer.Command{
+	{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"},
+}
 
 // testFairContention: threads of both languages come and go as they like. They count on the
 // server, reading and writing in two steps, so that a lack of exclusion loses rounds; and

@@ -142,7 +142,8 @@ func (c *compat) testFencedFairQueue(t *testing.T) {
 	hold := must(lock.Lock(t.Context()))(t)
 	first := j.begin(fair(peer.Command{"op": "lock", "thread": "first", "name": name}))
 	queued := func(n int64) {
-		require.Eventually(t, func() bool { return s.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost,
+			time.Millisecond)
 	}
 	queued(1)
 	second := make(chan int64, 1)

@@ -76,7 +76,9 @@ func (c *compat) testFleet(t *testing.T) {
 	c.table.note(t, c.release.String(), "exclusion", func() string {
 		return fmt.Sprintf("%d rounds, none lost%s", count, theirs.timeouts())
 	})
-	c.table.note(t, c.release.String(), "shares", func() string { return fmt.Sprintf("Go %d %%, Java %d %%", share, 100-share) })
+	c.table.note(t, c.release.String(), "shares", func() string {
+		return fmt.Sprintf("Go %d %%, Java %d %%", share, 100-share)
+	})
 	f := &fleet{server: s, name: redistest.Key(t), key: redistest.Key(t)}
 	f.lock = rlock.New(open(t, s), f.name)
 	for range fleetClients {

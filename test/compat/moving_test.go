@@ -64,7 +64,8 @@ func requireAllOrNothing(t *testing.T, m *oracle.Moving, ours oracle.Ours, v ora
 		}
 		if got.Refused() {
 			refused++
-			assert.NoError(t, oracle.Ran{Reply: got.Reply, After: before}.Same(got), "%s %s, with %q moved, refused", v.Operation, v.Does, moved)
+			assert.NoError(t, oracle.Ran{Reply: got.Reply, After: before}.Same(got), "%s %s, with %q moved, refused",
+				v.Operation, v.Does, moved)
 			continue
 		}
 		ran++

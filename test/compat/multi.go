@@ -254,5 +254,6 @@ func (c *compat) testMultiReverseFair(t *testing.T) {
 // queued waits until so many are in the queue of a fair lock.
 func (p *pair) queued(t *testing.T, name string, n int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return p.server.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost, time.Millisecond)
+	require.Eventually(t, func() bool { return p.server.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost,
+		time.Millisecond)
 }

@@ -40,8 +40,10 @@ func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {
 
 func (c *compat) objectPairOn(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *objectPair {
 	t.Helper()
-	p := c.pairWith(t, c.peer, s, lockKinds[0], append([]redlatch.Option{watchdog, redlatch.WithPollCap(objectPoll)}, opts...)...)
-	return &objectPair{p, rsemaphore.NewExpirable(p.client, p.name), rsemaphore.New(p.client, p.name), rlatch.New(p.client, p.name)}
+	opts = append([]redlatch.Option{watchdog, redlatch.WithPollCap(objectPoll)}, opts...)
+	p := c.pairWith(t, c.peer, s, lockKinds[0], opts...)
+	return &objectPair{p, rsemaphore.NewExpirable(p.client, p.name), rsemaphore.New(p.client, p.name),
+		rlatch.New(p.client, p.name)}
 }
 
 // starts begins a method of Java's on a thread of its own.

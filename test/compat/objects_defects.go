@@ -225,7 +225,8 @@ func (c *compat) testLatchSpins(t *testing.T) {
 
 	p.calls(t, "latch", "trySetCount", 1)
 	var ours waiting
-	n := gets(func() { ours = later(func() error { return p.latch.Wait(bounded(t)) }) }, func() { time.Sleep(time.Second) })
+	n := gets(func() { ours = later(func() error { return p.latch.Wait(bounded(t)) }) },
+		func() { time.Sleep(time.Second) })
 	require.LessOrEqual(t, n, 2, "one for each message")
 	p.calls(t, "latch", "countDown")
 	ours.done(t, wakeBound, "it is open")

@@ -42,7 +42,9 @@ func (c *compat) pairOf(t *testing.T, kind lockKind) *pair {
 	return c.pairWith(t, c.peer, redistest.Shared(t), kind, watchdog)
 }
 
-func (c *compat) pairWith(t *testing.T, p *peer.Peer, s *redistest.Server, kind lockKind, opts ...redlatch.Option) *pair {
+func (c *compat) pairWith(
+	t *testing.T, p *peer.Peer, s *redistest.Server, kind lockKind, opts ...redlatch.Option,
+) *pair {
 	t.Helper()
 	client, name := open(t, s, opts...), redistest.Key(t)
 	return &pair{c, s, connect(t, p, s, peer.Command{"watchdog": watchdogMS}), client, name, kind, kind.ours(client, name)}

@@ -30,16 +30,19 @@ var games = []game{
 		forces: ops(oracle.Force), renews: ops(oracle.Renew), disturbances: plainDisturbances,
 	},
 	{
-		kind: &oracle.Fair, names: playNames[:2], enters: ops(oracle.FairAcquire, oracle.FairAcquire, oracle.FairTry), frees: ops(oracle.FairFree),
+		kind: &oracle.Fair, names: playNames[:2], frees: ops(oracle.FairFree),
+		enters: ops(oracle.FairAcquire, oracle.FairAcquire, oracle.FairTry),
 		forces: ops(oracle.FairForce), moves: fairMoves, disturbances: fairDisturbances,
 	},
 	{
-		kind: &oracle.Fenced, names: playNames, enters: ops(oracle.AcquireToken, oracle.AcquireCounted), frees: ops(oracle.Free),
+		kind: &oracle.Fenced, names: playNames, frees: ops(oracle.Free),
+		enters: ops(oracle.AcquireToken, oracle.AcquireCounted),
 		forces: ops(oracle.Force), renews: ops(oracle.Renew), disturbances: fencedDisturbances,
 	},
 	{
-		kind: &oracle.ReadWrite, names: playNames[:2], enters: ops(oracle.ReadAcquire, oracle.ReadAcquire, oracle.WriteAcquire),
-		frees: ops(oracle.ReadFree, oracle.WriteFree), forces: ops(oracle.ReadForce, oracle.WriteForce),
+		kind: &oracle.ReadWrite, names: playNames[:2],
+		enters: ops(oracle.ReadAcquire, oracle.ReadAcquire, oracle.WriteAcquire),
+		frees:  ops(oracle.ReadFree, oracle.WriteFree), forces: ops(oracle.ReadForce, oracle.WriteForce),
 		renews: ops(oracle.ReadRenew, oracle.ReadRenew, oracle.WriteRenew), moves: rwMoves, disturbances: rwDisturbances,
 	},
 	{kind: &oracle.Semaphore}, {kind: &oracle.Permits}, {kind: &oracle.Latch},
@@ -73,7 +76,8 @@ type lockPlayer struct {
 // playLock returns the first difference that nothing explains.
 func playLock(p *player, g game) error {
 	l := &lockPlayer{player: p, game: g, now: 1795224888000}
-	moves := []func() error{l.acquire, l.acquire, l.acquire, l.reenter, l.release, l.release, l.late, l.repeat, l.force, l.disturb}
+	moves := []func() error{l.acquire, l.acquire, l.acquire, l.reenter, l.release, l.release, l.late, l.repeat, l.force,
+		l.disturb}
 	if g.renews != nil {
 		moves = append(moves, l.renew, l.renew)
 	}

@@ -101,7 +101,8 @@ func (p *lockPlayer) follow() error {
 }
 
 func rwMoves(p *lockPlayer) []func() error {
-	return []func() error{p.acquire, p.acquire, p.writes, p.writes, p.writes, p.writerLeaves, p.endless, p.passAll, p.renewDead}
+	return []func() error{p.acquire, p.acquire, p.writes, p.writes, p.writes, p.writerLeaves, p.endless, p.passAll,
+		p.renewDead}
 }
 
 // writes takes a lock as a writer, or has its writer write again, read, or release one of these.
@@ -268,9 +269,9 @@ func (p *objectPlayer) operate() error {
 	switch {
 	case s.Op == oracle.SemaphoreSetFor:
 		s.Lease = rapid.SampledFrom(objectLives).Draw(p.rt, "life")
-	case slices.Contains([]*oracle.Operation{oracle.SemaphoreAcquire, oracle.SemaphoreRelease, oracle.SemaphoreReleaseIf}, s.Op):
+	case slices.Contains(ops(oracle.SemaphoreAcquire, oracle.SemaphoreRelease, oracle.SemaphoreReleaseIf), s.Op):
 		s.Permits = max(s.Permits, -s.Permits, 1)
-	case !p.release.TakesManyPermits(), !slices.Contains([]*oracle.Operation{oracle.PermitAcquire, oracle.PermitReleaseAll}, s.Op):
+	case !p.release.TakesManyPermits(), !slices.Contains(ops(oracle.PermitAcquire, oracle.PermitReleaseAll), s.Op):
 		most = 1
 	}
 	if p.kind == &oracle.Permits {

@@ -101,7 +101,9 @@ var ourKinds = map[string]string{"spin": "plain", nonReentrant: "plain", nonReen
 
 // take takes a lock, or a permit, with a lease or renewed if that is 0. It returns how to
 // release it.
-func take(ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration) (release func() error, err error) {
+func take(
+	ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration,
+) (release func() error, err error) {
 	var opts []rlock.Option
 	var permitOpts []rsemaphore.AcquireOption
 	if lease > 0 {

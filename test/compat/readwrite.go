@@ -85,7 +85,7 @@ func (c *compat) testReadersShare(t *testing.T) {
 	require.True(t, p.truth(t, "tryLock", reading(peer.Command{"thread": "t2"})), "beside two of ours")
 	require.True(t, p.truth(t, "isLocked", reading(nil)))
 	require.False(t, p.truth(t, "isLocked", writing(nil)))
-	require.EqualValues(t, 1, p.java.number(t, reading(peer.Command{"op": "getHoldCount", "thread": "t1", "name": p.name})))
+	require.EqualValues(t, 1, p.java.number(t, p.of("getHoldCount", reading(peer.Command{"thread": "t1"}))))
 	for range 4 {
 		require.False(t, p.truth(t, "tryLock", writing(peer.Command{"thread": "t3"})))
 		refused(t, p.rw.Write())
@@ -261,7 +261,8 @@ func (c *compat) testReadersCut(t *testing.T) {
 			p.defect(t, true, "the renewal has cut our lease", func() bool { return p.left(t) <= most })
 			dies.Halt()
 			writer := lockLater(t, p.another(t).Write())
-			require.Eventually(t, func() bool { return p.left(t) > 5*most }, most, time.Millisecond, "our next renewal has not mended it")
+			require.Eventually(t, func() bool { return p.left(t) > 5*most }, most, time.Millisecond,
+				"our next renewal has not mended it")
 			time.Sleep(twoLeases)
 			require.NoError(t, hold.Err())
 			require.Empty(t, writer.outcome, "a writer is in beside our reader")
@@ -277,7 +278,8 @@ func (c *compat) testDeadReader(t *testing.T) {
 	dead := reading(peer.Command{"thread": "dead", "lease": watchdogMS})
 	p.does(t, "lock", dead)
 	p.does(t, "lock", reading(peer.Command{"thread": "t1"}))
-	p.defect(t, c.release.RenewsOwnReaders(), "the dead reader is gone", func() bool { return !p.exists(t, p.holdKey(t, "dead")) })
+	p.defect(t, c.release.RenewsOwnReaders(), "the dead reader is gone",
+		func() bool { return !p.exists(t, p.holdKey(t, "dead")) })
 	p.server.Do(t, "DEL", p.name, p.holdKey(t, "dead"))
 	p.server.Do(t, "DEL", p.name)
 
@@ -298,7 +300,8 @@ func (c *compat) testReadersForgotten(t *testing.T) {
 	p.does(t, "lock", reading(peer.Command{"thread": "t2"}))
 	p.does(t, "unlock", twice)
 	p.does(t, "unlock", twice)
-	p.defect(t, c.release.LosesReaders(), "the other reader is gone", func() bool { return !p.exists(t, p.holdKey(t, "t2")) })
+	p.defect(t, c.release.LosesReaders(), "the other reader is gone",
+		func() bool { return !p.exists(t, p.holdKey(t, "t2")) })
 	p.server.Do(t, "DEL", p.name)
 
 	p = c.rwPair(t)
@@ -318,7 +321,8 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 	hold := p.take(t, p.rw.Read())
 	outer := p.take(t, p.rw.Read())
 	inner := p.inside(t, outer, p.rw.Read())
-	p.defect(t, c.release.SpoilsReadRenewals(), "its reader is gone", func() bool { return !p.exists(t, p.holdKey(t, "t1")) })
+	p.defect(t, c.release.SpoilsReadRenewals(), "its reader is gone",
+		func() bool { return !p.exists(t, p.holdKey(t, "t1")) })
 	require.False(t, p.truth(t, "tryLock", writing(peer.Command{"thread": "t2"})))
 	for _, h := range []*rlock.Hold{hold, outer, inner} {
 		assert.NoError(t, h.Unlock())

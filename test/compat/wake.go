@@ -91,7 +91,8 @@ const nonReentrant = "nonReentrant"
 // testWakeUp measures how long after a release the waiter of the other language has the lock.
 func (c *compat) testWakeUp(t *testing.T) {
 	o := observe(t)
-	j, client := connect(t, c.peer, o.server, peer.Command{"watchdog": 30000}), open(t, o.server, redlatch.WithPollCap(objectPoll))
+	j := connect(t, c.peer, o.server, peer.Command{"watchdog": 30000})
+	client := open(t, o.server, redlatch.WithPollCap(objectPoll))
 	for _, w := range wakeUps {
 		if strings.HasPrefix(w.frees, nonReentrant) && !c.release.HasNonReentrant() {
 			continue
@@ -112,7 +113,8 @@ func (c *compat) testWakeUp(t *testing.T) {
 			t.Run(w.row+d.does, func(t *testing.T) {
 				var all []time.Duration
 				c.table.note(t, c.release.String(), w.row+d.does+", ms", func() string {
-					return fmt.Sprintf("p50 %s p99 %s max %s", ms(all[len(all)/2]), ms(all[(len(all)*99+99)/100-1]), ms(all[len(all)-1]))
+					last := len(all) - 1
+					return fmt.Sprintf("p50 %s p99 %s max %s", ms(all[len(all)/2]), ms(all[last*99/100]), ms(all[last]))
 				})
 				for range w.rounds {
 					awaitListenersOn(t, o.server, w.channel(name), 0)

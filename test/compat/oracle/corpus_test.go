@@ -18,7 +18,8 @@ func TestRecordingTwiceGivesTheSameBytes(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, stage.Close()) })
 	theirs := queueTheirs(t)
 	require.NoError(t, theirs.Learn(Acquire, monitor.Call{Script: theirsFromOurs.Replace(luasrc.Acquire.Text())}))
-	acquires := &Case{Operation: "acquire", Before: State{}, Step: Step{Op: Acquire, Names: []string{"l"}, Owner: owner, Lease: lease}}
+	acquires := &Case{Operation: "acquire", Before: State{},
+		Step: Step{Op: Acquire, Names: []string{"l"}, Owner: owner, Lease: lease}}
 	cases := []*Case{queueCase, acquires}
 	c := &Corpus{kind: &Kind{Name: "some", Operations: []*Operation{queueUp, Acquire}}, Cases: cases}
 	folder := t.TempDir()

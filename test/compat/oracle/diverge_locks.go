@@ -31,7 +31,8 @@ func sharedNoLatch(r Release, o Ours) bool { return o.Shared && !r.HasLatch() }
 // lockDiverges are those of all kinds of locks.
 var lockDiverges = []Divergence{
 	{anyHolder, "a refused caller learns the holder without another request", always, isNamed},
-	{ownLatch, "a lost reply is resolved by asking the server, which saves the calls that keep the latch", ownAndLatch, isLatch},
+	{ownLatch, "a lost reply is resolved by asking the server, which saves the calls that keep the latch", ownAndLatch,
+		isLatch},
 	{ownCount, "sent twice or late, it cannot free a hold that is still in use", ownOwner, isTarget},
 	{newLatch, "sent again, it is harmless beside every Redisson", sharedNoLatch, isNewLatch},
 	{ownReply, "nil means not held, as in the other scripts", always, isReentryReply},
@@ -44,7 +45,8 @@ var lockDiverges = []Divergence{
 
 // locks and locksBut are the divergences of all kinds of locks with some names, and the others.
 func locks(names ...string) []Divergence {
-	return slices.DeleteFunc(slices.Clone(lockDiverges), func(d Divergence) bool { return !slices.Contains(names, d.Name) })
+	return slices.DeleteFunc(slices.Clone(lockDiverges),
+		func(d Divergence) bool { return !slices.Contains(names, d.Name) })
 }
 
 func locksBut(names ...string) []Divergence {
@@ -53,8 +55,10 @@ func locksBut(names ...string) []Divergence {
 
 // fencedDiverges has the differences that tokens make.
 var fencedDiverges = append([]Divergence{
-	{"token: a grant", "a number of 2^53 and above loses digits in a script, and a text does not", hasFenced, isFencedGrant},
-	{"token: a refusal", "Redisson's reply for a lock that never expires, [-1, -1], is success to its client", hasFenced, isFencedRefusal},
+	{"token: a grant", "a number of 2^53 and above loses digits in a script, and a text does not", hasFenced,
+		isFencedGrant},
+	{"token: a refusal", "Redisson's reply for a lock that never expires, [-1, -1], is success to its client",
+		hasFenced, isFencedRefusal},
 	{"token: a re-entry of a lock that is gone", "as for the plain lock, and nothing is counted", hasFenced, isFencedGone},
 }, locks(ownLease, ownReentry)...)
 
@@ -192,7 +196,8 @@ func isKeptLease(o *Outcome, d Diff) bool {
 func isRaisedCount(o *Outcome, d Diff) bool {
 	count := o.count()
 	aboutCount := d.What == "value" && d.Key == o.name() || d.What != "value" && o.isOwnKey(d.Key)
-	return o.isAgain() && (count > 0 || o.Step.Op.role != nil) && aboutCount && o.Step.Target != count+1 && o.counts(max(count, o.Step.Target))
+	return o.isAgain() && (count > 0 || o.Step.Op.role != nil) && aboutCount && o.Step.Target != count+1 &&
+		o.counts(max(count, o.Step.Target))
 }
 
 // isLonger: more was left than the renewal sets, and ours keeps it.

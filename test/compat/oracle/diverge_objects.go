@@ -8,20 +8,24 @@ import (
 
 var semaphoreDiverges = []Divergence{
 	{"semaphore: reply", "a caller learns how many permits there are without another request", always, isSemaphoreReply},
-	{"semaphore: messages", "a message wakes one of Redisson's asynchronous waiters, however many permits it tells of", always, isToldOften},
+	{"semaphore: messages", "a message wakes one of Redisson's asynchronous waiters, however many permits it tells of",
+		always, isToldOften},
 	{"semaphore: a message about no permit", "its waiters would ask in vain", always, isNotTold},
-	{"semaphore: a key that is no number", "what another program stores under the name is not lost", always, isSpoiltCount},
+	{"semaphore: a key that is no number", "what another program stores under the name is not lost", always,
+		isSpoiltCount},
 	{"semaphore add, drain: time to live", "a time to live that was set is meant", always, isKeptAlive},
 }
 
 var permitDiverges = append(slices.Clone(semaphoreDiverges), []Divergence{
-	{"permits: leases that are over", "questions change nothing, and an attempt finds all permits that are free", always, isPruned},
+	{"permits: leases that are over", "questions change nothing, and an attempt finds all permits that are free",
+		always, isPruned},
 	{
 		"permits release: an unknown one among several, from 3.41", "a release that is sent again after a lost reply does what is left to do",
 		func(r Release, _ Ours) bool { return r.ReleasesAllOrNone() }, isPartial,
 	},
 	{"permits renewal: a shorter lease", "a late renewal must not cut a longer lease", always, isNotShorter},
-	{"permits renewal: a key of another type", "one spoilt key must not cost other permits their lease", always, isSpoiltEnds},
+	{"permits renewal: a key of another type", "one spoilt key must not cost other permits their lease", always,
+		isSpoiltEnds},
 }...)
 
 var latchDiverges = []Divergence{
@@ -72,7 +76,8 @@ func isToldOften(o *Outcome, d Diff) bool {
 
 // isNotTold: nothing became free, or nothing is.
 func isNotTold(o *Outcome, d Diff) bool {
-	return d.What == "messages" && len(o.Theirs.Messages) == 1 && len(o.Ours.Messages) == 0 && (o.Step.Op.act == give || !o.hasOver())
+	return d.What == "messages" && len(o.Theirs.Messages) == 1 && len(o.Ours.Messages) == 0 &&
+		(o.Step.Op.act == give || !o.hasOver())
 }
 
 // isSpoiltCount: ours fails and changes nothing.

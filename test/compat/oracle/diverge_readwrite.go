@@ -14,18 +14,28 @@ func renewsAll(r Release, _ Ours) bool { return !r.RenewsOwnReaders() }
 // rwDiverges are the read/write lock's differences beside those of all locks. The first explains
 // a latch, too.
 var rwDiverges = slices.Concat([]Divergence{
-	{"read/write release: a lock that is gone", "as for the plain lock: nothing was released, so none is told", always, isGoneRelease},
+	{"read/write release: a lock that is gone", "as for the plain lock: nothing was released, so none is told", always,
+		isGoneRelease},
 }, lockDiverges, []Divergence{
-	{"read/write: a hash of another kind", "a read/write lock excludes no lock of another kind, and would spoil it", always, isForeignRefused},
-	{"read/write: a lock without a time to live", "the others that have it are owed their own leases", always, isEndlessKept},
-	{"write re-entry: time to live", "leases that add up keep a crashed writer's lock for their sum", always, isLeaseNotAdded},
-	{"read re-entry: the keys of holds", "whichever hold goes first, the others keep what they are owed", always, isKeysRaised},
+	{"read/write: a hash of another kind", "a read/write lock excludes no lock of another kind, and would spoil it",
+		always, isForeignRefused},
+	{"read/write: a lock without a time to live", "the others that have it are owed their own leases", always,
+		isEndlessKept},
+	{"write re-entry: time to live", "leases that add up keep a crashed writer's lock for their sum", always,
+		isLeaseNotAdded},
+	{"read re-entry: the keys of holds", "whichever hold goes first, the others keep what they are owed", always,
+		isKeysRaised},
 	{"read release: reply", "the owner's hold is over, whoever else reads", ownOwner, isReadReply},
-	{"read release: time to live when holds remain", "Redisson deletes the newest key, whichever hold goes", always, isKeysKept},
-	{"read release: holds whose keys are gone", "which hold goes is not known, and one that stays is alive", sharedOwner, isHoldRevived},
-	{"read release: a writer's time to live", "a writer that has read inside must not lose its lease", always, isWriterUncut},
-	{"write release: an owner that travels", "what other clients' holds of the owner are owed is not known", sharedOwner, isSharedWriterUncut},
-	{"write release: time to live when holds remain", "the writer's reads were promised their own leases", always, isWriteLeft},
+	{"read release: time to live when holds remain", "Redisson deletes the newest key, whichever hold goes", always,
+		isKeysKept},
+	{"read release: holds whose keys are gone", "which hold goes is not known, and one that stays is alive",
+		sharedOwner, isHoldRevived},
+	{"read release: a writer's time to live", "a writer that has read inside must not lose its lease", always,
+		isWriterUncut},
+	{"write release: an owner that travels", "what other clients' holds of the owner are owed is not known",
+		sharedOwner, isSharedWriterUncut},
+	{"write release: time to live when holds remain", "the writer's reads were promised their own leases", always,
+		isWriteLeft},
 	{"downgrade: message", "readers that wait may come in at once", always, isDowngradeTold},
 	{"downgrade: dead readers", "a reader that is dead must not keep writers out", always, isDowngradeFreed},
 	{"downgrade: time to live", "a reader that crashes keeps writers out for its own lease only", always, isReadsLease},
@@ -33,7 +43,8 @@ var rwDiverges = slices.Concat([]Divergence{
 		"read renewal: a reader whose holds are over", "a hold without its key can be lost at any time, and its holder must hear of it",
 		always, isOverRead,
 	},
-	{"read renewal: other readers, before 4.4", "a dead reader must not live on by another's watchdog", renewsAll, isOtherReader},
+	{"read renewal: other readers, before 4.4", "a dead reader must not live on by another's watchdog", renewsAll,
+		isOtherReader},
 	{"read renewal: several keys, 3.44 to 3.52", "the script takes a key for another, or fails", spoils, isSpoiltReads},
 })
 
@@ -56,7 +67,8 @@ func isHoldKey(key, name, owner string) bool {
 
 // isForeignRefused: the hash has no mode, as that of a plain lock, and ours leaves it alone.
 func isForeignRefused(o *Outcome, d Diff) bool {
-	return o.Step.Op.act == enter && o.Step.Target == 0 && o.Prior[o.name()].Type == "hash" && o.mode() == "" && o.isAbout(d) &&
+	return o.Step.Op.act == enter && o.Step.Target == 0 && o.Prior[o.name()].Type == "hash" && o.mode() == "" &&
+		o.isAbout(d) &&
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
@@ -101,7 +113,8 @@ func isGoneRelease(o *Outcome, d Diff) bool {
 	if _, there := o.Prior[o.name()]; !there && o.Shared {
 		return o.Ours.Reply == int64(2) && (d.What == "reply" || d.What == "value" && latch)
 	}
-	return o.mode() == "" && o.Ours.Reply == nil && o.untouched() && (d.Key == "" || d.What == "key" && latch && d.Ours == false)
+	return o.mode() == "" && o.Ours.Reply == nil && o.untouched() &&
+		(d.Key == "" || d.What == "key" && latch && d.Ours == false)
 }
 
 // isReadReply: others have the lock still, but the owner no longer reads.
@@ -137,17 +150,20 @@ func isHoldRevived(o *Outcome, d Diff) bool {
 // isWriterUncut: the lock is written, and lasts at least as long as before.
 func isWriterUncut(o *Outcome, d Diff) bool {
 	ours := o.Ours.After[d.Key].Expires
-	return o.isDirect(Step.isRead) && o.isLockTime(d) && o.mode() == codec.ModeWrite && (ours == never || ours >= o.Prior[d.Key].Expires)
+	return o.isDirect(Step.isRead) && o.isLockTime(d) && o.mode() == codec.ModeWrite &&
+		(ours == never || ours >= o.Prior[d.Key].Expires)
 }
 
 // isSharedWriterUncut: the lock lasts as long as before.
 func isSharedWriterUncut(o *Outcome, d Diff) bool {
-	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) && o.Ours.After[d.Key].Expires == o.Prior[d.Key].Expires
+	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) &&
+		o.Ours.After[d.Key].Expires == o.Prior[d.Key].Expires
 }
 
 // isWriteLeft: the lock lasts as long as the longest of the reads.
 func isWriteLeft(o *Outcome, d Diff) bool {
-	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
+	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) &&
+		o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
 // isDowngrade reports whether a writer leaves that has readers, or what is left of them.
@@ -158,7 +174,8 @@ func (o *Outcome) isDowngrade() bool {
 
 func isDowngradeTold(o *Outcome, d Diff) bool {
 	want := codec.ReadWriteChannel(o.name()) + " " + codec.MessageWriterLeft
-	return o.isDowngrade() && d.What == "messages" && len(o.Theirs.Messages) == 0 && slices.Equal(o.Ours.Messages, []string{want})
+	return o.isDowngrade() && d.What == "messages" && len(o.Theirs.Messages) == 0 &&
+		slices.Equal(o.Ours.Messages, []string{want})
 }
 
 func isDowngradeFreed(o *Outcome, d Diff) bool {

@@ -106,7 +106,8 @@ var (
 	FairFree = &Operation{
 		Name: "release", act: free,
 		Theirs: func(r Release, s Step) Args {
-			return s.released(r, Args{lockQueueAndChannel(s), []string{codec.MessageUnlock, decimal(s.Lease), s.Owner, clockNow}})
+			argv := []string{codec.MessageUnlock, decimal(s.Lease), s.Owner, clockNow}
+			return s.released(r, Args{lockQueueAndChannel(s), argv})
 		},
 		Ours: func(s Step, shared bool) Call {
 			return s.fair(func(l *luasrc.Fair, c *transport.Call) {
@@ -164,7 +165,9 @@ func ourFencedAcquire(s Step, shared bool) Call {
 func (s Step) counter() string { return codec.TokenKey(s.Names[0]) }
 
 // fairEntry is our call that acquires a fair lock with take, or re-enters it.
-func fairEntry(take func(l *luasrc.Fair, c *transport.Call, now, owner, wait, lease any)) func(s Step, shared bool) Call {
+func fairEntry(
+	take func(l *luasrc.Fair, c *transport.Call, now, owner, wait, lease any),
+) func(s Step, shared bool) Call {
 	return func(s Step, shared bool) Call {
 		return s.fair(func(l *luasrc.Fair, c *transport.Call) {
 			if s.Target == 0 {

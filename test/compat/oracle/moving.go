@@ -169,7 +169,8 @@ func (n *node) begin(slot int, to *node, keys []string) error {
 	if err := errors.Join(err1, err2); err != nil || len(keys) == 0 {
 		return err
 	}
-	_, err := n.conn.Do("MIGRATE", redis.Args{to.host, to.port, "", 0, lineTimeout.Milliseconds(), "KEYS"}.AddFlat(keys)...)
+	args := redis.Args{to.host, to.port, "", 0, lineTimeout.Milliseconds(), "KEYS"}
+	_, err := n.conn.Do("MIGRATE", args.AddFlat(keys)...)
 	return err
 }
 

@@ -42,9 +42,11 @@ var (
 		Ours:   counting(func(l *luasrc.Counter, c *transport.Call, s Step) { l.Acquire(c, s.Permits) }),
 	}
 	SemaphoreRelease   = &Operation{Name: "release", act: add, Theirs: theirPermits, Ours: ourAdd}
-	SemaphoreReleaseIf = &Operation{Name: "release-if-there", act: add, Has: Release.HasReleaseIfExists, Theirs: theirPermits}
-	SemaphoreSet       = &Operation{Name: "set", Theirs: theirPermits, Ours: ourTrySet}
-	SemaphoreSetFor    = &Operation{
+	SemaphoreReleaseIf = &Operation{
+		Name: "release-if-there", act: add, Has: Release.HasReleaseIfExists, Theirs: theirPermits,
+	}
+	SemaphoreSet    = &Operation{Name: "set", Theirs: theirPermits, Ours: ourTrySet}
+	SemaphoreSetFor = &Operation{
 		Name: "set-for", Has: Release.HasSemaphoreTTL,
 		Theirs: func(r Release, s Step) Args {
 			a := theirPermits(r, s)
@@ -100,7 +102,9 @@ var (
 		},
 		Ours: func(s Step, _ bool) Call {
 			return filled(func(c *transport.Call) {
-				luasrc.FillPermitRenew(c, s.Now, 1, func(int) (key, ids, lease any) { return s.permitKeys()[1], s.allIDs(), s.Lease })
+				luasrc.FillPermitRenew(c, s.Now, 1, func(int) (key, ids, lease any) {
+					return s.permitKeys()[1], s.allIDs(), s.Lease
+				})
 			})
 		},
 	}
@@ -110,9 +114,13 @@ var (
 			return r.publishing(Args{s.permitKeys(), []string{s.rawID(0), decimal(noEnd), clockNow}})
 		},
 	}
-	PermitsFree   = &Operation{Name: "free", act: countFree, Theirs: theirQuestion, Ours: ourQuestion}
-	PermitsAll    = &Operation{Name: "all", act: countAll, Has: Release.CountsPermits, Theirs: theirQuestion, Ours: ourQuestion}
-	PermitsOut    = &Operation{Name: "out", act: countOut, Has: Release.CountsPermits, Theirs: theirQuestion, Ours: ourQuestion}
+	PermitsFree = &Operation{Name: "free", act: countFree, Theirs: theirQuestion, Ours: ourQuestion}
+	PermitsAll  = &Operation{
+		Name: "all", act: countAll, Has: Release.CountsPermits, Theirs: theirQuestion, Ours: ourQuestion,
+	}
+	PermitsOut = &Operation{
+		Name: "out", act: countOut, Has: Release.CountsPermits, Theirs: theirQuestion, Ours: ourQuestion,
+	}
 	PermitsTrySet = &Operation{Name: "try-set", Theirs: theirPermits, Ours: ourTrySet}
 	PermitsSet    = &Operation{
 		Name: "set", act: setAll, Has: Release.CountsPermits,

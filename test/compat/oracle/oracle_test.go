@@ -102,7 +102,8 @@ func TestARefereeWantsAReasonForEachDifferenceAndADifferenceForEachReason(t *tes
 	require.Error(t, referee.JudgeAs(&Outcome{Step: step, Diffs: []Diff{{What: "reply"}}}, nil), "more than is meant")
 	require.Error(t, referee.JudgeAs(&Outcome{Step: step}, []string{"meant"}), "less than is meant")
 
-	for _, other := range []*Referee{NewReferee(parse(t, "3.17.7"), Ours{}, kind), NewReferee(r, Ours{Shared: true}, kind)} {
+	for _, other := range []*Referee{NewReferee(parse(t, "3.17.7"), Ours{}, kind),
+		NewReferee(r, Ours{Shared: true}, kind)} {
 		require.Empty(t, other.Unseen(), "a divergence that does not apply need not occur")
 		require.Error(t, other.Judge(&Outcome{Diffs: []Diff{{What: "reply"}}}))
 	}

@@ -60,7 +60,8 @@ var queueMutants = []struct{ does, old, new, what string }{
 	{"answers a second more", "return left", "return left + 1000", "reply"},
 	{"moves the others by one less", "-5", "-4", "value"},
 	{"stands at the head", "RPUSH", "LPUSH", "value"},
-	{"has another score and answer alike", "local left = redis.call('PTTL', KEYS[1])", "local left = redis.call('PTTL', KEYS[1]) + 1000", "reply"},
+	{"has another score and answer alike", "local left = redis.call('PTTL', KEYS[1])",
+		"local left = redis.call('PTTL', KEYS[1]) + 1000", "reply"},
 }
 
 func dial(s *redistest.Server) func() (redis.Conn, error) {
