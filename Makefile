@@ -13,9 +13,6 @@ LIMIT    ?= 0
 MODULES  ?=
 RUN      ?=
 
-FAKE     ?= 100
-REST     ?= 20
-
 # Only test leaves tests out: see internal/test/testlevel.
 export REDLATCH_TEST := all
 
@@ -55,10 +52,10 @@ test-all: setup ## change | 15 min | All tests: also Java machines, clusters, lo
 	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun -all ./...
 
-# The tests that can fail by chance, until they do: on fake time 100 rounds, the rest 20.
 flaky: LIMIT = 90m
-flaky: setup ## measure | 70 min | The tests of `make test` again and again, under processor load, until LIMIT
-	$(GO) run ./test/flaky -fake $(FAKE) -rest $(REST) -limit $(LIMIT)
+flaky: ROUNDS = 20
+flaky: setup ## measure | 70 min | The tests of `make test` ROUNDS (20) times, under processor load, until LIMIT
+	$(GO) run ./test/flaky -rounds $(ROUNDS) -limit $(LIMIT)
 
 # Without the race detector, with which make test-all does it: some of it is left out with that.
 compat: setup ## change | 3 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)

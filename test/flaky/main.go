@@ -1,13 +1,11 @@
 // Program flaky looks for tests that fail by chance. It builds the tests of this module once,
-// with the race detector, and repeats what `make test` runs while the processors are busy: by
-// default 20 rounds, and at the same time 100 of the tests on fake time, which cost little, for 90
-// minutes at most.
+// with the race detector, and runs what `make test` runs again and again. More packages run at
+// a time than there are processors, so that each is load for the others.
 //
-//	go run ./test/flaky
-//	go run ./test/flaky -fake 1000 -rest 0 -run Close ./internal/mux
+//	go run ./test/flaky -rounds 20 -limit 90m
+//	go run ./test/flaky -rounds 1000 ./internal/mux
 //
-// It prints each failure with its round and its output, and fails when there was one. The
-// tests on fake time are found in the source: see fake.go.
+// It prints each failure with its round and its output, and fails if there was one.
 package main
 
 import (
@@ -15,24 +13,28 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func main() {
-	c := campaign{took: map[string]time.Duration{}}
-	flag.IntVar(&c.fake, "fake", 100, "rounds of the tests on fake time")
-	flag.IntVar(&c.rest, "rest", 20, "rounds of the other tests")
-	flag.StringVar(&c.only, "run", "", "only tests whose names match this regular expression")
+	rounds := flag.Int("rounds", 20, "how often all tests run")
 	limit := flag.Duration("limit", 90*time.Minute, "for how long at most, without the build")
-	load := flag.Int("load", -1, "how many goroutines keep processors busy; below 0: one for each, but none beside the tests of all packages, which do")
 	flag.Parse()
-	if *load < 0 && flag.NArg() > 0 {
-		*load = runtime.NumCPU()
+	packages := flag.Args()
+	if len(packages) == 0 {
+		packages = []string{"./..."}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	failures, err := flaky(ctx, &c, flag.Args(), *limit, *load)
+	failures, err := repeat(ctx, packages, *rounds, *limit)
 	stop()
 	switch {
 	case err != nil:
@@ -43,35 +45,94 @@ func main() {
 	}
 }
 
-// flaky builds the tests of packages, all by default, and repeats them. It returns how many
-// runs failed.
-func flaky(ctx context.Context, c *campaign, packages []string, limit time.Duration, load int) (failures int, err error) {
-	if len(packages) == 0 {
-		packages = []string{"./..."}
-	}
+// repeat builds the tests of packages and runs them. It returns how many runs failed.
+func repeat(ctx context.Context, packages []string, rounds int, limit time.Duration) (failures int, err error) {
 	dir, err := os.MkdirTemp("", "flaky-")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fmt.Println("Building the tests.")
-	if c.suites, err = build(ctx, dir, packages); err != nil {
+	suites, err := build(ctx, dir, packages)
+	if err != nil {
 		return 0, err
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for range load {
-		go burn(ctx)
+	for round := 1; round <= rounds && ctx.Err() == nil; round++ {
+		failures += runAll(ctx, suites, round)
+		fmt.Printf("%v: round %d of %d; %d failures\n", time.Since(began).Round(time.Second), round, rounds, failures)
 	}
-	return c.run(ctx), nil
+	return failures, nil
 }
 
-// burn keeps a processor busy.
-func burn(ctx context.Context) {
-	for n := uint64(1); ctx.Err() == nil; n++ {
-		for range 1_000_000 {
-			n ^= n << 13
-			n ^= n >> 7
-		}
+// suite is the tests of one package.
+type suite struct{ pkg, dir, binary string }
+
+// tested lists the packages that have tests, with their folders.
+const tested = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
+
+// build compiles the tests of packages into dir.
+func build(ctx context.Context, dir string, packages []string) (all []suite, err error) {
+	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", tested}, packages...)...) //nolint:gosec // packages of this module
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
 	}
+	for line := range strings.Lines(string(out)) {
+		pkg, folder, _ := strings.Cut(strings.TrimSpace(line), " ")
+		s := suite{pkg, folder, filepath.Join(dir, fmt.Sprintf("%d.test", len(all)))}
+		compile := exec.CommandContext(ctx, "go", "test", "-race", "-c", "-o", s.binary, s.pkg) //nolint:gosec // as above
+		if said, err := compile.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("compile the tests of %s: %w\n%s", s.pkg, err, said)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// runAll runs all suites once, one more at a time than there are processors, since most tests
+// wait most of the time. It returns how many failed.
+func runAll(ctx context.Context, suites []suite, round int) (failures int) {
+	var mu sync.Mutex // guards failures, and the output
+	var running sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU()+1)
+	for _, s := range suites {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			output, err := s.run(ctx)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			failures++
+			fmt.Printf("FAILED in round %d: %s %s\n%s\n", round, s.pkg, failed(output), output)
+		})
+	}
+	running.Wait()
+	return failures
+}
+
+func (s suite) run(ctx context.Context) (output string, err error) {
+	cmd := exec.CommandContext(ctx, s.binary, "-test.timeout=10m", "-test.parallel=4") //nolint:gosec // made by build
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), testlevel.Env+"=", "GORACE=atexit_sleep_ms=100")
+	cmd.WaitDelay = 10 * time.Second
+	said, err := cmd.CombinedOutput()
+	return string(said), err
+}
+
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+// failed names the tests that failed according to the output.
+func failed(output string) string {
+	var names []string
+	for _, m := range failedTest.FindAllStringSubmatch(output, -1) {
+		names = append(names, m[1])
+	}
+	return strings.Join(names, " ")
 }
