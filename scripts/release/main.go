@@ -21,7 +21,7 @@
 //   - a changelog without a line for the release.
 //
 // The last point is left out with -trial, for a clone that is thrown away. The tests of this module
-// make such a release, serve it from a folder as a module proxy does, and use it as a stranger would.
+// make such a release, serve it from a folder as a module proxy does, and build programs with it.
 package main
 
 import (

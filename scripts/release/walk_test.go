@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"log"
 	"os"
 	"path"
@@ -22,23 +23,22 @@ import (
 // core is the path of the core.
 const core = "github.com/redlatch/redlatch"
 
-// step is what a user does with a module: installs it, as a page says, and runs a program of
-// testdata/users with it.
+// step is what a user does with a module: installs it, as a page says, and builds a program
+// with it.
 type step struct {
 	install string
-	program string // a file; none for the command line
 	pages   []string
 }
 
 // walk are all steps.
 var walk = []step{
-	{"go get " + core, "core", []string{"README.md", "README.zh-CN.md"}},
-	{"go get " + core + "/adapter/goredis", "goredis", []string{"adapter/goredis/README.md"}},
-	{"go get " + core + "/adapter/rueidis", "rueidis", []string{"adapter/rueidis/README.md"}},
-	{"go get " + core + "/gocronredlatch", "gocronredlatch", []string{"gocronredlatch/README.md"}},
-	{"go get " + core + "/otelredlatch", "otelredlatch", []string{"docs/observability.md"}},
-	{"go get " + core + "/promredlatch", "promredlatch", []string{"docs/observability.md"}},
-	{"go install " + core + "/cmd/redlatch@latest", "", []string{"README.md", "README.zh-CN.md"}},
+	{"go get " + core, []string{"README.md", "README.zh-CN.md"}},
+	{"go get " + core + "/adapter/goredis", []string{"adapter/goredis/README.md"}},
+	{"go get " + core + "/adapter/rueidis", []string{"adapter/rueidis/README.md"}},
+	{"go get " + core + "/gocronredlatch", []string{"gocronredlatch/README.md"}},
+	{"go get " + core + "/otelredlatch", []string{"docs/observability.md"}},
+	{"go get " + core + "/promredlatch", []string{"docs/observability.md"}},
+	{"go install " + core + "/cmd/redlatch@latest", []string{"README.md", "README.zh-CN.md"}},
 }
 
 // TestAStrangerInstallsAndUsesARelease makes a release in a clone of the checkout, and walks
@@ -55,11 +55,11 @@ func TestAStrangerInstallsAndUsesARelease(t *testing.T) {
 	for _, s := range walk {
 		t.Run(s.install, func(t *testing.T) {
 			t.Parallel()
-			if s.program == "" {
-				s.useCommand(t, env, version, url)
+			if path, ok := strings.CutPrefix(s.install, "go get "); ok {
+				s.useModule(t, env, version, path)
 				return
 			}
-			s.useModule(t, env, version, url)
+			s.useCommand(t, env, version, url)
 		})
 	}
 }
@@ -81,21 +81,16 @@ func stranger(t *testing.T, proxy string) []string {
 	}
 }
 
-// useModule installs a module into an empty one, and runs the program with it.
-func (s step) useModule(t *testing.T, env []string, version, url string) {
+// useModule installs the module of a path into an empty one, and builds a program with it.
+func (s step) useModule(t *testing.T, env []string, version, path string) {
 	t.Helper()
 	folder := t.TempDir()
 	command(t, folder, env, "go", "mod", "init", "example.com/stranger")
 	command(t, folder, env, strings.Fields(s.install)...)
-	for _, name := range []string{"main.go", s.program + ".go"} {
-		text, err := os.ReadFile(filepath.Join("testdata/users", name))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
-	}
-	command(t, folder, env, "go", "build", "-o", "program", ".")
-	require.Equal(t, "ok\n", command(t, folder, env, "./program", url))
+	program := fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() { print(\"ok\") }\n", path)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600))
+	require.Equal(t, "ok", command(t, folder, env, "go", "run", "."))
 
-	path := strings.TrimPrefix(s.install, "go get ")
 	modules := command(t, folder, env, "go", "list", "-m", "all")
 	require.Contains(t, modules, path+" "+version+"\n")
 	require.Contains(t, modules, core+" "+version+"\n")
