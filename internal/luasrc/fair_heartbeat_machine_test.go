@@ -9,7 +9,6 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/internal/test/fairmodel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -53,21 +52,21 @@ var queueOps = rapid.Custom(func(t *rapid.T) queueOp {
 // keepCalls are the steps that look after a queue, and what the model does for each.
 var keepCalls = map[string]struct {
 	fill  func(l *Fair, call *transport.Call, c queueCall)
-	model func(m *fairmodel.Lock, c queueCall) any
+	model func(m *fairModel, c queueCall) any
 }{
 	"heartbeat": {func(l *Fair, call *transport.Call, c queueCall) {
 		fillBeat(l, call, c.Now, Beat{Keep: c.keep, FairWait: c.fair, Window: c.window}, c.mine, c.others)
-	}, modelHeartbeat},
+	}, (*fairModel).Heartbeat},
 	"evict": {func(l *Fair, call *transport.Call, c queueCall) {
 		var dead []reply.Place
 		for _, d := range c.dead {
 			dead = append(dead, reply.Place{Owner: d.owner, Deadline: d.text})
 		}
 		l.Evict(call, c.Now, c.keep, dead)
-	}, modelEvict},
+	}, (*fairModel).Evict},
 	"nudge": {func(l *Fair, call *transport.Call, c queueCall) {
 		l.Nudge(call, c.Owner)
-	}, modelNudge},
+	}, (*fairModel).Nudge},
 }
 
 // stepKeep plays such a step on both and returns how the replies differ.
@@ -79,13 +78,13 @@ func (p *fairPlayer) stepKeep(op fairOp) error {
 		return err
 	}
 	c.remains = p.anyDeadline()
-	want := does.model(p.Lock, c)
+	want := does.model(p.fairModel, c)
 	return differs("reply", want, replyOf(reply, nil, want))
 }
 
 // resolveQueueOp finds the owner and the time.
 func (p *fairPlayer) resolveQueueOp(op fairOp) queueCall {
-	c := queueCall{Call: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.seenEntries(op.queueOp)}
+	c := queueCall{fairCall: p.resolve(op), keep: op.Keep, fair: op.Fair, window: op.Window, dead: p.seenEntries(op.queueOp)}
 	for _, n := range op.Mine {
 		if n%2 == op.Who%2 {
 			c.mine = append(c.mine, own{fairOwner(n), op.Wait + int64(n)})

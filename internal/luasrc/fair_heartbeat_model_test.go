@@ -1,14 +1,15 @@
 package luasrc
 
 import (
-	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/internal/test/fairmodel"
+	"math"
+	"slices"
+	"strconv"
 )
 
 // queueCall is what a call that looks after a queue is given, and what only the
-// server can tell of it.
+// server can tell of it. Times are in milliseconds.
 type queueCall struct {
-	fairmodel.Call
+	fairCall
 	keep, fair int64
 	window     int
 	mine       []own
@@ -27,57 +28,148 @@ type seenEntry struct {
 	text     string // what is sent for it
 }
 
-// modelHeartbeat is a heartbeat on the model, in the form of the script's reply.
-func modelHeartbeat(m *fairmodel.Lock, c queueCall) any {
-	b := fairmodel.Beat{Now: c.Now, Keep: c.keep, Fair: c.fair, Window: c.window}
-	for _, o := range c.others {
-		b.Others = append(b.Others, reply.Other{Owner: o.owner, Wait: o.wait, Living: o.lives})
+// Heartbeat is this library's own. It puts off the deadlines of its caller's waiters
+// so far that those before them can take theirs off, and keeps the others behind
+// those that moved. Like all of the model, it returns the script's reply.
+func (m *fairModel) Heartbeat(c queueCall) any {
+	mine := make(map[string]int64, len(c.mine))
+	for _, w := range c.mine {
+		mine[w.owner] = w.wait
 	}
-	for _, o := range c.mine {
-		b.Ours = append(b.Ours, fairmodel.Waiter{Owner: o.owner, Wait: o.wait})
-	}
-	answer := m.Heartbeat(b)
-	var left any = answer.Left
+	m.putOff(c, mine)
+	var left any = fairCall{}.left(m)
 	if !m.IsFree() {
-		left = about(answer.Left)
+		left = about(m.PTTL)
 	}
 	front, missing := []any{}, []any{}
-	for _, p := range answer.Front {
-		front = append(front, p.Owner, p.Deadline)
+	for _, owner := range m.Queue[:min(c.window, len(m.Queue))] {
+		front = append(front, owner, m.score(owner))
 	}
-	for _, owner := range answer.Missing {
-		missing = append(missing, owner)
+	for _, w := range c.mine {
+		if _, left := mine[w.owner]; left {
+			missing = append(missing, w.owner)
+			delete(mine, w.owner)
+		}
 	}
-	return []any{left, front, missing, answer.Length}
+	return []any{left, front, missing, int64(len(m.Queue))}
 }
 
-// modelEvict is an eviction on the model, in the form of the script's reply. What it
-// takes off depends on what the lock had left: one that can be is taken for it.
-func modelEvict(m *fairmodel.Lock, c queueCall) any {
-	e := fairmodel.Eviction{Now: c.Now, Keep: c.keep}
-	for _, d := range c.dead {
-		e.Dead = append(e.Dead, reply.Place{Owner: d.owner, Deadline: d.text})
+// putOff moves the deadlines, and leaves in mine those that it has not found.
+func (m *fairModel) putOff(b queueCall, mine map[string]int64) {
+	var ahead, before, after float64 // of the one in front: its deadline, old and new
+	var seen []string
+	others := make(map[string]other, len(b.others))
+	for _, o := range b.others {
+		others[o.owner] = o
 	}
-	e.Fall = func(with func(left int64) float64) float64 {
-		if m.PTTL < 0 {
-			return with(0)
+	for place, owner := range m.Queue {
+		old, has := m.Deadlines[owner]
+		if !has || slices.Contains(seen, owner) {
+			continue
 		}
-		least, most := with(m.PTTL), with(m.PTTL-passing)
-		if c.remains != nil {
-			return min(max(m.Deadlines[c.remains.owner]-c.remains.deadline, least), most)
+		wait, own := mine[owner]
+		w := float64(wait)
+		deadline := old
+		switch {
+		case own:
+		case len(seen) == 0:
+			w = float64(b.fair)
+		default:
+			w = max(0, min(float64(b.fair), old-before))
 		}
-		return least
+		o, known := others[owner]
+		if known && !own {
+			w = max(float64(b.fair), float64(o.wait))
+		}
+		if len(seen) > 0 && after > before {
+			deadline = max(deadline, after+w)
+		}
+		switch {
+		case own:
+			deadline = max(deadline, float64(b.Now+b.keep)+ahead)
+			delete(mine, owner)
+		case place > 0 && o.lives:
+			deadline = max(deadline, float64(b.Now+b.keep)+ahead)
+		case o.lives && !m.IsFree():
+			deadline = max(deadline, float64(b.Now+b.fair))
+		}
+		m.Deadlines[owner] = deadline
+		seen = append(seen, owner)
+		ahead, before, after = ahead+w, old, deadline
 	}
+}
+
+// score is a deadline as Redis writes it, "" when there is none.
+func (m *fairModel) score(owner string) string {
+	deadline, has := m.Deadlines[owner]
+	if !has {
+		return ""
+	}
+	return strconv.FormatFloat(deadline, 'f', -1, 64)
+}
+
+// Evict is this library's own. It removes dead waiters from the front of the queue, as long
+// as they are those that were seen, and returns their owners.
+func (m *fairModel) Evict(c queueCall) any {
 	evicted := []any{}
-	for _, owner := range m.Evict(e) {
-		evicted = append(evicted, owner)
+	var late []float64
+	for _, dead := range c.dead {
+		head, ok := m.head()
+		if !ok || head != dead.owner || m.score(head) != dead.text {
+			break
+		}
+		if deadline, has := m.Deadlines[head]; has {
+			late = append(late, deadline)
+		}
+		delete(m.Deadlines, head)
+		m.Queue = m.Queue[1:]
+		evicted = append(evicted, head)
+	}
+	fall := m.fall(c, late)
+	for owner := range m.Deadlines {
+		m.Deadlines[owner] -= fall
+	}
+	if len(evicted) > 0 && m.IsFree() {
+		m.tellFront(c.Now)
 	}
 	return evicted
 }
 
-func modelNudge(m *fairmodel.Lock, c queueCall) any {
-	if m.Nudge(c.Owner) {
-		return int64(1)
+// fall is by how much the eviction of dead waiters reduces the deadlines of the others:
+// what theirs were beyond the lease and what a heartbeat keeps, but no more than leaves
+// that to the others. It depends on what the lock had left: what the server can have taken
+// for that is taken for it.
+func (m *fairModel) fall(c queueCall, late []float64) float64 {
+	soonest := math.Inf(1) // of those that can wait for their turn
+	for _, deadline := range m.Deadlines {
+		if deadline > float64(c.Now) {
+			soonest = min(soonest, deadline)
+		}
 	}
-	return int64(0)
+	with := func(left int64) float64 {
+		var sum float64
+		due := float64(c.Now + max(0, left) + c.keep)
+		for _, deadline := range late {
+			sum += max(0, deadline-sum-due)
+		}
+		return min(sum, max(0, soonest-due))
+	}
+	if m.IsFree() || m.PTTL < 0 {
+		return with(0)
+	}
+	least, most := with(m.PTTL), with(m.PTTL-passing)
+	if c.remains != nil {
+		return min(max(m.Deadlines[c.remains.owner]-c.remains.deadline, least), most)
+	}
+	return least
+}
+
+// Nudge is this library's own. It tells the first in the queue of a free lock once
+// more, if that is the owner: 1, or 0.
+func (m *fairModel) Nudge(c queueCall) any {
+	if head, ok := m.head(); !ok || head != c.Owner || !m.IsFree() {
+		return int64(0)
+	}
+	m.notify(c.Owner)
+	return int64(1)
 }

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/fairmodel"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
@@ -99,14 +98,14 @@ func playFairModel(t *testing.T, target redistest.Target) {
 // fairPlayer plays random steps on a server and on the model.
 type fairPlayer struct {
 	*stage
-	*fairmodel.Lock
+	*fairModel
 	l      string
 	passed int64
 }
 
 // playFair returns the first difference between server and model.
 func (s *stage) playFair(ops []fairOp) error {
-	p := &fairPlayer{stage: s, Lock: fairmodel.New(), l: redistest.Key(s.t)}
+	p := &fairPlayer{stage: s, fairModel: newFairModel(), l: redistest.Key(s.t)}
 	defer p.clear()
 	for i, op := range ops {
 		does := p.step(op)
@@ -119,35 +118,35 @@ func (s *stage) playFair(ops []fairOp) error {
 
 // fairCalls are the steps that are scripts, and what the model does for each.
 var fairCalls = map[string]struct {
-	fill  func(l *Fair, call *transport.Call, c fairmodel.Call, latch string)
-	model func(m *fairmodel.Lock, c fairmodel.Call) any
+	fill  func(l *Fair, call *transport.Call, c fairCall, latch string)
+	model func(m *fairModel, c fairCall) any
 }{
-	"try": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+	"try": {func(l *Fair, call *transport.Call, c fairCall, _ string) {
 		l.Try(call, c.Now, c.Owner, c.Wait, c.Lease)
 		withoutDetails(call)
-	}, (*fairmodel.Lock).Try},
-	"acquire": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+	}, (*fairModel).Try},
+	"acquire": {func(l *Fair, call *transport.Call, c fairCall, _ string) {
 		l.Acquire(call, c.Now, c.Owner, c.Wait, c.Lease)
 		withoutDetails(call)
-	}, (*fairmodel.Lock).Acquire},
-	"reenter": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+	}, (*fairModel).Acquire},
+	"reenter": {func(l *Fair, call *transport.Call, c fairCall, _ string) {
 		l.Reenter(call, c.Now, c.Owner, c.Lease, c.Target)
-	}, (*fairmodel.Lock).Reenter},
-	"release": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+	}, (*fairModel).Reenter},
+	"release": {func(l *Fair, call *transport.Call, c fairCall, _ string) {
 		l.Release(call, c.Now, c.Owner, c.Lease, c.Target)
-	}, (*fairmodel.Lock).Release},
-	"releaseShared": {func(l *Fair, call *transport.Call, c fairmodel.Call, latch string) {
+	}, (*fairModel).Release},
+	"releaseShared": {func(l *Fair, call *transport.Call, c fairCall, latch string) {
 		l.ReleaseShared(call, latch, c.Now, c.Owner, c.Lease)
-	}, (*fairmodel.Lock).ReleaseShared},
-	"force": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+	}, (*fairModel).ReleaseShared},
+	"force": {func(l *Fair, call *transport.Call, c fairCall, _ string) {
 		l.ForceRelease(call, c.Now)
-	}, (*fairmodel.Lock).Force},
-	"giveUp": {func(l *Fair, call *transport.Call, c fairmodel.Call, _ string) {
+	}, (*fairModel).Force},
+	"giveUp": {func(l *Fair, call *transport.Call, c fairCall, _ string) {
 		l.GiveUp(call, c.Now, c.Owner, c.Wait)
 		for _, more := range c.More {
-			l.GiveUp(call, c.Now, more.Owner, more.Wait)
+			l.GiveUp(call, c.Now, more.owner, more.wait)
 		}
-	}, (*fairmodel.Lock).GiveUp},
+	}, (*fairModel).GiveUp},
 }
 
 // step plays one step on both and returns how the replies differ.
@@ -168,7 +167,7 @@ func (p *fairPlayer) step(op fairOp) error {
 		return err
 	}
 	c.Left = leftIn(reply)
-	return differs("reply", does.model(p.Lock, c), reply)
+	return differs("reply", does.model(p.fairModel, c), reply)
 }
 
 // leftIn takes a reply that can be what the lock has left for that: only the server
@@ -183,11 +182,11 @@ func leftIn(reply any) func(most int64) int64 {
 }
 
 // resolve finds the owner and the time.
-func (p *fairPlayer) resolve(op fairOp) fairmodel.Call {
+func (p *fairPlayer) resolve(op fairOp) fairCall {
 	who, head := op.Who, p.ownerAt(0)
-	c := fairmodel.Call{Wait: op.Wait, Lease: op.Lease, Target: op.Target, Latch: fmt.Sprint(op.Latch)}
+	c := fairCall{Wait: op.Wait, Lease: op.Lease, Target: op.Target, Latch: fmt.Sprint(op.Latch)}
 	for i, more := range op.More {
-		c.More = append(c.More, fairmodel.Leaver{Owner: fairOwner(more), Wait: op.Wait + int64(i)})
+		c.More = append(c.More, leaver{fairOwner(more), op.Wait + int64(i)})
 	}
 	switch who {
 	case theHead:
@@ -221,7 +220,7 @@ func (p *fairPlayer) ownerAt(place int) string {
 func fairOwner(n int) string { return fmt.Sprintf("11111111-1111-1111-1111-111111111111:%d", n) }
 
 // disturb plays a step that is no script: time, and what other programs do.
-func (p *fairPlayer) disturb(op fairOp, c fairmodel.Call) {
+func (p *fairPlayer) disturb(op fairOp, c fairCall) {
 	deadlines := codec.TimeoutKey(p.l)
 	_, has := p.Deadlines[c.Owner]
 	switch op.Does {
@@ -271,7 +270,7 @@ func (p *fairPlayer) check(replies error) error {
 		due = append(due, codec.OwnerChannel(p.l, owner)+" 0")
 	}
 	p.Notified = nil
-	return errors.Join(replies, p.leftDiffers(p.l, due, fairState(p.Lock, p.l)))
+	return errors.Join(replies, p.leftDiffers(p.l, due, fairState(p.fairModel, p.l)))
 }
 
 // clear deletes what a play has left: it slows the next one down.

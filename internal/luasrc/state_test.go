@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/fairmodel"
 )
 
 // leftDiffers compares messages since the last time, and every key whose name contains l.
@@ -152,7 +151,7 @@ func expiring(value any, pttl int64) any {
 
 // fairState is all that must be on the server under the name l when the model is
 // right.
-func fairState(m *fairmodel.Lock, l string) map[string]any {
+func fairState(m *fairModel, l string) map[string]any {
 	all := map[string]any{}
 	if !m.IsFree() {
 		counts := map[string]string{}

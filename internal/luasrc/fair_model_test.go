@@ -1,15 +1,12 @@
-// Package fairmodel is a fair lock in plain Go: what Redisson's scripts do with the
-// lock, its queue and its deadlines, step by step, and what this library's scripts
-// do where they differ on purpose, each marked as such. The tests of internal/luasrc play
-// random steps on it and on real servers.
-package fairmodel
+package luasrc
 
 import "slices"
 
-// Lock is a fair lock as it stands in Redis. The zero Lock cannot be used; see
-// [New]. It is not safe for concurrent use, and its fields may be changed between
-// two calls, as other programs and time do.
-type Lock struct {
+// fairModel is a fair lock in plain Go: what Redisson's scripts do with the lock, its queue
+// and its deadlines, step by step, and what this library's scripts do where they differ on
+// purpose, each marked as such. Its fields may be changed between two calls, as other
+// programs and time do.
+type fairModel struct {
 	// Counts is the lock: owner -> count; empty when it is free.
 	Counts map[string]int64
 	// PTTL is how many milliseconds the lock has left, at most; -1 when it never expires.
@@ -28,14 +25,14 @@ type Lock struct {
 	Notified []string
 }
 
-// New returns a lock that is free and has no queue.
-func New() *Lock {
-	return &Lock{Counts: map[string]int64{}, Deadlines: map[string]float64{}, Latches: map[string]string{}}
+// newFairModel returns a lock that is free and has no queue.
+func newFairModel() *fairModel {
+	return &fairModel{Counts: map[string]int64{}, Deadlines: map[string]float64{}, Latches: map[string]string{}}
 }
 
-// Call is what a script is given. Times are in milliseconds, Now since 1970 by the
+// fairCall is what a script is given. Times are in milliseconds, Now since 1970 by the
 // caller's clock.
-type Call struct {
+type fairCall struct {
 	// Now is the time, by the caller's clock.
 	Now int64
 	// Wait is that of the owner, and Lease that of its hold.
@@ -46,21 +43,13 @@ type Call struct {
 	// Owner is the caller.
 	Owner string
 	// More are the waiters that give up in the same call.
-	More []Leaver
+	More []leaver
 	// Left returns what a held lock has left by the server, of which the model knows only
 	// the most that it can be. Nil: that is it.
 	Left func(most int64) int64
 }
 
-// Leaver is one that gives up, and its wait in milliseconds.
-type Leaver struct {
-	// Owner is the owner that leaves.
-	Owner string
-	// Wait is the wait with which it was queued.
-	Wait int64
-}
-
-func (c Call) left(m *Lock) int64 {
+func (c fairCall) left(m *fairModel) int64 {
 	switch {
 	case m.IsFree():
 		return -2
@@ -71,9 +60,9 @@ func (c Call) left(m *Lock) int64 {
 }
 
 // IsFree reports whether the lock has no holder.
-func (m *Lock) IsFree() bool { return len(m.Counts) == 0 }
+func (m *fairModel) IsFree() bool { return len(m.Counts) == 0 }
 
-func (m *Lock) head() (string, bool) {
+func (m *fairModel) head() (string, bool) {
 	if len(m.Queue) == 0 {
 		return "", false
 	}
@@ -81,7 +70,7 @@ func (m *Lock) head() (string, bool) {
 }
 
 // prune removes overdue waiters in front, which every script of Redisson does first.
-func (m *Lock) prune(now int64) {
+func (m *fairModel) prune(now int64) {
 	for {
 		head, ok := m.head()
 		deadline, has := m.Deadlines[head]
@@ -93,16 +82,16 @@ func (m *Lock) prune(now int64) {
 	}
 }
 
-func (m *Lock) notify(owner string) { m.Notified = append(m.Notified, owner) }
+func (m *fairModel) notify(owner string) { m.Notified = append(m.Notified, owner) }
 
-func (m *Lock) tellHead() {
+func (m *fairModel) tellHead() {
 	if head, ok := m.head(); ok {
 		m.notify(head)
 	}
 }
 
 // enter takes a free lock for an owner that may have it, or enters it again.
-func (m *Lock) enter(c Call) bool {
+func (m *fairModel) enter(c fairCall) bool {
 	head, queued := m.head()
 	switch {
 	case m.IsFree() && (!queued || head == c.Owner):
@@ -124,7 +113,7 @@ func (m *Lock) enter(c Call) bool {
 }
 
 // Try takes the lock, or enters it again, and never queues: nil, or 1.
-func (m *Lock) Try(c Call) any {
+func (m *fairModel) Try(c fairCall) any {
 	m.prune(c.Now)
 	if m.enter(c) {
 		return nil
@@ -135,7 +124,7 @@ func (m *Lock) Try(c Call) any {
 // Acquire is Try that queues a refused owner. It returns nil, or the milliseconds to wait:
 // what the lock has left, or for an owner that was queued behind others now, the time until
 // the deadline of the last of them.
-func (m *Lock) Acquire(c Call) any {
+func (m *fairModel) Acquire(c fairCall) any {
 	m.prune(c.Now)
 	if m.enter(c) {
 		return nil
@@ -157,7 +146,7 @@ func (m *Lock) Acquire(c Call) any {
 
 // Reenter enters a hold of the owner again: 1, or nil when it has none. It differs
 // from Redisson on purpose: it has a target, refuses, and never shortens.
-func (m *Lock) Reenter(c Call) any {
+func (m *fairModel) Reenter(c fairCall) any {
 	m.prune(c.Now)
 	if m.Counts[c.Owner] == 0 {
 		return nil
@@ -176,7 +165,7 @@ func (m *Lock) Reenter(c Call) any {
 // Release lowers the owner's count to the target, 0 to free the lock: nil when another
 // holds it, 1 when it is free now, 0 when it is held still. It differs from Redisson on
 // purpose: it has a target and no latch, and answers 2 for a lock that was free.
-func (m *Lock) Release(c Call) any {
+func (m *fairModel) Release(c fairCall) any {
 	m.prune(c.Now)
 	count := m.Counts[c.Owner]
 	switch {
@@ -198,7 +187,7 @@ func (m *Lock) Release(c Call) any {
 
 // ReleaseShared lowers the count by one, once for each latch, with the answers of Release.
 // It differs from Redisson on purpose: it answers 2 for a lock that was free.
-func (m *Lock) ReleaseShared(c Call) any {
+func (m *fairModel) ReleaseShared(c fairCall) any {
 	if outcome, done := m.Latches[c.Latch]; done {
 		return int64(outcome[0] - '0')
 	}
@@ -223,7 +212,7 @@ func (m *Lock) ReleaseShared(c Call) any {
 }
 
 // Force frees the lock of any holder: 1, or 0 when it was free.
-func (m *Lock) Force(c Call) any {
+func (m *fairModel) Force(c fairCall) any {
 	m.prune(c.Now)
 	if m.IsFree() {
 		return int64(0)
@@ -234,7 +223,7 @@ func (m *Lock) Force(c Call) any {
 }
 
 // leave takes an owner out of the queue, as Redisson does: it wakes no waiter.
-func (m *Lock) leave(c Call) {
+func (m *fairModel) leave(c fairCall) {
 	if i := slices.Index(m.Queue, c.Owner); i >= 0 {
 		for _, behind := range m.Queue[i+1:] {
 			m.Deadlines[behind] -= float64(c.Wait)
@@ -247,10 +236,10 @@ func (m *Lock) leave(c Call) {
 // GiveUp takes owners out of the queue. It differs from Redisson on purpose: several may
 // leave in one call, one after the other, and when all have left it tells those in front of
 // a free lock. It returns nil.
-func (m *Lock) GiveUp(c Call) any {
+func (m *fairModel) GiveUp(c fairCall) any {
 	m.leave(c)
 	for _, l := range c.More {
-		m.leave(Call{Owner: l.Owner, Wait: l.Wait})
+		m.leave(fairCall{Owner: l.owner, Wait: l.wait})
 	}
 	if m.IsFree() {
 		m.tellFront(c.Now)
@@ -259,7 +248,7 @@ func (m *Lock) GiveUp(c Call) any {
 }
 
 // tellFront wakes the waiters that the next attempt can find in front.
-func (m *Lock) tellFront(now int64) {
+func (m *fairModel) tellFront(now int64) {
 	for _, owner := range m.Queue {
 		m.notify(owner)
 		if deadline, has := m.Deadlines[owner]; !has || deadline > float64(now) {
