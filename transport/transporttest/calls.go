@@ -124,12 +124,7 @@ func startFromDone(f *fixture) {
 		})
 	}
 	next(1)
-	select {
-	case err := <-last:
-		require.NoError(f.t, err)
-	case <-time.After(f.h.Patience):
-		f.t.Fatal("a call started from done does not end")
-	}
+	require.NoError(f.t, receive(f, last, "a call started from done does not end"))
 	assert.Equal(f.t, strconv.Itoa(length), f.value(key))
 }
 

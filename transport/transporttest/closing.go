@@ -220,12 +220,7 @@ func closeWaitingSubscribe(f *fixture) {
 	f.close(fresh)
 	f.close(used)
 	for range cap(ended) {
-		select {
-		case err := <-ended:
-			assert.ErrorIs(f.t, err, transport.ErrClosed)
-		case <-time.After(f.h.Patience):
-			f.t.Fatal("Subscribe does not end")
-		}
+		assert.ErrorIs(f.t, receive(f, ended, "Subscribe does not end"), transport.ErrClosed)
 	}
 	thaw()
 }

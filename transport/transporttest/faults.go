@@ -116,11 +116,7 @@ func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release f
 	key = f.name()
 	seen, release := f.holdRequest(key)
 	p = f.start(tr, command("INCR", 1, key))
-	select {
-	case <-seen:
-	case <-time.After(f.h.Patience):
-		f.t.Fatal("the call was not sent")
-	}
+	receive(f, seen, "the call was not sent")
 	f.h.CutConnections(f.t)
 	return key, release, p
 }
@@ -280,13 +276,9 @@ func lateReply(f *fixture) {
 	default:
 	}
 	release()
-	select {
-	case o := <-came:
-		require.NoError(f.t, o.err)
-		assert.Equal(f.t, int64(1), o.reply)
-	case <-time.After(f.h.Patience):
-		f.t.Fatal("the reply of an abandoned call is lost")
-	}
+	o := receive(f, came, "the reply of an abandoned call is lost")
+	require.NoError(f.t, o.err)
+	assert.Equal(f.t, int64(1), o.reply)
 }
 
 func slowLateDone(f *fixture) {
@@ -299,11 +291,7 @@ func slowLateDone(f *fixture) {
 		<-unblock
 	})
 	release()
-	select {
-	case <-entered:
-	case <-time.After(f.h.Patience):
-		f.t.Fatal("the reply of an abandoned call is lost")
-	}
+	receive(f, entered, "the reply of an abandoned call is lost")
 	key := f.name()
 	for i := range 100 {
 		assert.Equal(f.t, int64(i+1), f.reply(tr, eval(count, 1, key)))

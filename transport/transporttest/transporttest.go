@@ -291,13 +291,19 @@ func (f *fixture) everyDoneRanOnce() {
 // await waits for the outcome of a call.
 func (f *fixture) await(p *pending) outcome {
 	f.t.Helper()
+	return receive(f, p.came, "the done of "+p.call.Name()+" has not run")
+}
+
+// receive waits for what comes from a channel, and ends the case with what is wrong if nothing
+// does.
+func receive[V any](f *fixture, from <-chan V, wrong string) (v V) {
+	f.t.Helper()
 	select {
-	case o := <-p.came:
-		return o
+	case v = <-from:
 	case <-time.After(f.h.Patience):
-		f.t.Fatalf("the done of %s has not run after %v", p.call.Name(), f.h.Patience)
-		return outcome{}
+		f.t.Fatalf("after %v: %s", f.h.Patience, wrong)
 	}
+	return v
 }
 
 // do runs a call and returns its outcome.
