@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
@@ -23,13 +24,13 @@ import (
 // protects.
 func oneAtATime(t *testing.T, s suite) {
 	t.Helper()
-	const callers, each = 50, 4
+	const many, each = 50, 4
 	first := s.lock(t)
 	locks := []*rlock.Lock{first, s.same(t, first), s.same(t, first)}
-	ctx := within(t)
+	ctx := callers.Within(t)
 	var wg sync.WaitGroup
 	sum := 0
-	for i := range callers {
+	for i := range many {
 		wg.Go(func() {
 			for range each {
 				err := locks[i%len(locks)].Do(ctx, func(context.Context) error {
@@ -43,7 +44,7 @@ func oneAtATime(t *testing.T, s suite) {
 		})
 	}
 	wg.Wait()
-	assert.Equal(t, callers*each, sum)
+	assert.Equal(t, many*each, sum)
 	s.free(t, first.Name())
 }
 
@@ -51,7 +52,7 @@ func oneAtATime(t *testing.T, s suite) {
 // or a command.
 func everyQuestion(t *testing.T, s suite) {
 	t.Helper()
-	l, ctx := s.lock(t), within(t)
+	l, ctx := s.lock(t), callers.Within(t)
 	other := s.same(t, l)
 	hold, err := l.TryLock(ctx)
 	require.NoError(t, err)
@@ -96,15 +97,15 @@ func wokenByOwn(t *testing.T, s suite) {
 	l := s.lock(t)
 	other := s.same(t, l)
 	for range 5 {
-		hold, err := l.Lock(within(t))
+		hold, err := l.Lock(callers.Within(t))
 		require.NoError(t, err)
-		came := lockLater(within(t), other)
+		came := lockLater(callers.Within(t), other)
 		s.listening(t, l, 1)
 		began := time.Now()
 		require.NoError(t, hold.Unlock())
-		got := must(t, came, "the waiter has the lock")
-		assert.Less(t, got.at.Sub(began), wakeBound)
-		require.NoError(t, got.hold.Unlock())
+		hold = callers.Must(t, came, soon)
+		assert.Less(t, time.Since(began), wakeBound)
+		require.NoError(t, hold.Unlock())
 	}
 	s.free(t, l.Name())
 }
@@ -120,11 +121,11 @@ func wokenByPeers(t *testing.T, s suite) {
 		}
 		s.Do(t, l.Name(), "HSET", l.Name(), "a peer:1", 1)
 		s.Do(t, l.Name(), "PEXPIRE", l.Name(), 60000)
-		came := lockLater(within(t), l)
+		came := lockLater(callers.Within(t), l)
 		s.listening(t, l, 1)
 		channel := s.kind.channel(l.Name())
 		if s.kind.Queues {
-			seen, err := admin.Inspect(within(t), l)
+			seen, err := admin.Inspect(callers.Within(t), l)
 			require.NoError(t, err)
 			channel += ":" + seen.Queue[0].Text
 		}
@@ -132,9 +133,9 @@ func wokenByPeers(t *testing.T, s suite) {
 		began := time.Now()
 		s.Do(t, l.Name(), "DEL", l.Name())
 		s.Do(t, l.Name(), publish, channel, "0")
-		got := must(t, came, "the waiter has the lock")
-		assert.Less(t, got.at.Sub(began), wakeBound, publish)
-		require.NoError(t, got.hold.Unlock())
+		hold := callers.Must(t, came, soon)
+		assert.Less(t, time.Since(began), wakeBound, publish)
+		require.NoError(t, hold.Unlock())
 	}
 	s.free(t, l.Name())
 }
@@ -147,7 +148,7 @@ func manyRenewed(t *testing.T, s suite) {
 	c := s.Client(t, redlatch.WithWatchdogTimeout(lease))
 	holds := make([]*rlock.Hold, many)
 	for i := range holds {
-		h, err := s.kind.New(c, fmt.Sprintf("%s-%d", redistest.Key(t), i)).Lock(within(t))
+		h, err := s.kind.New(c, fmt.Sprintf("%s-%d", redistest.Key(t), i)).Lock(callers.Within(t))
 		require.NoError(t, err)
 		holds[i] = h
 	}
@@ -161,7 +162,7 @@ func manyRenewed(t *testing.T, s suite) {
 func forgotten(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t, redlatch.WithWatchdogTimeout(10*time.Second))
-	hold, err := l.Lock(within(t))
+	hold, err := l.Lock(callers.Within(t))
 	require.NoError(t, err)
 	s.Do(t, l.Name(), "DEL", l.Name())
 	select {
@@ -177,15 +178,15 @@ func givingUp(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
 	other := s.same(t, l)
-	hold, err := l.Lock(within(t))
+	hold, err := l.Lock(callers.Within(t))
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(callers.Within(t))
 	came := lockLater(ctx, other)
 	s.listening(t, l, 1)
 	cancel()
 	got := <-came
-	require.ErrorIs(t, got.err, context.Canceled)
-	_, err = other.Lock(within(t), rlock.WithWait(2*time.Second))
+	require.ErrorIs(t, got.Err, context.Canceled)
+	_, err = other.Lock(callers.Within(t), rlock.WithWait(2*time.Second))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.NoError(t, hold.Unlock())
 	s.free(t, l.Name())
@@ -196,12 +197,12 @@ func closing(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
 	c := s.opened(t)
-	hold, err := l.Lock(within(t))
+	hold, err := l.Lock(callers.Within(t))
 	require.NoError(t, err)
-	came := lockLater(within(t), s.kind.New(c, l.Name()))
+	came := lockLater(callers.Within(t), s.kind.New(c, l.Name()))
 	s.listening(t, l, 1)
 	require.NoError(t, c.Close())
-	require.ErrorIs(t, (<-came).err, redlatch.ErrClosed)
+	require.ErrorIs(t, (<-came).Err, redlatch.ErrClosed)
 	require.NoError(t, hold.Unlock())
 	s.free(t, l.Name())
 }
@@ -212,16 +213,16 @@ func inOrder(t *testing.T, s suite) {
 	const waiters = 10
 	l := s.lock(t)
 	locks := []*rlock.Lock{l, s.same(t, l)}
-	hold, err := l.Lock(within(t))
+	hold, err := l.Lock(callers.Within(t))
 	require.NoError(t, err)
 	served := make(chan int, waiters)
 	for i := range waiters {
-		came := lockLater(within(t), locks[i%2])
+		came := lockLater(callers.Within(t), locks[i%2])
 		go func() {
 			got := <-came
-			if assert.NoError(t, got.err) {
+			if assert.NoError(t, got.Err) {
 				served <- i
-				assert.NoError(t, got.hold.Unlock())
+				assert.NoError(t, got.Hold.Unlock())
 			}
 		}()
 		s.listening(t, l, i+1)
@@ -245,9 +246,8 @@ func deadWaiter(t *testing.T, s suite) {
 	dead := codec.NewOwner(s.Client(t).ID(), 7).String()
 	s.Do(t, l.Name(), "RPUSH", codec.QueueKey(l.Name()), dead)
 	s.Do(t, l.Name(), "ZADD", codec.TimeoutKey(l.Name()), time.Now().Add(5*time.Minute).UnixMilli(), dead)
-	came := lockLater(within(t), l)
-	got := must(t, came, "the dead waiter is taken out")
-	require.NoError(t, got.hold.Unlock())
+	// The dead waiter is taken out.
+	require.NoError(t, callers.Must(t, lockLater(callers.Within(t), l), soon).Unlock())
 	s.free(t, l.Name())
 }
 
@@ -260,7 +260,7 @@ func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 	for _, kind := range Kinds {
 		s := suite{Deployment: d, kind: kind}
 		l := s.lock(t)
-		hold, err := l.Lock(within(t)) // the server knows the script, and the transport is connected
+		hold, err := l.Lock(callers.Within(t)) // the server knows the script, and the transport is connected
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock())
 		hush()
@@ -272,11 +272,11 @@ func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 		}, deadline+wakeBound, time.Millisecond, "%s: it never ran", kind.Name)
 		got := <-came
 		cancel()
-		require.ErrorIs(t, got.err, context.DeadlineExceeded, kind.Name)
+		require.ErrorIs(t, got.Err, context.DeadlineExceeded, kind.Name)
 		assert.Less(t, time.Since(began), deadline+wakeBound, "it overran its deadline")
 		speak()
 		s.free(t, l.Name())
-		hold, err = l.Lock(within(t))
+		hold, err = l.Lock(callers.Within(t))
 		require.NoError(t, err)
 		require.NoError(t, hold.Unlock())
 	}

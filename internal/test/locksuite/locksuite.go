@@ -16,7 +16,6 @@ package locksuite
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -35,7 +35,7 @@ import (
 )
 
 // soon is far more than anything takes that is waited for.
-const soon = 30 * time.Second
+const soon = callers.Soon
 
 // givenBack bounds how long something may be left on a server that answers: long before
 // the end of a lease would have taken it away.
@@ -198,14 +198,6 @@ func (s suite) same(t *testing.T, l *rlock.Lock, opts ...redlatch.Option) *rlock
 	return s.kind.New(s.Client(t, opts...), l.Name())
 }
 
-// within returns a context that ends when something takes far too long.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // free holds that nothing of the lock is left on the server, after a while: what is
 // cleared up in the background takes its time.
 func (s suite) free(t *testing.T, name string) {
@@ -226,7 +218,7 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }
 	if s.kind.Queues {
 		is = func() bool {
-			seen, err := admin.Inspect(within(t), l)
+			seen, err := admin.Inspect(callers.Within(t), l)
 			return err == nil && len(seen.Queue) >= n && seen.Queue[n-1].Subscribed
 		}
 	}
@@ -247,32 +239,7 @@ func (s suite) listenersOf(t *testing.T, name string) int64 {
 	return n
 }
 
-// acquired is what a waiter ends with.
-type acquired struct {
-	hold *rlock.Hold
-	err  error
-	at   time.Time
-}
-
 // lockLater waits for the lock on a goroutine of its own.
-func lockLater(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
-	came := make(chan acquired, 1)
-	go func() {
-		h, err := l.Lock(ctx, opts...)
-		came <- acquired{h, err, time.Now()}
-	}()
-	return came
-}
-
-// must waits for a waiter that is to have the lock.
-func must(t *testing.T, came <-chan acquired, what string) acquired {
-	t.Helper()
-	select {
-	case a := <-came:
-		require.NoError(t, a.err, what)
-		return a
-	case <-time.After(soon):
-		require.FailNow(t, fmt.Sprintf("after %v: %s", soon, what))
-		return acquired{}
-	}
+func lockLater(ctx context.Context, l *rlock.Lock) <-chan callers.Acquired[*rlock.Hold] {
+	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx) })
 }

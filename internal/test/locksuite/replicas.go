@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -96,7 +97,7 @@ func (r Replicas) waiting(t *testing.T) (n int) {
 // take takes a lock and gives it back.
 func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	t.Helper()
-	hold, err := kind.New(c, name).TryLock(within(t))
+	hold, err := kind.New(c, name).TryLock(callers.Within(t))
 	require.NoError(t, err)
 	require.NoError(t, hold.Unlock())
 }
@@ -137,7 +138,7 @@ func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Go(func() {
-			hold, err := Kinds[i%2].New(c, fmt.Sprintf("{%s}-%d", name, i)).TryLock(within(t))
+			hold, err := Kinds[i%2].New(c, fmt.Sprintf("{%s}-%d", name, i)).TryLock(callers.Within(t))
 			if assert.NoError(t, err) {
 				assert.NoError(t, hold.Unlock())
 			}
@@ -163,22 +164,22 @@ func (d Deployment) refuse(t *testing.T, r Replicas) {
 	for _, c := range []*redlatch.Client{patient, lax} {
 		take(t, Kinds[0], c, name)
 	}
-	kept, err := Kinds[0].New(patient, name+"-kept").TryLock(within(t))
+	kept, err := Kinds[0].New(patient, name+"-kept").TryLock(callers.Within(t))
 	require.NoError(t, err)
 	for _, s := range r.Servers {
 		s.Pause()
 	}
 	for _, kind := range Kinds {
 		lock := kind.New(syncing, name)
-		_, err := lock.TryLock(within(t))
+		_, err := lock.TryLock(callers.Within(t))
 		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 		require.ErrorContains(t, err, fmt.Sprintf("%q", name))
-		held, err := kind.New(lax, name).IsLocked(within(t))
+		held, err := kind.New(lax, name).IsLocked(callers.Within(t))
 		require.NoError(t, err)
 		require.False(t, held, "it was given back before the error was returned")
 		take(t, kind, lax, name)
 	}
-	_, err = Kinds[0].New(syncing, name).Lock(within(t))
+	_, err = Kinds[0].New(syncing, name).Lock(callers.Within(t))
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated, "Lock does not try again either")
 	for _, s := range r.Servers {
 		s.Resume()
