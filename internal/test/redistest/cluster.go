@@ -31,7 +31,8 @@ const (
 // cluster still. All methods are safe for concurrent use, but those that move slots or
 // masters are for one goroutine at a time.
 type Cluster struct {
-	nodes []*Server // the masters first, then their replicas
+	nodes    []*Server // the masters first, then their replicas
+	busPorts []int     // the port of each that nodes talk to each other on
 
 	mu      sync.Mutex      // guards guesses
 	guesses map[int]*Server // the node that served a slot when it was last asked
@@ -53,11 +54,15 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	for range masters * (1 + replicas) {
 		// The port that nodes talk on is 10000 above the other unless it is given,
 		// and there may be one that systems use for outgoing connections.
-		bus := WithArgs("--cluster-port", strconv.Itoa(UnusedPort(tb)))
-		if newConfig(opts).redis6 {
-			bus = WithArgs()
+		bus, more := UnusedPort(tb), append([]Option(nil), common...)
+		if !newConfig(opts).redis6 {
+			more = append(more, WithArgs("--cluster-port", strconv.Itoa(bus)))
 		}
-		c.nodes = append(c.nodes, Start(tb, append(append([]Option{bus}, common...), opts...)...))
+		node := Start(tb, append(more, opts...)...)
+		if node.cfg.redis6 {
+			bus = node.port + 10000
+		}
+		c.nodes, c.busPorts = append(c.nodes, node), append(c.busPorts, bus)
 	}
 	c.introduce(tb)
 	c.shareOut(tb, masters)
@@ -104,8 +109,8 @@ func (c *Cluster) introduce(tb testing.TB) {
 		s.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	}
 	for i, s := range c.nodes {
-		for _, other := range c.nodes[:i] {
-			s.Do(tb, "CLUSTER", "MEET", "127.0.0.1", other.port, other.busPort(tb))
+		for j, other := range c.nodes[:i] {
+			s.Do(tb, "CLUSTER", "MEET", "127.0.0.1", other.port, c.busPorts[j])
 		}
 	}
 }

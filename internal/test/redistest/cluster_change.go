@@ -4,7 +4,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func (c *Cluster) Replicas(tb testing.TB, master *Server) []*Server {
 // master, and returns when both know (CLUSTER FAILOVER).
 func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	tb.Helper()
-	master := replica.masterOf(tb)
+	master, _ := replica.masterOf(tb)
 	asked := time.Time{}
 	c.await(tb, "the replica is the master", func() bool {
 		// Masters vote once in twice the node timeout: soon after another fail-over of the
@@ -131,20 +130,6 @@ func (s *Server) nodeID(tb testing.TB) string {
 	return s.text(tb, "CLUSTER", "MYID")
 }
 
-// busPort returns the port that a node talks to others on.
-func (s *Server) busPort(tb testing.TB) string {
-	tb.Helper()
-	values, err := redis.Strings(s.Do(tb, "CONFIG", "GET", "cluster-port"), nil)
-	switch {
-	case err == nil && len(values) == 2:
-		return values[1]
-	case err == nil && s.cfg.redis6:
-		return strconv.Itoa(s.port + 10000)
-	}
-	tb.Fatalf("redistest: CONFIG GET cluster-port: %v, %v; it needs Redis 7 or Valkey", values, err)
-	return ""
-}
-
 // role returns what a server says that it is: master, slave or sentinel.
 func (s *Server) role(tb testing.TB) string {
 	tb.Helper()
@@ -159,32 +144,18 @@ func (s *Server) role(tb testing.TB) string {
 	return name
 }
 
-// masterOf returns the address of a replica's master.
-func (s *Server) masterOf(tb testing.TB) string {
+// masterOf returns the address of a replica's master, "" without one, and whether the replica
+// is connected to it.
+func (s *Server) masterOf(tb testing.TB) (addr string, connected bool) {
 	tb.Helper()
-	for line := range strings.Lines(s.text(tb, "CLUSTER", "NODES")) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || !strings.Contains(fields[2], "myself") {
-			continue
-		}
-		return s.addrOf(tb, fields[3])
+	role, err := redis.Values(s.Do(tb, "ROLE"), nil)
+	if err != nil || len(role) != 5 {
+		return "", false
 	}
-	tb.Fatalf("redistest: %s is in no cluster", s.Addr())
-	return ""
-}
-
-// addrOf returns the address of the node with this id.
-func (s *Server) addrOf(tb testing.TB, id string) string {
-	tb.Helper()
-	for line := range strings.Lines(s.text(tb, "CLUSTER", "NODES")) {
-		fields := strings.Fields(line)
-		if len(fields) > 1 && fields[0] == id {
-			addr, _, _ := strings.Cut(fields[1], "@")
-			return addr
-		}
-	}
-	tb.Fatalf("redistest: %s knows no node %q: is it a replica?", s.Addr(), id)
-	return ""
+	host, _ := redis.String(role[1], nil)
+	port, _ := redis.Int(role[2], nil)
+	state, _ := redis.String(role[3], nil)
+	return net.JoinHostPort(host, strconv.Itoa(port)), state == "connected"
 }
 
 // try runs one command on a connection of the package's own.
@@ -233,12 +204,7 @@ func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 		args = append(args, "--masterauth", master.cfg.password)
 	}
 	replica := Start(tb, append([]Option{WithBinary(master.cfg.binary), WithArgs(args...)}, opts...)...)
-	for limit := time.Now().Add(startTimeout); len(master.Replicas(tb)) == before; {
-		if time.Now().After(limit) {
-			tb.Fatalf("redistest: the replica is not in step after %v\n%s", startTimeout, replica.logTail())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	awaitTrue(tb, startTimeout, "the replica is in step", func() bool { return len(master.Replicas(tb)) > before })
 	return replica
 }
 
@@ -275,19 +241,10 @@ func (s *Server) Follow(tb testing.TB, addr string) {
 		tb.Fatalf("redistest: %v", err)
 	}
 	s.Do(tb, "REPLICAOF", host, port)
-	for limit := time.Now().Add(startTimeout); ; time.Sleep(5 * time.Millisecond) {
-		role, err := redis.Values(s.Do(tb, "ROLE"), nil)
-		if err == nil && len(role) == 5 {
-			at, _ := redis.String(role[1], nil)
-			state, _ := redis.String(role[3], nil)
-			if p, _ := redis.Int(role[2], nil); state == "connected" && net.JoinHostPort(at, strconv.Itoa(p)) == addr {
-				return
-			}
-		}
-		if time.Now().After(limit) {
-			tb.Fatalf("redistest: the replica is not in step with %s after %v: %v\n%s", addr, startTimeout, role, s.logTail())
-		}
-	}
+	awaitTrue(tb, startTimeout, "the replica is in step with "+addr, func() bool {
+		at, connected := s.masterOf(tb)
+		return connected && at == addr
+	})
 }
 
 // Lead makes a replica a master.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func Run(t *testing.T, a Adapter) {
 		t.Parallel()
 		each, silence = size{10, 60 * time.Second}, downAfter
 	}
-	rows := &table{}
+	var rows []string // of a full run, whose trials come one after the other
 	for i, deployment := range []string{"cluster", "Sentinel"} {
 		for j, f := range failures {
 			for k, servers := range []string{"Redis", "Valkey"} {
@@ -51,13 +50,17 @@ func Run(t *testing.T, a Adapter) {
 					}
 					figures := f.try(t, a.start(t, deployment, servers, silence), each)
 					figures.check(t, f.lossBoundOf(deployment, each))
-					rows.add(t, figures.row(deployment+", "+f.name, servers, a.Name))
+					row := figures.row(deployment+", "+f.name, servers, a.Name)
+					t.Log(row)
+					if full {
+						rows = append(rows, row)
+					}
 				})
 			}
 		}
 	}
 	if full {
-		t.Log("\n" + columns + "\n" + strings.Join(rows.rows, "\n"))
+		t.Log("\n" + columns + "\n" + strings.Join(rows, "\n"))
 	}
 }
 
@@ -69,31 +72,17 @@ func (f failure) lossBoundOf(deployment string, s size) time.Duration {
 	return lossBound
 }
 
-// table gathers rows.
-type table struct {
-	mu   sync.Mutex // guards rows
-	rows []string
-}
-
-func (tab *table) add(t *testing.T, row string) {
-	t.Helper()
-	t.Log(row)
-	tab.mu.Lock()
-	defer tab.mu.Unlock()
-	tab.rows = append(tab.rows, row)
-}
-
 // start starts servers of a kind, for one failure. Sentinels wait so long for a silent master.
 func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Duration) deployment {
 	t.Helper()
-	opts := []redistest.Option{mayCutOff()}
+	opts := []redistest.Option{redistest.WithArgs("--enable-debug-command", "local")} // for cutOff
 	if servers == "Valkey" {
 		opts = append(opts, redistest.WithBinary(redistest.ValkeyBinary(t)))
 	}
 	if deployment == "Sentinel" {
-		return withSentinels{a, redistest.StartSentinels(t, silence, opts...)}
+		return withSentinels(a, redistest.StartSentinels(t, silence, opts...))
 	}
-	return inCluster{a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t)}
+	return inCluster(a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t))
 }
 
 // check checks what must be so whatever has failed, with holders informed within a time.

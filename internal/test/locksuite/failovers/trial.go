@@ -112,19 +112,19 @@ func (f failure) try(t *testing.T, p deployment, s size) Figures {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := locksuite.Deployment{New: p.open}
 	tr := &trial{
-		t: t, place: p, loses: !f.planned || !p.careful(), ctx: ctx,
+		t: t, place: p, loses: !f.planned || !p.careful, ctx: ctx,
 		holders: d.Client(t, redlatch.WithWatchdogTimeout(s.lease)), waiters: d.Client(t),
 	}
 	t.Cleanup(func() { cancel(); tr.wg.Wait() })
-	tr.kept = tr.take(s.locks, p.prefix()+"kept")
+	tr.kept = tr.take(s.locks, p.prefix+"kept")
 	inStep(t, p)
 	if tr.loses {
 		cutOff(t, p)
 	}
-	tr.lost = tr.take(s.locks, p.prefix()+"lost")
+	tr.lost = tr.take(s.locks, p.prefix+"lost")
 	tr.queue()
 	for _, kind := range locksuite.Kinds {
-		tr.contenders = append(tr.contenders, d.StartContenders(t, kind, 3, p.prefix()+kind.Name))
+		tr.contenders = append(tr.contenders, d.StartContenders(t, kind, 3, p.prefix+kind.Name))
 	}
 	tr.progress(10)
 	p.settled(t)
@@ -252,83 +252,62 @@ type Adapter struct {
 }
 
 // deployment is where a master is replaced.
-type deployment interface {
+type deployment struct {
 	// open returns a new transport.
-	open(tb testing.TB) transport.Transport
+	open func(tb testing.TB) transport.Transport
 	// prefix is what the names of all locks begin with.
-	prefix() string
+	prefix string
 	// master returns the master of all locks that are tried, and its replicas.
-	master(tb testing.TB) (*redistest.Server, []*redistest.Server)
+	master func(tb testing.TB) (*redistest.Server, []*redistest.Server)
 	// failover replaces the master by hand, and careful reports whether that waits until a
 	// replica has everything.
-	failover(tb testing.TB)
-	careful() bool
+	failover func(tb testing.TB)
+	careful  bool
 	// settled returns when all is ready for a failure.
-	settled(tb testing.TB)
+	settled func(tb testing.TB)
 }
 
 // inCluster is a cluster, of which the shard that serves tag is broken.
-type inCluster struct {
-	adapter Adapter
-	cluster *redistest.Cluster
-	tag     string
+func inCluster(a Adapter, c *redistest.Cluster, tag string) deployment {
+	master := func(tb testing.TB) (*redistest.Server, []*redistest.Server) {
+		tb.Helper()
+		m := c.Owner(tb, tag)
+		return m, c.Replicas(tb, m)
+	}
+	return deployment{
+		open:   func(tb testing.TB) transport.Transport { tb.Helper(); return a.Cluster(tb, c) },
+		prefix: "{" + tag + "}",
+		master: master,
+		failover: func(tb testing.TB) {
+			tb.Helper()
+			_, replicas := master(tb)
+			c.Failover(tb, replicas[0])
+		},
+		careful: true,
+		settled: func(testing.TB) {},
+	}
 }
-
-func (p inCluster) open(tb testing.TB) transport.Transport {
-	tb.Helper()
-	return p.adapter.Cluster(tb, p.cluster)
-}
-
-func (p inCluster) prefix() string { return "{" + p.tag + "}" }
-
-func (p inCluster) master(tb testing.TB) (*redistest.Server, []*redistest.Server) {
-	tb.Helper()
-	m := p.cluster.Owner(tb, p.tag)
-	return m, p.cluster.Replicas(tb, m)
-}
-
-func (p inCluster) failover(tb testing.TB) {
-	tb.Helper()
-	_, replicas := p.master(tb)
-	p.cluster.Failover(tb, replicas[0])
-}
-
-func (inCluster) careful() bool { return true }
-
-func (inCluster) settled(testing.TB) {}
 
 // withSentinels is a master, its replicas and their Sentinels.
-type withSentinels struct {
-	adapter Adapter
-	set     *redistest.Sentinels
+func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
+	return deployment{
+		open: func(tb testing.TB) transport.Transport { tb.Helper(); return a.Sentinels(tb, set) },
+		master: func(tb testing.TB) (*redistest.Server, []*redistest.Server) {
+			tb.Helper()
+			m := set.Master(tb)
+			return m, slices.DeleteFunc(set.Servers(), func(s *redistest.Server) bool { return s == m })
+		},
+		failover: func(tb testing.TB) { tb.Helper(); set.Failover(tb) },
+		settled:  func(tb testing.TB) { tb.Helper(); announced(tb, set) },
+	}
 }
 
-func (p withSentinels) open(tb testing.TB) transport.Transport {
-	tb.Helper()
-	return p.adapter.Sentinels(tb, p.set)
-}
-
-func (withSentinels) prefix() string { return "" }
-
-func (p withSentinels) master(tb testing.TB) (*redistest.Server, []*redistest.Server) {
-	tb.Helper()
-	m := p.set.Master(tb)
-	return m, slices.DeleteFunc(p.set.Servers(), func(s *redistest.Server) bool { return s == m })
-}
-
-func (p withSentinels) failover(tb testing.TB) {
-	tb.Helper()
-	p.set.Failover(tb)
-}
-
-func (withSentinels) careful() bool { return false }
-
-// settled waits until all nodes may have received the Sentinels' messages, and until none
+// announced waits until all nodes may have received the Sentinels' messages, and until none
 // of them has stopped working for half a minute because this machine was too busy (TILT).
-func (p withSentinels) settled(tb testing.TB) {
+func announced(tb testing.TB, set *redistest.Sentinels) {
 	tb.Helper()
 	time.Sleep(announceTime)
-	for _, s := range p.set.Sentinels() {
+	for _, s := range set.Sentinels() {
 		require.Eventually(tb, func() bool {
 			info, _ := s.Do(tb, "INFO", "sentinel").([]byte)
 			return strings.Contains(string(info), "sentinel_tilt:0")
@@ -346,10 +325,7 @@ func inStep(tb testing.TB, p deployment) {
 	}
 }
 
-// mayCutOff are the options of servers for [cutOff].
-func mayCutOff() redistest.Option { return redistest.WithArgs("--enable-debug-command", "local") }
-
-// cutOff ends the replication: what is written from now on only the master has. The
+// cutOff ends the replication, on servers with DEBUG enabled: what is written from now on only the master has. The
 // replicas come back with another history than the master's, and wait for all of it, which
 // the master puts off. That costs neither side anything.
 func cutOff(tb testing.TB, p deployment) {
