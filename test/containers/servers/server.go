@@ -112,14 +112,12 @@ func survey(tb testing.TB, addrs []string) (*Cluster, error) {
 	}
 	c.Sharded = knows(tb, c.Nodes[0], "SPUBLISH")
 	for _, node := range c.Nodes {
-		all, err := shards(node.Do(tb, "CLUSTER", "SLOTS")) // which all versions know
+		ranges, err := redis.Values(node.Do(tb, "CLUSTER", "SLOTS"), nil) // which all versions know
+		for _, r := range ranges {
+			err = errors.Join(err, c.learn(tb, r))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: CLUSTER SLOTS: %w", node.Addr, err)
-		}
-		for _, s := range all {
-			if err := c.learn(tb, node, s); err != nil {
-				return nil, err
-			}
 		}
 	}
 	if slot := slices.Index(c.owners[:], nil); slot >= 0 {
@@ -135,75 +133,49 @@ func knows(tb testing.TB, s *Server, command string) bool {
 	return len(known) == 1 && known[0] != nil
 }
 
-// shard is a range of slots and its nodes.
-type shard struct {
-	first, last int
-	nodes       []reported // the master first
-}
-
-// reported is a node as others describe it.
-type reported struct{ addr, id string }
-
-// shards reads the answer to CLUSTER SLOTS.
-func shards(reply any) (all []shard, err error) {
-	ranges, err := redis.Values(reply, nil)
-	for _, r := range ranges {
-		var s shard
-		parts, err := redis.Values(r, nil)
-		if err == nil {
-			parts, err = redis.Scan(parts, &s.first, &s.last)
-		}
-		for _, part := range parts {
-			var host, id string
-			var port int
-			fields, e := redis.Values(part, nil)
-			if e == nil {
-				_, e = redis.Scan(fields, &host, &port, &id)
-			}
-			err = errors.Join(err, e)
-			s.nodes = append(s.nodes, reported{net.JoinHostPort(host, strconv.Itoa(port)), id})
-		}
-		if err != nil || len(s.nodes) == 0 {
-			return nil, fmt.Errorf("%v: %w", r, err)
-		}
-		all = append(all, s)
-	}
-	return all, err
-}
-
-// learn records the node that serves the slots of a shard, and checks that a redirection by
-// node leads there.
-func (c *Cluster) learn(tb testing.TB, node *Server, s shard) error {
+// learn records the node that serves a range of slots, as CLUSTER SLOTS has it: the first and
+// the last slot, then the master and its replicas. It checks that each of their addresses leads
+// to them.
+func (c *Cluster) learn(tb testing.TB, slotRange any) error {
 	tb.Helper()
-	for i, reported := range s.nodes {
-		there := c.node(reported.addr)
-		if there == nil {
-			return fmt.Errorf("%s sends clients to %s, which is none of %v", node.Addr, reported.addr, c.Addrs())
+	var first, last int
+	parts, err := redis.Values(slotRange, nil)
+	if err == nil {
+		parts, err = redis.Scan(parts, &first, &last)
+	}
+	if err != nil {
+		return fmt.Errorf("%v: %w", slotRange, err)
+	}
+	for i, part := range parts {
+		var host, id string
+		var port int
+		fields, err := redis.Values(part, nil)
+		if err == nil {
+			_, err = redis.Scan(fields, &host, &port, &id)
 		}
-		id, err := redis.String(there.Do(tb, "CLUSTER", "MYID"), nil)
-		if err != nil || id != reported.id {
-			return fmt.Errorf("%s sends clients of %s to %s, where %s answers: %w", node.Addr, reported.id, reported.addr, id, err)
+		if err != nil {
+			return fmt.Errorf("%v: %w", part, err)
+		}
+		addr := net.JoinHostPort(host, strconv.Itoa(port))
+		at := slices.IndexFunc(c.Nodes, func(s *Server) bool { return s.Addr == addr })
+		if at < 0 {
+			return fmt.Errorf("it sends clients to %s, which is none of %v", addr, c.Addrs())
+		}
+		there := c.Nodes[at]
+		if known := fmt.Sprintf("%s", there.Do(tb, "CLUSTER", "MYID")); known != id {
+			return fmt.Errorf("it sends clients of %s to %s, where %s answers", id, addr, known)
 		}
 		if i > 0 {
-			continue
+			continue // a replica
 		}
 		if !slices.Contains(c.Masters, there) {
 			c.Masters = append(c.Masters, there)
 		}
-		for slot := s.first; slot <= s.last; slot++ {
+		for slot := first; slot <= last; slot++ {
 			c.owners[slot] = there
 		}
 	}
 	return nil
-}
-
-// node returns the node at addr, nil if there is none.
-func (c *Cluster) node(addr string) *Server {
-	i := slices.IndexFunc(c.Nodes, func(s *Server) bool { return s.Addr == addr })
-	if i < 0 {
-		return nil
-	}
-	return c.Nodes[i]
 }
 
 // Addrs returns the addresses of all nodes, host:port.

@@ -41,21 +41,21 @@ func Run(t *testing.T, a Adapter) {
 	for i, deployment := range []string{"cluster", "Sentinel"} {
 		for j, f := range failures {
 			for k, servers := range []string{"Redis", "Valkey"} {
-				if !full && (i+j+k)%2 != 0 {
-					continue
-				}
-				t.Run(deployment+", "+f.name+", "+servers, func(t *testing.T) {
-					if !full {
-						t.Parallel()
-					}
+				what := deployment + ", " + f.name
+				try := func(t *testing.T) (row string) {
+					t.Helper()
 					figures := f.try(t, a.start(t, deployment, servers, silence), each)
 					figures.check(t, f.lossBoundOf(deployment, each))
-					row := figures.row(deployment+", "+f.name, servers, a.Name)
+					row = figures.row(what, servers, a.Name)
 					t.Log(row)
-					if full {
-						rows = append(rows, row)
-					}
-				})
+					return row
+				}
+				switch {
+				case full:
+					t.Run(what+", "+servers, func(t *testing.T) { rows = append(rows, try(t)) })
+				case (i+j+k)%2 == 0:
+					t.Run(what+", "+servers, func(t *testing.T) { t.Parallel(); try(t) })
+				}
 			}
 		}
 	}
