@@ -86,10 +86,7 @@ func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.L
 			continue
 		}
 		l := &board.Lock{Seen: all.Seen, Name: e.Name, Kind: e.Kind, Mode: e.Mode, Ages: e.Ages, Age: e.Age, TTL: e.TTL, Lease: e.TTL,
-			Waiting: int(e.Queue), Listening: e.Waiting, Uncounted: all.Uncounted}
-		for _, h := range e.Holders {
-			l.Holders = append(l.Holders, inspect.HolderOf(h, e.Kind))
-		}
+			Holders: e.Holders, Waiting: int(e.Queue), Listening: e.Waiting, Uncounted: all.Uncounted}
 		return l, nil
 	}
 	return nil, errUnknown

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
@@ -77,7 +77,7 @@ func (c *choice) link(page int) string {
 func (c *choice) of(all []board.Entry) []board.Entry {
 	matches := func(name string) bool { return strings.Contains(name, c.Query) }
 	if strings.ContainsAny(c.Query, "*?") { // else a bracket is one of the name
-		matches = listing.Match(c.Query)
+		matches = inspect.Match(c.Query)
 	}
 	var some []board.Entry
 	for _, e := range all {
@@ -190,7 +190,7 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 		n, known := at[prefix]
 		if !known {
 			n, at[prefix] = len(all), len(all)
-			of := choice{Query: listing.Literal(prefix) + "*", Sort: c.Sort, Only: c.Only}
+			of := choice{Query: inspect.Literal(prefix) + "*", Sort: c.Sort, Only: c.Only}
 			all = append(all, group{Prefix: prefix, Link: of.link(1)})
 		}
 		g := &all[n]

@@ -14,7 +14,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
@@ -41,7 +40,7 @@ func matching(pattern string) func(string) bool {
 	if pattern == "" {
 		return func(string) bool { return true }
 	}
-	return listing.Match(pattern)
+	return inspect.Match(pattern)
 }
 
 // nameText returns a name as it is shown: bytes that are no text, control characters and those
@@ -152,22 +151,22 @@ func queueText(e board.Entry) string {
 }
 
 // numberText says what a number is.
-func numberText(kind listing.Kind, n *listing.Number) string {
+func numberText(kind inspect.Kind, n *inspect.Number) string {
 	switch kind {
-	case listing.Semaphore:
+	case inspect.Semaphore:
 		return fmt.Sprintf("%d taken, %d free", n.Taken, n.Available)
-	case listing.Latch:
+	case inspect.Latch:
 		return fmt.Sprintf("%d to count down", n.Available)
 	}
 	return fmt.Sprintf("number %d", n.Available)
 }
 
 // kindText names a kind of lock.
-func kindText(kind listing.Kind, mode string) string {
+func kindText(kind inspect.Kind, mode string) string {
 	switch {
-	case kind == listing.ReadWrite && mode != "":
+	case kind == inspect.ReadWrite && mode != "":
 		return "read/write, " + mode
-	case kind == listing.ReadWrite:
+	case kind == inspect.ReadWrite:
 		return "read/write"
 	}
 	return string(kind)

@@ -31,8 +31,8 @@ type allEvicted struct {
 	inspect.Named
 	// Evicted are the waiters that were evicted, the first in the queue first: the first
 	// inspect.LookedAt of EvictedCount.
-	Evicted      []place `json:"evicted"`
-	EvictedCount int     `json:"evicted_count"`
+	Evicted      []inspect.Waiter `json:"evicted"`
+	EvictedCount int              `json:"evicted_count"`
 	// QueueLength is how many are queued now.
 	QueueLength int `json:"queue_length"`
 	// Next is the next owner in the queue, nil when it is empty.
@@ -95,7 +95,7 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 	if err != nil {
 		return nil, err
 	}
-	out, woken := &allEvicted{Named: inspect.NameOf(name), Evicted: []place{}}, ""
+	out, woken := &allEvicted{Named: inspect.NameOf(name), Evicted: []inspect.Waiter{}}, ""
 	for last := in.Waiting; last > 0; last -= a.atOnce {
 		at := inspect.Part{Name: name, First: max(1, last-a.atOnce+1), Last: last}
 		first, err := a.evictAt(ctx, client, at, out)
@@ -127,22 +127,22 @@ func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspe
 // add adds waiters that were in front of those that it has.
 func (e *allEvicted) add(evicted []admin.Waiter) {
 	e.EvictedCount += len(evicted)
-	places := []place{}
+	places := []inspect.Waiter{}
 	for i := range evicted[:min(len(evicted), inspect.LookedAt)] {
-		places = append(places, placeOf(&evicted[i], time.Now()))
+		places = append(places, inspect.WaiterOf(&evicted[i], time.Now()))
 	}
 	e.Evicted = append(places, e.Evicted[:min(len(e.Evicted), inspect.LookedAt-len(places))]...)
 }
 
 // readNext reads what is left of the queue. woken is the owner that was sent its wake-up last.
 func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woken string) error {
-	now, err := inspect.TakeSnapshot(ctx, client, e.Name)
+	now, err := inspect.Read(ctx, client, e.Name, 1)
 	if err != nil {
 		return err
 	}
-	e.QueueLength = now.Inspection.Waiting
-	if len(now.Inspection.Queue) > 0 {
-		next := now.Inspection.Queue[0].Text
+	e.QueueLength = now.Waiting
+	if len(now.Queue) > 0 {
+		next := now.Queue[0].Text
 		e.Next = &nextInQueue{
 			Owned: inspect.OwnedBy(next), Client: inspect.ClientOf(next), Notified: next == woken, held: now.Held(), Subscribed: inspect.SubscribedUnknown,
 		}
@@ -165,7 +165,7 @@ func (e *allEvicted) print(w io.Writer) {
 	}
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
 	for i := range e.Evicted {
-		e.Evicted[i].print(w)
+		printWaiter(w, &e.Evicted[i])
 	}
 	if more := e.EvictedCount - len(e.Evicted); more > 0 {
 		fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more", more)))

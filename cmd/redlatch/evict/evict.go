@@ -50,21 +50,11 @@ Exit codes:
 // evicted is the output of evict.
 type evicted struct {
 	inspect.Named
-	place
+	inspect.Waiter
 	// Next is the next owner in the queue, nil when it is empty.
 	Next *nextInQueue `json:"next"`
 
 	absent int // how many of those that are left have no subscriber: of the first inspect.LookedAt
-}
-
-// place is a place in the queue that a waiter had.
-type place struct {
-	inspect.Owned
-	inspect.Client
-	Position int `json:"position"`
-	// DeadlineMillis is how far its deadline was away, as in waiter.
-	DeadlineMillis *int64 `json:"deadline_in_ms"`
-	Subscribed     string `json:"subscribed"`
 }
 
 // nextInQueue is the next owner in the queue.
@@ -151,17 +141,8 @@ func notEvicted(err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-func placeOf(w *admin.Waiter, now time.Time) place {
-	p := place{Owned: inspect.OwnedBy(w.Text), Client: inspect.ClientOf(w.Text), Position: w.Position, Subscribed: inspect.Subscribed(w)}
-	if !w.Deadline.IsZero() {
-		left := w.Deadline.Sub(now).Milliseconds()
-		p.DeadlineMillis = &left
-	}
-	return p
-}
-
 func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
-	out := &evicted{Named: inspect.NameOf(name), place: placeOf(&e.Waiter, now)}
+	out := &evicted{Named: inspect.NameOf(name), Waiter: inspect.WaiterOf(&e.Waiter, now)}
 	if e.Next != "" {
 		out.Next = &nextInQueue{Owned: inspect.OwnedBy(e.Next), Client: inspect.ClientOf(e.Next), Notified: e.Woken, held: !e.Woken, Subscribed: inspect.SubscribedUnknown}
 	}
@@ -199,11 +180,11 @@ func (n *nextInQueue) look(ctx context.Context, client *redlatch.Client, name st
 // subscribed when its wake-up was sent: it was if it holds the lock since, and one that has left
 // the queue may have been.
 func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
-	in, err := inspect.Lock(ctx, client, name, 1)
+	in, err := inspect.Read(ctx, client, name, 1)
 	switch {
 	case err != nil:
 		return inspect.SubscribedUnknown
-	case slices.ContainsFunc(in.Holders, func(h admin.Holder) bool { return h.Text == n.Owner }):
+	case slices.ContainsFunc(in.Holders, func(h inspect.Holder) bool { return h.Owner == n.Owner }):
 		return inspect.SubscribedYes
 	case len(in.Queue) == 0 || in.Queue[0].Text != n.Owner:
 		return inspect.SubscribedUnknown
@@ -227,7 +208,7 @@ func (n *nextInQueue) note() string {
 // print writes the text output.
 func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
-	e.place.print(w)
+	printWaiter(w, &e.Waiter)
 	e.Next.print(w)
 	command := "`redlatch evict --all-dead " + inspect.Args(e.Name) + "`"
 	switch {
@@ -242,9 +223,9 @@ func (e *evicted) print(w io.Writer) {
 	}
 }
 
-func (p *place) print(w io.Writer) {
+func printWaiter(w io.Writer, p *inspect.Waiter) {
 	fmt.Fprintf(w, "  owner  %s\n", inspect.Shown(p.Owner))
-	fmt.Fprint(w, output.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
+	fmt.Fprint(w, output.Indented("", p.Client.String()+", place "+strconv.Itoa(p.Position)+
 		", subscribed "+p.Subscribed+", deadline "+output.Deadline(p.DeadlineMillis)))
 }
 

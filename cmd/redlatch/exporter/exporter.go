@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/export"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
@@ -125,7 +124,7 @@ func (e *exporter) look(ctx context.Context) {
 		e.current.take(figures, notCounted == nil, err)
 		e.report(notCounted, err)
 		took := time.Since(began)
-		if inspect.Pause(ctx, max(e.every-took, listing.PauseFactor*took)) != nil {
+		if inspect.Pause(ctx, max(e.every-took, inspect.PauseFactor*took)) != nil {
 			return
 		}
 	}

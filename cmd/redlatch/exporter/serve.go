@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/export"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // staleAfter is how many intervals old figures may be: two looks may fail.
@@ -39,7 +39,7 @@ func (c *current) at(now time.Time) export.Status {
 	defer c.mu.Unlock()
 	s := c.status
 	if s.Figures != nil {
-		s.Stale = now.Sub(s.Figures.At) > staleAfter*max(c.every, (listing.PauseFactor+1)*s.Figures.Took)
+		s.Stale = now.Sub(s.Figures.At) > staleAfter*max(c.every, (inspect.PauseFactor+1)*s.Figures.Took)
 	}
 	return s
 }

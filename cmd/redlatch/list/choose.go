@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -29,19 +29,19 @@ const (
 )
 
 // orders compare two locks, the first one to be listed being less.
-var orders = map[string]func(a, b *listing.Lock) int{
-	byName: func(a, b *listing.Lock) int { return cmp.Compare(a.Name, b.Name) },
-	byLease: func(a, b *listing.Lock) int {
+var orders = map[string]func(a, b *inspect.Lock) int{
+	byName: func(a, b *inspect.Lock) int { return cmp.Compare(a.Name, b.Name) },
+	byLease: func(a, b *inspect.Lock) int {
 		return cmp.Or(ends(a).Compare(ends(b)), cmp.Compare(a.Name, b.Name))
 	},
-	byQueue: func(a, b *listing.Lock) int {
+	byQueue: func(a, b *inspect.Lock) int {
 		return cmp.Or(cmp.Compare(waiting(b), waiting(a)), cmp.Compare(a.Name, b.Name))
 	},
 }
 
 // ends is when a lock ends by itself: what is free has ended, and without a lease it never does.
 // A scan of many locks takes its time, so that what they have left was read at several times.
-func ends(l *listing.Lock) time.Time {
+func ends(l *inspect.Lock) time.Time {
 	switch {
 	case l.Number == nil && len(l.Holders) == 0:
 		return time.Time{}
@@ -52,7 +52,7 @@ func ends(l *listing.Lock) time.Time {
 }
 
 // waiting is how many wait for something, as its line says.
-func waiting(l *listing.Lock) int64 {
+func waiting(l *inspect.Lock) int64 {
 	if l.Number != nil {
 		return l.Number.Waiters()
 	}
@@ -64,14 +64,14 @@ func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL &&
 
 // things names what is looked for.
 func (c *choice) things() string {
-	if listing.Kind(c.kind).IsNumber() {
+	if inspect.Kind(c.kind).IsNumber() {
 		return "numbers"
 	}
 	return "locks"
 }
 
 // wants reports whether a lock that was found is listed, as far as one look tells.
-func (c *choice) wants(l *listing.Lock) bool {
+func (c *choice) wants(l *inspect.Lock) bool {
 	held := len(l.Holders) > 0
 	switch {
 	case c.kind != "" && string(l.Kind) != c.kind,
@@ -110,9 +110,9 @@ func (c *choice) matching() string {
 
 // collection keeps the first locks in an order.
 type collection struct {
-	order func(a, b *listing.Lock) int
+	order func(a, b *inspect.Lock) int
 	limit int // 0 for all
-	locks []*listing.Lock
+	locks []*inspect.Lock
 	total int
 }
 
@@ -123,7 +123,7 @@ func (c *choice) collection() *collection {
 // leastKept is how many are kept at least before those beyond the limit are dropped.
 const leastKept = 1024
 
-func (c *collection) add(l *listing.Lock) error {
+func (c *collection) add(l *inspect.Lock) error {
 	c.total++
 	c.locks = append(c.locks, l)
 	if c.limit > 0 && len(c.locks) > max(2*c.limit, leastKept) {
@@ -133,7 +133,7 @@ func (c *collection) add(l *listing.Lock) error {
 }
 
 // first returns the first locks in the order.
-func (c *collection) first() []*listing.Lock {
+func (c *collection) first() []*inspect.Lock {
 	slices.SortFunc(c.locks, c.order)
 	if c.limit > 0 && len(c.locks) > c.limit {
 		clear(c.locks[c.limit:])

@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // addChoice makes locks that differ in what can be chosen by.
@@ -107,8 +106,8 @@ func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
 	began := time.Now()
 	for n, i := range rand.Perm(20_000) { // the later it is looked at, the less it has left
 		at := time.Duration(n) * time.Second
-		require.NoError(t, kept.add(&listing.Lock{
-			Name: fmt.Sprint(i), Holders: make([]listing.Holder, 1), At: began.Add(at), TTL: 10*time.Hour + time.Duration(i)*time.Second - at,
+		require.NoError(t, kept.add(&inspect.Lock{
+			Name: fmt.Sprint(i), Holders: make([]inspect.Holder, 1), At: began.Add(at), TTL: 10*time.Hour + time.Duration(i)*time.Second - at,
 		}))
 		require.LessOrEqual(t, len(kept.locks), leastKept)
 	}
@@ -118,7 +117,7 @@ func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
 		names = append(names, l.Name)
 	}
 	require.Equal(t, []string{"0", "1", "2"}, names)
-	require.Equal(t, 1, ends(&listing.Lock{Holders: make([]listing.Holder, 1), TTL: redlatch.NoTTL}).Compare(began.Add(math.MaxInt64)))
+	require.Equal(t, 1, ends(&inspect.Lock{Holders: make([]inspect.Holder, 1), TTL: redlatch.NoTTL}).Compare(began.Add(math.MaxInt64)))
 }
 
 // Names of any bytes can be read from the JSON.
@@ -154,9 +153,9 @@ func TestListLooksAtTheFirstOfAVeryLongQueue(t *testing.T) {
 
 func TestQueuesAreLookedAtInParts(t *testing.T) {
 	t.Parallel()
-	var locks []*listing.Lock
+	var locks []*inspect.Lock
 	for range 25 {
-		locks = append(locks, &listing.Lock{Queue: 1_000_000})
+		locks = append(locks, &inspect.Lock{Queue: 1_000_000})
 	}
 	require.Equal(t, 10, together(locks), "10,000 of each")
 	require.Equal(t, 5, together(locks[20:]))

@@ -9,7 +9,6 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 const (
@@ -21,7 +20,7 @@ const (
 )
 
 // withDead returns the locks that have waiters without a subscriber, and notes how many.
-func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) (dead []*listing.Lock, err error) {
+func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*inspect.Lock, err error) {
 	if len(locks) == 0 {
 		return nil, nil
 	}
@@ -52,7 +51,7 @@ func (l *lister) withDead(ctx context.Context, locks []*listing.Lock) (dead []*l
 }
 
 // together returns how many of the locks are looked at together: one at least.
-func together(locks []*listing.Lock) int {
+func together(locks []*inspect.Lock) int {
 	places := int64(0)
 	for i, lock := range locks {
 		if places += min(lock.Queue, inspect.LookedAt); places > placesAtOnce && i > 0 {
@@ -63,10 +62,10 @@ func together(locks []*listing.Lock) int {
 }
 
 // absentees are the owners without a subscriber in the queues of locks.
-type absentees map[*listing.Lock][]string
+type absentees map[*inspect.Lock][]string
 
 // absent looks once, and if among is not nil only for those in it.
-func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*listing.Lock, among absentees) (absentees, error) {
+func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*inspect.Lock, among absentees) (absentees, error) {
 	found := absentees{}
 	for _, lock := range locks {
 		if among != nil && among[lock] == nil {

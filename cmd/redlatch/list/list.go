@@ -13,7 +13,8 @@ import (
 
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // lister lists locks.
@@ -58,7 +59,7 @@ func New(g *cli.Globals) *cobra.Command {
 			case master != "":
 				l.message("warning: %s", l.from.OfReplica(master))
 			}
-			do := func(ctx context.Context) error { return l.once(ctx, newBar(l.errors)) }
+			do := func(ctx context.Context) error { return l.once(ctx) }
 			if l.watch {
 				do = l.repeat
 			}
@@ -67,7 +68,7 @@ func New(g *cli.Globals) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&l.json, "json", false, "print JSON, one lock a line, as they are found")
-	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+listing.KindNames())
+	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+inspect.KindNames())
 	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
 	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
 	f.BoolVar(&l.stuck, "stuck", false, "only locks that are free with a queue")
@@ -75,7 +76,7 @@ func New(g *cli.Globals) *cobra.Command {
 	f.BoolVar(&l.dead, "dead-waiters", false, "only locks with waiters that have no subscriber, seen twice")
 	f.StringVar(&l.sort, "sort", "", "by name, by lease (the first to end first) or by queue (the longest first)")
 	f.IntVar(&l.limit, "limit", 0, "list so many at most, 0 for all")
-	cli.CompleteValues(cmd, "kind", listing.Kinds()...)
+	cli.CompleteValues(cmd, "kind", inspect.Kinds()...)
 	cli.CompleteValues(cmd, "sort", byName, byLease, byQueue)
 	return cmd
 }
@@ -85,8 +86,8 @@ func (l *lister) check(everyGiven bool) error {
 	switch {
 	case everyGiven && !l.watch:
 		return cli.Usagef("--every is how often --watch looks: without --watch there is one look")
-	case l.kind != "" && !slices.Contains(listing.Kinds(), l.kind):
-		return cli.Usagef("--kind must be %s", listing.KindNames())
+	case l.kind != "" && !slices.Contains(inspect.Kinds(), l.kind):
+		return cli.Usagef("--kind must be %s", inspect.KindNames())
 	case l.sort != "" && orders[l.sort] == nil:
 		return cli.Usagef("--sort must be name, lease or queue")
 	case l.limit < 0:
@@ -99,27 +100,24 @@ func (l *lister) check(everyGiven bool) error {
 	return nil
 }
 
-// once lists the locks, and shows the progress in the bar. Output goes through the bar,
-// because both may be on one terminal, also through other programs.
-func (l *lister) once(ctx context.Context, bar *bar) error {
-	defer bar.clear()
-	out := l.printer(bar)
+// once lists the locks, and reports the progress.
+func (l *lister) once(ctx context.Context) error {
+	out, report := l.printer(), progress(l.errors, noteEvery)
 	total := 0
-	list := func(lock *listing.Lock) error {
+	list := func(lock *inspect.Lock) error {
 		total++
 		return out.add(lock)
 	}
 	var err error
 	if l.collects() {
-		var kept []*listing.Lock
-		if kept, total, err = l.collect(ctx, bar); err == nil {
+		var kept []*inspect.Lock
+		if kept, total, err = l.collect(ctx, report); err == nil {
 			err = each(kept, out.add)
 		}
 	} else {
-		err = l.scan(ctx, bar, list)
+		err = l.scan(ctx, report, list)
 	}
 	out.flush()
-	bar.clear()
 	switch {
 	case err != nil:
 		return err
@@ -139,14 +137,14 @@ func (l *lister) once(ctx context.Context, bar *bar) error {
 }
 
 // collect finds the locks, and returns those to be listed, in order, and how many there are.
-func (l *lister) collect(ctx context.Context, bar *bar) ([]*listing.Lock, int, error) {
+func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock, int, error) {
 	kept := l.collection()
 	if !l.dead {
-		err := l.scan(ctx, bar, kept.add)
+		err := l.scan(ctx, report, kept.add)
 		return kept.first(), kept.total, err
 	}
-	var queued []*listing.Lock
-	err := l.scan(ctx, bar, func(lock *listing.Lock) error {
+	var queued []*inspect.Lock
+	err := l.scan(ctx, report, func(lock *inspect.Lock) error {
 		queued = append(queued, lock)
 		return nil
 	})
@@ -161,7 +159,7 @@ func (l *lister) collect(ctx context.Context, bar *bar) ([]*listing.Lock, int, e
 }
 
 // each does something with all locks, until an error.
-func each(locks []*listing.Lock, do func(*listing.Lock) error) error {
+func each(locks []*inspect.Lock, do func(*inspect.Lock) error) error {
 	for _, lock := range locks {
 		if err := do(lock); err != nil {
 			return err
@@ -171,28 +169,49 @@ func each(locks []*listing.Lock, do func(*listing.Lock) error) error {
 }
 
 // scan looks at all masters once.
-func (l *lister) scan(ctx context.Context, bar *bar, found func(*listing.Lock) error) error {
+func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.Lock) error) error {
 	n := 0
-	unread, err := listing.RunOnMasters(ctx, l.from, listing.Request{
+	unread, err := inspect.RunOnMasters(ctx, l.from, inspect.Request{
 		Pattern: l.pattern,
 		Permits: l.permits(),
-		Numbers: listing.Kind(l.kind).IsNumber(),
-		Found: func(lock *listing.Lock) error {
+		Numbers: inspect.Kind(l.kind).IsNumber(),
+		Found: func(lock *inspect.Lock) error {
 			if !l.wants(lock) {
 				return nil
 			}
 			n++
 			return found(lock)
 		},
-		Progress: func(done float64) { bar.show(done, n) },
+		Progress: func(done float64) { report(done, n) },
 	})
 	if err != nil {
 		return err
 	}
 	if l.unread = unread.Keys; l.unread > 0 {
-		bar.clear()
 		l.message("%s", unread.Text("keys"))
 	}
 	l.away = unread.Away
 	return nil
+}
+
+// noteEvery is how often the progress is reported.
+const noteEvery = 5 * time.Second
+
+// reporter takes the part of the keys that was looked at, from 0 to 1, and the number of locks found.
+type reporter func(done float64, locks int)
+
+// progress returns a reporter that writes a line now and then.
+func progress(w io.Writer, every time.Duration) reporter {
+	next := time.Now().Add(every)
+	return func(done float64, locks int) {
+		if now := time.Now(); !now.Before(next) {
+			next = now.Add(every)
+			output.Messagef(w, "%.0f%% of the keys looked at, %s", 100*done, (&tally{locks: locks}).of(locks))
+		}
+	}
+}
+
+// message writes a message to standard error.
+func (l *lister) message(format string, args ...any) {
+	output.Messagef(l.errors, format, args...)
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
@@ -148,18 +147,18 @@ func TestListWatchesUntilItIsInterrupted(t *testing.T) {
 func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 79)
-	for _, l := range []*listing.Lock{
-		{Name: "orders", Kind: listing.Plain, Holders: []listing.Holder{{Owner: program.SomeOwner, Count: "1"}}, TTL: time.Second},
-		{Name: long, Kind: listing.Fair, Holders: []listing.Holder{{
+	for _, l := range []*inspect.Lock{
+		{Name: "orders", Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: program.SomeOwner, Count: "1"}}, TTL: time.Second},
+		{Name: long, Kind: inspect.Fair, Holders: []inspect.Holder{{
 			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
 		}}, TTL: redlatch.NoTTL, Queue: 99999},
-		{Name: long, Kind: listing.Fair, Queue: 1, Next: program.RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
-		{Name: "日本語ロック", Kind: listing.Fair, Holders: []listing.Holder{{
+		{Name: long, Kind: inspect.Fair, Queue: 1, Next: program.RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
+		{Name: "日本語ロック", Kind: inspect.Fair, Holders: []inspect.Holder{{
 			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("請求書 ", 20),
 		}}, TTL: 99 * time.Hour, Queue: 99999},
-		{Name: strings.Repeat("🔒", 11), Kind: listing.Plain, Holders: []listing.Holder{{Owner: strings.Repeat("所", 40), Count: "1"}}, TTL: time.Second},
-		{Name: "x", Kind: listing.ReadWrite, More: true, Holders: []listing.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
-		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},
+		{Name: strings.Repeat("🔒", 11), Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: strings.Repeat("所", 40), Count: "1"}}, TTL: time.Second},
+		{Name: "x", Kind: inspect.ReadWrite, More: true, Holders: []inspect.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
+		{Name: "x", Kind: inspect.ReadWrite, Holders: make([]inspect.Holder, 12), TTL: 9999 * time.Hour},
 	} {
 		r := rowOf(l)
 		for _, line := range append(r.lines(output.Look{}), heading(output.Look{})) {
@@ -171,16 +170,14 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 func TestPagesAreSortedAndBounded(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	flushed := 0
 	const page = 1000
-	table := &table{out: &out, page: page, flushing: func() { flushed++ }}
+	table := &printer{out: &out, page: page}
 	for i := range 2*page + 1 {
 		table.keep(row{name: fmt.Sprintf("%04d", 9999-i)})
 		table.tally.locks++
 		require.Less(t, len(table.rows), page)
 	}
 	table.flush()
-	require.Equal(t, 3, flushed)
 	require.Equal(t, 2*page+1, table.printed)
 	lines := strings.Split(out.String(), "\n")
 	require.Len(t, lines, 2*page+3, "one heading")
@@ -200,55 +197,15 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	}
 }
 
-// The bar and what is listed may be on one terminal.
-func TestOutputGoesThroughTheProgressBar(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for i := range 3 {
-		s.Do(t, "HSET", fmt.Sprint("job-", i), program.RedissonOwner, 1)
-	}
-	from, err := connect.New(connect.Settings{Address: s.URL()})
-	require.NoError(t, err)
-	for _, asJSON := range []bool{true, false} {
-		var terminal strings.Builder
-		b := &bar{out: &terminal, live: true}
-		l := &lister{from: from, json: asJSON, out: &terminal, errors: &terminal}
-		b.show(0.25, 7)
-		require.NoError(t, l.once(t.Context(), b))
-		shown, bars := "", 0
-		for line := range strings.Lines(terminal.String()) {
-			parts := strings.Split(line, "\r\x1b[K")
-			bars += len(parts) - 1
-			shown += parts[len(parts)-1]
-		}
-		require.Positive(t, bars)
-		require.NotContains(t, shown, "looked at", "it is left on the terminal")
-		require.Equal(t, 3, strings.Count(shown, "job-"))
-	}
-}
-
 func TestProgressIsReportedPeriodically(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	b := newBar(&out)
-	b.show(0.1, 1)
+	report := progress(&out, noteEvery)
+	report(0.1, 1)
 	require.Empty(t, out.String(), "a short scan is quiet")
-	b.next = time.Now()
-	b.show(0.25, 1234)
-	b.show(0.3, 1300)
-	b.clear()
+	report = progress(&out, 0)
+	report(0.25, 1234)
 	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
-
-	out.Reset()
-	b = &bar{out: &out, live: true}
-	b.show(0.25, 7)
-	b.clear()
-	b.clear()
-	require.Equal(t, "\r25% of the keys looked at, 7 locks\x1b[K\r\x1b[K", out.String())
-	require.WithinDuration(t, time.Now().Add(barEvery), b.next, time.Second)
-	var none *bar
-	none.show(1, 1)
-	none.clear()
 }
 
 // The connections that are made one after the other do not add up.

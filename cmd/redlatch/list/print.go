@@ -7,80 +7,58 @@ import (
 	"io"
 	"slices"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
-
-// printer prints locks.
-type printer interface {
-	add(l *listing.Lock) error
-	// flush prints what is kept.
-	flush()
-	// end prints how many locks there are, of which some or all were printed.
-	end(total int)
-}
-
-// printer returns what prints locks as the flags say. The bar is cleared before.
-func (l *lister) printer(bar *bar) printer {
-	if l.json {
-		enc := json.NewEncoder(l.out)
-		enc.SetEscapeHTML(false)
-		return &lines{enc: enc, before: bar.clear}
-	}
-	return &table{out: l.out, look: output.LookOf(l.out), page: page, sorted: l.collects(), flushing: bar.clear}
-}
-
-// lines prints locks for programs.
-type lines struct {
-	enc    *json.Encoder
-	before func()
-}
-
-func (p *lines) add(l *listing.Lock) error {
-	p.before()
-	if l.Number != nil {
-		return p.enc.Encode(listedNumberOf(l))
-	}
-	return p.enc.Encode(listedOf(l))
-}
-
-func (*lines) flush() {} // nothing is kept
-
-func (*lines) end(int) {} // programs count lines
 
 // page is how many rows are sorted, and kept, at most.
 const page = 100_000
 
-// table writes rows for people, in sorted pages.
-type table struct {
-	out      io.Writer
-	look     output.Look
-	page     int
-	sorted   bool   // they come in order
-	flushing func() // before something is written
-	rows     []row
-	printed  int
-	tally    tally
+// printer prints locks: for programs as they come, and for people in sorted pages.
+type printer struct {
+	out     io.Writer
+	json    *json.Encoder // nil for people
+	look    output.Look
+	page    int
+	sorted  bool // they come in order
+	rows    []row
+	printed int
+	tally   tally
 }
 
-func (t *table) add(l *listing.Lock) error {
-	t.tally.add(l)
-	t.keep(rowOf(l))
-	return nil
+func (l *lister) printer() *printer {
+	p := &printer{out: l.out, look: output.LookOf(l.out), page: page, sorted: l.collects()}
+	if l.json {
+		p.json = json.NewEncoder(l.out)
+		p.json.SetEscapeHTML(false)
+	}
+	return p
 }
 
-func (t *table) keep(r row) {
+func (t *printer) add(l *inspect.Lock) error {
+	switch {
+	case t.json == nil:
+		t.tally.add(l)
+		t.keep(rowOf(l))
+		return nil
+	case l.Number != nil:
+		return t.json.Encode(l.Shown())
+	}
+	return t.json.Encode(listedOf(l))
+}
+
+func (t *printer) keep(r row) {
 	t.rows = append(t.rows, r)
 	if len(t.rows) == t.page {
 		t.flush()
 	}
 }
 
-func (t *table) flush() {
+// flush prints what is kept.
+func (t *printer) flush() {
 	if len(t.rows) == 0 {
 		return
 	}
-	t.flushing()
 	if t.printed == 0 {
 		fmt.Fprintln(t.out, heading(t.look))
 	}
@@ -96,7 +74,11 @@ func (t *table) flush() {
 	t.rows = t.rows[:0]
 }
 
-func (t *table) end(total int) {
+// end prints how many locks there are, of which some or all were printed.
+func (t *printer) end(total int) {
+	if t.json != nil {
+		return // programs count lines
+	}
 	said := t.tally.of(total)
 	if !t.sorted && t.printed > t.page {
 		said += fmt.Sprintf(", sorted in pages of %d: --sort name sorts all", t.page)
@@ -107,10 +89,10 @@ func (t *table) end(total int) {
 // tally counts what is shown.
 type tally struct{ locks, numbers, semaphores int }
 
-func (t *tally) add(l *listing.Lock) {
+func (t *tally) add(l *inspect.Lock) {
 	if l.Number != nil {
 		t.numbers++
-		if l.Kind == listing.Semaphore {
+		if l.Kind == inspect.Semaphore {
 			t.semaphores++
 		}
 		return

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -44,17 +44,14 @@ type listedNext struct {
 	Label string `json:"label,omitempty"`
 }
 
-func listedOf(l *listing.Lock) *listed {
+func listedOf(l *inspect.Lock) *listed {
 	out := &listed{
-		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: []inspect.Holder{}, More: l.More,
+		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: append([]inspect.Holder{}, l.Holders...), More: l.More,
 		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, NotSubscribed: l.NotSubscribed, Token: l.Token,
 		PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
 	}
 	if l.NotSubscribed > 0 {
 		out.NotLookedAt = max(0, l.Queue-inspect.LookedAt)
-	}
-	for _, h := range l.Holders {
-		out.Holders = append(out.Holders, inspect.HolderOf(h, l.Kind))
 	}
 	if l.Next != "" {
 		out.Next = &listedNext{Owned: inspect.OwnedBy(l.Next), Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
@@ -77,14 +74,14 @@ const (
 	cells       = "%-5s  %s %5s %7s %5s"
 )
 
-func rowOf(l *listing.Lock) row {
+func rowOf(l *inspect.Lock) row {
 	if l.Number != nil {
 		return numberRowOf(l)
 	}
 	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if !r.free {
-		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), output.Lease(l.TTL)
+		who, entered, lease = holdersOf(l), sanitize.Word(string(l.Holders[0].Count)), output.Lease(l.TTL)
 	}
 	if l.Queue > 0 {
 		queue = strconv.FormatInt(l.Queue, 10)
@@ -138,21 +135,21 @@ func absentOf(absent, queue int64) string {
 }
 
 // kindOf names the kind in the width of its column: tokens have a line of their own.
-func kindOf(l *listing.Lock) string {
+func kindOf(l *inspect.Lock) string {
 	switch l.Kind {
-	case listing.ReadWrite:
+	case inspect.ReadWrite:
 		return "r/w"
-	case listing.Fenced:
-		return string(listing.Plain)
-	case listing.FairFenced:
-		return string(listing.Fair)
+	case inspect.Fenced:
+		return string(inspect.Plain)
+	case inspect.FairFenced:
+		return string(inspect.Fair)
 	}
 	return string(l.Kind)
 }
 
 // holdersOf names the first holder, as far as its column has room, and says how many
 // others there are.
-func holdersOf(l *listing.Lock) string {
+func holdersOf(l *inspect.Lock) string {
 	others := ""
 	switch n := len(l.Holders) - 1; {
 	case l.More:
@@ -184,4 +181,30 @@ func (r *row) lines(look output.Look) []string {
 // heading is the line above the rows.
 func heading(look output.Look) string {
 	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
+}
+
+// numberRowOf is rowOf for a name that holds a number.
+func numberRowOf(l *inspect.Lock) row {
+	n, kind := l.Number, string(l.Kind)
+	lives, waiting := "-", "-"
+	var said string
+	switch l.Kind {
+	case inspect.Semaphore:
+		kind, said = "sem", fmt.Sprintf("%d taken, %d available", n.Taken, n.Available)
+	case inspect.Latch:
+		said = "open"
+		if n.Available > 0 {
+			said = fmt.Sprintf("closed, %d to count down", n.Available)
+		}
+	default:
+		kind, said = "count", strconv.FormatInt(n.Available, 10)
+	}
+	if l.TTL != redlatch.NoTTL {
+		lives = output.Lease(l.TTL)
+	}
+	if n.Waiters() > 0 {
+		waiting = strconv.FormatInt(n.Waiters(), 10)
+	}
+	shown := fmt.Sprintf(cells, kind, sanitize.Pad(sanitize.Truncate(said, holderWidth), holderWidth), "-", lives, waiting)
+	return row{name: sanitize.Word(l.Name), cells: strings.TrimRight(shown, " ")}
 }

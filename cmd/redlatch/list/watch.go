@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -34,7 +33,7 @@ func (l *lister) repeat(ctx context.Context) error {
 			lines = []string{sanitize.Message(err.Error())}
 		}
 		draw(lines)
-		if inspect.Pause(ctx, max(l.every, listing.PauseFactor*time.Since(began))) != nil {
+		if inspect.Pause(ctx, max(l.every, inspect.PauseFactor*time.Since(began))) != nil {
 			return nil
 		}
 	}
@@ -54,7 +53,7 @@ const pictured = 1000
 // picture looks once.
 func (l *lister) picture(ctx context.Context) ([]string, error) {
 	l.limit = cmp.Or(l.limit, pictured)
-	locks, n, err := l.collect(ctx, nil)
+	locks, n, err := l.collect(ctx, func(float64, int) {})
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,8 @@ how many are subscribed. The holder of the lock and the first 64 places are
 shown as they were at one moment. The places behind are read after that in
 parts, with commands that are short for the server: owners that stay queued are
 counted once; those that come or go meanwhile may be missing. The numbers add
-up to the number of waiters. At most 10,000 places are read, and the last three
-of a longer queue; the others are "unknown". --from shows any other part.
+up to the number of waiters. At most 10,000 places are read; the others are
+"unknown". --from shows any other part.
 
 A lock that is free although its queue is not empty is watched for a second, or
 for --for, since it may be on its way from one owner to the next. If it is

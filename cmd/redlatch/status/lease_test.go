@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -17,40 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
-	t.Parallel()
-	look := func(second int, owner, count string, left time.Duration) inspect.Snapshot {
-		at := time.Unix(int64(second), 0)
-		return inspect.Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), Inspection: &admin.Inspection{
-			TTL: left, Holders: []admin.Holder{{Text: owner, CountText: count}},
-		}}
-	}
-	const s = time.Second
-	for what, c := range map[string]struct {
-		looks []inspect.Snapshot
-		want  string
-	}{
-		"once":             {[]inspect.Snapshot{look(0, "a", "1", 30*s)}, inspect.RenewedUnknown},
-		"not due yet":      {[]inspect.Snapshot{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, inspect.RenewedUnknown},
-		"not when due":     {[]inspect.Snapshot{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, inspect.RenewedNo},
-		"set anew":         {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, inspect.RenewedYes},
-		"set anew, not up": {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, inspect.RenewedYes},
-		"set anew before":  {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, inspect.RenewedYes},
-		"entered again":    {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, inspect.RenewedUnknown},
-		"another's":        {[]inspect.Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, inspect.RenewedUnknown},
-		"without a lease":  {[]inspect.Snapshot{look(0, "a", "1", redlatch.NoTTL)}, ""},
-		"free meanwhile": {
-			[]inspect.Snapshot{look(0, "a", "1", 20*s), {Inspection: &admin.Inspection{}}, look(2, "a", "1", 30*s)}, inspect.RenewedUnknown,
-		},
-	} {
-		var w leaseWatch
-		for _, l := range c.looks {
-			w.sees(l)
-		}
-		require.Equal(t, c.want, w.renewed(), what)
-	}
-}
 
 func TestStatusLooksUntilTheLeaseIsRenewedWithFor(t *testing.T) {
 	t.Parallel()
@@ -150,7 +115,7 @@ func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder
-	(&status{Named: inspect.NameOf("a"), Held: true, Lease: inspect.Lease{TTLMillis: &left}, Renewed: inspect.RenewedNo, Queue: []waiter{}}).print(&b)
+	(&status{Named: inspect.NameOf("a"), Held: true, Lease: inspect.Lease{TTLMillis: &left}, Renewed: inspect.RenewedNo, Queue: []inspect.Waiter{}}).print(&b)
 	program.Narrow(t, b.String())
 	require.Contains(t, program.Words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

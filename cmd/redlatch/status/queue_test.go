@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -18,7 +17,7 @@ import (
 
 // queueStatus is the part of the JSON output about a queue.
 type queueStatus struct {
-	Queue     []waiter
+	Queue     []inspect.Waiter
 	Uncounted string `json:"counting_error"`
 	Why       *why   `json:"why_free"`
 	Note      string
@@ -62,7 +61,7 @@ $`, got.Stdout)
 		require.Len(t, as.Queue, 3)
 		require.InDelta(t, time.Hour.Milliseconds(), *as.Queue[0].DeadlineMillis, 30_000)
 		require.InDelta(t, -time.Minute.Milliseconds(), *as.Queue[1].DeadlineMillis, 30_000)
-		require.Equal(t, waiter{Position: 3, Owned: inspect.OwnedBy(program.RedlatchOwner), Subscribed: "no", Client: inspect.ClientOf(program.RedlatchOwner)}, as.Queue[2])
+		require.Equal(t, inspect.Waiter{Position: 3, Owned: inspect.OwnedBy(program.RedlatchOwner), Subscribed: "no", Client: inspect.ClientOf(program.RedlatchOwner)}, as.Queue[2])
 		require.Equal(t, "redlatch", as.Queue[2].Kind)
 		require.Equal(t, program.RedlatchSince, as.Queue[2].Started.Format(time.RFC3339))
 		require.Equal(t, "yes", as.Queue[0].Subscribed)
@@ -110,11 +109,10 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
 	t.Parallel()
-	in := &admin.Inspection{Name: "x", Kind: "plain", Holders: []admin.Holder{{Text: program.RedissonOwner, CountText: "1"}}}
-	shape := inspect.ShapeOfInspection(in)
-	s := statusOf(in, &shape, time.Now())
+	seen := &inspect.Snapshot{Name: "x", Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: program.RedissonOwner, Count: "1"}}}
+	s := statusOf(seen)
 	require.NotNil(t, s.TTLMillis, "held, and about to be free")
 	require.Zero(t, *s.TTLMillis)
-	in.TTL = redlatch.NoTTL
-	require.Nil(t, statusOf(in, &shape, time.Now()).TTLMillis)
+	seen.TTL = redlatch.NoTTL
+	require.Nil(t, statusOf(seen).TTLMillis)
 }

@@ -12,18 +12,6 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
-)
-
-const (
-	// partOf is how many places of a long queue are read at once, and overlap how many
-	// of them again: so that none is passed over, although places come forward between
-	// two parts.
-	partOf, overlap = 200, 32
-	// countAtOnce is how many waiters' listeners are counted at once.
-	countAtOnce = 1000
-	// lastShown is how many of the last of a long queue are shown.
-	lastShown = 3
 )
 
 // more describes the waiters that are not shown.
@@ -34,8 +22,6 @@ type more struct {
 	Subscribed    int `json:"subscribed"`
 	NotSubscribed int `json:"not_subscribed"`
 	Unknown       int `json:"unknown"`
-	// Last are the last of the queue, if it is too long to be read.
-	Last []waiter `json:"last,omitempty"`
 }
 
 // String returns the text output.
@@ -56,168 +42,76 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the rest of the queue, up to inspect.LookedAt places and the last ones, counts the
-// listeners of these waiters, and keeps as many as are to be shown, 0 for all. What is not read, or
-// cannot be, is marked as unknown, in the second case with the reason.
+// complete reads the part of the queue that is to be shown, or the rest of it up to
+// inspect.LookedAt places, counts the listeners of these waiters, and keeps as many as are to be
+// shown. What is not read, or cannot be, is marked as unknown, in the second case with the reason.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
 	}
-	lock := rfairlock.New(client, s.Name)
-	if q.from > 1 {
-		return s.turnTo(ctx, lock, q.from, q.show)
+	var err error
+	switch {
+	case q.from > 1:
+		err = s.turnTo(ctx, client, q.from, q.show)
+	case len(s.Queue) < s.length():
+		err = s.readRest(ctx, client)
 	}
-	if len(s.Queue) < s.length() {
-		if err := s.readRest(ctx, lock); err != nil {
-			return err
-		}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && s.Uncounted == "":
+		s.Uncounted = inspect.NotCounted(err)
 	}
-	last, err := s.readLast(ctx, lock)
-	if err != nil {
-		return err
+	if q.from == 1 {
+		s.show(q.show)
 	}
-	s.show(q.show)
-	s.More.end(last)
 	return nil
 }
 
 // turnTo keeps n places from first on in place of the first ones, 0 for inspect.LookedAt.
-func (s *status) turnTo(ctx context.Context, lock *rlock.Lock, first, n int) error {
+func (s *status) turnTo(ctx context.Context, client *redlatch.Client, first, n int) error {
 	if n == 0 {
 		n = inspect.LookedAt
 	}
-	places, err := s.read(ctx, lock, first, n)
-	s.Queue, s.More = places, nil
-	if rest := s.length() - len(places); rest > 0 {
+	places, waiting, err := inspect.Part{Name: s.Name, First: first, Last: first + n - 1}.Read(ctx, client)
+	s.Queue = []inspect.Waiter{}
+	if err == nil {
+		s.QueueLength = &waiting
+		err = s.add(ctx, client, places, first)
+	}
+	s.More = nil
+	if rest := s.length() - len(s.Queue); rest > 0 {
 		s.More = &more{Count: rest, Unknown: rest}
 	}
-	if err != nil {
-		return s.unread(ctx, err)
-	}
-	return nil
+	return err
 }
 
-// read reads n places from first on, in parts, and counts their listeners. With an error it returns
-// what it has read.
-func (s *status) read(ctx context.Context, lock *rlock.Lock, first, n int) ([]waiter, error) {
-	found, err := readBehind(nil, n, func(from, n int) ([]admin.Waiter, error) {
-		in, err := admin.InspectPart(ctx, lock, first-1+from, n)
-		if err != nil {
-			return nil, err
-		}
-		s.QueueLength = &in.Waiting
-		return in.Queue, nil
-	})
-	places, now := []waiter{}, time.Now()
-	for i := range found {
-		places = append(places, waiterOf(&found[i], first+i, now))
-	}
+// readRest reads the places behind the first ones.
+func (s *status) readRest(ctx context.Context, client *redlatch.Client) error {
+	all, _, err := inspect.Part{Name: s.Name, First: 1, Last: inspect.LookedAt}.Read(ctx, client)
 	if err != nil {
-		return places, err
+		return err
 	}
-	for part := range slices.Chunk(places, countAtOnce) {
-		if err := s.countPart(ctx, lock, part); err != nil {
-			return places, err
-		}
-	}
-	return places, nil
-}
-
-// readLast reads the last of a queue that was not read to its end, without those that were read.
-func (s *status) readLast(ctx context.Context, lock *rlock.Lock) ([]waiter, error) {
-	length := s.QueueLength
-	if *length <= max(len(s.Queue), inspect.LookedAt) {
-		return nil, nil
-	}
-	last, err := s.read(ctx, lock, *length-lastShown+1, lastShown)
-	s.QueueLength = length // as the numbers add up to
-	if err != nil {
-		return nil, s.unread(ctx, err)
-	}
-	return s.behind(last, *length), nil
-}
-
-// behind returns the last waiters of a queue of a length without those that were read before:
-// places come forward.
-func (s *status) behind(last []waiter, length int) []waiter {
 	known := make(map[string]bool, len(s.Queue))
 	for i := range s.Queue {
 		known[s.Queue[i].Owner] = true
 	}
-	last = slices.DeleteFunc(last, func(w waiter) bool { return known[w.Owner] })
-	return last[:min(len(last), length-len(s.Queue))]
+	rest := slices.DeleteFunc(all, func(w admin.Waiter) bool { return known[w.Text] })
+	rest = rest[:min(len(rest), inspect.LookedAt-len(s.Queue))]
+	defer s.settle()
+	return s.add(ctx, client, rest, len(s.Queue)+1)
 }
 
-// end counts the last of the queue among the others, and keeps them.
-func (m *more) end(last []waiter) {
-	if len(last) == 0 {
-		return
+// add adds waiters, of whom the first has a place, and counts their listeners.
+func (s *status) add(ctx context.Context, client *redlatch.Client, waiters []admin.Waiter, place int) error {
+	begin, now := len(s.Queue), time.Now()
+	for i := range waiters {
+		waiters[i].Position = place + i
+		s.Queue = append(s.Queue, inspect.WaiterOf(&waiters[i], now))
 	}
-	m.Last = last
-	m.Unknown -= len(last)
-	m.add(last)
-}
-
-// show keeps the first n of the queue, all for 0, and counts the others.
-func (s *status) show(n int) {
-	shown := len(s.Queue)
-	if n > 0 {
-		shown = min(n, shown)
-	}
-	s.More = nil
-	if rest := s.length() - shown; rest > 0 {
-		s.More = &more{Count: rest, Unknown: s.length() - len(s.Queue)}
-		s.More.add(s.Queue[shown:])
-	}
-	s.Queue = s.Queue[:shown]
-}
-
-// add counts waiters in.
-func (m *more) add(rest []waiter) {
-	for i := range rest {
-		switch rest[i].Subscribed {
-		case inspect.SubscribedYes:
-			m.Subscribed++
-		case inspect.SubscribedNo:
-			m.NotSubscribed++
-		default:
-			m.Unknown++
-		}
-	}
-}
-
-// length is how many are queued.
-func (s *status) length() int {
-	if s.QueueLength == nil {
-		return 0
-	}
-	return *s.QueueLength
-}
-
-// readRest reads the places behind the first ones, and counts their listeners.
-func (s *status) readRest(ctx context.Context, lock *rlock.Lock) error {
-	var seen []string
-	for i := range s.Queue {
-		seen = append(seen, s.Queue[i].Owner)
-	}
-	rest, err := readBehind(seen, inspect.LookedAt, func(first, n int) ([]admin.Waiter, error) {
-		in, err := admin.InspectPart(ctx, lock, first, n)
-		if err != nil {
-			return nil, err
-		}
-		return in.Queue, nil
-	})
-	if err != nil {
-		return s.unread(ctx, err)
-	}
-	now := time.Now()
-	for i := range rest {
-		s.Queue = append(s.Queue, waiterOf(&rest[i], len(s.Queue)+1, now))
-	}
-	s.settle()
-	for part := range slices.Chunk(s.Queue[len(seen):], countAtOnce) {
-		if err := s.countPart(ctx, lock, part); err != nil {
-			return s.unread(ctx, err)
+	for part := range slices.Chunk(s.Queue[begin:], inspect.CountedAtOnce) {
+		if err := s.count(ctx, client, part); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -230,13 +124,47 @@ func (s *status) settle() {
 	}
 }
 
-// countPart counts the listeners of a part of the queue.
-func (s *status) countPart(ctx context.Context, lock *rlock.Lock, part []waiter) error {
-	var owners []string
-	for i := range part {
-		owners = append(owners, part[i].Owner)
+// show keeps the first n of the queue, all for 0, and counts the others.
+func (s *status) show(n int) {
+	shown := len(s.Queue)
+	if n > 0 {
+		shown = min(n, shown)
 	}
-	counts, err := admin.Listeners(ctx, lock, owners...)
+	s.More = nil
+	if rest := s.length() - shown; rest > 0 {
+		s.More = &more{Count: rest, Unknown: s.length() - len(s.Queue)}
+		for _, w := range s.Queue[shown:] {
+			switch w.Subscribed {
+			case inspect.SubscribedYes:
+				s.More.Subscribed++
+			case inspect.SubscribedNo:
+				s.More.NotSubscribed++
+			default:
+				s.More.Unknown++
+			}
+		}
+	}
+	s.Queue = s.Queue[:shown]
+}
+
+// length is how many are queued.
+func (s *status) length() int {
+	if s.QueueLength == nil {
+		return 0
+	}
+	return *s.QueueLength
+}
+
+// count counts the listeners of a part of the queue.
+func (s *status) count(ctx context.Context, client *redlatch.Client, part []inspect.Waiter) error {
+	if len(part) == 0 {
+		return nil
+	}
+	owners := make([]string, len(part))
+	for i := range part {
+		owners[i] = part[i].Owner
+	}
+	counts, err := admin.Listeners(ctx, rfairlock.New(client, s.Name), owners...)
 	if err != nil && !errors.Is(err, admin.ErrNotCounted) {
 		return err
 	}
@@ -244,47 +172,22 @@ func (s *status) countPart(ctx context.Context, lock *rlock.Lock, part []waiter)
 	return nil
 }
 
-// unread tells why the rest of the queue is not known, and ends with ctx.
-func (s *status) unread(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if s.Uncounted == "" {
+// record records the numbers of listeners of a part of the queue, or why there are none.
+// Without them the inspection counts on the master alone: a listener there is one, but a
+// waiter without one may listen on a replica.
+func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
+	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)
 	}
-	return nil
-}
-
-// readBehind reads, in parts, the places behind those that were seen, until so many as limit are
-// known. With an error it returns what it has read. A queue only ever moves forward: owners leave
-// it, and new ones are appended. So a part that begins with a known owner has skipped none. Owners
-// that stay queued are returned exactly once; those that come or go meanwhile may be missing.
-func readBehind(seen []string, limit int, read func(first, n int) ([]admin.Waiter, error)) ([]admin.Waiter, error) {
-	known := make(map[string]bool, len(seen))
-	for _, owner := range seen {
-		known[owner] = true
-	}
-	var behind []admin.Waiter
-	next, back := len(seen), overlap
-	for {
-		from := max(0, next-back)
-		part, err := read(from+1, min(partOf, limit))
-		if err != nil {
-			return behind, err
+	for i := range part {
+		q := &part[i]
+		switch {
+		case i < len(counts) && counts[i] > 0:
+			q.Subscribed = inspect.SubscribedYes
+		case i < len(counts):
+			q.Subscribed = inspect.SubscribedNo
+		case q.Subscribed == inspect.SubscribedNo:
+			q.Subscribed = inspect.SubscribedUnknown
 		}
-		if from > 0 && (len(part) == 0 || !known[part[0].Text]) {
-			back *= 4 // more have left than parts overlap
-			continue
-		}
-		for _, w := range part {
-			if !known[w.Text] && len(known) < limit {
-				known[w.Text] = true
-				behind = append(behind, w)
-			}
-		}
-		if len(part) < partOf || len(known) == limit {
-			return behind, nil
-		}
-		next, back = from+len(part), overlap
 	}
 }

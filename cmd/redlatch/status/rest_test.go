@@ -2,21 +2,16 @@ package status
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -101,13 +96,12 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 	}
 	text := said()
 	require.Contains(t, text, "queue 10500 waiting 1 "+program.LongOwner(0))
-	require.Contains(t, text, " and 10480 more: 1 subscribed, 9982 not subscribed, 497 unknown (--from 21 shows the next ones) 10498 "+program.LongOwner(10497))
-	require.Contains(t, text, " 10500 "+program.LongOwner(10499))
+	require.Contains(t, text, " and 10480 more: 9980 not subscribed, 500 unknown (--from 21 shows the next ones)")
 
 	text = said("--waiters", "0")
-	require.Equal(t, 10_003, strings.Count(text, " deadline in "))
-	require.Contains(t, text, " and 500 more: 1 subscribed, 2 not subscribed, 497 unknown (--from 10001 shows the next ones) ")
-	require.Equal(t, 10_003, strings.Count(said("--waiters", "20000"), " deadline in "), "no more")
+	require.Equal(t, 10_000, strings.Count(text, " deadline in "))
+	require.Contains(t, text, " and 500 more, all unknown (--from 10001 shows the next ones)")
+	require.Equal(t, 10_000, strings.Count(said("--waiters", "20000"), " deadline in "), "no more")
 
 	text = said("--from", "10001", "--waiters", "300")
 	require.Contains(t, text, "queue 10500 waiting 10001 "+program.LongOwner(10000))
@@ -122,7 +116,7 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 
 	var reported struct {
 		Length int `json:"queue_length"`
-		Queue  []waiter
+		Queue  []inspect.Waiter
 		More   more
 	}
 	got := program.Finish(t, s.URL(), "status", "--json", name)
@@ -130,27 +124,8 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 	require.Equal(t, waiting, reported.Length)
 	require.Len(t, reported.Queue, shownWaiters)
 	require.Equal(t, waiting-shownWaiters, reported.More.Count)
-	require.Len(t, reported.More.Last, lastShown)
-	require.Equal(t, waiting, reported.More.Last[2].Position)
-	require.Equal(t, "yes", reported.More.Last[2].Subscribed)
 	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --from must be a place in the queue, 1 for the next one\n"},
 		program.Finish(t, s.URL(), "status", "--from", "0", name))
-}
-
-// The last places and the places that are always read overlap in a queue that is hardly longer.
-func TestStatusCountsTheEndOfALongQueueOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	const name = "billing-run"
-	program.LongQueue(t, s, name, program.RedissonOwner, inspect.LookedAt+1)
-	got := program.Finish(t, s.URL(), "status", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, program.Words(got.Stdout), " and 9981 more, all not subscribed (--from 21 shows the next ones) 10001 "+program.LongOwner(10000))
-
-	read := &status{Queue: []waiter{{Owned: inspect.OwnedBy("a")}, {Owned: inspect.OwnedBy("b")}}}
-	last := read.behind([]waiter{{Owned: inspect.OwnedBy("b")}, {Owned: inspect.OwnedBy("c")}, {Owned: inspect.OwnedBy("d")}}, 3)
-	require.Len(t, last, 1, "no more than the length has")
-	require.Equal(t, "c", last[0].Owner, "b came forward")
 }
 
 func TestStatusOfAGrowingQueueAddsUp(t *testing.T) {
@@ -160,7 +135,7 @@ func TestStatusOfAGrowingQueueAddsUp(t *testing.T) {
 		{inspect.LookedAt - 3, inspect.LookedAt, inspect.LookedAt},
 		{inspect.LookedAt + 7, inspect.LookedAt, inspect.LookedAt + 7},
 	} {
-		s := &status{QueueLength: &c.first, Queue: make([]waiter, c.read)}
+		s := &status{QueueLength: &c.first, Queue: make([]inspect.Waiter, c.read)}
 		s.settle()
 		require.Equal(t, c.length, s.length())
 		s.show(20)
@@ -168,102 +143,16 @@ func TestStatusOfAGrowingQueueAddsUp(t *testing.T) {
 	}
 }
 
-// movingQueue is a queue that moves between two reads.
-type movingQueue struct {
-	queue []string
-	reads int
-	move  func(s *movingQueue)
-}
-
-func (s *movingQueue) read(first, n int) ([]admin.Waiter, error) {
-	if s.reads++; s.reads > 1000 {
-		return nil, errors.New("it reads for ever")
-	}
-	from := min(first-1, len(s.queue))
-	var part []admin.Waiter
-	for _, owner := range s.queue[from:min(from+n, len(s.queue))] {
-		part = append(part, admin.Waiter{Text: owner})
-	}
-	s.move(s)
-	return part, nil
-}
-
-func (s *movingQueue) drop(n int) { s.queue = s.queue[min(n, len(s.queue)):] }
-
-func TestAnOwnerThatStaysQueuedIsReturnedOnce(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(testlevel.Rounds(30, 100)) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		at := &movingQueue{}
-		for i := range random.IntN(2000) {
-			at.queue = append(at.queue, fmt.Sprint("owner-", i))
-		}
-		seen := slices.Clone(at.queue[:min(inspect.Places, len(at.queue))])
-		begun, limit := slices.Clone(at.queue), inspect.LookedAt
-		if seed%2 == 1 { // a part of the queue, of which none was seen
-			seen, limit = nil, 700
-			begun = begun[:min(limit, len(begun))]
-		}
-		most := []int{1, 3, overlap, 300, 2000}[seed%5] // how many leave at once
-		came := 0
-		at.move = func(s *movingQueue) {
-			s.drop(random.IntN(most + 1))
-			for range random.IntN(3) {
-				if n := len(s.queue); n > 0 {
-					i := random.IntN(n)
-					s.queue = slices.Delete(s.queue, i, i+1)
-				}
-				came++
-				s.queue = append(s.queue, fmt.Sprint("new-", came))
-			}
-		}
-		rest, err := readBehind(seen, limit, at.read)
-		require.NoError(t, err, seed)
-		var reported []string
-		for _, w := range rest {
-			reported = append(reported, w.Text)
-		}
-		reported = append(seen, reported...)
-		stayed := slices.DeleteFunc(slices.Clone(begun), func(owner string) bool { return !slices.Contains(at.queue, owner) })
-		once := slices.DeleteFunc(slices.Clone(reported), func(owner string) bool { return !slices.Contains(stayed, owner) })
-		require.Equal(t, stayed, once, "seed %d: each once, in the order of the queue", seed)
-		unique := slices.Compact(slices.Sorted(slices.Values(reported)))
-		require.Len(t, reported, len(unique), "seed %d: a waiter twice", seed)
-	}
-}
-
-func TestAQueueThatDoesNotMoveIsReadInFewParts(t *testing.T) {
-	t.Parallel()
-	at := &movingQueue{move: func(*movingQueue) {}}
-	for i := range 5000 {
-		at.queue = append(at.queue, fmt.Sprint(i))
-	}
-	rest, err := readBehind(at.queue[:inspect.Places], inspect.LookedAt, at.read)
-	require.NoError(t, err)
-	require.Len(t, rest, 5000-inspect.Places)
-	require.LessOrEqual(t, at.reads, 5000/(partOf-overlap)+1)
-}
-
-// Failures may leave an owner at two places.
-func TestAnOwnerAtTwoPlacesIsReadOnce(t *testing.T) {
-	t.Parallel()
-	at := &movingQueue{queue: []string{"a", "a", "b", "c"}, move: func(*movingQueue) {}}
-	part, err := readBehind(nil, 3, at.read)
-	require.NoError(t, err)
-	require.Len(t, part, 2)
-	require.Equal(t, 1, at.reads)
-}
-
 // What cannot be read of the rest is shown as unknown.
 func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	length := 100
-	s := &status{QueueLength: &length, Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
-	require.NoError(t, s.unread(t.Context(), errNotCountable))
+	s := &status{QueueLength: &length, Queue: []inspect.Waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
+	s.record(nil, nil, errNotCountable)
 	s.show(2)
 	require.Equal(t, &more{Count: 98, Unknown: 98}, s.More)
 	require.Equal(t, "not; countable", s.Uncounted)
-	s.Queue = append(s.Queue, waiter{Subscribed: "yes"}, waiter{Subscribed: "no"})
+	s.Queue = append(s.Queue, inspect.Waiter{Subscribed: "yes"}, inspect.Waiter{Subscribed: "no"})
 	s.show(1)
 	require.Equal(t, &more{Count: 99, Subscribed: 1, NotSubscribed: 2, Unknown: 96}, s.More)
 	require.Equal(t, "and 99 more: 1 subscribed, 2 not subscribed, 96 unknown", s.More.String())

@@ -89,11 +89,7 @@ type shown interface{ print(w io.Writer) }
 
 // answer asks, and prints what is there.
 func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error {
-	var s shown
-	lock, err := q.ask(cmd.Context(), g)
-	if s = lock; err != nil {
-		s, err = showCounter(cmd.Context(), g, q.name, err)
-	}
+	s, err := q.ask(cmd.Context(), g)
 	var other *inspect.NotLock
 	if asJSON && errors.As(err, &other) {
 		_ = cli.PrintJSON(cmd, other) // the error says it, too
@@ -106,10 +102,11 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	default:
 		s.print(cmd.OutOrStdout())
 	}
-	switch {
-	case err != nil || !q.exitCode:
+	if err != nil || !q.exitCode {
 		return err
-	case lock == nil:
+	}
+	switch lock, is := s.(*status); {
+	case !is:
 		return cli.Errorf(1, "%q is no lock: whether it is held cannot be said", q.name)
 	case !lock.Held:
 		return &cli.ExitError{Code: codeFree}
@@ -119,8 +116,8 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 
 // ask reads the lock and the first of its queue at one moment, and again for as long as
 // there may be more to see, then the rest of the queue, and what else the server has about
-// the lock.
-func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err error) {
+// the lock; or else the number that the name holds.
+func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error) {
 	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
@@ -132,9 +129,17 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err erro
 		case master != "":
 			output.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
 		}
-		if s, err = q.watch(ctx, client); err == nil {
-			s.ReplicaOf = master
-			s.readDetails(ctx, srv)
+		lock, err := q.watch(ctx, client)
+		if errors.Is(err, redlatch.ErrWrongType) {
+			if number := readCounter(ctx, srv, client, q.name); number != nil {
+				s = number
+				return nil
+			}
+		}
+		if err == nil {
+			lock.ReplicaOf = master
+			lock.readDetails(ctx, srv)
+			s = lock
 		}
 		return err
 	})

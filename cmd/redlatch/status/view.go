@@ -5,9 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -18,8 +17,8 @@ type status struct {
 	// Kind is what the lock looks like: "plain", "fair" when its queue is not empty,
 	// "fenced" and "fair-fenced" when it has tokens, or "readwrite"; empty when it is free
 	// and its queue is empty.
-	Kind string `json:"kind,omitempty"`
-	Held bool   `json:"held"`
+	Kind inspect.Kind `json:"kind,omitempty"`
+	Held bool         `json:"held"`
 	// ReplicaOf is the master of the server that was asked, left out for a master.
 	ReplicaOf string `json:"replica_of,omitempty"`
 	// Mode is what a read/write lock is held for, "read" or "write".
@@ -32,7 +31,7 @@ type status struct {
 	// QueueLength is how many wait, nil when the queue was not read.
 	QueueLength *int `json:"queue_length"`
 	// Queue are the waiters, the next one first, as many as are shown; nil when it was not read.
-	Queue []waiter `json:"queue"`
+	Queue []inspect.Waiter `json:"queue"`
 	// QueueError is why the queue was not read.
 	QueueError string `json:"queue_error,omitempty"`
 	// More describes the waiters that are not shown.
@@ -54,48 +53,20 @@ type status struct {
 	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
-// waiter is one place in the queue.
-type waiter struct {
-	Position int `json:"position"`
-	inspect.Owned
-	// DeadlineMillis is the time to the deadline, negative when that is over, nil
-	// when there is none.
-	DeadlineMillis *int64 `json:"deadline_in_ms"`
-	Subscribed     string `json:"subscribed"`
-	inspect.Client
-	// Label is that of the owner's client, empty when it has none.
-	Label string `json:"label,omitempty"`
-}
-
 // statusOf makes a status of what was seen just now.
-func statusOf(in *admin.Inspection, shape *listing.Shape, now time.Time) *status {
+func statusOf(seen *inspect.Snapshot) *status {
 	s := &status{
-		Named: inspect.NameOf(in.Name), Kind: string(shape.Kind), Held: len(in.Holders) > 0, Mode: shape.Mode,
-		Holders: []inspect.Holder{}, Lease: inspect.LeaseOf(len(in.Holders) > 0, in.TTL),
+		Named: inspect.NameOf(seen.Name), Kind: seen.Kind, Held: seen.Held(), Mode: seen.Mode,
+		Holders: append([]inspect.Holder{}, seen.Holders...), Lease: inspect.LeaseOf(seen.Held(), seen.TTL), QueueError: seen.QueueError,
 	}
-	for _, h := range shape.Holders {
-		s.Holders = append(s.Holders, inspect.HolderOf(h, shape.Kind))
-	}
-	if in.Kind != inspect.KindFair {
+	if !seen.ReadQueue() {
 		return s
 	}
-	s.Queue, s.QueueLength = []waiter{}, &in.Waiting
-	for i := range in.Queue {
-		s.Queue = append(s.Queue, waiterOf(&in.Queue[i], in.Queue[i].Position, now))
-	}
-	if in.Waiting > 0 && shape.Kind != listing.ReadWrite {
-		s.Kind = string(listing.Fair)
+	s.Queue, s.QueueLength = []inspect.Waiter{}, &seen.Waiting
+	for i := range seen.Queue {
+		s.Queue = append(s.Queue, inspect.WaiterOf(&seen.Queue[i], seen.Answered))
 	}
 	return s
-}
-
-func waiterOf(q *admin.Waiter, place int, now time.Time) waiter {
-	w := waiter{Position: place, Owned: inspect.OwnedBy(q.Text), Subscribed: inspect.Subscribed(q), Client: inspect.ClientOf(q.Text)}
-	if !q.Deadline.IsZero() {
-		left := q.Deadline.Sub(now).Milliseconds()
-		w.DeadlineMillis = &left
-	}
-	return w
 }
 
 // print writes the status for people.
@@ -139,10 +110,13 @@ func (s *status) printQueue(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
-	printPlaces(w, s.Queue)
+	for i := range s.Queue {
+		q := &s.Queue[i]
+		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
+	}
 	if s.More != nil {
 		fmt.Fprint(w, output.Indented("", s.More.String()+s.howToSeeMore()))
-		printPlaces(w, s.More.Last)
 	}
 }
 
@@ -161,12 +135,20 @@ func (s *status) howToSeeMore() string {
 	return ""
 }
 
-func printPlaces(w io.Writer, places []waiter) {
-	for i := range places {
-		q := &places[i]
-		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
-		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
+// leaseText describes the lease for the text output.
+func (s *status) leaseText() string {
+	left := limits.FromMillis(*s.TTLMillis)
+	said := output.Millis(*s.TTLMillis) + " left"
+	switch s.Renewed {
+	case inspect.RenewedYes:
+		return said + ", renewed"
+	case inspect.RenewedNo:
+		return said + ", not renewed when due: fixed, or the holder is gone"
+	case inspect.RenewedUnknown:
+		return fmt.Sprintf("%s, fixed or renewed (--for %s would show)", said,
+			(inspect.RenewalDue(left) + inspect.Interval).Truncate(time.Second))
 	}
+	return said
 }
 
 // printNote prints what there is to say of the queue.

@@ -9,7 +9,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // The reasons for which a free lock is not taken, as far as is known.
@@ -39,7 +38,7 @@ type why struct {
 // --lease, while it is held and its lease was not seen to be renewed.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
 	var head absence
-	var lease leaseWatch
+	var lease inspect.Renewal
 	var first time.Time
 	for {
 		s, answered, err := q.once(ctx, client, &lease)
@@ -70,62 +69,20 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 }
 
 // once looks at the lock, and returns when that was answered.
-func (q *question) once(ctx context.Context, client *redlatch.Client, lease *leaseWatch) (*status, time.Time, error) {
-	seen, err := inspect.TakeSnapshot(ctx, client, q.name)
+func (q *question) once(ctx context.Context, client *redlatch.Client, lease *inspect.Renewal) (*status, time.Time, error) {
+	seen, err := inspect.Read(ctx, client, q.name, inspect.Places)
 	if err != nil {
-		return nil, seen.Answered, err
+		return nil, time.Time{}, err
 	}
-	shape := inspect.ShapeOfInspection(seen.Inspection)
-	if shape.Odd != "" {
-		return nil, seen.Answered, inspect.NotLockHash(q.name, shape.Odd)
-	}
-	s := statusOf(seen.Inspection, &shape, seen.Answered)
-	s.QueueError = seen.QueueUnread()
-	lease.sees(seen)
-	s.Renewed = lease.renewed()
-	return s, seen.Answered, s.count(ctx, client)
+	s := statusOf(seen)
+	lease.See(seen)
+	s.Renewed = lease.Known()
+	return s, seen.Answered, s.count(ctx, client, s.Queue)
 }
 
 // waitsForRenewal reports whether it was asked for more than is known of the lease.
 func (q *question) waitsForRenewal(s *status) bool {
 	return q.lease && s.Renewed == inspect.RenewedUnknown
-}
-
-// count counts the listeners of the first in the queue.
-func (s *status) count(ctx context.Context, client *redlatch.Client) error {
-	if len(s.Queue) == 0 {
-		return nil
-	}
-	return s.countPart(ctx, rfairlock.New(client, s.Name), s.Queue)
-}
-
-// front returns the first n in the queue.
-func (s *status) front(n int) []string {
-	var owners []string
-	for i := range s.Queue[:min(len(s.Queue), n)] {
-		owners = append(owners, s.Queue[i].Owner)
-	}
-	return owners
-}
-
-// record records the numbers of listeners of a part of the queue, or why there are none.
-// Without them the inspection counts on the master alone: a listener there is one, but a
-// waiter without one may listen on a replica.
-func (s *status) record(part []waiter, counts []int64, err error) {
-	if err != nil {
-		s.Uncounted = inspect.NotCounted(err)
-	}
-	for i := range part {
-		q := &part[i]
-		switch {
-		case i < len(counts) && counts[i] > 0:
-			q.Subscribed = inspect.SubscribedYes
-		case i < len(counts):
-			q.Subscribed = inspect.SubscribedNo
-		case q.Subscribed == inspect.SubscribedNo:
-			q.Subscribed = inspect.SubscribedUnknown
-		}
-	}
 }
 
 // absence is what was seen of the first in the queue while the lock was free.
@@ -137,7 +94,7 @@ type absence struct {
 
 // observe records a look that was asked for and answered at these times, so that the absence
 // reported is never longer than the one seen.
-func (v *absence) observe(first *waiter, asked, answered time.Time) {
+func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	if v.owner != first.Owner || v.since.IsZero() {
 		*v = absence{owner: first.Owner, since: asked}
 	}

@@ -122,7 +122,7 @@ func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var v absence
-	first := &waiter{Owned: inspect.OwnedBy("a"), Subscribed: "no"}
+	first := &inspect.Waiter{Owned: inspect.OwnedBy("a"), Subscribed: "no"}
 	v.observe(first, at(0), at(10))
 	v.observe(first, at(1000), at(1010))
 	require.Equal(t, absence{"a", at(0), at(10)}, v)
@@ -132,14 +132,14 @@ func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
 	first.Subscribed = "no"
 	v.observe(first, at(3000), at(3010))
 	require.Equal(t, absence{"a", at(0), at(3010)}, v)
-	v.observe(&waiter{Owned: inspect.OwnedBy("b"), Subscribed: "yes"}, at(4000), at(4010))
+	v.observe(&inspect.Waiter{Owned: inspect.OwnedBy("b"), Subscribed: "yes"}, at(4000), at(4010))
 	require.Equal(t, absence{"b", at(4000), time.Time{}}, v)
 }
 
 func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 	t.Parallel()
 	queue := func() *status {
-		return &status{Queue: []waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
+		return &status{Queue: []inspect.Waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
 	}
 	reported := func(s *status) (all []string) {
 		for _, q := range s.Queue {

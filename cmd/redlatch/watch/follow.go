@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
@@ -83,7 +82,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 			began := time.Now()
 			f.lookAt(ctx, func(*followed) bool { return true })
 			f.forget(began)
-			next.Reset(max(inspect.Interval, listing.PauseFactor*time.Since(began)))
+			next.Reset(max(inspect.Interval, inspect.PauseFactor*time.Since(began)))
 		case <-ctx.Done():
 			return nil
 		}
@@ -115,7 +114,7 @@ func (f *follower) add(name string) bool {
 }
 
 // listen subscribes to the channels of a lock whose queue was seen.
-func (f *follower) listen(ctx context.Context, name string, queue []string) {
+func (f *follower) listen(ctx context.Context, name string, queue []admin.Waiter) {
 	if f.channels != nil {
 		f.channels.Follow(ctx, name, queue)
 	}
@@ -184,25 +183,20 @@ func (f *follower) try(ctx context.Context, l *followed) {
 
 // look looks at a lock and tells what has happened to it.
 func (f *follower) look(ctx context.Context, l *followed) error {
-	in, err := inspect.Lock(ctx, f.client, l.Name, followedPlaces)
+	s, err := inspect.Read(ctx, f.client, l.Name, followedPlaces)
+	other := (*inspect.NotLock)(nil)
+	isOther, wrongType := errors.As(err, &other), errors.Is(err, redlatch.ErrWrongType)
 	switch {
-	case errors.Is(err, redlatch.ErrWrongType) && !f.single:
+	case (isOther || wrongType) && !f.single:
 		f.drop(l.Name)
 		return nil
-	case errors.Is(err, redlatch.ErrWrongType):
+	case wrongType:
 		return inspect.WrongType(ctx, f.srv, l.Name)
+	case isOther:
+		return err
 	case err != nil:
 		return f.srv.Problem(err)
 	}
-	shape := inspect.ShapeOfInspection(in)
-	switch {
-	case shape.Odd != "" && !f.single:
-		f.drop(l.Name)
-		return nil
-	case shape.Odd != "":
-		return inspect.NotLockHash(l.Name, shape.Odd)
-	}
-	s := stateOf(in, &shape)
 	f.listen(ctx, l.Name, s.Queue)
 	if events := l.Look(s); len(events) > 0 {
 		f.printAll(ctx, events)
@@ -211,26 +205,9 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	case !l.Idle():
 		l.idle = time.Time{}
 	case l.idle.IsZero():
-		l.idle = s.At
+		l.idle = s.Answered
 	}
 	return nil
-}
-
-// stateOf is a lock as it was just seen.
-func stateOf(in *admin.Inspection, shape *listing.Shape) follow.State {
-	s := follow.State{At: time.Now(), Lease: in.TTL, Waiting: in.Waiting}
-	s.Mode = shape.Mode
-	for i, h := range shape.Holders {
-		if i == 0 {
-			s.Owner, s.Count = h.Owner, h.Count
-			continue
-		}
-		s.Others = append(s.Others, follow.Holder{Owner: h.Owner, Count: h.Count})
-	}
-	for _, q := range in.Queue {
-		s.Queue = append(s.Queue, q.Text)
-	}
-	return s
 }
 
 // forget ends the watching of locks that have been free for a while. When they are

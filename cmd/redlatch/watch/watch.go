@@ -22,7 +22,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // watcher tells what happens to locks.
@@ -51,7 +50,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if args, err = names.Read(args...); err != nil {
 				return err
 			}
-			w.pattern, w.single = args[0], names.Base64 || !listing.IsPattern(args[0])
+			w.pattern, w.single = args[0], names.Base64 || !inspect.IsPattern(args[0])
 			w.out, w.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if w.length <= 0 && cmd.Flags().Changed("for") {
 				return cli.Usagef("--for must be more than 0s")
@@ -148,7 +147,7 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 // channels returns the pattern of the names whose channels are listened to.
 func (w *watcher) channels() string {
 	if w.single {
-		return listing.Literal(w.pattern)
+		return inspect.Literal(w.pattern)
 	}
 	return w.pattern
 }
@@ -156,7 +155,7 @@ func (w *watcher) channels() string {
 // matches returns what says whether a name is meant. Two names may have one channel.
 func (w *watcher) matches() func(string) bool {
 	if !w.single {
-		return listing.Match(w.pattern)
+		return inspect.Match(w.pattern)
 	}
 	channel := codec.LockChannel(w.pattern)
 	return func(name string) bool { return codec.LockChannel(name) == channel }
@@ -185,7 +184,7 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
 			tell(discovery{err: err})
 		}
-		if inspect.Pause(ctx, max(findEvery, listing.PauseFactor*time.Since(began))) != nil {
+		if inspect.Pause(ctx, max(findEvery, inspect.PauseFactor*time.Since(began))) != nil {
 			return
 		}
 	}
@@ -193,7 +192,7 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 
 // search looks for locks once.
 func (w *watcher) search(ctx context.Context, tell func(name string)) error {
-	unread, err := listing.RunOnMasters(ctx, w.srv, listing.Request{Pattern: w.pattern, Found: func(l *listing.Lock) error {
+	unread, err := inspect.RunOnMasters(ctx, w.srv, inspect.Request{Pattern: w.pattern, Found: func(l *inspect.Lock) error {
 		tell(l.Name)
 		return nil
 	}})
@@ -216,7 +215,7 @@ func (s *labelConn) labels(ctx context.Context, owners []string) map[string]stri
 		}
 		s.conn = c
 	}
-	labels, err := listing.Labels(s.conn, owners)
+	labels, err := inspect.Labels(s.conn, owners)
 	if err != nil {
 		s.close()
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // Collector looks at the locks on a server. It is for one goroutine.
@@ -31,7 +31,7 @@ type look struct {
 	began   []int64
 }
 
-// Look goes through all keys once, as listing.RunOnMasters does, and finds out which waiters have
+// Look goes through all keys once, as inspect.RunOnMasters does, and finds out which waiters have
 // no subscriber. Its errors are those of connect.Server.Problem; after one the figures of earlier
 // looks still count. notCounted is why it is not known which waiters are dead; nil when it is.
 func (c *Collector) Look(ctx context.Context) (figures *Figures, notCounted, err error) {
@@ -41,9 +41,9 @@ func (c *Collector) Look(ctx context.Context) (figures *Figures, notCounted, err
 	began := time.Now()
 	l := &look{Collector: c, now: began, began: make([]int64, len(c.began))}
 	for _, name := range c.Groups.Names() {
-		l.figures.Groups = append(l.figures.Groups, Group{Name: name, Held: map[listing.Kind]int64{}})
+		l.figures.Groups = append(l.figures.Groups, Group{Name: name, Held: map[inspect.Kind]int64{}})
 	}
-	unread, err := listing.RunOnMasters(ctx, c.Server, listing.Request{
+	unread, err := inspect.RunOnMasters(ctx, c.Server, inspect.Request{
 		Pattern: c.Pattern, Found: l.add, Places: placesOfQueue, Waiting: true, NoLabels: true,
 		Looked: func(keys int) { l.figures.Keys += int64(keys) },
 	})
@@ -65,7 +65,7 @@ func (c *Collector) Look(ctx context.Context) (figures *Figures, notCounted, err
 }
 
 // add takes a lock in.
-func (l *look) add(lock *listing.Lock) error {
+func (l *look) add(lock *inspect.Lock) error {
 	at := l.Groups.of(lock.Name)
 	g := &l.figures.Groups[at]
 	g.add(lock)

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -35,7 +35,7 @@ type waiter struct {
 type queues struct{ waiters []waiter }
 
 // add takes the places of a lock in, and returns how many of its queue are left out.
-func (q *queues) add(l *listing.Lock, group int) (leftOut int64) {
+func (q *queues) add(l *inspect.Lock, group int) (leftOut int64) {
 	some := l.Places[:min(len(l.Places), placesOfAll-len(q.waiters))]
 	for _, owner := range some {
 		q.waiters = append(q.waiters, waiter{l.Name, owner, group})

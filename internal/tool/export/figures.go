@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // Group is what was found of the locks of one group.
@@ -12,7 +12,7 @@ type Group struct {
 	// Name is the group's.
 	Name string
 	// Held is how many locks of each kind are held.
-	Held map[listing.Kind]int64
+	Held map[inspect.Kind]int64
 	// WithoutTTL is how many are held without a lease, Stuck how many are free while owners
 	// are queued, Mixed how many are waited for as for another kind of lock than they are.
 	WithoutTTL, Stuck, Mixed int64
@@ -45,7 +45,7 @@ type Figures struct {
 }
 
 // add takes a lock in, but for its holds and its places.
-func (g *Group) add(l *listing.Lock) {
+func (g *Group) add(l *inspect.Lock) {
 	switch {
 	case len(l.Holders) > 0:
 		g.Held[l.Kind]++

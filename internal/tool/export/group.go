@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -55,7 +55,7 @@ func ParseGroups(texts []string) (Groups, error) {
 			index[name] = at
 			g.names = append(g.names, name)
 		}
-		g.patterns = append(g.patterns, pattern{at, listing.Match(glob)})
+		g.patterns = append(g.patterns, pattern{at, inspect.Match(glob)})
 	}
 	if len(g.names) > maxGroups {
 		return Groups{}, fmt.Errorf("%d groups are too many: each has series of its own, and %d are the most", len(g.names), maxGroups)

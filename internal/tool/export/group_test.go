@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 func TestALockIsOfTheFirstGroupThatMatches(t *testing.T) {
@@ -27,7 +27,7 @@ func TestALockIsOfTheFirstGroupThatMatches(t *testing.T) {
 func TestAFailedLookIsForgotten(t *testing.T) {
 	t.Parallel()
 	s, began := newSeen(), time.Now()
-	lock := &listing.Lock{Name: "job"}
+	lock := &inspect.Lock{Name: "job"}
 	look := func(after time.Duration, owner string) (age time.Duration, isNew bool) {
 		since, isNew, ok := s.hold(lock, owner, began.Add(after))
 		require.True(t, ok)
@@ -52,7 +52,7 @@ func TestAFailedLookIsForgotten(t *testing.T) {
 
 func TestHoldsThatAreTooManyHaveNoAge(t *testing.T) {
 	t.Parallel()
-	s, lock := newSeen(), &listing.Lock{Name: "job"}
+	s, lock := newSeen(), &inspect.Lock{Name: "job"}
 	for i := range maxHolds {
 		s.next[uint64(i)] = time.Time{}
 	}

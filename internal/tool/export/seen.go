@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // maxHolds is how many holds are remembered: 262,144, in about 20 MiB for two looks.
@@ -22,7 +22,7 @@ func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]t
 
 // hold notes a hold, and returns since when it has been seen and whether it is new. It returns
 // false when there are too many to remember.
-func (s *seen) hold(l *listing.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
+func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.WriteString(l.Name)

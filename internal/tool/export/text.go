@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // ContentType is that of what Write writes: the text format of Prometheus, which is four rules:
@@ -111,11 +111,11 @@ func (s *Status) Write(w io.Writer, now time.Time) error {
 func (f *Figures) write(t *text, deadKnown bool) {
 	t.metric("redlatch_server_locks_held", "gauge", "Locks that are held, by what kind of lock they look like on the server.")
 	for i := range f.Groups {
-		for _, kind := range listing.Kinds() {
-			if listing.Kind(kind).IsNumber() {
+		for _, kind := range inspect.Kinds() {
+			if inspect.Kind(kind).IsNumber() {
 				continue // they are not looked for
 			}
-			t.number("redlatch_server_locks_held", float64(f.Groups[i].Held[listing.Kind(kind)]), "group", f.Groups[i].Name, "kind", kind)
+			t.number("redlatch_server_locks_held", float64(f.Groups[i].Held[inspect.Kind(kind)]), "group", f.Groups[i].Name, "kind", kind)
 		}
 	}
 	all := gauges

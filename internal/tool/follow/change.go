@@ -3,14 +3,16 @@ package follow
 import (
 	"strconv"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // change is what an owner has done with a lock, or what has become of its hold.
 type change struct{ what, owner string }
 
 // changed returns what happened to the holders between two looks.
-func changed(before, now *State, heard *received, first bool) []change {
-	had, has := before.holders(), now.holders()
+func changed(before, now *inspect.Snapshot, heard *received, first bool) []change {
+	had, has := before.Holders, now.Holders
 	switch {
 	case first && len(has) > 0:
 		return each(Held, has)
@@ -28,7 +30,7 @@ func changed(before, now *State, heard *received, first bool) []change {
 	return shared(had, has, heard)
 }
 
-func each(what string, holders []Holder) (all []change) {
+func each(what string, holders []inspect.Holder) (all []change) {
 	for _, h := range holders {
 		all = append(all, change{what, h.Owner})
 	}
@@ -38,7 +40,7 @@ func each(what string, holders []Holder) (all []change) {
 // shared returns what holders of a lock have done that was held at both looks. Where none
 // stayed it has passed to the first of the new ones. A holder of a read/write lock that came
 // beside others entered it, and one that went left it.
-func shared(had, has []Holder, heard *received) (all []change) {
+func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	stayed, counts, before := 0, countsOf(has), countsOf(had)
 	for _, h := range had {
 		if count, still := counts[h.Owner]; !still {
@@ -63,8 +65,8 @@ func shared(had, has []Holder, heard *received) (all []change) {
 }
 
 // countsOf returns how often each owner has entered.
-func countsOf(holders []Holder) map[string]string {
-	counts := make(map[string]string, len(holders))
+func countsOf(holders []inspect.Holder) map[string]inspect.Count {
+	counts := make(map[string]inspect.Count, len(holders))
 	for _, h := range holders {
 		counts[h.Owner] = h.Count
 	}
@@ -72,9 +74,9 @@ func countsOf(holders []Holder) map[string]string {
 }
 
 // counted says what a holder has done that has another count now.
-func counted(h Holder, count string) []change {
-	was, _ := strconv.ParseInt(h.Count, 10, 64) // 0 for what is no number
-	is, _ := strconv.ParseInt(count, 10, 64)
+func counted(h inspect.Holder, count inspect.Count) []change {
+	was, _ := strconv.ParseInt(string(h.Count), 10, 64) // 0 for what is no number
+	is, _ := strconv.ParseInt(string(count), 10, 64)
 	switch {
 	case is > was:
 		return []change{{Entered, h.Owner}}
@@ -89,11 +91,11 @@ func counted(h Holder, count string) []change {
 const slack = 100 * time.Millisecond
 
 // ending says how a lock became free.
-func ending(before, now *State, heard *received) string {
+func ending(before, now *inspect.Snapshot, heard *received) string {
 	switch {
 	case heard.messages > 0:
 		return Released
-	case before.Lease >= 0 && !now.At.Add(slack).Before(before.At.Add(before.Lease)):
+	case before.TTL >= 0 && !now.Answered.Add(slack).Before(before.Answered.Add(before.TTL)):
 		return Expired
 	}
 	return Gone

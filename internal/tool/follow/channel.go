@@ -5,7 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // family is a kind of channels: those of the plain, fair and fenced locks, or those of
@@ -29,8 +29,8 @@ func Patterns(pattern string) []string {
 
 // patterns are those of the channels of the family.
 func (f *family) patterns(pattern string) []string {
-	if !listing.IsPattern(pattern) {
-		channel := listing.Literal(f.channel(pattern))
+	if !inspect.IsPattern(pattern) {
+		channel := inspect.Literal(f.channel(pattern))
 		if !f.calls {
 			return []string{channel}
 		}
@@ -60,7 +60,7 @@ func (f *family) channel(name string) string {
 // names a and {a} are one: it is taken for that of a.
 func Parse(channel string) (name, owner string) {
 	if rest, is := strings.CutPrefix(channel, readWriteChannels.prefix); is {
-		return listing.Unbraced(rest), ""
+		return inspect.Unbraced(rest), ""
 	}
 	rest := strings.TrimPrefix(channel, lockChannels.prefix)
 	if i := strings.LastIndexByte(rest, ':'); i > 0 {
@@ -70,5 +70,5 @@ func Parse(channel string) (name, owner string) {
 			}
 		}
 	}
-	return listing.Unbraced(rest), owner
+	return inspect.Unbraced(rest), owner
 }

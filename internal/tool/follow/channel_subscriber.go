@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -46,7 +47,7 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 // Follow listens to the channels of a lock, also to that which it has as a read/write lock,
 // and to those of the first in its queue, and no longer to those of others. A channel that a server does not let us listen to within a
 // second is left out until Follow is called again: with the next look.
-func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []string) {
+func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
 		mine = map[string]*channelSub{}
@@ -54,8 +55,8 @@ func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []str
 	}
 	channel := codec.LockChannel(name)
 	wanted := map[string]string{channel: "", codec.ReadWriteChannel(name): ""} // the waiter that it wakes, by channel
-	for _, owner := range queue[:min(len(queue), firstWaiters)] {
-		wanted[channel+":"+owner] = owner
+	for _, w := range queue[:min(len(queue), firstWaiters)] {
+		wanted[channel+":"+w.Text] = w.Text
 	}
 	for at, sub := range mine {
 		if _, still := wanted[at]; !still || sub.sub.Err() != nil {

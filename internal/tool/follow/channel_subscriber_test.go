@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -72,7 +73,7 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	channel, rw := codec.LockChannel("jobs"), codec.ReadWriteChannel("jobs")
 	s.Follow(t.Context(), "jobs", nil)
 	require.ElementsMatch(t, []string{channel, rw}, b.channels())
-	s.Follow(t.Context(), "jobs", []string{"one", "two"})
+	s.Follow(t.Context(), "jobs", []admin.Waiter{{Text: "one"}, {Text: "two"}})
 	require.ElementsMatch(t, []string{channel, rw, channel + ":one", channel + ":two"}, b.channels())
 
 	b.subs[channel].events <- transport.Event{Gap: true}
@@ -87,9 +88,9 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	b.subs[channel+":two"].events <- transport.Event{Payload: "0"}
 	require.Equal(t, "two", (<-s.Messages).Owner)
 
-	many := make([]string, 2*firstWaiters)
+	many := make([]admin.Waiter, 2*firstWaiters)
 	for i := range many {
-		many[i] = string(rune('A' + i))
+		many[i].Text = string(rune('A' + i))
 	}
 	s.Follow(t.Context(), "jobs", many)
 	require.Len(t, b.channels(), 2+firstWaiters, "owners that left have no subscription, nor those far behind")

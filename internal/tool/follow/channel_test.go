@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
@@ -48,7 +48,7 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner), codec.ReadWriteChannel(name)} {
 				n := 0
 				for _, p := range Patterns(c.pattern) {
-					if listing.Match(p)(channel) {
+					if inspect.Match(p)(channel) {
 						n++
 					}
 				}

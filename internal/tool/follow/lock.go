@@ -3,6 +3,9 @@ package follow
 import (
 	"slices"
 	"time"
+
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // What happened.
@@ -20,41 +23,6 @@ const (
 	Quit     = "quit"
 	Woken    = "woken"
 )
-
-// State is a lock as it was at one moment.
-type State struct {
-	// At is when it was seen.
-	At time.Time
-	// Owner holds the lock, "" when it is free. Count is how often it has entered.
-	Owner, Count string
-	// Others are the other holders of a read/write lock, and Mode what it is held for,
-	// "read" or "write".
-	Others []Holder
-	Mode   string
-	// Lease is what the lease has left, negative when it has none.
-	Lease time.Duration
-	// Queue are the waiters of a fair lock, the next one first: all, or the first of them.
-	Queue []string
-	// Waiting is how many wait, at least those in Queue.
-	Waiting int
-}
-
-// Holder is one of several holders.
-type Holder struct {
-	// Owner holds the lock, Count is how often it has entered.
-	Owner, Count string
-}
-
-// holders are all holders.
-func (s *State) holders() []Holder {
-	if s.Owner == "" {
-		return nil
-	}
-	return append([]Holder{{s.Owner, s.Count}}, s.Others...)
-}
-
-// cut reports whether more wait than are in Queue.
-func (s *State) cut() bool { return s.Waiting > len(s.Queue) }
 
 // Event is something that happened to a lock.
 type Event struct {
@@ -85,9 +53,8 @@ type Lock struct {
 	// Name is the lock's name.
 	Name string
 
-	known    bool
-	last     State
-	counts   map[string]string // of the holders at the last look
+	last     *inspect.Snapshot        // nil before the first look
+	counts   map[string]inspect.Count // of the holders at the last look
 	received received
 	// due is true when the owner was new at a look before which no message had called
 	// it: if there is one, it may still be on its way.
@@ -119,11 +86,11 @@ func (l *Lock) Receive(m *Message) {
 // one that woke the owner that was found there.
 func (l *Lock) frees(m *Message) bool {
 	switch {
-	case !m.At.After(l.last.At):
+	case l.last != nil && !m.At.After(l.last.Answered):
 		return false
 	case m.Owner == "":
 		return true
-	case m.Owner != l.last.Owner:
+	case l.last == nil || m.Owner != firstOwner(l.last):
 		return false
 	}
 	late := l.due
@@ -135,11 +102,13 @@ func (l *Lock) frees(m *Message) bool {
 func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 
 // Look takes a look in, and returns what has happened since the one before.
-func (l *Lock) Look(now State) []Event {
-	before, heard, first := l.last, l.received, !l.known
-	l.last, l.received, l.known = now, received{}, true
-	l.counts = countsOf(now.holders())
-	changes := changed(&before, &now, &heard, first)
+func (l *Lock) Look(now *inspect.Snapshot) []Event {
+	before, heard, first := l.last, l.received, l.last == nil
+	if first {
+		before = &inspect.Snapshot{}
+	}
+	l.last, l.received, l.counts = now, received{}, countsOf(now.Holders)
+	changes := changed(before, now, &heard, first)
 	var events []Event
 	for _, c := range changes {
 		switch c.what {
@@ -148,12 +117,12 @@ func (l *Lock) Look(now State) []Event {
 		}
 		e := l.event(c.what, c.owner)
 		if c.what == Passed {
-			e.From = before.Owner
+			e.From = firstOwner(before)
 		}
 		events = append(events, e)
 	}
 	if !first {
-		events = append(events, l.queueEvents(&before, &now, heard.messages > 0)...)
+		events = append(events, l.queueEvents(before, now, heard.messages > 0)...)
 	}
 	for i := range events {
 		events[i].Messages = heard.messages
@@ -161,27 +130,39 @@ func (l *Lock) Look(now State) []Event {
 	return events
 }
 
+// firstOwner returns the first holder, "" for none.
+func firstOwner(s *inspect.Snapshot) string {
+	if !s.Held() {
+		return ""
+	}
+	return s.Holders[0].Owner
+}
+
 // Idle reports whether the lock was free, with an empty queue, when it was last seen.
-func (l *Lock) Idle() bool { return l.last.Owner == "" && len(l.last.Queue) == 0 }
+func (l *Lock) Idle() bool { return l.last == nil || !l.last.Held() && len(l.last.Queue) == 0 }
 
 // queueEvents returns the events of the queue. An owner that is not queued any more may have got
 // the lock and released it again between two looks: Quit is reported only when there was
 // neither a message nor a new owner. In a long queue only the first places are seen: an
 // owner that comes into sight then has not just been queued.
-func (l *Lock) queueEvents(before, now *State, notified bool) (events []Event) {
-	for i, owner := range now.Queue {
-		if !before.cut() && !slices.Contains(before.Queue, owner) {
-			e := l.event(Queued, owner)
+func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events []Event) {
+	queued := func(queue []admin.Waiter, owner string) bool {
+		return slices.ContainsFunc(queue, func(w admin.Waiter) bool { return w.Text == owner })
+	}
+	cut := before.Waiting > len(before.Queue)
+	for i, w := range now.Queue {
+		if !cut && !queued(before.Queue, w.Text) {
+			e := l.event(Queued, w.Text)
 			e.Place = i + 1
 			events = append(events, e)
 		}
 	}
-	if notified || now.Owner != before.Owner {
+	if notified || firstOwner(now) != firstOwner(before) {
 		return events
 	}
-	for _, owner := range before.Queue {
-		if !slices.Contains(now.Queue, owner) {
-			events = append(events, l.event(Quit, owner))
+	for _, w := range before.Queue {
+		if !queued(now.Queue, w.Text) {
+			events = append(events, l.event(Quit, w.Text))
 		}
 	}
 	return events
@@ -189,15 +170,15 @@ func (l *Lock) queueEvents(before, now *State, notified bool) (events []Event) {
 
 // event is an event as of the last look.
 func (l *Lock) event(what, owner string) Event {
-	s := &l.last
+	s := l.last
 	e := Event{
-		At: s.At, Name: l.Name, What: what, Owner: owner, Lease: -1, Queue: max(len(s.Queue), s.Waiting),
+		At: s.Answered, Name: l.Name, What: what, Owner: owner, Lease: -1, Queue: max(len(s.Queue), s.Waiting),
 	}
 	if count, holds := l.counts[owner]; holds {
-		e.Count, e.Lease, e.Mode = count, s.Lease, s.Mode
+		e.Count, e.Lease, e.Mode = string(count), s.TTL, s.Mode
 	}
 	if len(s.Queue) > 0 {
-		e.Next = s.Queue[0]
+		e.Next = s.Queue[0].Text
 	}
 	return e
 }

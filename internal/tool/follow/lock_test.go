@@ -6,10 +6,36 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // at is a moment.
 func at(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+
+// State is a lock as it was seen.
+type State struct {
+	At           time.Time
+	Owner, Count string
+	Others       []inspect.Holder
+	Mode         string
+	Lease        time.Duration
+	Queue        []string
+	Waiting      int
+}
+
+// snapshot returns it as it is read.
+func (s State) snapshot() *inspect.Snapshot {
+	now := &inspect.Snapshot{Answered: s.At, Mode: s.Mode, TTL: s.Lease, Waiting: s.Waiting}
+	if s.Owner != "" {
+		now.Holders = append([]inspect.Holder{{Owner: s.Owner, Count: inspect.Count(s.Count)}}, s.Others...)
+	}
+	for _, owner := range s.Queue {
+		now.Queue = append(now.Queue, admin.Waiter{Text: owner})
+	}
+	return now
+}
 
 // brief is an event in few words.
 func brief(events []Event) (all []string) {
@@ -46,7 +72,7 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 	rw := func(second int, mode string, owners ...string) State {
 		s := held(second, owners[0], "1")
 		for _, owner := range owners[1:] {
-			s.Others = append(s.Others, Holder{owner, "1"})
+			s.Others = append(s.Others, inspect.Holder{Owner: owner, Count: "1"})
 		}
 		s.Mode = mode
 		return s
@@ -103,12 +129,12 @@ func TestWhatHappenedIsWhatChanged(t *testing.T) {
 		},
 	} {
 		l := &Lock{Name: "job"}
-		l.Look(c.before)
+		l.Look(c.before.snapshot())
 		for _, m := range c.heard {
 			l.Receive(&m)
 		}
 		require.Equal(t, len(c.heard) > 0, l.Unseen(), what)
-		require.Equal(t, c.want, brief(l.Look(c.now)), what)
+		require.Equal(t, c.want, brief(l.Look(c.now.snapshot())), what)
 		require.False(t, l.Unseen(), what)
 	}
 }
@@ -119,11 +145,11 @@ func TestTheFirstLookReportsTheState(t *testing.T) {
 		"held a x2": {Owner: "a", Count: "2", Queue: []string{"b"}},
 		"free ":     {Queue: []string{"b"}},
 	} {
-		require.Equal(t, []string{want}, brief((&Lock{}).Look(s)))
+		require.Equal(t, []string{want}, brief((&Lock{}).Look(s.snapshot())))
 	}
 	l := &Lock{}
 	l.Receive(&Message{At: at(1)})
-	require.Equal(t, []string{"released "}, brief(l.Look(State{})))
+	require.Equal(t, []string{"released "}, brief(l.Look(State{}.snapshot())))
 }
 
 // A message comes on a connection of its own: a look may already have seen what it tells
@@ -146,32 +172,32 @@ func TestALateMessageCausesNoEvent(t *testing.T) {
 		"to an owner that is not new, not at first": {held(0, "a"), Message{At: at(2)}, []string{"passed a from a x1"}},
 	} {
 		l := &Lock{Name: "job"}
-		l.Look(c.before)
-		l.Look(held(1, "a"))
+		l.Look(c.before.snapshot())
+		l.Look(held(1, "a").snapshot())
 		l.Receive(&c.heard)
-		require.Equal(t, c.want, brief(l.Look(held(3, "a"))), what)
+		require.Equal(t, c.want, brief(l.Look(held(3, "a").snapshot())), what)
 		// Whatever was late, it is so once.
 		l.Receive(&Message{At: at(4), Owner: "a"})
 		l.Receive(&Message{At: at(5), Owner: "a"})
-		require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(6, "a"))), what)
+		require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(6, "a").snapshot())), what)
 	}
 	l := &Lock{Name: "job"}
-	l.Look(held(0, "x"))
+	l.Look(held(0, "x").snapshot())
 	l.Receive(&Message{At: at(1), Owner: "a"})
-	l.Look(held(2, "a"))
+	l.Look(held(2, "a").snapshot())
 	l.Receive(&Message{At: at(3), Owner: "a"})
-	require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(4, "a"))), "it was called before, and so anew")
+	require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(4, "a").snapshot())), "it was called before, and so anew")
 }
 
 func TestEventsHaveTheStateOfTheirTime(t *testing.T) {
 	t.Parallel()
 	l := &Lock{Name: "job"}
-	l.Look(State{At: at(0), Owner: "a", Count: "1", Lease: time.Minute})
+	l.Look(State{At: at(0), Owner: "a", Count: "1", Lease: time.Minute}.snapshot())
 	require.False(t, l.Idle())
 	for range 7 {
 		l.Receive(&Message{At: at(1)})
 	}
-	events := l.Look(State{At: at(1), Owner: "b", Count: "1", Lease: time.Second, Queue: []string{"c", "d"}, Waiting: 9})
+	events := l.Look(State{At: at(1), Owner: "b", Count: "1", Lease: time.Second, Queue: []string{"c", "d"}, Waiting: 9}.snapshot())
 	require.Equal(t, Event{
 		At: at(1), Name: "job", What: Passed, Owner: "b", From: "a", Count: "1", Lease: time.Second,
 		Queue: 9, Next: "c", Messages: 7,
@@ -179,9 +205,9 @@ func TestEventsHaveTheStateOfTheirTime(t *testing.T) {
 	require.Equal(t, Event{
 		At: at(1), Name: "job", What: Queued, Owner: "d", Lease: -1, Place: 2, Queue: 9, Next: "c", Messages: 7,
 	}, events[2])
-	l.Look(State{At: at(2), Queue: []string{"c"}})
+	l.Look(State{At: at(2), Queue: []string{"c"}}.snapshot())
 	require.False(t, l.Idle())
-	events = l.Look(State{At: at(3)})
+	events = l.Look(State{At: at(3)}.snapshot())
 	require.Equal(t, []string{"quit c"}, brief(events))
 	require.True(t, l.Idle())
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -26,7 +26,7 @@ func listen(t *testing.T, s redistest.Target, pattern string) *PatternSubscriber
 
 func run(t *testing.T, dial func(context.Context) (redis.Conn, error), pattern string) *PatternSubscriber {
 	t.Helper()
-	s, err := SubscribePatterns(t.Context(), dial, pattern, listing.Match(pattern))
+	s, err := SubscribePatterns(t.Context(), dial, pattern, inspect.Match(pattern))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
@@ -99,7 +99,7 @@ func TestAUserWithLimitedChannelsListensToAllOfThem(t *testing.T) {
 	require.ErrorContains(t, sub.Unheard(), "NOPERM", "read/write locks are refused, and the others are heard")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "resetchannels", "&other*")
-	_, err := SubscribePatterns(t.Context(), dial, "orders", listing.Match("orders"))
+	_, err := SubscribePatterns(t.Context(), dial, "orders", inspect.Match("orders"))
 	require.ErrorContains(t, err, "NOPERM")
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, 10*time.Millisecond, "it has hung up")
 }

@@ -1,10 +1,11 @@
 package inspect
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -21,7 +22,7 @@ type Client struct {
 
 // ClientOf reads an owner as it stands in Redis, also that of a write lock.
 func ClientOf(text string) Client {
-	bare, _ := listing.Bare(text)
+	bare, _ := codec.WriterOf(text)
 	owner, err := redlatch.ParseOwner(bare)
 	switch {
 	case err != nil:
@@ -61,4 +62,29 @@ func (c Client) Name() string {
 		return "Redisson"
 	}
 	return "of unknown kind"
+}
+
+// ShortOwner names an owner in a few characters: what kind of client it is of, and number.
+func ShortOwner(text string) string {
+	kind := ClientOf(text)
+	if kind.Kind == "unknown" {
+		return OwnerNumber(text)
+	}
+	return kind.Name() + " " + OwnerNumber(text)
+}
+
+// OwnerNumber returns the end of the UUID of an owner's client, which differs also where clients
+// were made in one moment, and its number.
+func OwnerNumber(text string) string {
+	bare, writes := codec.WriterOf(text)
+	owner, err := redlatch.ParseOwner(bare)
+	if err != nil {
+		return sanitize.Word(sanitize.Truncate(text, 24))
+	}
+	id := owner.Client().String()
+	said := fmt.Sprintf("%s:%d", id[len(id)-8:], owner.N())
+	if writes {
+		said += "w"
+	}
+	return said
 }

@@ -1,28 +1,69 @@
 package inspect
 
 import (
+	"encoding/json"
+	"strconv"
+
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// ReadLeases reads what each reader among the holders of a read/write lock has left of its own
-// lease, as [listing.ReadersLeft] does: LeftMillis stays nil for a reader without a lease, and for
-// the unread ones, whose leases are not known.
-func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
-	asked := make([]listing.Holder, len(holders))
-	for i := range holders {
-		asked[i] = listing.Holder{Owner: holders[i].Owner, Count: string(holders[i].Count)}
+// Holder is a holder of a lock.
+type Holder struct {
+	// Owner is as it stands in Redis: that of a write lock ends in ":write".
+	Owner string `json:"owner"`
+	Count Count  `json:"count"`
+	Client
+	// Mode is what it holds a read/write lock for, "read" or "write", or "permit" for a permit of
+	// a semaphore, whose owner is the permit's id.
+	Mode string `json:"mode,omitempty"`
+	// LeftMillis is what a reader or a permit has left of its own lease, 0 when that is over; nil
+	// when it has none or it is not known.
+	LeftMillis *int64 `json:"left_ms,omitempty"`
+	// Renewed is whether that lease was seen to be renewed, "" if it was not watched.
+	Renewed string `json:"renewed,omitempty"`
+	// Label is that of the owner's client, empty when it has none.
+	Label string `json:"label,omitempty"`
+}
+
+// Count is how often the owner has entered, a number unless the field holds
+// something else.
+type Count string
+
+// MarshalJSON implements json.Marshaler.
+func (c Count) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
+		return json.Marshal(n)
 	}
-	left, _ := listing.ReadersLeft(c, name, asked) // none, if the connection is broken
+	return json.Marshal(string(c))
+}
+
+// holderOf returns the holder that a field of a lock's hash names.
+func holderOf(owner, count string, readWrite bool) Holder {
+	h := Holder{Owner: owner, Count: Count(count), Client: ClientOf(owner)}
+	if readWrite {
+		h.Mode = codec.ModeRead
+		if _, writes := codec.WriterOf(owner); writes {
+			h.Mode = codec.ModeWrite
+		}
+	}
+	return h
+}
+
+// ReadLeases reads what each reader among the holders of a read/write lock has left of its own
+// lease: LeftMillis stays nil for a reader without a lease, and for the unread ones, whose leases
+// are not known.
+func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
+	left, _ := ReadersLeft(c, name, holders) // none, if the connection is broken
 	for i := range holders {
 		h := &holders[i]
 		switch d, known := left[h.Owner]; {
 		case known && d >= 0:
 			ms := d.Milliseconds()
 			h.LeftMillis = &ms
-		case !known && h.Mode == "read":
+		case !known && h.Mode == codec.ModeRead:
 			unread = append(unread, h.Owner)
 		}
 	}
@@ -38,9 +79,9 @@ func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
 	switch h.Mode {
-	case "write":
+	case codec.ModeWrite:
 		said += ", writes"
-	case "read":
+	case codec.ModeRead:
 		said += ", reads" + h.lease(show)
 	case "permit":
 		said = "permit" + h.lease(show)
@@ -74,7 +115,7 @@ func (h *Holder) lease(show func(ms int64) string) string {
 
 // ModeText returns the mode of a read/write lock in words.
 func ModeText(mode string) string {
-	if mode == "write" {
+	if mode == codec.ModeWrite {
 		return "read/write, held for writing"
 	}
 	return "read/write, held for reading"

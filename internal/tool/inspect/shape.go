@@ -2,20 +2,121 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
-// NotLock says that a name is that of something else, to people as an error.
+// Shape is what a hash looks like.
+type Shape struct {
+	// Kind is what kind of lock it looks like, Plain for one that may be fair, "" when
+	// it is no lock.
+	Kind Kind
+	// Mode is a read/write lock's, "read" or "write".
+	Mode string
+	// Holders are the holders of the lock, in the order of the fields.
+	Holders []Holder
+	// Odd is why it is no lock, as a clause that follows its name.
+	Odd string
+}
+
+func isMode(text string) bool { return text == codec.ModeRead || text == codec.ModeWrite }
+
+// ShapeOf returns what a hash with these fields and values, one at least, looks like: a
+// lock has one field, an owner with its count, or several and a field "mode". With more,
+// these are only some of the fields, and a lock that may have a mode is taken for one that
+// has.
+func ShapeOf(fields [][2]string, more bool) Shape {
+	s := Shape{Kind: Plain}
+	isModeField := func(f [2]string) bool { return f[0] == codec.ModeField && isMode(f[1]) }
+	if i := slices.IndexFunc(fields, isModeField); i >= 0 {
+		s.Mode = fields[i][1]
+	}
+	if s.Mode != "" || more {
+		s.Kind = ReadWrite
+	}
+	writing := false
+	for _, f := range fields {
+		if isModeField(f) {
+			continue
+		}
+		owner, writes := codec.WriterOf(f[0])
+		if odd := oddField(owner, f); odd != "" {
+			return Shape{Odd: odd}
+		}
+		writing = writing || writes
+		s.Holders = append(s.Holders, holderOf(f[0], f[1], s.Kind == ReadWrite))
+	}
+	switch {
+	case len(s.Holders) == 0:
+		return Shape{Odd: `it has a field "mode" and no owner`}
+	case s.Kind == ReadWrite:
+	case len(s.Holders) > 1:
+		return Shape{Odd: `it has several owners, and no field "mode" as a read/write lock has`}
+	case writing:
+		return Shape{Odd: `it has the owner of a write lock, and no field "mode"`}
+	}
+	return s
+}
+
+// oddField returns what of a field is not as in a lock, "" when nothing is. Values are not
+// repeated: they may be secrets of another program.
+func oddField(owner string, field [2]string) string {
+	if strings.HasSuffix(field[0], ":lock_count") {
+		return "it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here"
+	}
+	if _, err := redlatch.ParseOwner(owner); err != nil {
+		return "its field " + limits.Quote(field[0]) + " is no owner"
+	}
+	if n, err := strconv.ParseInt(field[1], 10, 64); err != nil || n <= 0 {
+		return "what it has for " + field[0] + " is no count"
+	}
+	return ""
+}
+
+// Glance looks at a key, with commands that are short however large it is. It returns a *NotLock
+// for a hash that is no lock, nil when it may be a lock: also when there is no such key, when it is
+// of another type, or when the user may not look. It sends HSCAN, and HGET for a hash of many
+// owners. Another error says that the connection is broken.
+func Glance(c redis.Conn, name string) error {
+	replies, err := ask(c, []call{command("HSCAN", name, 0, "COUNT", glance)})
+	if err == nil {
+		err = unanswered(replies[0])
+	}
+	if err != nil {
+		return err
+	}
+	fields, more, ok := fieldsOf(replies[0])
+	if !ok || len(fields) == 0 {
+		return nil
+	}
+	s := ShapeOf(fields, more)
+	switch {
+	case s.Odd != "":
+		return notLockHash(name, s.Odd)
+	case s.Mode != "" || !more:
+		return nil
+	}
+	replies, err = ask(c, []call{command("HGET", name, codec.ModeField)})
+	if err != nil {
+		return err
+	}
+	if _, refused := refusal(replies[0]); refused || isMode(text(replies[0])) {
+		return nil
+	}
+	return notLockHash(name, `it has many owners, and no field "mode" as a read/write lock has`)
+}
+
+// NotLock is the error for a name that is not a lock's. Its JSON is what commands print.
 type NotLock struct {
 	// Named is the name that was asked for.
 	Named
@@ -42,44 +143,26 @@ func (n *NotLock) Error() string {
 	return fmt.Sprintf("the key %q holds a %s, and %s: something else uses this name", n.Key, n.Type, n.Why)
 }
 
-// NotLockHash returns the error for a hash that is not a lock.
-func NotLockHash(name, why string) error {
+// notLockHash returns the error for a hash that is not a lock.
+func notLockHash(name, why string) error {
 	return &NotLock{Named: NameOf(name), Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
-// CheckIsLock returns an error if the name is that of a hash that is no lock. It is short
-// for the server: an inspection reads all of a hash. It ends with ctx.
+// CheckIsLock is Glance on a connection of its own. It is short for the server: an inspection reads
+// all of a hash. It ends with ctx.
 func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
-	c, err := srv.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	// The connection knows nothing of ctx: closing it ends what is under way.
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close() // only read from
-	}()
-	odd, err := listing.Glance(c, name)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
+	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
+		err := Glance(c, name)
+		if other := (*NotLock)(nil); err == nil || errors.As(err, &other) {
+			return err
+		}
 		return srv.Problem(err)
-	case odd != "":
-		return NotLockHash(name, odd)
-	}
-	return nil
+	})
 }
 
 // WrongType finds out which key holds what it should not, and returns the error.
 func WrongType(ctx context.Context, srv *connect.Server, name string) error {
-	c, err := srv.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // only read from
-	return WrongTypeOn(c, name, srv.Problem)
+	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error { return WrongTypeOn(c, name, srv.Problem) })
 }
 
 // WrongTypeOn is WrongType on a connection. Errors of the connection go through problem.
@@ -102,58 +185,4 @@ func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 		}
 	}
 	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it is right again by now
-}
-
-// ShapeOfInspection says what the lock's hash looks like; the zero Shape when it is free.
-func ShapeOfInspection(in *admin.Inspection) listing.Shape {
-	if len(in.Holders) == 0 {
-		return listing.Shape{}
-	}
-	fields := make([][2]string, len(in.Holders))
-	for i, h := range in.Holders {
-		fields[i] = [2]string{h.Text, h.CountText}
-	}
-	return listing.ShapeOf(fields, false)
-}
-
-// HolderOf returns the description of a holder of a lock of a kind.
-func HolderOf(h listing.Holder, kind listing.Kind) Holder {
-	out := Holder{Owner: h.Owner, Count: Count(h.Count), Client: ClientOf(h.Owner), Label: h.Label}
-	if kind == listing.ReadWrite {
-		out.Mode = "read"
-		if _, writes := listing.Bare(h.Owner); writes {
-			out.Mode = "write"
-		}
-	}
-	return out
-}
-
-// Holder is a holder of a lock.
-type Holder struct {
-	// Owner is as it stands in Redis: that of a write lock ends in ":write".
-	Owner string `json:"owner"`
-	Count Count  `json:"count"`
-	Client
-	// Mode is what it holds a read/write lock for, "read" or "write", or "permit" for a permit of
-	// a semaphore, whose owner is the permit's id.
-	Mode string `json:"mode,omitempty"`
-	// LeftMillis is what a reader or a permit has left of its own lease, 0 when that is over; nil
-	// when it has none or it is not known.
-	LeftMillis *int64 `json:"left_ms,omitempty"`
-	// Renewed is whether that lease was seen to be renewed, "" if it was not watched.
-	Renewed string `json:"renewed,omitempty"`
-	// Label is that of the owner's client, empty when it has none.
-	Label string `json:"label,omitempty"`
-}
-
-// Count is how often the owner has entered, a number unless the field holds
-// something else.
-type Count string
-
-// MarshalJSON is part of json.Marshaler.
-func (c Count) MarshalJSON() ([]byte, error) {
-	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
-		return json.Marshal(n)
-	}
-	return json.Marshal(string(c))
 }

@@ -60,8 +60,10 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 
 // refused returns an error with the reason and what to do.
 func (e *Evict) refused(err error) error {
-	shown := sanitize.Word(e.Owner)
+	shown, other := sanitize.Word(e.Owner), (*inspect.NotLock)(nil)
 	switch {
+	case errors.As(err, &other):
+		return refusef(RefusedKind, "%s", other)
 	case errors.Is(err, admin.ErrWaiterAlive):
 		return refusef(RefusedAlive, "lock %q: the channel of %s has a subscriber, so the waiter is alive and stays in the queue", e.Name, shown).
 			with("--even-if-alive evicts it all the same; it then queues anew, as the last")

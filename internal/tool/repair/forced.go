@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -65,7 +67,7 @@ type Forced struct {
 
 	wanted []string  // the owners that are to lose it, none for all
 	judged []*judged // the holders that were looked at and whose holds did not change
-	shape  listing.Shape
+	odd    bool      // it is a hash, but no lock
 	heard  hearing
 }
 
@@ -99,58 +101,49 @@ func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
 	if !f.Taken || f.IsSemaphore() {
 		return
 	}
-	if s, err := inspect.TakeSnapshot(ctx, client, f.Name); err == nil {
-		now := forcedOf(&s)
+	if s, err := inspect.Read(ctx, client, f.Name, inspect.Places); err == nil {
+		now := forcedOf(s)
 		f.Now = &After{now.Holders, now.Lease}
 	}
 }
 
 func forcedOf(s *inspect.Snapshot) *Forced {
 	f := &Forced{
-		Named: inspect.NameOf(s.Inspection.Name), Holders: []inspect.Holder{}, Lease: inspect.LeaseOf(s.Held(), s.Inspection.TTL),
-		Renewed: inspect.RenewedUnknown, shape: inspect.ShapeOfInspection(s.Inspection), QueueError: s.QueueUnread(),
+		Named: inspect.NameOf(s.Name), Holders: append([]inspect.Holder{}, s.Holders...), Lease: inspect.LeaseOf(s.Held(), s.TTL),
+		Renewed: inspect.RenewedUnknown, QueueError: s.QueueError,
 	}
 	if s.ReadQueue() {
-		waiting := s.Inspection.Waiting
-		f.QueueLength = &waiting
+		f.QueueLength = &s.Waiting
 	}
-	for _, h := range f.shape.Holders {
-		f.Holders = append(f.Holders, inspect.HolderOf(h, f.shape.Kind))
-	}
-	if f.shape.Kind == listing.ReadWrite {
-		f.Kind, f.Mode = string(listing.ReadWrite), f.shape.Mode
+	if s.Kind == inspect.ReadWrite {
+		f.Kind, f.Mode = string(s.Kind), s.Mode
 	}
 	return f
 }
 
 // readLabels looks up the labels of the holders. Without them it tells less.
-func (f *Forced) readLabels(ctx context.Context, dial Dial) {
+func (f *Forced) readLabels(ctx context.Context, dial connect.Dialer) {
 	if f.IsSemaphore() {
 		return
 	}
-	c, err := dial(ctx)
-	if err != nil {
-		return
-	}
-	defer func() { _ = c.Close() }() // only read from
 	var owners []string
 	for i := range f.Holders {
 		owners = append(owners, f.Holders[i].Owner)
 	}
-	labels, err := listing.Labels(c, owners)
-	if err != nil {
-		return
-	}
-	for i := range f.Holders {
-		f.Holders[i].Label = labels[f.Holders[i].Owner]
-	}
+	_ = connect.Use(ctx, dial, func(c redis.Conn) error {
+		labels, err := inspect.Labels(c, owners)
+		for i := range f.Holders {
+			f.Holders[i].Label = labels[f.Holders[i].Owner]
+		}
+		return err
+	})
 }
 
 // IsLock reports whether it is a lock: what else it holds may be private.
-func (f *Forced) IsLock() bool { return f.shape.Odd == "" }
+func (f *Forced) IsLock() bool { return !f.odd }
 
 // IsSemaphore reports whether the holders are permits of a semaphore.
-func (f *Forced) IsSemaphore() bool { return f.Kind == string(listing.Semaphore) }
+func (f *Forced) IsSemaphore() bool { return f.Kind == string(inspect.Semaphore) }
 
 // Heard says which waiters were notified that the lock was taken.
 func (f *Forced) Heard() string { return f.heard.text() }
@@ -161,11 +154,6 @@ func (f *Forced) note(err error) {
 	if errors.As(err, &r) {
 		f.Refused = r.Why
 	}
-}
-
-// left says that a hash that is not a lock is left alone.
-func (f *Forced) left() error {
-	return refusef(RefusedKind, "%s. It is left alone", oddHash(f.Name, f.shape.Odd))
 }
 
 // subject names what is taken, for people.

@@ -1,49 +1,47 @@
 package repair
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
-	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch"
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // isSemaphore reports whether the name is that of a number, as that of a semaphore is.
-func (u *Unlock) isSemaphore(ctx context.Context) bool {
-	c, err := u.Dial(ctx)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = c.Close() }() // only read from
-	found, err := listing.NumberAt(ctx, c, u.Name)
-	return err == nil && found != nil
+func (u *Unlock) isSemaphore(ctx context.Context) (is bool) {
+	err := u.use(ctx, func(c redis.Conn) error {
+		found, err := inspect.NumberAt(ctx, c, u.Name)
+		is = err == nil && found != nil
+		return err
+	})
+	return is && err == nil
 }
 
 // lookPermits looks at the permits to take back. Each permit that is taken is a holder in Forced.
 func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
-	c, end, err := u.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	l := &look{Forced: &Forced{
-		Named: inspect.NameOf(u.Name), Kind: string(listing.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,
-		shape: listing.Shape{Kind: listing.Semaphore}, wanted: u.owners(),
-	}, asked: time.Now()}
+		Named: inspect.NameOf(u.Name), Kind: string(inspect.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,
+		wanted: u.owners(),
+	}}
 	var ids, raw []string
 	for _, id := range l.wanted {
 		if decoded, err := hex.DecodeString(id); err == nil && id != "" { // no permit has another id
 			ids, raw = append(ids, id), append(raw, string(decoded))
 		}
 	}
-	ends, now, err := listing.PermitEnds(c, u.Name, raw)
+	var ends map[string]int64
+	var now int64
+	err := u.use(ctx, func(c redis.Conn) (err error) {
+		l.asked = time.Now()
+		ends, now, err = inspect.PermitEnds(c, u.Name, raw)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", redlatch.ErrNotSent, cmp.Or(ctx.Err(), err)) // the repair was not
+		return nil, err
 	}
 	l.answered = time.Now()
 	for i, id := range ids {

@@ -8,6 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // Why nothing was done. Those of locks are in the JSON of redlatch unlock.
@@ -59,13 +61,27 @@ func IsFree(err error) bool {
 	return errors.As(err, &r) && r.Why == RefusedFree
 }
 
-// Dial makes a connection to the server, which is closed after use.
-type Dial func(context.Context) (redis.Conn, error)
-
 // Target is a server with locks.
 type Target struct {
 	// Client asks and repairs.
 	Client *redlatch.Client
 	// Dial is for labels and numbers of subscribers.
-	Dial Dial
+	Dial connect.Dialer
+}
+
+// CheckIsLock returns an *inspect.NotLock for a name that is that of a hash that is no lock. It is
+// short for the server: an inspection reads all of a hash.
+func (t *Target) CheckIsLock(ctx context.Context, name string) error {
+	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
+}
+
+// use calls do with a connection to read from.
+func (t *Target) use(ctx context.Context, do func(redis.Conn) error) error {
+	return connect.Use(ctx, t.Dial, func(c redis.Conn) error {
+		err := do(c)
+		if other := (*inspect.NotLock)(nil); err == nil || errors.As(err, &other) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, err) // the repair was not
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -28,13 +30,13 @@ func (u *Unlock) hearing(ctx context.Context, now *look, from []string) hearing 
 	if u.semaphore {
 		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.SemaphoreChannel(u.Name)), semaphore: true}
 	}
-	in := now.lock.Inspection
+	in := now.lock
 	switch {
 	case len(u.owners()) > 0 && now.stays(from):
 		return hearing{notified: notifiedNone}
 	case now.Mode != "":
 		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.ReadWriteChannel(in.Name))}
-	case !now.lock.ReadQueue():
+	case !in.ReadQueue():
 		return hearing{notified: notifiedPlain, subscribers: onChannel(ctx, u.Dial, codec.LockChannel(in.Name))}
 	case in.Waiting == 0:
 		return hearing{notified: notifiedAll, subscribers: onChannel(ctx, u.Dial, codec.LockChannel(in.Name))}
@@ -60,13 +62,12 @@ func (f *Forced) stays(from []string) bool {
 }
 
 // onChannel counts the connections of the master that are subscribed to a channel.
-func onChannel(ctx context.Context, dial Dial, channel string) *int64 {
-	c, err := dial(ctx)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = c.Close() }() // only read from
-	n, err := connect.Listening(ctx, c, channel)
+func onChannel(ctx context.Context, dial connect.Dialer, channel string) *int64 {
+	var n []int64
+	err := connect.Use(ctx, dial, func(c redis.Conn) (err error) {
+		n, err = connect.Listening(ctx, c, channel)
+		return err
+	})
 	if err != nil || len(n) != 1 {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -69,8 +68,6 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 		from = append(from, j.owner)
 	}
 	switch {
-	case now.shape.Odd != "":
-		return nil, now.left()
 	case len(u.owners()) == 0 && (len(now.Holders) == 0 || u.Confirm == nil): // the taking finds out
 		return from, nil
 	case len(now.Holders) == 0 && !u.semaphore:
@@ -84,13 +81,13 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 // lockOf returns the lock of the kind and role in which the owner holds it. The empty owner stands
 // for all holders.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
-	_, writes := listing.Bare(owner)
+	_, writes := codec.WriterOf(owner)
 	switch {
 	case now.Mode != "" && (writes || owner == "" && now.Mode == codec.ModeWrite):
 		return rreadwritelock.New(u.Client, now.Name).Write()
 	case now.Mode != "":
 		return rreadwritelock.New(u.Client, now.Name).Read()
-	case now.lock.ReadQueue() && now.lock.Inspection.Waiting > 0:
+	case now.lock.ReadQueue() && now.lock.Waiting > 0:
 		return rfairlock.New(u.Client, now.Name)
 	}
 	return rlock.New(u.Client, now.Name)
@@ -109,8 +106,8 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 // reads end first, so that waiters are woken once, by the end of its write.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
-		_, writes := listing.Bare(a)
-		_, other := listing.Bare(b)
+		_, writes := codec.WriterOf(a)
+		_, other := codec.WriterOf(b)
 		return order(writes) - order(other)
 	})
 	for _, owner := range from {

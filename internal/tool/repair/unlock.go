@@ -2,12 +2,13 @@ package repair
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // Unlock takes a lock away from all or some of its holders, or takes permits of a semaphore back.
@@ -53,15 +54,23 @@ func (u *Unlock) owners() []string {
 // Run does it. What was found, and whether the lock was taken, is in Forced, which is nil when
 // the lock could not be looked at. The error is a *Refusal when the lock was left alone.
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
-	odd, err := u.glance(ctx, u.Name)
-	switch {
-	case err != nil:
-		return nil, err
-	case odd != "":
-		f := oddOf(u.Name, odd)
-		err = u.missing(f)
+	f, err := u.run(ctx)
+	if other := (*inspect.NotLock)(nil); errors.As(err, &other) {
+		err = refusef(RefusedKind, "%s. It is left alone", other)
+		if f == nil {
+			f = &Forced{Named: other.Named, Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown, odd: true}
+		}
+	}
+	if f != nil {
 		f.note(err)
-		return f, err
+		f.readNow(ctx, u.Client)
+	}
+	return f, err
+}
+
+func (u *Unlock) run(ctx context.Context) (*Forced, error) {
+	if err := u.CheckIsLock(ctx, u.Name); err != nil {
+		return nil, err
 	}
 	now, err := u.look(ctx)
 	if err != nil {
@@ -74,22 +83,17 @@ func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 		}
 		err = u.refusal(now.Forced)
 	}
-	f := now.Forced
-	f.readLabels(ctx, u.Dial)
+	now.readLabels(ctx, u.Dial)
 	if err == nil {
 		err = u.take(ctx, now)
 	}
-	f.note(err)
-	f.readNow(ctx, u.Client)
-	return f, err
+	return now.Forced, err
 }
 
 // missing returns an error if no owner holds the lock.
 func (u *Unlock) missing(f *Forced) error {
 	owners := u.owners()
 	switch {
-	case f.shape.Odd != "":
-		return f.left()
 	case u.semaphore && len(owners) == 0:
 		return refusef(RefusedKind, "%q is a number, not a lock: a permit of a semaphore is taken back by its id", f.Name).
 			with("`redlatch status` shows the ids, then use --dead ID. A semaphore that only counts has none")
@@ -117,8 +121,6 @@ func (u *Unlock) refusal(f *Forced) error {
 	}
 	all := len(u.owners()) == 0
 	switch {
-	case f.shape.Odd != "":
-		return f.left()
 	case len(f.Holders) == 0 && !u.semaphore:
 		return isFree(f.Name)
 	case len(f.judged) == 0 && all:
@@ -209,9 +211,9 @@ func LookLimit(limit, left time.Duration) time.Duration {
 
 // isOneOf reports whether owners contains an owner, as a reader or a writer.
 func isOneOf(owner string, owners []string) bool {
-	bare, _ := listing.Bare(owner)
+	bare, _ := codec.WriterOf(owner)
 	return slices.ContainsFunc(owners, func(other string) bool {
-		other, _ = listing.Bare(other)
+		other, _ = codec.WriterOf(other)
 		return strings.EqualFold(other, bare)
 	})
 }

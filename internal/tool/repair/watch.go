@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -37,7 +39,7 @@ func (u *Unlock) look(ctx context.Context) (*look, error) {
 	if u.semaphore {
 		return u.lookPermits(ctx)
 	}
-	s, err := inspect.TakeSnapshot(ctx, u.Client, u.Name)
+	s, err := inspect.Read(ctx, u.Client, u.Name, inspect.Places)
 	if errors.Is(err, redlatch.ErrWrongType) && u.isSemaphore(ctx) {
 		u.semaphore = true
 		return u.lookPermits(ctx)
@@ -45,20 +47,21 @@ func (u *Unlock) look(ctx context.Context) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{Forced: forcedOf(&s), asked: s.Asked, answered: s.Answered, lock: &s}
+	l := &look{Forced: forcedOf(s), asked: s.Asked, answered: s.Answered, lock: s}
 	l.wanted = u.owners()
 	slices.SortStableFunc(l.Holders, func(a, b inspect.Holder) int {
 		return order(isOneOf(b.Owner, l.wanted)) - order(isOneOf(a.Owner, l.wanted))
 	})
 	if slices.ContainsFunc(l.Holders, func(h inspect.Holder) bool { return h.Mode == "read" }) {
-		c, end, err := u.dial(ctx)
+		err := u.use(ctx, func(c redis.Conn) error {
+			l.leases = time.Now()
+			l.unread = inspect.ReadLeases(c, u.Name, l.Holders)
+			l.answered = time.Now()
+			return nil
+		})
 		if err != nil {
 			return nil, err // without its lease, a live reader would look like a dead one
 		}
-		defer end()
-		l.leases = time.Now()
-		l.unread = inspect.ReadLeases(c, u.Name, l.Holders)
-		l.answered = time.Now()
 	}
 	return l, nil
 }

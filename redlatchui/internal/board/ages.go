@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // takenWithin is how long before a hold was first seen the lock was seen without it, for the time
@@ -46,7 +46,7 @@ type seenHold struct {
 // look is what a scan or a look has found of a lock.
 type look struct {
 	at      time.Time
-	holders []listing.Holder
+	holders []inspect.Holder
 	more    bool // there are other holders
 	shared  bool // the lease is that of all holders
 	ttl     time.Duration
@@ -88,12 +88,12 @@ func (a *ages) sees(name string, l *look) []Age {
 }
 
 // hold returns what is known of a hold that a look has found.
-func (a *ages) hold(before *sighting, h listing.Holder, l *look, late bool) seenHold {
+func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seenHold {
 	seen := a.scanned
 	if before != nil && before.at.After(seen) {
 		seen = before.at
 	}
-	fresh := seenHold{Age: Age{Since: l.at}, left: l.ttl, most: l.ttl, count: h.Count}
+	fresh := seenHold{Age: Age{Since: l.at}, left: l.ttl, most: l.ttl, count: string(h.Count)}
 	fresh.Exact = !late && l.at.Sub(seen) <= takenWithin
 	if before == nil {
 		return fresh
@@ -102,8 +102,8 @@ func (a *ages) hold(before *sighting, h listing.Holder, l *look, late bool) seen
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
-	if known.count != h.Count || l.shared { // entering sets the lease, too
-		known.Age, known.count, known.left, known.most = known.age(), h.Count, -1, -1
+	if known.count != string(h.Count) || l.shared { // entering sets the lease, too
+		known.Age, known.count, known.left, known.most = known.age(), string(h.Count), -1, -1
 	}
 	if known.left >= 0 {
 		known.most = max(known.most, l.ttl)

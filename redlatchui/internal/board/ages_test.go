@@ -7,9 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // at is a moment some seconds after another.
@@ -21,7 +19,7 @@ func at(second float64) time.Time {
 func seenAt(second, left float64, owners ...string) *look {
 	l := &look{at: at(second), ttl: time.Duration(left * float64(time.Second))}
 	for _, owner := range owners {
-		l.holders = append(l.holders, listing.Holder{Owner: owner, Count: "1"})
+		l.holders = append(l.holders, inspect.Holder{Owner: owner, Count: "1"})
 	}
 	return l
 }
@@ -90,7 +88,7 @@ func TestALeaseShowsHowLongALockIsHeldAtLeast(t *testing.T) {
 	require.InDelta(t, 0, second, 0, "it has entered again, which sets the lease")
 
 	a = ages{}
-	since(&a, &look{at: at(0), ttl: redlatch.NoTTL, holders: []listing.Holder{{Owner: "A", Count: "1"}}})
+	since(&a, &look{at: at(0), ttl: redlatch.NoTTL, holders: []inspect.Holder{{Owner: "A", Count: "1"}}})
 	second, _ = since(&a, seenAt(1, 30, "A"))
 	require.InDelta(t, 0, second, 0, "there was no lease")
 }
@@ -200,7 +198,7 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 			"The first in the queue, B, is dead, and past its deadline: it blocks nothing.": {
 			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, at)}},
 		"A holds it without a lease: it stays until it is released, also when the client is gone. 3 wait for this name as for a plain lock, which is another lock.": {
-			Holders: held, TTL: redlatch.NoTTL, Kind: listing.ReadWrite, PlainWaiters: 3},
+			Holders: held, TTL: redlatch.NoTTL, Kind: inspect.ReadWrite, PlainWaiters: 3},
 		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. It is in a circle of waits: " +
 			"B waits for x, which A holds; A waits for y, which B holds. The circle ends when one of them gives up its wait, or a lease is over.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Circles: []Circle{{Sure: true, Steps: around}}},
@@ -210,18 +208,18 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 		"A holds it without a lease: it stays until it is released, also when the client is gone. " +
 			"The first in the queue, B, is dead, and blocks it then until it is evicted. The 2 behind it are dead, too. The command redlatch evict takes it out.": {
 			Holders: held, TTL: redlatch.NoTTL, Queue: []Waiter{first(Dead, time.Time{}), first(Dead, time.Time{}), first(Dead, time.Time{}), first(Alive, time.Time{}), first(Dead, time.Time{})}},
-		"It is a semaphore with 2 of its permits free: only a client that wants more has to wait.": {Kind: listing.Semaphore, Number: &listing.Number{Available: 2, Taken: 1}},
+		"It is a semaphore with 2 of its permits free: only a client that wants more has to wait.": {Kind: inspect.Semaphore, Number: &inspect.Number{Available: 2, Taken: 1}},
 		"It is a semaphore with 2 of its permits free: only a client that wants more has to wait, and 3 connections wait.": {
-			Kind: listing.Semaphore, Number: &listing.Number{Available: 2, Taken: 1, PermitWaiters: 3}},
+			Kind: inspect.Semaphore, Number: &inspect.Number{Available: 2, Taken: 1, PermitWaiters: 3}},
 		"It is a semaphore without a free permit, and 1 connection waits: until one is given back, or the lease of one is over. " +
 			"The lease of one is over: the next client that asks gets it.": {
-			Kind: listing.Semaphore, Number: &listing.Number{Taken: 2, PermitWaiters: 1}, Holders: []inspect.Holder{{LeftMillis: new(int64)}, {}}},
+			Kind: inspect.Semaphore, Number: &inspect.Number{Taken: 2, PermitWaiters: 1}, Holders: []inspect.Holder{{LeftMillis: new(int64)}, {}}},
 		"It is a count-down latch that is closed: 2 to count down, and how many wait is not known, as subscribers cannot be counted.": {
-			Kind: listing.Latch, Number: &listing.Number{Available: 2, Uncounted: redlatch.ErrClosed}},
+			Kind: inspect.Latch, Number: &inspect.Number{Available: 2, Uncounted: redlatch.ErrClosed}},
 		"A and another hold it. The lease, which they share, is renewed, so one of them at least is alive: it moves when all have released it. " +
 			"The own lease of one of them is over: it does not keep the lock. The queue is that of a fair lock of this name, which is another lock: 1 wait for that.": {
 			Holders: []inspect.Holder{{Owner: "A"}, {Owner: "D", LeftMillis: new(int64)}}, TTL: 1, Renewed: inspect.RenewedYes,
-			Kind: listing.ReadWrite, Queue: []Waiter{first(Dead, at.Add(5*time.Second))}},
+			Kind: inspect.ReadWrite, Queue: []Waiter{first(Dead, at.Add(5*time.Second))}},
 		"A holds it. The lease is renewed, so the client is alive: it moves when it is released. A itself waits for y, which B holds.": {
 			Holders: held, TTL: 1, Renewed: inspect.RenewedYes, Ahead: around[1:]},
 	} {
@@ -229,23 +227,4 @@ func TestOneSentenceSaysWhyTheLockDoesNotChangeHands(t *testing.T) {
 		require.Equal(t, want, l.Why(plainWords))
 	}
 	require.Empty(t, (&Lock{}).Why(plainWords), "not seen yet")
-}
-
-func TestALeaseThatIsNotRenewedAnyMoreIsNotCalledRenewed(t *testing.T) {
-	t.Parallel()
-	const s = time.Second
-	var r renewal
-	look := func(second int, count string, left time.Duration) string {
-		at := time.Unix(int64(second), 0)
-		r.sees(inspect.Snapshot{Asked: at, Answered: at, Inspection: &admin.Inspection{TTL: left, Holders: []admin.Holder{{Text: "A", CountText: count}}}})
-		return r.known()
-	}
-	require.Equal(t, inspect.RenewedUnknown, look(0, "1", 25*s))
-	require.Equal(t, inspect.RenewedUnknown, look(4, "1", 21*s))
-	require.Equal(t, inspect.RenewedYes, look(5, "1", 30*s))
-	require.Equal(t, inspect.RenewedYes, look(15, "1", 20*s))
-	require.Equal(t, inspect.RenewedNo, look(16, "1", 19*s), "eleven seconds after a lease of thirty was set")
-	require.Equal(t, inspect.RenewedYes, look(17, "1", 30*s))
-	require.Equal(t, inspect.RenewedUnknown, look(18, "2", 30*s), "entered again")
-	require.Empty(t, look(19, "2", redlatch.NoTTL))
 }

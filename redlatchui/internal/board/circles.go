@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 const (
@@ -217,7 +217,7 @@ func (m *memory) doubts(c *Circle) bool {
 
 // bareOwner is the owner without what Redisson adds to that of a write lock.
 func bareOwner(owner string) string {
-	bare, _ := listing.Bare(owner)
+	bare, _ := codec.WriterOf(owner)
 	return bare
 }
 
@@ -293,7 +293,7 @@ type Wait struct {
 // ClientID returns what tells the clients of owners apart: the UUID, which all owners of a client
 // have, or the owner itself where that has none.
 func ClientID(owner string) string {
-	bare, _ := listing.Bare(owner)
+	bare, _ := codec.WriterOf(owner)
 	parsed, err := redlatch.ParseOwner(bare)
 	if err != nil {
 		return owner
@@ -326,7 +326,7 @@ func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) 
 	for _, e := range entries {
 		for i, h := range e.Holders {
 			c := of(h.Owner, h.Label)
-			hold := Hold{e, h.Owner, h.Count}
+			hold := Hold{e, h.Owner, string(h.Count)}
 			if i < len(e.Ages) {
 				hold.Age = e.Ages[i]
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 // Clients of the tests, and what they are called there.
@@ -22,9 +22,9 @@ var clients = map[string]string{
 func lockOf(text string) Entry {
 	parts := strings.Fields(text)
 	owner := func(short string) string { return clients[short[:1]] + ":" + short[1:] }
-	l := &listing.Lock{Name: parts[0], Kind: listing.Fair}
+	l := &inspect.Lock{Name: parts[0], Kind: inspect.Fair}
 	if parts[1] != "-" {
-		l.Holders = []listing.Holder{{Owner: owner(parts[1]), Count: "1"}}
+		l.Holders = []inspect.Holder{{Owner: owner(parts[1]), Count: "1"}}
 	}
 	for _, waiter := range parts[2:] {
 		l.Places, l.PlaceLabels = append(l.Places, owner(waiter)), append(l.PlaceLabels, "")
@@ -260,7 +260,7 @@ func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 func TestAClientsHoldHasItsOwnAge(t *testing.T) {
 	t.Parallel()
 	e := lockOf("x A1")
-	e.Holders = append(e.Holders, listing.Holder{Owner: clients["B"] + ":1", Count: "1"})
+	e.Holders = append(e.Holders, inspect.Holder{Owner: clients["B"] + ":1", Count: "1"})
 	e.Ages = []Age{{at(1), false}, {at(2), true}}
 	e.Age = oldest(e.Ages)
 	all := clientsOf([]Entry{e}, nil, newScans().isDead)

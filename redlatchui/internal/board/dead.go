@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
@@ -94,7 +93,7 @@ func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		if e.Next == "" || e.Kind == listing.ReadWrite {
+		if e.Next == "" || e.Kind == inspect.ReadWrite {
 			continue
 		}
 		if state, absent := m.seen.presence.known(e.Name, e.Next); absent && state != Dead {

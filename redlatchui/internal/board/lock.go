@@ -4,10 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // Lock is one lock as it was at one moment.
@@ -17,7 +15,7 @@ type Lock struct {
 	// Name is the lock's name.
 	Name string
 	// Kind is what it looks like, Mode what a read/write lock is held for.
-	Kind listing.Kind
+	Kind inspect.Kind
 	Mode string
 	// Holders are all holders, none when it is free; of a semaphore the permits that are taken, as far
 	// as they can be read.
@@ -46,10 +44,10 @@ type Lock struct {
 	Circles []Circle
 	Ahead   []Step
 	// Number describes a name that holds a number, nil for a lock.
-	Number *listing.Number
+	Number *inspect.Number
 	// Token is the last fencing token, 0 for none.
 	Token int64
-	// PlainWaiters and ReadWriteWaiters are as in listing.Lock.
+	// PlainWaiters and ReadWriteWaiters are as in inspect.Lock.
 	PlainWaiters, ReadWriteWaiters int64
 	// Events are the last events, the newest first.
 	Events []Event
@@ -85,7 +83,7 @@ func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == n
 
 // mayBeInCircle reports whether the lock is held and clients are queued for it.
 func (l *Lock) mayBeInCircle() bool {
-	return l.Held() && len(l.Queue) > 0 && l.Kind != listing.ReadWrite
+	return l.Held() && len(l.Queue) > 0 && l.Kind != inspect.ReadWrite
 }
 
 // hasHoldersOf reports whether the lock is held by the same owners as it was before.
@@ -95,7 +93,7 @@ func (l *Lock) hasHoldersOf(before *Lock) bool {
 
 // listeners notes how many connections listen as waiters of a plain and of a read/write lock do.
 func (l *Lock) listeners(plain, readWrite int64) {
-	switch isReadWrite := l.Kind == listing.ReadWrite; {
+	switch isReadWrite := l.Kind == inspect.ReadWrite; {
 	case isReadWrite:
 		l.Listening, l.PlainWaiters = readWrite, plain
 	case l.Waiting > 0:
@@ -103,25 +101,9 @@ func (l *Lock) listeners(plain, readWrite int64) {
 	case l.Held():
 		l.Listening = plain
 	}
-	if l.Held() && l.Kind != listing.ReadWrite {
+	if l.Held() && l.Kind != inspect.ReadWrite {
 		l.ReadWriteWaiters = readWrite
 	}
-}
-
-// state is the lock as package follow has it.
-func (l *Lock) state() follow.State {
-	s := follow.State{At: l.At, Lease: l.TTL, Waiting: l.Waiting, Mode: l.Mode}
-	for i := range l.Holders {
-		h := &l.Holders[i]
-		s.Others = append(s.Others, follow.Holder{Owner: h.Owner, Count: string(h.Count)})
-	}
-	if l.Held() {
-		s.Owner, s.Count, s.Others = s.Others[0].Owner, s.Others[0].Count, s.Others[1:]
-	}
-	for i := range l.Queue {
-		s.Queue = append(s.Queue, l.Queue[i].Owner)
-	}
-	return s
 }
 
 // has reports whether a wait is still one for the lock.
@@ -129,47 +111,4 @@ func (l *Lock) has(s Step) bool {
 	return s.Lock == l.Name &&
 		slices.ContainsFunc(l.Queue, func(q Waiter) bool { return q.Owner == s.Waiter && q.State != Dead }) &&
 		slices.ContainsFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == s.Holder })
-}
-
-// renewal is what was seen of the lease of one hold, for as long as it is watched.
-type renewal struct {
-	since inspect.Snapshot // the first look at the hold, or the last that found it renewed
-	last  inspect.Snapshot
-	rose  bool
-}
-
-// sees takes a look in. A holder that has entered again, or left once, may have set the lease
-// by that: it is watched from then on.
-func (r *renewal) sees(now inspect.Snapshot) {
-	switch {
-	case !now.Held() || now.Inspection.TTL < 0:
-		*r = renewal{}
-	case r.since.Inspection == nil || !sameHolds(&r.since, &now):
-		*r = renewal{since: now, last: now}
-	case r.last.RenewedBy(&now):
-		*r = renewal{since: now, last: now, rose: true}
-	default:
-		r.last = now
-	}
-}
-
-// sameHolds reports whether the same owners have entered as often.
-func sameHolds(a, b *inspect.Snapshot) bool {
-	return slices.EqualFunc(a.Inspection.Holders, b.Inspection.Holders, func(a, b admin.Holder) bool {
-		return a.Text == b.Text && a.CountText == b.CountText
-	})
-}
-
-// known says what is known of whether the lease is renewed, "" when there is none. A lease that
-// was renewed, but not any more when that was due, is not.
-func (r *renewal) known() string {
-	switch {
-	case r.since.Inspection == nil:
-		return ""
-	case r.last.Answered.Sub(r.since.Answered) >= inspect.RenewalDue(r.since.Inspection.TTL):
-		return inspect.RenewedNo
-	case r.rose:
-		return inspect.RenewedYes
-	}
-	return inspect.RenewedUnknown
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // kept is how many locks of a scan are kept, those with most trouble.
@@ -29,7 +28,7 @@ var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 
 // Entry is a lock as a scan has found it.
 type Entry struct {
-	*listing.Lock
+	*inspect.Lock
 	// Ages are since when each of the holders has it, and Age is the oldest of these, the zero Age
 	// for a lock that is free.
 	Ages []Age
@@ -65,7 +64,7 @@ type Locks struct {
 	Clients []Client
 	Circles []Circle
 	// Unread is how many hashes the user may not read.
-	Unread listing.Unread
+	Unread inspect.Unread
 	// Uncounted is why subscribers cannot be counted, "" when they can: then it is not known how
 	// many wait for locks without queues, and which waiters are dead.
 	Uncounted string
@@ -74,7 +73,7 @@ type Locks struct {
 }
 
 // add takes a lock in.
-func (l *Locks) add(lock *listing.Lock) error {
+func (l *Locks) add(lock *inspect.Lock) error {
 	l.Total++
 	l.Entries = append(l.Entries, Entry{Lock: lock, Trouble: troubleOf(lock)})
 	if len(l.Entries) >= 2*kept {
@@ -85,7 +84,7 @@ func (l *Locks) add(lock *listing.Lock) error {
 }
 
 // troubleOf returns the worst trouble that one look shows.
-func troubleOf(l *listing.Lock) string {
+func troubleOf(l *inspect.Lock) string {
 	held := len(l.Holders) > 0
 	switch {
 	case l.HasTwoKinds():
@@ -183,7 +182,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 // pauseAfter returns the pause after a look that took so long. One that failed has mostly waited, and
 // what is old should be seen anew soon.
 func pauseAfter(took time.Duration, err error) time.Duration {
-	if pause := listing.PauseFactor * took; err == nil || pause < lookEvery {
+	if pause := inspect.PauseFactor * took; err == nil || pause < lookEvery {
 		return pause
 	}
 	return lookEvery
@@ -193,7 +192,7 @@ func pauseAfter(took time.Duration, err error) time.Duration {
 func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Locks) *Locks {
 	began := time.Now()
 	found := &Locks{}
-	unread, err := b.source.scan(ctx, listing.Request{
+	unread, err := b.source.scan(ctx, inspect.Request{
 		Pattern: b.pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Waiting: true, Found: found.add,
 	})
 	if err != nil {
@@ -230,7 +229,7 @@ func (l *Locks) date(m *memory) {
 			continue
 		}
 		e.Ages = m.seen.ages.sees(e.Name, &look{
-			at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == listing.ReadWrite, ttl: e.TTL, token: e.Token,
+			at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token,
 		})
 		e.Age = oldest(e.Ages)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
 const (
@@ -114,7 +114,7 @@ func (b *Board) LookOnce(ctx context.Context, name string) (*Lock, error) {
 	w := b.watcher(name)
 	defer w.disconnect()
 	l := w.first(ctx)
-	time.AfterFunc(listing.PauseFactor*min(time.Since(began), lookEvery), func() { <-b.once })
+	time.AfterFunc(inspect.PauseFactor*min(time.Since(began), lookEvery), func() { <-b.once })
 	l.expect(0, 0)
 	return l, nil
 }

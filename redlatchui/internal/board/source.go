@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/internal/tool/follow"
-	"github.com/redlatch/redlatch/internal/tool/listing"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -34,8 +34,8 @@ type Source struct {
 
 	client  *redlatch.Client
 	close   func() error
-	dial    repair.Dial
-	scan    func(context.Context, listing.Request) (listing.Unread, error)
+	dial    connect.Dialer
+	scan    func(context.Context, inspect.Request) (inspect.Unread, error)
 	look    func(context.Context) ([]diagnosis.Finding, error)
 	problem func(error) error
 	// master fails when nothing can be written.
@@ -84,10 +84,10 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 		client: own, close: own.Close, problem: connect.Explain, cluster: isCluster,
 		dial:   func(context.Context) (redis.Conn, error) { return connect.Over(t), nil },
 		master: func(context.Context) error { return nil },
-		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
+		scan: func(ctx context.Context, r inspect.Request) (inspect.Unread, error) {
 			at, err := places(ctx)
 			if err != nil {
-				return listing.Unread{}, err
+				return inspect.Unread{}, err
 			}
 			r.Labels = connect.Over(t) // the label of a client may be on another node than its lock
 			return runOn(ctx, at, r)
@@ -107,19 +107,19 @@ func fromServer(srv *connect.Server, client *redlatch.Client) *Source {
 	return &Source{
 		Place: srv.String(), client: client, close: func() error { return nil },
 		dial: srv.Dial, problem: srv.Problem, master: srv.NeedMaster, listens: !srv.IsCluster(), cluster: srv.IsCluster(),
-		scan: func(ctx context.Context, r listing.Request) (listing.Unread, error) {
-			return listing.RunOnMasters(ctx, srv, r)
+		scan: func(ctx context.Context, r inspect.Request) (inspect.Unread, error) {
+			return inspect.RunOnMasters(ctx, srv, r)
 		},
 		look: func(ctx context.Context) ([]diagnosis.Finding, error) { return diagnosis.LookAt(ctx, srv, client) },
 	}
 }
 
 // runOn finds the locks at each of the places. If some fail and others do not, Unread reports that.
-func runOn(ctx context.Context, places []diagnosis.Place, r listing.Request) (unread listing.Unread, err error) {
+func runOn(ctx context.Context, places []diagnosis.Place, r inspect.Request) (unread inspect.Unread, err error) {
 	away := 0
 	for _, at := range places {
 		r.Conn = at.Conn
-		some, err := listing.Run(ctx, r)
+		some, err := inspect.Run(ctx, r)
 		if err != nil {
 			some.Away = connect.Explain(err)
 			away++
@@ -141,8 +141,8 @@ func (s *Source) listen(ctx context.Context, name string) (messages <-chan follo
 		return nil, func() {}
 	}
 	pattern := name
-	if listing.IsPattern(name) {
-		pattern = listing.Literal(name)
+	if inspect.IsPattern(name) {
+		pattern = inspect.Literal(name)
 	}
 	channel := codec.LockChannel(name)
 	subscriber, err := follow.SubscribePatterns(ctx, s.dial, pattern, func(other string) bool { return codec.LockChannel(other) == channel })

@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -40,7 +39,7 @@ type watcher struct {
 	conn   redis.Conn // for labels and numbers; nil when there is none
 
 	lock   follow.Lock
-	lease  renewal
+	lease  inspect.Renewal
 	last   Lock
 	labels map[string]string // of the last look, by owner
 	asked  bool              // whether the next look will show that a waiter is dead
@@ -54,7 +53,7 @@ func (b *Board) watcher(name string) *watcher {
 func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) bool) {
 	w.lock = follow.Lock{Name: w.name} // what has happened since the last viewer was not seen
 	if last == nil {
-		w.last, w.lease = Lock{Name: w.name}, renewal{}
+		w.last, w.lease = Lock{Name: w.name}, inspect.Renewal{}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	messages, done := w.source.listen(ctx, w.name) // before the first look, so that nothing is missed between
@@ -161,15 +160,14 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	}
 	conn := w.conn
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	odd, err := listing.Glance(w.conn, w.name)
-	switch {
-	case err != nil:
-		return w.source.problem(err)
-	case odd != "":
-		return inspect.NotLockHash(w.name, odd)
+	seen, err := (*inspect.Snapshot)(nil), inspect.Glance(w.conn, w.name)
+	if err == nil {
+		seen, err = inspect.Read(ctx, w.source.client, w.name, inspect.Places)
 	}
-	seen, err := inspect.TakeSnapshot(ctx, w.source.client, w.name)
+	var other *inspect.NotLock
 	switch {
+	case errors.As(err, &other):
+		return err
 	case errors.Is(err, redlatch.ErrWrongType):
 		if w.number(ctx) {
 			return nil
@@ -178,21 +176,17 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	case err != nil:
 		return w.source.problem(err)
 	}
-	shape := inspect.ShapeOfInspection(seen.Inspection)
-	if shape.Odd != "" {
-		return inspect.NotLockHash(w.name, shape.Odd)
-	}
-	now := w.lockOf(&seen, &shape)
+	now := w.lockOf(seen)
 	w.count(ctx, now)
 	labels := w.details(ctx, now)
-	w.happened(&shape, now, labels)
+	w.happened(seen, now, labels)
 	w.last, w.labels = *now, labels
 	return nil
 }
 
 // number looks at a name that may hold a number, and reports whether it does.
 func (w *watcher) number(ctx context.Context) bool {
-	found, err := listing.NumberAt(ctx, w.conn, w.name)
+	found, err := inspect.NumberAt(ctx, w.conn, w.name)
 	if err != nil || found == nil {
 		return false
 	}
@@ -215,19 +209,12 @@ func (w *watcher) number(ctx context.Context) bool {
 }
 
 // lockOf makes a lock of what was seen.
-func (w *watcher) lockOf(seen *inspect.Snapshot, shape *listing.Shape) *Lock {
-	in := seen.Inspection
-	w.lease.sees(*seen)
-	now := &Lock{Name: w.name, Seen: Seen{At: seen.Answered}, Kind: shape.Kind, Mode: shape.Mode, TTL: in.TTL, Lease: in.TTL,
-		Renewed: w.lease.known(), Waiting: in.Waiting, QueueUnread: seen.QueueUnread()}
-	for _, h := range shape.Holders {
-		now.Holders = append(now.Holders, inspect.HolderOf(h, shape.Kind))
-	}
-	if now.Waiting > 0 && now.Kind != listing.ReadWrite {
-		now.Kind = listing.Fair
-	}
-	for i := range in.Queue {
-		q := &in.Queue[i]
+func (w *watcher) lockOf(seen *inspect.Snapshot) *Lock {
+	w.lease.See(seen)
+	now := &Lock{Name: w.name, Seen: Seen{At: seen.Answered}, Kind: seen.Kind, Mode: seen.Mode, Holders: slices.Clone(seen.Holders),
+		TTL: seen.TTL, Lease: seen.TTL, Renewed: w.lease.Known(), Waiting: seen.Waiting, QueueUnread: seen.QueueError}
+	for i := range seen.Queue {
+		q := &seen.Queue[i]
 		now.Queue = append(now.Queue, Waiter{Position: q.Position, Owner: q.Text, Client: inspect.ClientOf(q.Text), Deadline: q.Deadline, State: Unknown})
 	}
 	if now.hasHoldersOf(&w.last) {
@@ -267,7 +254,7 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	for i := range now.Queue {
 		owners = append(owners, now.Queue[i].Owner)
 	}
-	labels, err := listing.Labels(w.conn, owners)
+	labels, err := inspect.Labels(w.conn, owners)
 	if err != nil {
 		return nil
 	}
@@ -277,9 +264,9 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	for i := range now.Queue {
 		now.Queue[i].Label = labels[now.Queue[i].Owner]
 	}
-	now.Token, _ = listing.Token(w.conn, w.name) // 0 when it is unknown
+	now.Token, _ = inspect.Token(w.conn, w.name) // 0 when it is unknown
 	now.Kind = now.Kind.WithToken(now.Token)
-	if now.Kind == listing.ReadWrite {
+	if now.Kind == inspect.ReadWrite {
 		inspect.ReadLeases(w.conn, w.name, now.Holders)
 	}
 	counts, err := connect.Listening(ctx, w.conn, codec.LockChannel(w.name), codec.ReadWriteChannel(w.name))
@@ -292,10 +279,10 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 }
 
 // happened notes what has happened since the look before.
-func (w *watcher) happened(shape *listing.Shape, now *Lock, labels map[string]string) {
+func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]string) {
 	now.Events = slices.Clone(w.last.Events)
 	again := false
-	for _, e := range w.lock.Look(now.state()) {
+	for _, e := range w.lock.Look(seen) {
 		again = again || e.What == follow.Passed && e.From == e.Owner
 		if !w.told(&e, now) {
 			now.Events = append([]Event{{e, cmp.Or(labels[e.Owner], w.labels[e.Owner])}}, now.Events...)
@@ -303,7 +290,7 @@ func (w *watcher) happened(shape *listing.Shape, now *Lock, labels map[string]st
 	}
 	now.Events = now.Events[:min(len(now.Events), shownEvents)]
 	now.Ages = w.seen.ages.sees(w.name, &look{
-		at: now.At, holders: shape.Holders, shared: now.Kind == listing.ReadWrite, ttl: now.TTL, token: now.Token, anew: again,
+		at: now.At, holders: seen.Holders, shared: now.Kind == inspect.ReadWrite, ttl: now.TTL, token: now.Token, anew: again,
 	})
 	now.Age = oldest(now.Ages)
 }

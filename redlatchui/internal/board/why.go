@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/listing"
 )
 
 // Words are how Why names what it speaks of.
@@ -101,7 +100,7 @@ func (l *Lock) over(one, many string) string {
 
 // whyThen says what is in the way of a lock that is held when that ends.
 func (l *Lock) whyThen(in *Words) string {
-	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == listing.ReadWrite {
+	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == inspect.ReadWrite {
 		return ""
 	}
 	first := &l.Queue[0]
@@ -174,9 +173,9 @@ func (l *Lock) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
 		return fmt.Sprintf(" %d wait for this name as for a read/write lock, which is another lock.", l.ReadWriteWaiters)
-	case l.Waiting > 0 && l.Kind == listing.ReadWrite:
+	case l.Waiting > 0 && l.Kind == inspect.ReadWrite:
 		return fmt.Sprintf(" The queue is that of a fair lock of this name, which is another lock: %d wait for that.", l.Waiting)
-	case l.PlainWaiters > 0 && l.Kind == listing.ReadWrite:
+	case l.PlainWaiters > 0 && l.Kind == inspect.ReadWrite:
 		return fmt.Sprintf(" %d wait for this name as for a plain lock, which is another lock.", l.PlainWaiters)
 	case l.PlainWaiters > 0:
 		return fmt.Sprintf(" %d wait as for a plain lock, and may overtake the queue.", l.PlainWaiters)
@@ -208,11 +207,11 @@ func (l *Lock) whyNumber() string {
 	over := l.over(" The lease of one is over: the next client that asks gets it.",
 		" The leases of %d are over: the next clients that ask get them.")
 	switch {
-	case l.Kind == listing.Latch && n.Available > 0:
+	case l.Kind == inspect.Latch && n.Available > 0:
 		return fmt.Sprintf("It is a count-down latch that is closed: %d to count down, and %s.", n.Available, waitText(n, n.LatchWaiters))
-	case l.Kind == listing.Latch:
+	case l.Kind == inspect.Latch:
 		return "It is a count-down latch that is open."
-	case l.Kind == listing.Counter:
+	case l.Kind == inspect.Counter:
 		said := fmt.Sprintf("It is a number, %d: a semaphore with so many permits, a latch with so many to count down, "+
 			"or another program's. The server does not tell which.", n.Available)
 		if n.Uncounted != nil {
@@ -230,7 +229,7 @@ func (l *Lock) whyNumber() string {
 }
 
 // waitText says how many connections wait.
-func waitText(of *listing.Number, n int64) string {
+func waitText(of *inspect.Number, n int64) string {
 	switch {
 	case of.Uncounted != nil:
 		return "how many wait is not known, as subscribers cannot be counted"

@@ -1,4 +1,4 @@
-package listing
+package inspect
 
 import (
 	"strings"
@@ -105,14 +105,6 @@ func (k Kind) WithToken(token int64) Kind {
 		return FairFenced
 	}
 	return k
-}
-
-// Holder is a holder of a lock.
-type Holder struct {
-	// Owner and Count are as they stand in Redis.
-	Owner, Count string
-	// Label is that of the owner's client, empty when it has none.
-	Label string
 }
 
 // QueueKey is the key of the lock's queue, if it is a fair one.

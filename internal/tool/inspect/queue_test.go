@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/admin"
 )
 
 // Waiters leave the queue, and others join it, between the reads of its parts.
@@ -20,9 +22,11 @@ func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {
 			}
 			begun := slices.Clone(queue[min(at.First-1, length):min(at.Last, length)])
 			reads := 0
-			owners, err := at.read(func(first, n int) ([]string, int, error) {
-				part := slices.Clone(queue[min(first-1, len(queue)):min(first-1+n, len(queue))])
-				waiting := len(queue)
+			read, _, err := at.read(func(first, n int) (part []admin.Waiter, waiting int, err error) {
+				for _, owner := range queue[min(first-1, len(queue)):min(first-1+n, len(queue))] {
+					part = append(part, admin.Waiter{Text: owner})
+				}
+				waiting = len(queue)
 				if reads++; at.First == 1 {
 					queue = queue[min(37, len(queue)):]
 				}
@@ -33,6 +37,10 @@ func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {
 				return part, waiting, nil
 			})
 			require.NoError(t, err)
+			var owners []string
+			for _, w := range read {
+				owners = append(owners, w.Text)
+			}
 			require.LessOrEqual(t, reads, 1+(length+placesAtOnce-1)/placesAtOnce)
 			for _, owner := range begun {
 				if slices.Contains(queue, owner) {
@@ -44,6 +52,6 @@ func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {
 		}
 	}
 	failed := errors.New("failed")
-	_, err := Part{First: 1, Last: 10}.read(func(int, int) ([]string, int, error) { return nil, 0, failed })
+	_, _, err := Part{First: 1, Last: 10}.read(func(int, int) ([]admin.Waiter, int, error) { return nil, 0, failed })
 	require.ErrorIs(t, err, failed)
 }

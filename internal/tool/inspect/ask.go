@@ -1,4 +1,4 @@
-package listing
+package inspect
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 )
 
@@ -88,7 +89,7 @@ func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	byKey := map[string][]string{}
 	var calls []call
 	for _, text := range owners {
-		bare, _ := Bare(text)
+		bare, _ := codec.WriterOf(text)
 		owner, err := redlatch.ParseOwner(bare)
 		if err != nil {
 			continue

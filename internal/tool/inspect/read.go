@@ -1,13 +1,16 @@
-package listing
+package inspect
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
 // glance is how many fields of a hash are asked for. Small hashes answer with all of
@@ -56,8 +59,8 @@ func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 		case len(fields) == 0 && queued:
 			locks = append(locks, &Lock{Name: names[i], Kind: Fair})
 		default:
-			if lock := recognise(names[i], fields, more); lock != nil {
-				locks = append(locks, lock)
+			if shape := ShapeOf(fields, more); shape.Odd == "" {
+				locks = append(locks, &Lock{Name: names[i], Kind: shape.Kind, Mode: shape.Mode, Holders: shape.Holders, More: more})
 			}
 		}
 	}
@@ -89,7 +92,7 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	for _, l := range locks {
 		queue := l.QueueKey()
 		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), command("LINDEX", queue, 0),
-			command("HGET", l.Name, modeField), tokenCall(l.Name))
+			command("HGET", l.Name, codec.ModeField), tokenCall(l.Name))
 	}
 	replies, err := ask(s.Conn, calls)
 	if err != nil {
@@ -178,4 +181,85 @@ func (s *scan) label(locks []*Lock) error {
 		}
 	}
 	return nil
+}
+
+// question is the channel of a kind of lock that a lock is not, and where the number of its
+// listeners goes: its waiters wait for another kind.
+type question struct {
+	channel string
+	number  *int64
+}
+
+// ofOtherKinds returns what to ask about a lock. A waiter of a fair lock listens to a channel
+// of its own, so that listeners of the lock's channel wait for a plain one.
+func (l *Lock) ofOtherKinds() (all []question) {
+	if l.Kind == ReadWrite || l.Queue > 0 {
+		all = append(all, question{codec.LockChannel(l.Name), &l.PlainWaiters})
+	}
+	if l.Kind != ReadWrite && len(l.Holders) > 0 {
+		all = append(all, question{codec.ReadWriteChannel(l.Name), &l.ReadWriteWaiters})
+	}
+	return all
+}
+
+// ofItsKind returns what to ask about who waits for a held lock without a queue.
+func (l *Lock) ofItsKind() []question {
+	switch {
+	case len(l.Holders) == 0 || l.Queue > 0:
+		return nil
+	case l.Kind == ReadWrite:
+		return []question{{codec.ReadWriteChannel(l.Name), &l.Waiting}}
+	}
+	return []question{{codec.LockChannel(l.Name), &l.Waiting}}
+}
+
+// countWaiters counts the waiters of other kinds than the locks are, and all if they are wanted.
+// Where they cannot be counted none are known, and Unread says why; a connection that is broken has
+// the error of the next command.
+func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
+	var questions []question
+	var channels []string
+	for _, l := range locks {
+		of := l.ofOtherKinds()
+		if s.Waiting {
+			of = append(of, l.ofItsKind()...)
+		}
+		for _, q := range of {
+			questions, channels = append(questions, q), append(channels, q.channel)
+		}
+	}
+	if len(channels) == 0 {
+		return
+	}
+	counts, err := connect.Listening(ctx, s.Labels, channels...)
+	if err != nil {
+		s.unread.Uncounted = err
+		return
+	}
+	for i, n := range counts {
+		*questions[i].number = n
+	}
+}
+
+// tokenCall asks for the last token of a lock: GETRANGE is short for the server whatever the
+// key holds.
+func tokenCall(name string) call { return command("GETRANGE", codec.TokenKey(name), 0, 19) }
+
+// tokenOf reads the reply, 0 when there is no token.
+func tokenOf(reply any) int64 {
+	token, err := strconv.ParseInt(text(reply), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return token
+}
+
+// Token returns the last token of a lock, 0 when it has none or the user may not ask. An error
+// says that the connection is broken.
+func Token(c redis.Conn, name string) (int64, error) {
+	replies, err := ask(c, []call{tokenCall(name)})
+	if err != nil {
+		return 0, err
+	}
+	return tokenOf(replies[0]), nil
 }

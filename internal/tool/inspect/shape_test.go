@@ -1,6 +1,7 @@
-package listing
+package inspect
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestAShapeSaysWhyAHashIsNoLock(t *testing.T) {
 		require.Equal(t, says != "", s.Kind == "" && s.Holders == nil)
 	}
 	require.Equal(t, Shape{
-		Kind: ReadWrite, Mode: "write", Holders: []Holder{{Owner: java + ":write", Count: "1"}, {Owner: java2, Count: "3"}},
+		Kind: ReadWrite, Mode: "write", Holders: []Holder{holderOf(java+":write", "1", true), holderOf(java2, "3", true)},
 	}, ShapeOf([][2]string{{java + ":write", "1"}, {"mode", "write"}, {java2, "3"}}, false))
 }
 
@@ -49,29 +50,32 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 			"plain": "", "rw": "", "many-readers": "", "list": "", "nothing": "", "key1": "", "stuck": "",
 			"user": "is no owner", "big-map": "is no owner", "many-owners": "owners, and no field", "odd-mode": "",
 		} {
-			odd, err := Glance(c, name)
-			require.NoError(t, err)
-			if name == "odd-mode" {
-				require.NotEmpty(t, odd)
-				continue
+			err := Glance(c, name)
+			switch {
+			case name == "odd-mode":
+				require.Error(t, err)
+			case want == "":
+				require.NoError(t, err, name)
+			default:
+				require.ErrorContains(t, err, want, name)
 			}
-			if want == "" {
-				require.Empty(t, odd, name)
+			if other := (*NotLock)(nil); err != nil {
+				require.ErrorAs(t, err, &other)
 			}
-			require.Contains(t, odd, want, name)
 		}
 	})
 	s := redistest.Start(t)
 	addLocks(t, s)
 	s.Do(t, "CONFIG", "RESETSTAT")
-	_, err := Glance(s.Dial(t), "big-map")
-	require.NoError(t, err)
+	require.Error(t, Glance(s.Dial(t), "big-map"))
 	require.Zero(t, s.CommandStats(t)["hgetall"])
 	c := s.Dial(t)
-	_, err = c.Do("QUIT")
+	_, err := c.Do("QUIT")
 	require.NoError(t, err)
-	_, err = Glance(c, "plain")
+	err = Glance(c, "plain")
 	require.Error(t, err, "the connection is gone")
+	other := (*NotLock)(nil)
+	require.False(t, errors.As(err, &other))
 }
 
 func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {

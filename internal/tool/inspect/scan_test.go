@@ -1,4 +1,4 @@
-package listing
+package inspect
 
 import (
 	"context"
@@ -91,11 +91,12 @@ func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
 
 		plain := locks["plain"]
 		require.InDelta(t, time.Hour, plain.TTL, float64(time.Minute))
-		require.Equal(t, &Lock{Name: "plain", Kind: Plain, Holders: []Holder{{Owner: java, Count: "2"}}, TTL: plain.TTL}, plain)
-		labelled := []Holder{{Owner: ours, Count: "1", Label: "billing@host-3"}}
+		require.Equal(t, &Lock{Name: "plain", Kind: Plain, Holders: []Holder{holderOf(java, "2", false)}, TTL: plain.TTL}, plain)
+		labelled := []Holder{holderOf(ours, "1", false)}
+		labelled[0].Label = "billing@host-3"
 		require.Equal(t, &Lock{Name: "{eu}for-ever", Kind: Plain, Holders: labelled, TTL: redlatch.NoTTL}, locks["{eu}for-ever"])
 		require.Equal(t, &Lock{
-			Name: "fair", Kind: Fair, Holders: []Holder{{Owner: java, Count: "1"}}, TTL: redlatch.NoTTL,
+			Name: "fair", Kind: Fair, Holders: []Holder{holderOf(java, "1", false)}, TTL: redlatch.NoTTL,
 			Queue: 2, Next: ours, NextLabel: "billing@host-3",
 		}, locks["fair"])
 		require.Equal(t, &Lock{Name: "stuck", Kind: Fair, Queue: 1, Next: ours, NextLabel: "billing@host-3"}, locks["stuck"])

@@ -1,14 +1,13 @@
-package listing
+package inspect
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
@@ -18,14 +17,6 @@ const (
 	countedHolds = 64
 	allHolds     = 1024
 )
-
-// readKey is the key of an owner's n-th hold of a read lock, which expires with it.
-func readKey(name, owner string, n int64) string {
-	if !strings.Contains(name, "{") {
-		name = "{" + name + "}"
-	}
-	return fmt.Sprintf("%s:%s:rwlock_timeout:%d", name, owner, n)
-}
 
 // ReadersLeft returns what readers have left of their leases, by owner: a read/write lock
 // has one lease for all of them, and for each hold a key that lasts as long as the hold's
@@ -38,12 +29,12 @@ func ReadersLeft(c redis.Conn, name string, holders []Holder) (map[string]time.D
 	var calls []call
 	var owners []string
 	for _, h := range holders {
-		n, err := strconv.ParseInt(h.Count, 10, 64)
-		if _, writes := Bare(h.Owner); writes || err != nil || n > countedHolds || len(calls) > allHolds {
+		n, err := strconv.ParseInt(string(h.Count), 10, 64)
+		if _, writes := codec.WriterOf(h.Owner); writes || err != nil || n > countedHolds || len(calls) > allHolds {
 			continue
 		}
 		for i := range n {
-			calls = append(calls, command("PTTL", readKey(name, h.Owner, i+1)))
+			calls = append(calls, command("PTTL", codec.HoldKey(name, h.Owner, i+1)))
 			owners = append(owners, h.Owner)
 		}
 	}

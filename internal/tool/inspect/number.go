@@ -1,4 +1,4 @@
-package listing
+package inspect
 
 import (
 	"context"
@@ -216,4 +216,26 @@ func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err e
 		l.Number.Uncounted, l.Kind = err, l.Number.kind()
 	}
 	return err
+}
+
+// ShownNumber is a name that holds a number, as commands print it.
+type ShownNumber struct {
+	Named
+	// Kind is Semaphore, Latch or Counter.
+	Kind Kind `json:"kind"`
+	// Available is the number, and Taken is how many permits are taken.
+	Available int64 `json:"available"`
+	Taken     int64 `json:"taken"`
+	// TTLMillis is how long the number lives, nil for ever.
+	TTLMillis *int64 `json:"ttl_ms"`
+	// PermitWaiters is how many connections wait for permits, LatchWaiters how many wait as for
+	// a count-down latch.
+	PermitWaiters int64 `json:"permit_waiters,omitempty"`
+	LatchWaiters  int64 `json:"latch_waiters,omitempty"`
+}
+
+// Shown returns a name that holds a number as commands print it.
+func (l *Lock) Shown() ShownNumber {
+	n := l.Number
+	return ShownNumber{NameOf(l.Name), l.Kind, n.Available, n.Taken, LeaseOf(true, l.TTL).TTLMillis, n.PermitWaiters, n.LatchWaiters}
 }

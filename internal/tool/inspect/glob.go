@@ -1,0 +1,96 @@
+package inspect
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// IsPattern reports whether text has characters with a meaning in a pattern.
+func IsPattern(text string) bool { return strings.ContainsAny(text, `*?[\`) }
+
+// Literal returns the pattern that matches text and nothing else.
+func Literal(text string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text)
+}
+
+// Match returns a function that reports whether a name matches the pattern, as Redis decides it.
+// The empty name is an exception there: of the patterns that would match it, such as "**", only ""
+// and "*" do.
+func Match(pattern string) func(name string) bool {
+	matches := expression(pattern)
+	return func(name string) bool {
+		if name == "" {
+			return pattern == "" || pattern == "*"
+		}
+		return matches.MatchString(runes(name))
+	}
+}
+
+// runes returns a text with one character for each byte: patterns match bytes.
+func runes(text string) string {
+	all := make([]rune, len(text))
+	for i := range all {
+		all[i] = rune(text[i])
+	}
+	return string(all)
+}
+
+// expression translates a pattern of Redis:
+//
+//   - any bytes, or none
+//     ?      any byte
+//     [ab]   one of these; [^ab] none of these; [a-c] a range
+//     \x     x itself
+func expression(pattern string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`(?s)\A`)
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '*' && strings.HasSuffix(b.String(), ".*"): // one is enough
+		case c == '*':
+			b.WriteString(".*")
+		case c == '?':
+			b.WriteByte('.')
+		case c == '[':
+			i = class(&b, pattern, i+1)
+		default:
+			if c == '\\' && i+1 < len(pattern) {
+				i++
+			}
+			fmt.Fprintf(&b, `\x{%x}`, pattern[i])
+		}
+	}
+	return regexp.MustCompile(b.String() + `\z`)
+}
+
+// class translates what follows an opening bracket and returns where it ends. A class that is not
+// closed ends with the pattern, as in Redis.
+func class(b *strings.Builder, pattern string, i int) (last int) {
+	open, none := "[", `[^\x00-\x{ff}]`
+	if i < len(pattern) && pattern[i] == '^' {
+		open, none = "[^", "."
+		i++
+	}
+	ranges := ""
+	for i < len(pattern) && pattern[i] != ']' {
+		low, high := pattern[i], pattern[i]
+		switch {
+		case low == '\\' && i+1 < len(pattern):
+			low, high = pattern[i+1], pattern[i+1]
+			i += 2
+		case i+2 < len(pattern) && pattern[i+1] == '-':
+			low, high = min(low, pattern[i+2]), max(low, pattern[i+2])
+			i += 3
+		default:
+			i++
+		}
+		ranges += fmt.Sprintf(`\x{%x}-\x{%x}`, low, high)
+	}
+	if ranges == "" {
+		b.WriteString(none)
+	} else {
+		b.WriteString(open + ranges + "]")
+	}
+	return i
+}

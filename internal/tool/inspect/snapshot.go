@@ -1,0 +1,181 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// What is known of whether a lease is renewed.
+const (
+	RenewedYes     = "yes"     // seen
+	RenewedNo      = "no"      // not when it was due
+	RenewedUnknown = "unknown" // not looked at for long enough
+)
+
+const (
+	// RenewalLook is for how long is looked at most, unless the user says.
+	RenewalLook = 40 * time.Second
+	// RenewalSlack is how late a renewal may be, and still be on time.
+	RenewalSlack = time.Second
+	// renewalJitter is what two looks may seem apart by chance.
+	renewalJitter = 20 * time.Millisecond
+)
+
+const (
+	// Places is how many of the first in a queue are looked at again and again, and
+	// whether they listen.
+	Places = 64
+	// Interval is the most time between two looks at a lock that is free.
+	Interval = time.Second
+)
+
+// Snapshot is a lock as it was at one moment.
+type Snapshot struct {
+	// Name is the lock's name.
+	Name string
+	// Kind is what the lock looks like, "" when it is free and its queue is empty. Mode is what a
+	// read/write lock is held for.
+	Kind Kind
+	Mode string
+	// Holders are all holders, none when it is free.
+	Holders []Holder
+	// TTL is what the lease has left, redlatch.NoTTL when it has none, 0 when the lock is free.
+	TTL time.Duration
+	// Queue are the first waiters of a fair lock, and Waiting is how many there are.
+	Queue   []admin.Waiter
+	Waiting int
+	// QueueError is why the queue was not read, "" when it was.
+	QueueError string
+	// The moment was between Asked and Answered.
+	Asked, Answered time.Time
+}
+
+// Read reads a lock and the first places of its queue. When the server refuses to read the queue, it
+// returns the lock alone. The error is a *NotLock for a hash that is no lock. It sends an EVALSHA.
+func Read(ctx context.Context, client *redlatch.Client, name string, places int) (*Snapshot, error) {
+	s := &Snapshot{Name: name, Asked: time.Now()}
+	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
+	if queueRefused(err) {
+		s.QueueError = unreadQueue(err)
+		in, err = admin.Inspect(ctx, rlock.New(client, name))
+	}
+	s.Answered = time.Now()
+	if err != nil {
+		return nil, err
+	}
+	s.TTL, s.Queue, s.Waiting = in.TTL, in.Queue, in.Waiting
+	if len(in.Holders) > 0 {
+		fields := make([][2]string, len(in.Holders))
+		for i, h := range in.Holders {
+			fields[i] = [2]string{h.Text, h.CountText}
+		}
+		shape := ShapeOf(fields, false)
+		if shape.Odd != "" {
+			return nil, notLockHash(name, shape.Odd)
+		}
+		s.Kind, s.Mode, s.Holders = shape.Kind, shape.Mode, shape.Holders
+	}
+	if s.Waiting > 0 && s.Kind != ReadWrite {
+		s.Kind = Fair
+	}
+	return s, nil
+}
+
+// queueRefused reports whether an error is a refusal that may be about the queue of a lock alone.
+func queueRefused(err error) bool {
+	var refusal *transport.ServerError
+	return errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) &&
+		(!engine.Passing(err) || refusal.HasCode("TRYAGAIN")) // else the server refuses to read any key
+}
+
+// unreadQueue says why the queue was not read.
+func unreadQueue(err error) string {
+	if connect.Denied(err) {
+		return "this user may not read it"
+	}
+	return strings.TrimSuffix(connect.Reason(err)+". "+connect.Remedy(err), ". ")
+}
+
+// Held reports whether the lock was held.
+func (s *Snapshot) Held() bool { return len(s.Holders) > 0 }
+
+// ReadQueue reports whether the queue was read, too: the user may have no
+// right to that.
+func (s *Snapshot) ReadQueue() bool { return s.QueueError == "" }
+
+// SameHolders reports whether the lock still has the same holders.
+func (s *Snapshot) SameHolders(later *Snapshot) bool {
+	return slices.EqualFunc(s.Holders, later.Holders, func(a, b Holder) bool { return a.Owner == b.Owner })
+}
+
+// Renewal is what was seen of the lease of one hold, for as long as it is watched.
+type Renewal struct {
+	since *Snapshot // the first look at the hold, or the last that found it renewed; nil: there is no lease
+	last  *Snapshot
+	rose  bool
+}
+
+// See takes a look in. A holder that has entered again, or left once, may have set the lease by
+// that: it is watched from then on.
+func (r *Renewal) See(now *Snapshot) {
+	same := func(a, b Holder) bool { return a.Owner == b.Owner && a.Count == b.Count }
+	switch {
+	case !now.Held() || now.TTL < 0:
+		*r = Renewal{}
+	case r.since == nil || !slices.EqualFunc(r.since.Holders, now.Holders, same):
+		*r = Renewal{since: now, last: now}
+	case Renewed(r.last.TTL, now.TTL, now.Asked.Sub(r.last.Answered)):
+		*r = Renewal{since: now, last: now, rose: true}
+	default:
+		r.last = now
+	}
+}
+
+// Known says what is known of whether the lease is renewed, "" when there is none. A lease that
+// was renewed, but no longer when that was due, is not.
+func (r *Renewal) Known() string {
+	switch {
+	case r.since == nil:
+		return ""
+	case r.last.Answered.Sub(r.since.Answered) >= RenewalDue(r.since.TTL):
+		return RenewedNo
+	case r.rose:
+		return RenewedYes
+	}
+	return RenewedUnknown
+}
+
+// RenewalDue returns how long a lease with so much left must be looked at to see it
+// renewed. Watchdogs renew a lease every third of it, when two thirds are left. So
+// what is left now is at least two thirds of it, and at the next renewal no less than
+// two thirds of what is left now.
+func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
+
+// Renewed reports whether a lease of which left was left was set anew, if later is left now and at
+// least between lies between the two looks. An expired lease has 0 left.
+func Renewed(left, later, between time.Duration) bool {
+	return later > 0 && later+between > left+renewalJitter
+}
+
+// Pause waits for d, or until ctx ends, and returns the error of that.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
