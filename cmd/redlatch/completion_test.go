@@ -40,7 +40,6 @@ func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
 		"kind":           "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
 		"sort":           "name\nlease\nqueue\n",
 		"need":           "plain\nbraces\nfair\ntokens\n",
-		"profile":        "aiven\nazure-cache\n",
 		"allow":          "evict\nunlock\n",
 	}
 	for path, c := range commands(t) {

@@ -25,7 +25,7 @@ func usageCode(path string) int {
 var meaningless = map[string][]string{
 	"bench":    {"--duration=1ns", "--redis=nonsense"},
 	"demo":     {"--jobs=1", "--duration=1ns", "--fair --duration=10s", "--redis=nonsense", "--redis=redis-cluster://h"},
-	"doctor":   {"--need=nonsense", "--profile=nonsense", "--redis=nonsense"},
+	"doctor":   {"--need=nonsense", "--redis=nonsense"},
 	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
 	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
 	"hold":     {"--try --wait=1s", "--lease=1ns", "--permits=nonsense", "--for-pid=0", "--on-lost-signal=nonsense", "--redis=nonsense"},

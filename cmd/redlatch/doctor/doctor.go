@@ -54,9 +54,6 @@ Rights are found out by trying: each command is sent in a form that changes
 nothing. What cannot be tried is named. What is written, a lock of doctor's own
 below --prefix, has a time to live, and is removed.
 
-With --profile no server is asked: doctor says what a managed service lacks, by
-the list of commands that its maker publishes as unavailable.
-
 In a cluster each master is examined. Where they differ the worst finding is
 shown, with its address.
 
@@ -74,7 +71,7 @@ type report struct {
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
-	var prefix, profile string
+	var prefix string
 	var needs []string
 	var asJSON, strict bool
 	cmd := &cobra.Command{
@@ -84,7 +81,6 @@ func New(g *cli.Globals) *cobra.Command {
 		Example: `  redlatch doctor
   redlatch doctor --user locks --prefix app:      # the rights of this user
   redlatch doctor --need fair,listeners --strict  # what a program is there for
-  redlatch doctor --profile elasticache-serverless
   redlatch doctor --strict --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,11 +90,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if !acl.CanHold(prefix) {
 				return cli.Usagef("--prefix %q: a rule of ACL SETUSER cannot hold white space, quotes or control characters", prefix)
 			}
-			look := func() (*report, error) { return examined(cmd, g, prefix, needs) }
-			if cmd.Flags().Changed(profileFlag) {
-				look = func() (*report, error) { return predicted(profile, needs) }
-			}
-			d, err := look()
+			d, err := examined(cmd, g, prefix, needs)
 			if err != nil {
 				return &cli.ExitError{Code: codeErrors, Err: err}
 			}
@@ -118,9 +110,7 @@ func New(g *cli.Globals) *cobra.Command {
 	f.StringSliceVar(&needs, needFlag, nil, "what the user is there for, such as fair,listeners (default: anything)")
 	f.BoolVar(&strict, "strict", false, "exit with 1 when there are warnings")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.StringVar(&profile, profileFlag, "", "predict, without a server, what this service lacks: "+strings.Join(profiles(), ", "))
 	cli.CompleteValues(cmd, needFlag, diagnosis.Needs()...)
-	cli.CompleteValues(cmd, profileFlag, profiles()...)
 	return cmd
 }
 
@@ -135,28 +125,6 @@ func examined(cmd *cobra.Command, g *cli.Globals, prefix string, needs []string)
 		return nil, err
 	}
 	return &report{Server: srv.String(), Findings: findings, Worst: diagnosis.Worst(findings)}, nil
-}
-
-// profileFlag names a managed service.
-const profileFlag = "profile"
-
-// profiles returns the names of the services that are known.
-func profiles() (names []string) {
-	for _, s := range diagnosis.Services() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-// predicted reports what a managed service will lack.
-func predicted(profile string, needs []string) (*report, error) {
-	for _, s := range diagnosis.Services() {
-		if s.Name == profile {
-			findings := s.Predict(needs)
-			return &report{Server: s.Title, Findings: findings, Worst: diagnosis.Worst(findings)}, nil
-		}
-	}
-	return nil, cli.Usagef("--%s must be one of %s", profileFlag, strings.Join(profiles(), ", "))
 }
 
 // needFlag is the flag that names what the user is there for.

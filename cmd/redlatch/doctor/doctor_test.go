@@ -161,23 +161,6 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// With --profile, doctor needs no server.
-func TestDoctorPredictsWithoutAServer(t *testing.T) {
-	t.Parallel()
-	got := program.Finish(t, program.NoServer(t), "doctor", "--profile", "elasticache-serverless")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Empty(t, got.Stderr)
-	diagnosed(t, "doctor-profile", got.Stdout)
-	fitsButForCommands(t, got.Stdout)
-	got = program.Finish(t, program.NoServer(t), "doctor", "--profile", "elasticache-serverless", "--need", "replicas", "--json")
-	require.Equal(t, 2, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, `"found": "the service has no wait, which waits for replicas need"`)
-	got = program.Finish(t, program.NoServer(t), "doctor", "--profile", "sesame")
-	require.Equal(t, 2, got.Code)
-	require.Contains(t, got.Stderr, "--profile must be one of aiven, ")
-	program.OneLine(t, got.Stderr)
-}
-
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}

@@ -2,17 +2,20 @@ package locksuite_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -28,16 +31,36 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 	})
 }
 
+// services are the commands that managed services leave out, as in docs/topologies.md: pubsub is all of
+// pubsub, client|kill only that.
+var services = map[string][]string{
+	"Aiven for Caching":              {"acl", "config", "role"},
+	"Azure Cache for Redis":          {"config"},
+	"Amazon ElastiCache, node-based": {"acl|setuser", "config"},
+	"Amazon ElastiCache Serverless":  {"acl|setuser", "config", "client|id", "client|info", "client|kill", "psubscribe", "wait"},
+	"Amazon MemoryDB":                {"acl|setuser", "config"},
+	"Google Memorystore for Redis":   {"acl", "client", "config"},
+}
+
+func TestTheManualListsTheServices(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "topologies.md"))
+	require.NoError(t, err)
+	for name, without := range services {
+		require.Contains(t, string(manual), "| "+name+" | `"+strings.ReplaceAll(strings.Join(without, "`, `"), "|", "\\|")+"` |\n")
+	}
+}
+
 // TestLocksOnManagedServices runs on imitations of services that keep commands to themselves.
 func TestLocksOnManagedServices(t *testing.T) {
 	testlevel.All(t, "six imitations of services")
 	t.Parallel()
-	for _, service := range diagnosis.Services() {
-		t.Run(service.Name, func(t *testing.T) {
+	for name, without := range services {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, url := redistest.StartWithout(t, service.Without)
+			s, url := redistest.StartWithout(t, without)
 			d := locksuite.OnServer(s, builtIn(url))
-			d.Uncounted = slices.Contains(service.Without, "role") // as doctor predicts
+			d.Uncounted = slices.Contains(without, "role")
 			locksuite.Run(t, d)
 		})
 	}

@@ -178,6 +178,8 @@ type answered struct {
 
 func (a answered) Do(string, ...any) (any, error) { return a.reply, a.err }
 
+func (answered) Err() error { return nil }
+
 func TestDoctorSaysWhyINFOCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]answered{
@@ -185,10 +187,15 @@ func TestDoctorSaysWhyINFOCannotBeUsed(t *testing.T) {
 		"unknown: INFO fails: ERR unknown command 'INFO'":                         {err: redis.Error("ERR unknown command 'INFO'")},
 		"unknown: INFO fails: redigo: unexpected type for String, got type int64": {reply: int64(1)},
 	} {
-		e := &examination{c: c}
+		e := &examination{ctx: t.Context(), c: c}
 		e.read()
-		for _, f := range []Finding{e.server(), e.eviction(), e.persistence(), e.replicas()} {
-			require.Equal(t, Finding{Level: Unknown, Found: want}, f)
+		for _, check := range e.checks() {
+			if !check.info {
+				continue
+			}
+			f, err := check.at([]*examination{e})
+			require.NoError(t, err)
+			require.Equal(t, Finding{Check: check.name, Level: Unknown, Found: want}, f)
 		}
 	}
 }

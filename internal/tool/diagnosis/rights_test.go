@@ -62,8 +62,8 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 	t.Helper()
 	for i := range questions {
 		q := &questions[i]
-		f, reported := all[q.check]
-		if assert.Equal(t, !q.named, reported, q.check); !reported {
+		f, reported := all[q.check()]
+		if assert.Equal(t, !q.named, reported, q.check()); !reported {
 			continue
 		}
 		lacks := slices.DeleteFunc(acl.Of(q.id).Words("app:"), func(word string) bool {
@@ -71,13 +71,13 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 		})
 		switch {
 		case len(lacks) == 0:
-			assert.Equal(t, OK, f.Level, "without %s, %s: %s", missing, q.check, f.Found)
+			assert.Equal(t, OK, f.Level, "without %s, %s: %s", missing, q.check(), f.Found)
 			assert.Empty(t, f.Command)
 			continue
 		case q.id == acl.Plain:
 			assert.Equal(t, Error, f.Level, "without %s", missing)
 		default:
-			assert.Equal(t, Warning, f.Level, "without %s: %s", missing, q.check)
+			assert.Equal(t, Warning, f.Level, "without %s: %s", missing, q.check())
 		}
 		assert.Equal(t, q.advice, f.Advice)
 		found, grants := "user tried lacks "+spaced(lacks)+", which "+q.use+" need", "ACL SETUSER tried "+spaced(lacks)
@@ -129,7 +129,7 @@ func TestTheLinesGiveAUserWithoutRightsAllThatItNeeds(t *testing.T) {
 	url := userWith(t, s)
 	found := examined(t, url, "app:")
 	for i := range questions {
-		if f, reported := found[questions[i].check]; reported {
+		if f, reported := found[questions[i].check()]; reported {
 			send(t, s, f.Command)
 		}
 	}

@@ -29,9 +29,6 @@ const (
 
 // eviction looks at what happens when the memory is full.
 func (e *examination) eviction() Finding {
-	if e.info == nil {
-		return unknown("%s", e.noInfo)
-	}
 	policy, limit, used := e.info["maxmemory_policy"], e.number("maxmemory"), e.number("used_memory")
 	switch {
 	case policy == "":
@@ -67,9 +64,6 @@ func size(n int64) string {
 
 // persistence looks at what a restart forgets.
 func (e *examination) persistence() Finding {
-	if e.info == nil {
-		return unknown("%s", e.noInfo)
-	}
 	if e.info["rdb_last_bgsave_status"] == "err" {
 		if stops, known := e.config("stop-writes-on-bgsave-error"); !known || stops == "yes" {
 			return bad("Make room on its disk: see its log.", "the last save failed, so the server may refuse to write")
@@ -90,9 +84,6 @@ func (e *examination) persistence() Finding {
 
 // replicas looks at what a failover forgets.
 func (e *examination) replicas() Finding {
-	if e.info == nil {
-		return unknown("%s", e.noInfo)
-	}
 	n := e.number("connected_slaves")
 	switch {
 	case e.info["connected_slaves"] == "":

@@ -1,8 +1,25 @@
+// Package diagnosis examines a server: does it do what locks need, and will it go on
+// doing so?
+//
+//	Examine ─▶ connect ─▶ server, scripts, locks, messages ─▶ rights ─▶ settings ─▶ clock, speed
+//	                                                                                   │
+//	           remove what was left ◀──────────────────────────────────────────────────┘
+//
+// Each check has one finding, which says what was found, how bad that is, and what to
+// do. A check that the server does not let us make is Unknown, which is no fault of
+// the server's. Checks try things rather than read versions: a lock is taken and
+// freed, a message goes round, and each command that locks need is sent in a form
+// that changes nothing. So a user with few rights gets as good an answer as an
+// administrator, and a server that only claims to be Redis as good a one as Redis.
+//
+// What is written stands under names of one run's own that begin with the prefix, has
+// a time to live, and is removed at the end.
 package diagnosis
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +30,67 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
 )
+
+// Level says how bad a finding is.
+type Level int
+
+// The levels, from good to bad.
+const (
+	// OK needs nothing.
+	OK Level = iota
+	// Unknown could not be found out.
+	Unknown
+	// Warning will cost something some day.
+	Warning
+	// Error keeps locks from working.
+	Error
+)
+
+// String returns the level in a word.
+func (l Level) String() string { return [...]string{"ok", "unknown", "warning", "error"}[l] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// Finding is what a check has found.
+type Finding struct {
+	// Check is what was looked at, in a word.
+	Check string `json:"check"`
+	// Level is how bad it is.
+	Level Level `json:"level"`
+	// Found is what was found.
+	Found string `json:"found"`
+	// Advice is what to do, empty when there is nothing to be done.
+	Advice string `json:"advice,omitempty"`
+	// Command is what to send to the server, as it is.
+	Command string `json:"command,omitempty"`
+}
+
+// Worst returns the worst level of findings, OK for none.
+func Worst(findings []Finding) Level {
+	worst := OK
+	for i := range findings {
+		worst = max(worst, findings[i].Level)
+	}
+	return worst
+}
+
+func good(format string, args ...any) Finding {
+	return Finding{Level: OK, Found: fmt.Sprintf(format, args...)}
+}
+
+func unknown(format string, args ...any) Finding {
+	return Finding{Level: Unknown, Found: fmt.Sprintf(format, args...)}
+}
+
+func warning(advice, format string, args ...any) Finding {
+	return Finding{Level: Warning, Advice: advice, Found: fmt.Sprintf(format, args...)}
+}
+
+func bad(advice, format string, args ...any) Finding {
+	return Finding{Level: Error, Advice: advice, Found: fmt.Sprintf(format, args...)}
+}
 
 // probeLease is for how long a lock of ours stays if we are killed.
 const probeLease = 10 * time.Second
@@ -54,12 +129,14 @@ type check struct {
 	look    bool // it changes nothing, and sends nothing that could: it is made by Look, too
 	// keyed is true for a check that runs scripts on the name: it leaves out masters that do not serve it.
 	keyed bool
+	// info is true for a check that reads what the server tells of itself.
+	info bool
 }
 
 // checks returns the checks to be made, in the order of the output.
 func (e *examination) checks() []check {
 	all := []check{
-		{name: "server", look: true, make: (*examination).server},
+		{name: "server", look: true, info: true, make: (*examination).server},
 		{name: "slots", look: true, make: (*examination).slots, cluster: true},
 		{name: "scripts", keyed: true, make: (*examination).scripts},
 		{name: "script keys", keyed: true, make: (*examination).scriptKeys, of: []string{acl.ReadWrite}},
@@ -71,14 +148,14 @@ func (e *examination) checks() []check {
 	}
 	for i := range questions {
 		if q := &questions[i]; e.asks(q) {
-			all = append(all, check{name: q.check, make: func(e *examination) Finding { return e.rights(q) }})
+			all = append(all, check{name: q.check(), make: func(e *examination) Finding { return e.rights(q) }})
 		}
 	}
 	all = append(all, []check{
 		{name: "counting", look: true, make: (*examination).counting, of: []string{acl.Listeners, acl.Operator, acl.Onlooker}, once: true},
-		{name: "eviction", look: true, make: (*examination).eviction},
-		{name: "persistence", look: true, make: (*examination).persistence},
-		{name: "replicas", look: true, make: (*examination).replicas},
+		{name: "eviction", look: true, info: true, make: (*examination).eviction},
+		{name: "persistence", look: true, info: true, make: (*examination).persistence},
+		{name: "replicas", look: true, info: true, make: (*examination).replicas},
 		{name: "keepalive", look: true, make: (*examination).keepalive},
 		{name: "clock", look: true, make: (*examination).clock},
 		{name: "latency", look: true, keyed: true, make: (*examination).latency},
@@ -103,55 +180,120 @@ type Examination struct {
 // Examine examines a server. An error says that it could not be reached, or was lost
 // on the way; all else is a finding.
 func Examine(ctx context.Context, x Examination) ([]Finding, error) {
-	masters, err := x.Server.Masters(ctx)
-	if err != nil {
-		return nil, err
-	}
 	client, err := x.Server.New(ctx, redlatch.WithServerTime())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // it holds nothing any more
-	var exams []*examination
-	var away []error
-	for _, srv := range masters {
-		c, err := reach(ctx, srv)
-		if err != nil {
-			away = append(away, err)
-			continue
-		}
-		defer func() { _ = c.Close() }() // nothing is buffered
-		e := newExam(ctx, srv, c, x.Prefix)
-		if x.Server.IsCluster() {
-			e.masters = len(masters)
-		}
-		e.client, e.needs = client, needed(x.Needs)
-		e.read()
-		defer e.remove()
-		exams = append(exams, e)
-	}
-	return findingsOf(exams, away)
+	needs := needed(x.Needs)
+	return findingsAt(ctx, x.Server, client, func(e *examination) {
+		e.prefix, e.needs, e.tries = x.Prefix, needs, map[string]verdict{}
+		e.placeName()
+	})
 }
 
-// reach connects to a server that answers.
-func reach(ctx context.Context, srv *connect.Server) (redis.Conn, error) {
-	c, err := srv.Dial(ctx)
+// Place is a server that Look looks at: the server itself, or a master of a cluster.
+type Place struct {
+	// Name is what it is called, without user and password, "" when there is only one.
+	Name string
+	// Conn is a connection to it, for Look alone.
+	Conn redis.Conn
+
+	srv *connect.Server // nil for Look
+}
+
+// Looking is what is to be looked at.
+type Looking struct {
+	// Client is a client of the server's or the cluster's, with its clock.
+	Client *redlatch.Client
+	// Places are the server, or all masters when Cluster is true; one at least, unless Away has one.
+	Places []Place
+	// Away is why other masters cannot be looked at.
+	Away    []error
+	Cluster bool
+	// Problem makes an error of the server's one for people.
+	Problem func(error) error
+}
+
+// Look makes those checks of Examine that change nothing and try nothing: no lock is taken, no
+// script is run, no message is sent, and rights are not tried. So a user that may only read gets
+// findings that are about the server. An error says that it was lost on the way. It sends INFO,
+// CONFIG GET, PUBSUB, ACL WHOAMI, TIME, CLUSTER INFO and CLUSTER NODES to masters of a cluster, and 20
+// PINGs.
+func Look(ctx context.Context, l Looking) ([]Finding, error) { return l.findings(ctx, nil) }
+
+// LookAt looks at a server, on connections of its own, with a client of that server. Its errors
+// are those of Look and of connect.Server.Dial.
+func LookAt(ctx context.Context, srv *connect.Server, client *redlatch.Client) ([]Finding, error) {
+	return findingsAt(ctx, srv, client, nil)
+}
+
+// NotLooked are the checks of Examine that Look leaves out, in the order of the output.
+func NotLooked() (names []string) {
+	for _, c := range (&examination{}).checks() {
+		if !c.look {
+			names = append(names, c.name)
+		}
+	}
+	return slices.Compact(names)
+}
+
+// findingsAt connects to all masters of a server and makes the checks: those of Look if prepare is nil.
+func findingsAt(
+	ctx context.Context, srv *connect.Server, client *redlatch.Client, prepare func(*examination),
+) ([]Finding, error) {
+	masters, err := srv.Masters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := answers(c); err != nil {
-		_ = c.Close() // the first error tells more
-		return nil, srv.Problem(err)
+	l := Looking{Client: client, Cluster: srv.IsCluster()}
+	for _, master := range masters {
+		c, err := master.Dial(ctx)
+		if err != nil {
+			l.Away = append(l.Away, err)
+			continue
+		}
+		// The connection knows nothing of ctx: closing it ends what is under way.
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		defer func() {
+			stop()
+			_ = c.Close() // nothing is buffered
+		}()
+		l.Places = append(l.Places, Place{master.Place(), c, master})
 	}
-	return c, nil
+	return l.findings(ctx, prepare)
 }
 
-// findingsOf makes the checks. Away is why other masters cannot be examined.
-func findingsOf(exams []*examination, away []error) (findings []Finding, err error) {
-	if len(exams) == 0 {
-		return nil, away[0]
+// findings makes the checks.
+func (l *Looking) findings(ctx context.Context, prepare func(*examination)) (findings []Finding, err error) {
+	var exams []*examination
+	masters := len(l.Places) + len(l.Away)
+	for _, at := range l.Places {
+		e := &examination{
+			ctx: ctx, srv: at.srv, place: at.Name, problem: l.Problem, looks: prepare == nil, c: at.Conn, client: l.Client,
+			name: "redlatch-doctor",
+		}
+		if at.srv != nil {
+			e.problem = at.srv.Problem
+		}
+		if err := answers(at.Conn); err != nil {
+			l.Away = append(l.Away, e.problem(err))
+			continue
+		}
+		if l.Cluster {
+			e.masters = masters
+		}
+		if prepare != nil {
+			prepare(e)
+			defer e.remove()
+		}
+		e.read()
+		exams = append(exams, e)
 	}
-	for _, err := range away {
+	if len(exams) == 0 {
+		return nil, l.Away[0]
+	}
+	for _, err := range l.Away {
 		findings = append(findings, Finding{Check: "master", Level: Error, Found: err.Error()})
 	}
 	for _, check := range exams[0].checks() {
@@ -196,7 +338,10 @@ func (c *check) at(exams []*examination) (Finding, error) {
 	var at *examination
 	alike := true
 	for _, e := range exams {
-		f := c.make(e)
+		f := unknown("%s", e.noInfo)
+		if !c.info || e.info != nil {
+			f = c.make(e)
+		}
 		if err := errors.Join(e.ctx.Err(), e.c.Err()); err != nil {
 			return f, e.problem(err)
 		}
@@ -210,14 +355,6 @@ func (c *check) at(exams []*examination) (Finding, error) {
 	}
 	worst.Check = c.name
 	return worst, nil
-}
-
-func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *examination {
-	e := &examination{
-		ctx: ctx, srv: srv, place: srv.Place(), problem: srv.Problem, c: c, prefix: prefix, tries: map[string]verdict{},
-	}
-	e.placeName()
-	return e
 }
 
 // read reads what the server tells of itself.
@@ -258,98 +395,4 @@ func (e *examination) config(name string) (string, bool) {
 // shortError returns an error in few words.
 func shortError(err error) string {
 	return strings.TrimRight(connect.ReasonAt(err), ".")
-}
-
-// lock takes and frees a plain lock.
-func (e *examination) lock() Finding {
-	if e.isReplica() {
-		return bad("Without this nothing works: see server above.", "not tried: %s", onReplica)
-	}
-	took, err := e.pair(rlock.New(e.client, e.name))
-	if err != nil {
-		e.full = isOOM(err)
-		return bad(andThen("Without this nothing works", e.seeAlso(err)), "a lock cannot be taken and freed: %s", shortError(err))
-	}
-	return good("taken and freed in %s", took)
-}
-
-// onReplica is why a check is not made.
-const onReplica = "this is a replica, to which nothing can be written"
-
-func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
-
-func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
-
-// seeAlso names the finding that says more about an error of the server, or says what to do, as far as
-// that is known.
-func (e *examination) seeAlso(err error) string {
-	switch before(connect.Reason(err), " ") {
-	case "OOM":
-		return "see eviction below."
-	case "READONLY":
-		return "see server above."
-	case "MISCONF":
-		return "see persistence below."
-	case "NOREPLICAS":
-		return "see replicas below."
-	case "CLUSTERDOWN", "TRYAGAIN":
-		return "see slots above."
-	}
-	switch {
-	case e.scriptless && !connect.Denied(err):
-		return "see scripts above."
-	case e.mute:
-		return "see script messages above."
-	case connect.Denied(err):
-		return "see the rights below."
-	}
-	return connect.Remedy(err)
-}
-
-// andThen adds what to look at, or to do, if that is known.
-func andThen(what, next string) string {
-	if next == "" {
-		return what + "."
-	}
-	return what + ": " + next
-}
-
-// fairLock takes and frees a fair lock.
-func (e *examination) fairLock() Finding {
-	f := e.tryFair()
-	if f.Level != OK {
-		f.Level = e.lacking(acl.Fair)
-	}
-	return f
-}
-
-// tryFair may succeed where the memory is full: the server lets a script go on that has written
-// before it needs memory. Waiters find no place then.
-func (e *examination) tryFair() Finding {
-	if e.isReplica() {
-		return warning("See server above.", "not tried: %s", onReplica)
-	}
-	took, err := e.pair(rfairlock.New(e.client, e.name))
-	switch {
-	case err != nil && isOOM(err):
-		return warning("See eviction below.", "a fair lock cannot be taken and freed: %s", shortError(err))
-	case err != nil:
-		return warning(andThen("Plain locks work without it", e.seeAlso(err)), "a fair lock cannot be taken and freed: %s", shortError(err))
-	case e.full:
-		return warning("See eviction below.", "a free one was taken and freed, but the memory is full: no owner finds a place in a queue")
-	}
-	return good("taken and freed in %s", took)
-}
-
-// pair takes and frees a lock, and returns how long that took.
-func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
-	began := time.Now()
-	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))
-	if err != nil {
-		return 0, err
-	}
-	if err := hold.Unlock(); err != nil {
-		return 0, err
-	}
-	return time.Since(began).Round(10 * time.Microsecond), nil
 }

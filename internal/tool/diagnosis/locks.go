@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
@@ -11,6 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 // Scripts to try. All have a key, because some servers refuse scripts without keys.
@@ -101,4 +104,95 @@ func (e *examination) untried(err error) (Finding, bool) {
 		return unknown("not tried: %s", shortError(err)), true
 	}
 	return Finding{}, false
+}
+
+// lock takes and frees a plain lock.
+func (e *examination) lock() Finding {
+	took, err := e.pair(rlock.New(e.client, e.name))
+	switch {
+	case e.isReplica():
+		return bad("Without this nothing works: see server above.", "not tried: %s", onReplica)
+	case err != nil:
+		e.full = isOOM(err)
+		return bad(andThen("Without this nothing works", e.seeAlso(err)), "a lock cannot be taken and freed: %s", shortError(err))
+	}
+	return good("taken and freed in %s", took)
+}
+
+// onReplica is why a check is not made.
+const onReplica = "this is a replica, to which nothing can be written"
+
+func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
+
+func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
+
+// seeAlso names the finding that says more about an error of the server, or says what to do, as far as
+// that is known.
+func (e *examination) seeAlso(err error) string {
+	switch before(connect.Reason(err), " ") {
+	case "OOM":
+		return "see eviction below."
+	case "READONLY":
+		return "see server above."
+	case "MISCONF":
+		return "see persistence below."
+	case "NOREPLICAS":
+		return "see replicas below."
+	case "CLUSTERDOWN", "TRYAGAIN":
+		return "see slots above."
+	}
+	switch {
+	case e.scriptless && !connect.Denied(err):
+		return "see scripts above."
+	case e.mute:
+		return "see script messages above."
+	case connect.Denied(err):
+		return "see the rights below."
+	}
+	return connect.Remedy(err)
+}
+
+// andThen adds what to look at, or to do, if that is known.
+func andThen(what, next string) string {
+	if next == "" {
+		return what + "."
+	}
+	return what + ": " + next
+}
+
+// fairLock takes and frees a fair lock. That may succeed where the memory is full: the server lets a
+// script go on that has written before it needs memory. Waiters find no place then.
+func (e *examination) fairLock() Finding {
+	took, err := e.pair(rfairlock.New(e.client, e.name))
+	var f Finding
+	switch {
+	case e.isReplica():
+		f = warning("See server above.", "not tried: %s", onReplica)
+	case err != nil && isOOM(err):
+		f = warning("See eviction below.", "a fair lock cannot be taken and freed: %s", shortError(err))
+	case err != nil:
+		f = warning(andThen("Plain locks work without it", e.seeAlso(err)), "a fair lock cannot be taken and freed: %s", shortError(err))
+	case e.full:
+		f = warning("See eviction below.", "a free one was taken and freed, but the memory is full: no owner finds a place in a queue")
+	default:
+		return good("taken and freed in %s", took)
+	}
+	f.Level = e.lacking(acl.Fair)
+	return f
+}
+
+// pair takes and frees a lock, except on a replica, and returns how long that took.
+func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
+	if e.isReplica() {
+		return 0, nil // what must fail would be tried for long
+	}
+	began := time.Now()
+	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))
+	if err != nil {
+		return 0, err
+	}
+	if err := hold.Unlock(); err != nil {
+		return 0, err
+	}
+	return time.Since(began).Round(10 * time.Microsecond), nil
 }
