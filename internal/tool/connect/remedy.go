@@ -1,12 +1,6 @@
 package connect
 
-import (
-	"context"
-	"strings"
-	"time"
-
-	"github.com/gomodule/redigo/redis"
-)
+import "strings"
 
 // remedies say what to do about a refusal, by its code. About other codes the server's text is all
 // that is known.
@@ -69,40 +63,4 @@ func (s *Server) remedyHere(text string) string {
 			"/MASTER. SENTINEL MASTERS lists the masters."
 	}
 	return ""
-}
-
-// sentinel returns host:port of the first server of the address that is a Sentinel, "" when there
-// is none.
-func (s *Server) sentinel() string {
-	_, hosts := s.places()
-	for _, host := range hosts {
-		one := s
-		if s.IsDeployment() {
-			one = s.node(host)
-		}
-		if one.isSentinel() {
-			return host
-		}
-	}
-	return ""
-}
-
-func (s *Server) isSentinel() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), probe)
-	defer cancel()
-	c, err := s.dial(ctx)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = c.Close() }() // only read from
-	info, err := redis.String(within(c, probe, "INFO", "server"))
-	return err == nil && strings.Contains(info, "redis_mode:sentinel")
-}
-
-// within sends a command and waits no longer than d for the reply.
-func within(c redis.Conn, d time.Duration, command string, args ...any) (any, error) {
-	if _, bounded := c.(redis.ConnWithTimeout); !bounded {
-		return c.Do(command, args...) // that of a cluster, which has a bound of its own
-	}
-	return redis.DoWithTimeout(c, d, command, args...)
 }
