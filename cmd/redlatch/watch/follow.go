@@ -2,16 +2,17 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 const (
@@ -28,12 +29,10 @@ const (
 type follower struct {
 	*watcher
 	client   *redlatch.Client
-	labels   *labelConn
+	side     redis.Conn                // for labels, through the client
 	channels *follow.ChannelSubscriber // the channels of locks in a cluster, nil elsewhere
-	enc      *json.Encoder
 
 	locks         map[string]*followed
-	failed        bool // the last look had no answer
 	limitReported bool // the limit of locks was reported
 	searchFailed  bool // that locks cannot be searched for was reported
 }
@@ -44,10 +43,8 @@ type followed struct {
 	idle time.Time // since when it is free, zero: it is not
 }
 
-func newFollower(w *watcher, client *redlatch.Client, side *labelConn) *follower {
-	return &follower{
-		watcher: w, client: client, labels: side, enc: json.NewEncoder(w.out), locks: map[string]*followed{},
-	}
+func newFollower(w *watcher, client *redlatch.Client) *follower {
+	return &follower{watcher: w, client: client, side: connect.Over(engine.EngineOf(client).Transport), locks: map[string]*followed{}}
 }
 
 // run handles each message, each lock that is found, and looks at all locks now and then,
@@ -150,7 +147,7 @@ func (f *follower) receive(m *follow.Message) {
 	}
 	l.Receive(m)
 	if m.Owner != "" {
-		f.print(&follow.Event{At: m.At, Name: m.Name, What: follow.Woken, Owner: m.Owner, Lease: -1}, nil)
+		f.print(&follow.Event{At: m.At, Name: m.Name, What: follow.Woken, Owner: m.Owner, Lease: -1}, "")
 	}
 }
 
@@ -166,19 +163,11 @@ func (f *follower) lookAt(ctx context.Context, chosen func(*followed) bool) {
 	}
 }
 
-// try looks at a lock. An error of the server is reported once.
+// try looks at a lock.
 func (f *follower) try(ctx context.Context, l *followed) {
-	err := f.look(ctx, l)
-	if ctx.Err() != nil {
-		return
+	if err := f.look(ctx, l); ctx.Err() == nil {
+		f.looked(err)
 	}
-	if err != nil && !f.failed {
-		f.message("%v", err)
-	}
-	if err == nil && f.failed {
-		f.message("the server answers again")
-	}
-	f.failed = err != nil
 }
 
 // look looks at a lock and tells what has happened to it.
@@ -199,7 +188,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	}
 	f.listen(ctx, l.Name, s.Queue)
 	if events := l.Look(s); len(events) > 0 {
-		f.printAll(ctx, events)
+		f.printAll(events)
 	}
 	switch {
 	case !l.Idle():
@@ -221,26 +210,17 @@ func (f *follower) forget(now time.Time) {
 }
 
 // printAll tells events with the labels of those they are about.
-func (f *follower) printAll(ctx context.Context, events []follow.Event) {
+func (f *follower) printAll(events []follow.Event) {
 	var owners []string
 	for i := range events {
 		owners = append(owners, events[i].Owner)
 	}
-	labels := f.labels.labels(ctx, owners)
+	labels, _ := inspect.Labels(f.side, owners) // none, if they cannot be read
 	for i := range events {
-		f.print(&events[i], labels)
+		f.print(&events[i], labels[events[i].Owner])
 	}
 }
 
-func (f *follower) print(e *follow.Event, labels map[string]string) {
-	if f.json {
-		_ = f.enc.Encode(eventJSONOf(e, labels[e.Owner])) // a closed output has ended the command, too
-		return
-	}
-	fmt.Fprintln(f.out, output.Fit(f.out, eventLine(e, labels[e.Owner], !f.single)))
-}
-
-// message writes a message to standard error.
-func (w *watcher) message(format string, args ...any) {
-	output.Messagef(w.errors, format, args...)
+func (f *follower) print(e *follow.Event, label string) {
+	f.emit(eventJSONOf(e, label), eventLine(e, label, !f.single))
 }

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -29,12 +27,10 @@ type numberFollower struct {
 	*watcher
 	semaphore *rsemaphore.Expirable
 	transport transport.Transport
-	enc       *json.Encoder
 
 	last     rsemaphore.Inspection
 	lastAt   time.Time
 	messages int // since the last look
-	failed   bool
 }
 
 // numberEvent is an event in the JSON output.
@@ -56,7 +52,6 @@ type numberEvent struct {
 func (w *watcher) numberOf(ctx context.Context, client *redlatch.Client) *numberFollower {
 	f := &numberFollower{
 		watcher: w, semaphore: rsemaphore.NewExpirable(client, w.pattern), transport: engine.EngineOf(client).Transport,
-		enc: json.NewEncoder(w.out),
 	}
 	in, err := f.semaphore.Inspect(ctx)
 	if err != nil || !in.Exists {
@@ -106,20 +101,18 @@ func (f *numberFollower) run(ctx context.Context) error {
 	}
 }
 
-// try looks at the name. An error of the server is reported once, and waited for.
+// try looks at the name. An error of the server is waited for.
 func (f *numberFollower) try(ctx context.Context) error {
 	err := f.look(ctx)
 	switch {
-	case ctx.Err() != nil:
-		return nil //nolint:nilerr // the time of --for is over
+	case ctx.Err() != nil: // the time of --for is over
 	case errors.Is(err, redlatch.ErrWrongType):
 		return inspect.WrongType(ctx, f.srv, f.pattern)
-	case err != nil && !f.failed:
-		f.message("%v", f.srv.Problem(err))
-	case err == nil && f.failed:
-		f.message("the server answers again")
+	case err != nil:
+		f.looked(f.srv.Problem(err))
+	default:
+		f.looked(nil)
 	}
-	f.failed = err != nil
 	return nil
 }
 
@@ -135,19 +128,10 @@ func (f *numberFollower) look(ctx context.Context) error {
 		if in.Exists {
 			e.Available = &in.Available
 		}
-		f.print(&e)
+		f.emit(e, fmt.Sprintf("%s %-8s  %s", e.At.Format("15:04:05.000Z"), e.Event, e.words()))
 	}
 	f.last, f.lastAt, f.messages = *in, now, 0
 	return nil
-}
-
-func (f *numberFollower) print(e *numberEvent) {
-	if f.json {
-		_ = f.enc.Encode(e) // a closed output has ended the command, too
-		return
-	}
-	line := fmt.Sprintf("%s %-8s  %s", e.At.Format("15:04:05.000Z"), e.Event, e.words())
-	fmt.Fprintln(f.out, output.Fit(f.out, line))
 }
 
 // words are the details of an event.
@@ -194,13 +178,7 @@ func isCut(in *rsemaphore.Inspection) bool { return in.Taken > len(in.Permits) }
 
 // permitChanges returns which permits were given back, or ended, and which were taken.
 func permitChanges(before, now *rsemaphore.Inspection, passed time.Duration) (all []numberEvent) {
-	was, is := map[string]bool{}, map[string]bool{}
-	for _, p := range before.Permits {
-		was[p.ID] = true
-	}
-	for _, p := range now.Permits {
-		is[p.ID] = true
-	}
+	was, is := idsOf(before), idsOf(now)
 	for _, p := range before.Permits {
 		switch {
 		case is[p.ID]:
@@ -216,4 +194,12 @@ func permitChanges(before, now *rsemaphore.Inspection, passed time.Duration) (al
 		}
 	}
 	return all
+}
+
+func idsOf(in *rsemaphore.Inspection) map[string]bool {
+	ids := map[string]bool{}
+	for _, p := range in.Permits {
+		ids[p.ID] = true
+	}
+	return ids
 }

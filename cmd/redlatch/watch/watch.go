@@ -9,11 +9,12 @@ package watch
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/codec"
@@ -22,6 +23,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // watcher tells what happens to locks.
@@ -34,6 +36,7 @@ type watcher struct {
 	srv    *connect.Server
 	out    io.Writer
 	errors io.Writer
+	failed bool // the last look had no answer
 }
 
 // New returns the command.
@@ -111,13 +114,11 @@ func (w *watcher) run(ctx context.Context) error {
 	if posts != nil {
 		defer func() { _ = posts.Close() }() // they only listened
 	}
-	side := &labelConn{dial: w.srv.Dial}
-	defer side.close()
 	found := make(chan discovery)
 	if !w.single {
 		helpers.Go(func() { w.find(inner, found) })
 	}
-	f := newFollower(w, client, side)
+	f := newFollower(w, client)
 	f.channels = posts
 	return f.run(inner, heard, found)
 }
@@ -199,32 +200,27 @@ func (w *watcher) search(ctx context.Context, tell func(name string)) error {
 	return cmp.Or(err, unread.Away)
 }
 
-// labelConn is a connection for labels. It is for one goroutine.
-type labelConn struct {
-	dial func(context.Context) (redis.Conn, error)
-	conn redis.Conn
+// emit prints an event.
+func (w *watcher) emit(event any, line string) {
+	if w.json {
+		_ = json.NewEncoder(w.out).Encode(event) // a closed output has ended the command, too
+		return
+	}
+	fmt.Fprintln(w.out, output.Fit(w.out, line))
 }
 
-// labels returns the labels of those owners that have one. A connection that breaks is
-// made anew the next time.
-func (s *labelConn) labels(ctx context.Context, owners []string) map[string]string {
-	if s.conn == nil {
-		c, err := s.dial(ctx)
-		if err != nil {
-			return nil
-		}
-		s.conn = c
-	}
-	labels, err := inspect.Labels(s.conn, owners)
-	if err != nil {
-		s.close()
-	}
-	return labels
+// message writes a message to standard error.
+func (w *watcher) message(format string, args ...any) {
+	output.Messagef(w.errors, format, args...)
 }
 
-func (s *labelConn) close() {
-	if s.conn != nil {
-		_ = s.conn.Close() // only read from
-		s.conn = nil
+// looked takes in what came of a look. An error of the server is reported once.
+func (w *watcher) looked(err error) {
+	if err != nil && !w.failed {
+		w.message("%v", err)
 	}
+	if err == nil && w.failed {
+		w.message("the server answers again")
+	}
+	w.failed = err != nil
 }
