@@ -1,9 +1,15 @@
 package list
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -207,4 +213,174 @@ func numberRowOf(l *inspect.Lock) row {
 	}
 	shown := fmt.Sprintf(cells, kind, sanitize.Pad(sanitize.Truncate(said, holderWidth), holderWidth), "-", lives, waiting)
 	return row{name: sanitize.Word(l.Name), cells: strings.TrimRight(shown, " ")}
+}
+
+// page is how many rows are sorted, and kept, at most.
+const page = 100_000
+
+// printer prints locks: for programs as they come, and for people in sorted pages.
+type printer struct {
+	out     io.Writer
+	json    *json.Encoder // nil for people
+	look    output.Look
+	page    int
+	sorted  bool // they come in order
+	rows    []row
+	printed int
+	tally   tally
+}
+
+func (l *lister) printer() *printer {
+	p := &printer{out: l.out, look: output.LookOf(l.out), page: page, sorted: l.collects()}
+	if l.json {
+		p.json = json.NewEncoder(l.out)
+		p.json.SetEscapeHTML(false)
+	}
+	return p
+}
+
+func (t *printer) add(l *inspect.Lock) error {
+	switch {
+	case t.json == nil:
+		t.tally.add(l)
+		t.keep(rowOf(l))
+		return nil
+	case l.Number != nil:
+		return t.json.Encode(l.Shown())
+	}
+	return t.json.Encode(listedOf(l))
+}
+
+func (t *printer) keep(r row) {
+	t.rows = append(t.rows, r)
+	if len(t.rows) == t.page {
+		t.flush()
+	}
+}
+
+// flush prints what is kept.
+func (t *printer) flush() {
+	if len(t.rows) == 0 {
+		return
+	}
+	if t.printed == 0 {
+		fmt.Fprintln(t.out, heading(t.look))
+	}
+	if !t.sorted {
+		slices.SortFunc(t.rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
+	}
+	for i := range t.rows {
+		for _, line := range t.rows[i].lines(t.look) {
+			fmt.Fprintln(t.out, line)
+		}
+	}
+	t.printed += len(t.rows)
+	t.rows = t.rows[:0]
+}
+
+// end prints how many locks there are, of which some or all were printed.
+func (t *printer) end(total int) {
+	if t.json != nil {
+		return // programs count lines
+	}
+	said := t.tally.of(total)
+	if !t.sorted && t.printed > t.page {
+		said += fmt.Sprintf(", sorted in pages of %d: --sort name sorts all", t.page)
+	}
+	fmt.Fprintln(t.out, said)
+}
+
+// tally counts what is shown.
+type tally struct{ locks, numbers, semaphores int }
+
+func (t *tally) add(l *inspect.Lock) {
+	if l.Number != nil {
+		t.numbers++
+		if l.Kind == inspect.Semaphore {
+			t.semaphores++
+		}
+		return
+	}
+	t.locks++
+}
+
+// of says how many there are, of which these are shown.
+func (t *tally) of(total int) string {
+	shown, what := t.locks+t.numbers, "lock"
+	switch {
+	case t.numbers > 0 && t.locks > 0:
+		what = "locks and semaphore"
+	case t.semaphores < t.numbers:
+		what = "number"
+	case t.semaphores > 0:
+		what = "semaphore"
+	}
+	of := ""
+	if shown < total {
+		of = fmt.Sprintf("%d of ", shown)
+	}
+	if total != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%s%d %s", of, total, what)
+}
+
+// repeat lists the locks until ctx ends. A server that goes away after the first look is
+// reported and waited for.
+func (l *lister) repeat(ctx context.Context) error {
+	draw := l.draw
+	if output.IsLive(l.out) {
+		screen := output.NewScreen(l.out)
+		defer screen.Close()
+		draw = screen.Draw
+	}
+	for first := true; ; first = false {
+		began := time.Now()
+		lines, err := l.picture(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil:
+			lines = []string{sanitize.Message(err.Error())}
+		}
+		draw(lines)
+		if inspect.Pause(ctx, max(l.every, inspect.PauseFactor*time.Since(began))) != nil {
+			return nil
+		}
+	}
+}
+
+// draw writes a picture below the last one.
+func (l *lister) draw(lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(l.out, line)
+	}
+	fmt.Fprintln(l.out)
+}
+
+// pictured is how many locks a picture has at most, unless the user says.
+const pictured = 1000
+
+// picture looks once.
+func (l *lister) picture(ctx context.Context) ([]string, error) {
+	l.limit = cmp.Or(l.limit, pictured)
+	locks, n, err := l.collect(ctx, func(float64, int) {})
+	if err != nil {
+		return nil, err
+	}
+	look, shown := output.LookOf(l.out), tally{}
+	for _, lock := range locks {
+		shown.add(lock)
+	}
+	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), shown.of(n), l.matching()), heading(look)}
+	if l.away != nil {
+		lines = slices.Insert(lines, 1, sanitize.Message("not complete: "+l.away.Error()))
+	}
+	for _, lock := range locks {
+		r := rowOf(lock)
+		lines = append(lines, r.lines(look)...)
+	}
+	return lines, nil
 }

@@ -5,9 +5,12 @@
 package unlock
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"os/user"
 	"strings"
 	"syscall"
 	"time"
@@ -164,4 +167,157 @@ func (o *unlockOptions) record(f *repair.Forced, log *auditLog, err error) error
 		return &cli.ExitError{Code: 1, Err: errors.Join(unwritten, err)}
 	}
 	return err
+}
+
+const unlockHelp = `Takes the lock NAME away from a holder and wakes the waiters, if you state that
+the holder is dead: --force alone shows the holders, and whether each of them
+renews its lease. A user that may not read the queue of a fair lock wakes no
+waiter in it; the output says so.
+
+  alive      the lease is seen to be renewed, as a watchdog does every third of
+             it. It takes up to a third of the lease to see that (10 seconds,
+             as a rule), which standard error says. The lock is not taken.
+  not known  the lease is not renewed. Its holder may be dead, cut off from the
+             server, or at work under a fixed lease, which is never renewed:
+             the server cannot tell these apart. The lock is not taken either.
+  dead       the lease is not renewed, and you have looked at the process
+             yourself: --dead OWNER states it. The lock is taken from OWNER if
+             OWNER still holds it, and leaves what its own unlock leaves.
+
+Readers of a read/write lock are judged one by one, each by its own lease,
+whatever the others do, and only those named lose the lock. If no reader is
+left whose lease is not over, the lock is free. Several --dead name several
+readers. A live reader of Redisson before 4.4 also renews the leases of dead
+ones: they look alive until it has left.
+
+Of a semaphore with permits that have ids, OWNER is the id of a permit, as
+redlatch status shows it: the permit is released as by its own holder.
+
+--even-if-alive takes the lock immediately, from a live holder as well: with
+--owner OWNER from that one, and otherwise from all holders, as Redisson's
+forceUnlock does. A live holder notices at its next renewal, a third of its
+lease later; until then two may be at work. One with a fixed lease never
+notices. Mostly it is better to wait: the lock of a dead holder is free when
+its lease is over.
+
+On a terminal it asks before it takes the lock, unless --yes is given. Each
+lock that is taken costs a line on standard error, and in --audit-file a line
+of JSON: the user, the time, the holder, the reason (--reason). A holder whose
+hold changes during the examination keeps it. The output says who has the lock
+after that.
+
+Exit codes:
+  0  the lock was taken away
+  1  something failed
+  2  it was not taken: its holder is alive or not known to be dead, you
+     answered no, the server is a replica, or the command line or the address
+     is wrong
+  3  it is free`
+
+const unlockExamples = `  # Which holder would lose it, and is it alive?
+  redlatch unlock --force nightly-report
+
+  # The process was examined, and is gone
+  redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
+    --reason "host was shut down, ticket 4711" nightly-report
+
+  # Two of many readers, both gone; the others keep the lock
+  redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
+    --dead 0193e6c0-6f00-7000-8000-0000000000aa:2 books
+
+  # One reader, dead or not
+  redlatch unlock --force --even-if-alive \
+    --owner 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 books
+
+  # A permit of a semaphore, whose holder is gone
+  redlatch unlock --force --dead 6f1d3c1a0b9e4c7f8a52f4e07b3d9c11 downloads
+
+  # In any case, at once
+  redlatch unlock --force --even-if-alive --yes \
+    --audit-file /var/log/redlatch.jsonl nightly-report`
+
+// How it went.
+const (
+	outcomeTaken = "taken"
+	outcomeFree  = "free"
+)
+
+// audit is the record of a lock that was taken from its holder.
+type audit struct {
+	Time   time.Time `json:"time"`
+	By     string    `json:"by"`
+	Host   string    `json:"host"`
+	Action string    `json:"action"`
+	Server string    `json:"server"`
+	repair.Forced
+	EvenIfAlive bool   `json:"even_if_alive"`
+	Reason      string `json:"reason"`
+	// Outcome is "taken", "free" when the lock was free by then, or what went wrong.
+	Outcome string `json:"outcome"`
+}
+
+// String is the line for people.
+func (a *audit) String() string {
+	what := "took " + subject(&a.Forced)
+	if a.Outcome != outcomeTaken {
+		what = fmt.Sprintf("tried to take %s (%s)", subject(&a.Forced), a.Outcome)
+	}
+	reason := "no reason given"
+	if a.Reason != "" {
+		reason = fmt.Sprintf("reason %q", a.Reason)
+	}
+	return fmt.Sprintf("audit: %s %s@%s %s on %s from %s; %s",
+		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
+}
+
+// auditLog is a file that audits are appended to, nil for none.
+type auditLog struct{ file *os.File }
+
+// openAudit opens the file, before anything is done that belongs into it.
+func openAudit(path string) (*auditLog, error) {
+	if path == "" {
+		return &auditLog{}, nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the file that the user names
+	if err != nil {
+		return nil, fmt.Errorf("--audit-file: %w; nothing was done", err)
+	}
+	return &auditLog{file: f}, nil
+}
+
+// write tells standard error, and the file in one line of JSON.
+func (l *auditLog) write(a *audit) error {
+	output.Messagef(os.Stderr, "%s", a)
+	if l.file == nil {
+		return nil
+	}
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = l.file.Write(append(line, '\n')) // at once: others may append as well
+	}
+	if err != nil {
+		return fmt.Errorf("the audit file was not written: %w", err)
+	}
+	return nil
+}
+
+func (l *auditLog) close() {
+	if l.file != nil {
+		_ = l.file.Close() // each line was written when it was made
+	}
+}
+
+// whoami returns the user of this program, and the machine.
+func whoami() (name, host string) {
+	name = fmt.Sprint("uid ", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if sudo := os.Getenv("SUDO_USER"); sudo != "" && sudo != name {
+		name += " (sudo by " + strings.ToValidUTF8(sudo, "?") + ")"
+	}
+	if host, _ = os.Hostname(); host == "" {
+		host = "unknown"
+	}
+	return name, host
 }

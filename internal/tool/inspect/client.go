@@ -1,8 +1,13 @@
 package inspect
 
 import (
+	"encoding/base64"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
@@ -87,4 +92,94 @@ func OwnerNumber(text string) string {
 		said += "w"
 	}
 	return said
+}
+
+// Named is a lock's name in JSON, which is UTF-8: of other bytes it shows a sign in place of
+// each.
+type Named struct {
+	// Name is the name.
+	Name string `json:"name"`
+	// Base64 has the bytes of a name that is no UTF-8, left out for others.
+	Base64 string `json:"name_base64,omitempty"`
+}
+
+// NameOf returns a name as JSON has it.
+func NameOf(name string) Named { return Named{Name: name, Base64: Base64(name)} }
+
+// Owned is an owner in JSON, as Named is a name. Those of holders need no base64: a field that is
+// no owner makes a hash no lock. In a queue any text may stand.
+type Owned struct {
+	// Owner is as it stands in Redis.
+	Owner string `json:"owner"`
+	// OwnerBase64 has the bytes of an owner that is no UTF-8, left out for others.
+	OwnerBase64 string `json:"owner_base64,omitempty"`
+}
+
+// OwnedBy returns an owner as JSON has it.
+func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
+
+// Shown returns an owner for people, with what --base64 wants where an argument may not hold it.
+func Shown(owner string) string {
+	if in := Base64(owner); in != "" {
+		return sanitize.Word(owner) + " (base64 " + in + ")"
+	}
+	return sanitize.Word(owner)
+}
+
+// Base64 returns a text that no argument and no JSON can hold as --base64 wants it, "" for others:
+// one that is no UTF-8, or has a zero byte.
+func Base64(text string) string {
+	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(text))
+}
+
+// Lease is what a lock's lease has left, in JSON.
+type Lease struct {
+	// TTLMillis is nil when the lock is free or has no lease.
+	TTLMillis *int64 `json:"ttl_ms"`
+	// NoTTL says that the lock is held and has no lease: it stays until it is released.
+	NoTTL bool `json:"no_ttl,omitempty"`
+}
+
+// LeaseOf returns the lease of a lock, of which left is left if it is held: redlatch.NoTTL, or
+// another negative time, when it has none.
+func LeaseOf(held bool, left time.Duration) Lease {
+	switch {
+	case !held:
+		return Lease{}
+	case left < 0:
+		return Lease{NoTTL: true}
+	}
+	ms := left.Milliseconds()
+	return Lease{TTLMillis: &ms}
+}
+
+// plain is a text that no shell changes.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
+
+// Args returns names and owners as the arguments of a command that is pasted into a shell: quoted
+// where need be, and all of them in base64 if a terminal cannot show one.
+func Args(args ...string) string {
+	hidden := func(arg string) bool {
+		return Base64(arg) != "" || sanitize.Text(arg) != arg || strings.ContainsAny(arg, "`\n")
+	}
+	words := slices.Clone(args)
+	if slices.ContainsFunc(args, hidden) {
+		for i, arg := range args {
+			words[i] = base64.StdEncoding.EncodeToString([]byte(arg))
+		}
+		return "--base64 " + strings.Join(words, " ")
+	}
+	dashes := ""
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			dashes = "-- "
+		}
+		if !plain.MatchString(arg) {
+			words[i] = sanitize.Quote(arg)
+		}
+	}
+	return dashes + strings.Join(words, " ")
 }

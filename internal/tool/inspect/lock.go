@@ -1,10 +1,61 @@
+// Package inspect reads locks: one at a moment, or all on a server, and says what is known of
+// them. It writes nothing, neither to the server nor to a terminal. Its types have the JSON that
+// commands print.
+//
+//	one lock    Glance ─▶ is it a lock? ─▶ Read ─▶ Snapshot ─▶ Renewal, Part
+//	all locks   RunOnMasters ─▶ Run ─▶ Lock
+//	a number    NumberAt ─▶ Lock
+//
+// Read has the lock and its queue as they were at one moment. It reads all holders by one script, so
+// Glance first looks whether the hash is a lock, with a command that is short for the server.
+//
+// Run finds the locks of all clients, with commands that are short however many keys there are. A
+// lock has no mark but its shape, so all hashes are looked at:
+//
+//	SCAN … MATCH pattern TYPE hash      250 keys at a time
+//	   │  names of hashes
+//	   ▼
+//	HSCAN name, a few fields            is it a lock? one field uuid:number with a count,
+//	   │                                or several and a field "mode"
+//	   │  locks
+//	   ▼
+//	PTTL, LLEN queue, GET labels        the details; 200 locks at a time
+//
+//	SCAN … MATCH redisson_lock_queue:* TYPE list
+//	   │  queues that were not seen yet: their locks are free
+//	   ▼
+//	as above
+//
+//	SCAN … MATCH *:timeout TYPE zset
+//	   │  permits, beside a number
+//	   ▼
+//	GETRANGE, PTTL, ZCOUNT permits      a semaphore, if the first permit has 16 bytes
+//
+// A semaphore of which no permit is taken, a plain one and a count-down latch are a number, as
+// other programs have them. They are looked for when that is asked for only.
+//
+// KEYS and HGETALL are not used for that: one blocks the server for as long as it has keys, the
+// other for as long as a hash, which need not be a lock, has fields. Between the commands
+// about one lock other clients may change it; a lock that is gone by then is left out.
+//
+// Locks are handed on as they are found. What is kept is a number for each lock, up to a
+// limit, so that no lock is reported twice: SCAN may return a key more than once. Beyond
+// the limit it may be.
+//
+// A plain lock and a fair one with an empty queue look alike on the server: a lock is
+// called fair when it has a queue.
 package inspect
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 // Kind is what kind of lock something looks like.
@@ -123,4 +174,115 @@ func Unbraced(part string) string {
 		return part[1 : n-1]
 	}
 	return part
+}
+
+// Holder is a holder of a lock.
+type Holder struct {
+	// Owner is as it stands in Redis: that of a write lock ends in ":write".
+	Owner string `json:"owner"`
+	Count Count  `json:"count"`
+	Client
+	// Mode is what it holds a read/write lock for, "read" or "write", or "permit" for a permit of
+	// a semaphore, whose owner is the permit's id.
+	Mode string `json:"mode,omitempty"`
+	// LeftMillis is what a reader or a permit has left of its own lease, 0 when that is over; nil
+	// when it has none or it is not known.
+	LeftMillis *int64 `json:"left_ms,omitempty"`
+	// Renewed is whether that lease was seen to be renewed, "" if it was not watched.
+	Renewed string `json:"renewed,omitempty"`
+	// Label is that of the owner's client, empty when it has none.
+	Label string `json:"label,omitempty"`
+}
+
+// Count is how often the owner has entered, a number unless the field holds
+// something else.
+type Count string
+
+// MarshalJSON implements json.Marshaler.
+func (c Count) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.ParseInt(string(c), 10, 64); err == nil {
+		return json.Marshal(n)
+	}
+	return json.Marshal(string(c))
+}
+
+// holderOf returns the holder that a field of a lock's hash names.
+func holderOf(owner, count string, readWrite bool) Holder {
+	h := Holder{Owner: owner, Count: Count(count), Client: ClientOf(owner)}
+	if readWrite {
+		h.Mode = codec.ModeRead
+		if _, writes := codec.WriterOf(owner); writes {
+			h.Mode = codec.ModeWrite
+		}
+	}
+	return h
+}
+
+// ReadLeases reads what each reader among the holders of a read/write lock has left of its own
+// lease: LeftMillis stays nil for a reader without a lease, and for the unread ones, whose leases
+// are not known.
+func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
+	left, _ := ReadersLeft(c, name, holders) // none, if the connection is broken
+	for i := range holders {
+		h := &holders[i]
+		switch d, known := left[h.Owner]; {
+		case known && d >= 0:
+			ms := d.Milliseconds()
+			h.LeftMillis = &ms
+		case !known && h.Mode == codec.ModeRead:
+			unread = append(unread, h.Owner)
+		}
+	}
+	return unread
+}
+
+// IsOver reports whether it is a reader or a permit whose own lease has expired: it no longer
+// blocks anyone.
+func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
+
+// Describe returns what there is to say of a holder beyond its owner and count. Show formats
+// milliseconds.
+func (h *Holder) Describe(show func(ms int64) string) string {
+	said := h.String()
+	switch h.Mode {
+	case codec.ModeWrite:
+		said += ", writes"
+	case codec.ModeRead:
+		said += ", reads" + h.lease(show)
+	case "permit":
+		said = "permit" + h.lease(show)
+		if h.LeftMillis == nil {
+			said += ", never ends"
+		}
+	}
+	if h.Label != "" {
+		said += ", label " + sanitize.Word(h.Label)
+	}
+	return said
+}
+
+// lease returns what there is to say of the holder's own lease, after a comma; "" for nothing.
+func (h *Holder) lease(show func(ms int64) string) string {
+	switch {
+	case h.LeftMillis == nil:
+		return ""
+	case h.IsOver():
+		return ", its own lease is over"
+	}
+	said := ", " + show(*h.LeftMillis) + " left"
+	switch h.Renewed {
+	case RenewedYes:
+		said += ", renewed"
+	case RenewedNo:
+		said += ", not renewed when due"
+	}
+	return said
+}
+
+// ModeText returns the mode of a read/write lock in words.
+func ModeText(mode string) string {
+	if mode == codec.ModeWrite {
+		return "read/write, held for writing"
+	}
+	return "read/write, held for reading"
 }

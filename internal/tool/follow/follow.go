@@ -1,7 +1,43 @@
+// Package follow finds out what happens to locks from looks at them and from the messages
+// on their channels.
+//
+// A message means that something has happened: that a lock became free, and in a fair lock
+// which waiter is next. It does not name the owner that freed it, and nothing is published
+// when a lock is taken, when its lease runs out, or when a fair lock with an empty queue is
+// released. So a lock is looked at after each message and now and then, and what happened
+// is what changed between two looks:
+//
+//	before   now    event
+//	–        A      held, at the first look
+//	–        free   free, likewise
+//	free     A      taken
+//	A        B      passed; also from A to A, when a message shows that it was free
+//	A        free   released, when a message was seen
+//	                expired, when its lease was over
+//	                gone otherwise: deleted, or a fair lock with an empty queue
+//	A        A      entered, left: its count went up or down
+//	A, B     A, C   B left, C entered: a read/write lock with several holders
+//	queue           queued, quit: an owner is queued, or is no more and has not got
+//	                the lock
+//
+// and woken, for a message that wakes one waiter of a fair lock. That waiter may not come:
+// the lock has passed when another owner is seen with it. That a lock which A had and has
+// was free in between is shown by a message to all waiters, and by one that wakes A; not by
+// one that wakes another owner, nor by one about an event that the last look has already
+// seen.
+//
+// A lock that changes owners more often than it is looked at has fewer events than changes;
+// the messages since the last look are counted. An owner that writes and reads holds a
+// read/write lock twice, as a writer and as a reader. Of a long queue the first places are seen:
+// arrivals behind them are no events.
+//
+// [Lock] decides and does no I/O. [PatternSubscriber] receives the messages of one
+// server, [ChannelSubscriber] those of a cluster, where no pattern covers them.
 package follow
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
@@ -181,4 +217,98 @@ func (l *Lock) event(what, owner string) Event {
 		e.Next = s.Queue[0].Text
 	}
 	return e
+}
+
+// change is what an owner has done with a lock, or what has become of its hold.
+type change struct{ what, owner string }
+
+// changed returns what happened to the holders between two looks.
+func changed(before, now *inspect.Snapshot, heard *received, first bool) []change {
+	had, has := before.Holders, now.Holders
+	switch {
+	case first && len(has) > 0:
+		return each(Held, has)
+	case first && heard.messages > 0:
+		return []change{{what: Released}}
+	case first:
+		return []change{{what: Free}}
+	case len(had) == 0 && len(has) == 0:
+		return nil
+	case len(had) == 0:
+		return append(each(Taken, has[:1]), each(Entered, has[1:])...)
+	case len(has) == 0:
+		return each(ending(before, now, heard), had)
+	}
+	return shared(had, has, heard)
+}
+
+func each(what string, holders []inspect.Holder) (all []change) {
+	for _, h := range holders {
+		all = append(all, change{what, h.Owner})
+	}
+	return all
+}
+
+// shared returns what holders of a lock have done that was held at both looks. Where none
+// stayed it has passed to the first of the new ones. A holder of a read/write lock that came
+// beside others entered it, and one that went left it.
+func shared(had, has []inspect.Holder, heard *received) (all []change) {
+	stayed, counts, before := 0, countsOf(has), countsOf(had)
+	for _, h := range had {
+		if count, still := counts[h.Owner]; !still {
+			all = append(all, change{Left, h.Owner})
+		} else {
+			stayed++
+			all = append(all, counted(h, count)...)
+		}
+	}
+	for _, h := range has {
+		if _, is := before[h.Owner]; !is {
+			all = append(all, change{Entered, h.Owner})
+		}
+	}
+	switch {
+	case stayed == 0:
+		return append([]change{{Passed, has[0].Owner}}, each(Entered, has[1:])...)
+	case len(all) == 0 && len(has) == 1 && heard.freed > 0:
+		return []change{{Passed, has[0].Owner}} // the same owner has freed it and taken it again
+	}
+	return all
+}
+
+// countsOf returns how often each owner has entered.
+func countsOf(holders []inspect.Holder) map[string]inspect.Count {
+	counts := make(map[string]inspect.Count, len(holders))
+	for _, h := range holders {
+		counts[h.Owner] = h.Count
+	}
+	return counts
+}
+
+// counted says what a holder has done that has another count now.
+func counted(h inspect.Holder, count inspect.Count) []change {
+	was, _ := strconv.ParseInt(string(h.Count), 10, 64) // 0 for what is no number
+	is, _ := strconv.ParseInt(string(count), 10, 64)
+	switch {
+	case is > was:
+		return []change{{Entered, h.Owner}}
+	case is < was:
+		return []change{{Left, h.Owner}}
+	}
+	return nil
+}
+
+// slack is how much earlier than expected a lease may be over: the answer with its time to
+// live took time to arrive.
+const slack = 100 * time.Millisecond
+
+// ending says how a lock became free.
+func ending(before, now *inspect.Snapshot, heard *received) string {
+	switch {
+	case heard.messages > 0:
+		return Released
+	case before.TTL >= 0 && !now.Answered.Add(slack).Before(before.Answered.Add(before.TTL)):
+		return Expired
+	}
+	return Gone
 }

@@ -1,0 +1,189 @@
+// Package repair takes a lock away from holders that are dead, a permit back whose holder is dead,
+// and a dead waiter out of the queue of a fair lock: what the commands redlatch unlock and evict,
+// and the page, have in common. It asks and prints nothing.
+//
+//	Unlock.Run: look ─▶ does each holder renew its lease? ─▶ is it stated to be dead? ─▶ look once more ─▶ take
+//	Evict.Run:  look ─▶ look again ─▶ evict
+//
+// What is not done, although nothing has failed, is a [Refusal].
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/internal/fairqueue"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// Why nothing was done. Those of locks are in the JSON of redlatch unlock.
+const (
+	RefusedAlive    = "alive"
+	RefusedUnknown  = "not_known_dead"
+	RefusedOther    = "held_by_another"
+	RefusedChanged  = "changed_hands"
+	RefusedKind     = "other_kind"
+	RefusedFree     = "free"
+	RefusedDeclined = "declined"
+	RefusedAbsent   = "not_queued"
+)
+
+// Refusal is the error of a repair that was not done, because it would not be right.
+type Refusal struct {
+	// Why is one of the constants.
+	Why string
+	// Text says why, in words.
+	Text string
+	// Hint is what to type for redlatch to do it all the same, "" for nothing.
+	Hint string
+}
+
+// Error has the text and the hint.
+func (r *Refusal) Error() string {
+	if r.Hint == "" {
+		return r.Text
+	}
+	return r.Text + ". " + r.Hint
+}
+
+func refusef(why, format string, args ...any) *Refusal {
+	return &Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
+}
+
+// with returns r with a hint.
+func (r *Refusal) with(format string, args ...any) *Refusal {
+	r.Hint = fmt.Sprintf(format, args...)
+	return r
+}
+
+// isFree says that there is no holder to take the lock from.
+func isFree(name string) *Refusal { return refusef(RefusedFree, "lock %q is free", name) }
+
+// IsFree reports whether err says that the lock was free.
+func IsFree(err error) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Why == RefusedFree
+}
+
+// Target is a server with locks.
+type Target struct {
+	// Client asks and repairs.
+	Client *redlatch.Client
+	// Dial is for labels and numbers of subscribers.
+	Dial connect.Dialer
+}
+
+// CheckIsLock returns an *inspect.NotLock for a name that is that of a hash that is no lock. It is
+// short for the server: an inspection reads all of a hash.
+func (t *Target) CheckIsLock(ctx context.Context, name string) error {
+	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
+}
+
+// use calls do with a connection to read from.
+func (t *Target) use(ctx context.Context, do func(redis.Conn) error) error {
+	return connect.Use(ctx, t.Dial, func(c redis.Conn) error {
+		err := do(c)
+		if other := (*inspect.NotLock)(nil); err == nil || errors.As(err, &other) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, err) // the repair was not
+	})
+}
+
+// AbsentFor is how long a waiter must be without a subscriber to be evicted, unless the user
+// says. A live one that reconnects has none for a moment.
+const AbsentFor = 3 * time.Second
+
+// Evict evicts one waiter from the queue of a fair lock.
+type Evict struct {
+	Target
+	// Name is the lock's.
+	Name string
+	// Owner is the waiter, as it stands in the queue.
+	Owner string
+	// Absent is how long the waiter must be without a subscriber; with 0 it is looked at once.
+	Absent time.Duration
+	// EvenIfAlive evicts it at once although it has a subscriber, or that is unknown.
+	EvenIfAlive bool
+}
+
+// Run does it. The error is a *Refusal when the waiter is alive, not known to be dead, or not in
+// the queue.
+func (e *Evict) Run(ctx context.Context) (*admin.Eviction, error) {
+	out, err := e.run(ctx)
+	return out, e.refused(err)
+}
+
+func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
+	if err := e.CheckIsLock(ctx, e.Name); err != nil {
+		return nil, err
+	}
+	lock := rfairlock.New(e.Client, e.Name)
+	if e.EvenIfAlive {
+		return admin.ForceEvict(ctx, lock, e.Owner)
+	}
+	if e.Absent > 0 {
+		counts, err := admin.Listeners(ctx, lock, e.Owner)
+		switch {
+		case err != nil:
+			return nil, err
+		case counts[0] > 0:
+			return nil, admin.ErrWaiterAlive
+		}
+		if err := inspect.Pause(ctx, e.Absent); err != nil {
+			return nil, err
+		}
+	}
+	return admin.Evict(ctx, lock, e.Owner)
+}
+
+// refused returns an error with the reason and what to do.
+func (e *Evict) refused(err error) error {
+	shown, other := sanitize.Word(e.Owner), (*inspect.NotLock)(nil)
+	switch {
+	case errors.As(err, &other):
+		return refusef(RefusedKind, "%s", other)
+	case errors.Is(err, admin.ErrWaiterAlive):
+		return refusef(RefusedAlive, "lock %q: the channel of %s has a subscriber, so the waiter is alive and stays in the queue", e.Name, shown).
+			with("--even-if-alive evicts it all the same; it then queues anew, as the last")
+	case errors.Is(err, admin.ErrNotCounted):
+		return refusef(RefusedUnknown, "lock %q: whether %s is alive is unknown: %s", e.Name, shown, inspect.NotCounted(err)).
+			with("If you know that it is dead, use --even-if-alive")
+	case errors.Is(err, admin.ErrNotQueued):
+		return refusef(RefusedAbsent, "lock %q: %s is not in the queue", e.Name, shown).with("`redlatch status` shows the queue")
+	}
+	return err
+}
+
+// EvictAll evicts those of owners that have no subscriber from their places in a queue. It returns
+// them, the first in the queue first, without who comes next, and the owner that was woken, "" for
+// none. The effect is that of [admin.Evict] for one after the other, the last in the queue first; the
+// server does not read the whole queue for each.
+func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
+	l := rfairlock.New(client, at.Name).Internal()
+	kind, _ := l.Kind.(fairqueue.Inspected) // a fair lock's is one
+	err := l.Check(ctx)
+	var done *fairqueue.Evictions
+	if err == nil {
+		e := fairqueue.Eviction{Queues: fairqueue.Of(l.Engine), Kind: kind, Ask: l.Ask}
+		done, err = e.All(ctx, owners, at.Last)
+	}
+	if err != nil {
+		return nil, "", &redlatch.LockError{Op: "evict", Name: at.Name, Err: err}
+	}
+	out := make([]admin.Waiter, len(done.Out))
+	for i, o := range done.Out {
+		owner, _ := redlatch.ParseOwner(o.Was.Owner) // the zero Owner for a text of another shape
+		out[len(out)-1-i] = admin.Waiter{Owner: owner, Text: o.Was.Owner, Position: o.Index + 1, Deadline: o.Was.Deadline, Counted: true}
+	}
+	return out, done.Woken, nil
+}
