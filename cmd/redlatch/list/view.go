@@ -19,28 +19,16 @@ import (
 
 // listed is a lock for programs.
 type listed struct {
-	inspect.Named
-	Kind string `json:"kind"`
-	Held bool   `json:"held"`
-	// Mode is what a read/write lock is held for, "read" or "write".
-	Mode    string           `json:"mode,omitempty"`
-	Holders []inspect.Holder `json:"holders"`
+	inspect.View
 	// More means that there are holders that are not listed.
-	More bool `json:"more_holders,omitempty"`
-	inspect.Lease
+	More  bool  `json:"more_holders,omitempty"`
 	Queue int64 `json:"queue_length"`
 	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters, and
 	// NotLookedAt how many of a long queue were not looked at: the last ones.
 	NotSubscribed int   `json:"not_subscribed,omitempty"`
 	NotLookedAt   int64 `json:"not_looked_at,omitempty"`
-	// Token is the last fencing token that was given, left out for a lock without.
-	Token int64 `json:"token,omitempty"`
 	// Next is the first in the queue, nil when the queue is empty.
 	Next *listedNext `json:"next,omitempty"`
-	// PlainWaiters and ReadWriteWaiters are as in status: how many wait for another kind of
-	// lock of the name.
-	PlainWaiters     int64 `json:"plain_waiters,omitempty"`
-	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
 // listedNext is the first in a queue.
@@ -51,11 +39,7 @@ type listedNext struct {
 }
 
 func listedOf(l *inspect.Lock) *listed {
-	out := &listed{
-		Named: inspect.NameOf(l.Name), Kind: string(l.Kind), Held: len(l.Holders) > 0, Mode: l.Mode, Holders: append([]inspect.Holder{}, l.Holders...), More: l.More,
-		Lease: inspect.LeaseOf(len(l.Holders) > 0, l.TTL), Queue: l.Queue, NotSubscribed: l.NotSubscribed, Token: l.Token,
-		PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
-	}
+	out := &listed{View: l.View(), More: l.More, Queue: l.Queue, NotSubscribed: l.NotSubscribed}
 	if l.NotSubscribed > 0 {
 		out.NotLookedAt = max(0, l.Queue-inspect.LookedAt)
 	}

@@ -115,7 +115,7 @@ func TestALeaseThatIsNotRenewedFitsATerminalHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	left := (59*time.Minute + 59900*time.Millisecond).Milliseconds()
 	var b strings.Builder
-	(&status{Named: inspect.NameOf("a"), Held: true, Lease: inspect.Lease{TTLMillis: &left}, Renewed: inspect.RenewedNo, Queue: []inspect.Waiter{}}).print(&b)
+	(&status{View: inspect.View{Named: inspect.NameOf("a"), Held: true, Lease: inspect.Lease{TTLMillis: &left}}, Renewed: inspect.RenewedNo, Queue: []inspect.Waiter{}}).print(&b)
 	program.Narrow(t, b.String())
 	require.Contains(t, program.Words(b.String()), "59m59.9s left, not renewed when due: fixed, or the holder is gone")
 }

@@ -214,22 +214,8 @@ const statusExamples = `  redlatch status nightly-report
 // as for a plain lock. What cannot be read is left out: the lock itself has been shown.
 func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
-		var owners []string
-		for i := range s.Queue {
-			owners = append(owners, s.Queue[i].Owner)
-		}
-		for i := range s.Holders {
-			owners = append(owners, s.Holders[i].Owner)
-		}
-		labels, err := inspect.Labels(c, owners)
-		if err != nil {
+		if err := inspect.SetLabels(c, s.Holders, s.Queue); err != nil {
 			return err
-		}
-		for i := range s.Holders {
-			s.Holders[i].Label = labels[s.Holders[i].Owner]
-		}
-		for i := range s.Queue {
-			s.Queue[i].Label = labels[s.Queue[i].Owner]
 		}
 		s.Token, _ = inspect.Token(c, s.Name) // 0 when it is unknown
 		s.Kind = s.Kind.WithToken(s.Token)

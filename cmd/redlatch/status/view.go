@@ -19,18 +19,9 @@ import (
 
 // status is what there is to show of a lock.
 type status struct {
-	inspect.Named
-	// Kind is what the lock looks like: "plain", "fair" when its queue is not empty,
-	// "fenced" and "fair-fenced" when it has tokens, or "readwrite"; empty when it is free
-	// and its queue is empty.
-	Kind inspect.Kind `json:"kind,omitempty"`
-	Held bool         `json:"held"`
+	inspect.View
 	// ReplicaOf is the master of the server that was asked, left out for a master.
 	ReplicaOf string `json:"replica_of,omitempty"`
-	// Mode is what a read/write lock is held for, "read" or "write".
-	Mode    string           `json:"mode,omitempty"`
-	Holders []inspect.Holder `json:"holders"`
-	inspect.Lease
 	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
 	// although it was due, else "unknown"; "" when there is none.
 	Renewed string `json:"renewed,omitempty"`
@@ -48,23 +39,12 @@ type status struct {
 	Why *why `json:"why_free,omitempty"`
 	// Note is Why in words.
 	Note string `json:"note,omitempty"`
-	// Token is the last fencing token that was given, also of a lock that is free; left out
-	// for a lock without.
-	Token int64 `json:"token,omitempty"`
-	// PlainWaiters is how many connections wait for the lock as for a plain one while
-	// others are queued for it as for a fair one, or it is held as a read/write lock.
-	PlainWaiters int64 `json:"plain_waiters,omitempty"`
-	// ReadWriteWaiters is how many connections wait for the lock as for a read/write lock
-	// while it is held as another kind.
-	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
 
 // statusOf makes a status of what was seen just now.
 func statusOf(seen *inspect.Snapshot) *status {
-	s := &status{
-		Named: inspect.NameOf(seen.Name), Kind: seen.Kind, Held: seen.Held(), Mode: seen.Mode,
-		Holders: append([]inspect.Holder{}, seen.Holders...), Lease: inspect.LeaseOf(seen.Held(), seen.TTL), QueueError: seen.QueueError,
-	}
+	lock := inspect.Lock{Name: seen.Name, Kind: seen.Kind, Mode: seen.Mode, Holders: seen.Holders, TTL: seen.TTL}
+	s := &status{View: lock.View(), QueueError: seen.QueueError}
 	if !seen.ReadQueue() {
 		return s
 	}

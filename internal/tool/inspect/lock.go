@@ -54,7 +54,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -127,6 +129,33 @@ type Lock struct {
 	Waiting     int64
 }
 
+// View is a lock as commands print it.
+type View struct {
+	Named
+	// Kind is what the lock looks like, "" when it is free and its queue is empty.
+	Kind Kind `json:"kind,omitempty"`
+	Held bool `json:"held"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode    string   `json:"mode,omitempty"`
+	Holders []Holder `json:"holders"`
+	Lease
+	// Token is the last fencing token that was given, also of a lock that is free; left out
+	// for a lock without.
+	Token int64 `json:"token,omitempty"`
+	// PlainWaiters and ReadWriteWaiters are as in Lock.
+	PlainWaiters     int64 `json:"plain_waiters,omitempty"`
+	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
+}
+
+// View returns the lock as commands print it.
+func (l *Lock) View() View {
+	held := len(l.Holders) > 0
+	return View{
+		Named: NameOf(l.Name), Kind: l.Kind, Held: held, Mode: l.Mode, Holders: append([]Holder{}, l.Holders...),
+		Lease: LeaseOf(held, l.TTL), Token: l.Token, PlainWaiters: l.PlainWaiters, ReadWriteWaiters: l.ReadWriteWaiters,
+	}
+}
+
 // HasTwoKinds reports whether the name is that of two kinds of lock: waiters of one kind wait
 // for a lock of another.
 func (l *Lock) HasTwoKinds() bool {
@@ -176,6 +205,13 @@ func Unbraced(part string) string {
 	return part
 }
 
+const (
+	// countedHolds is how many holds of one reader are looked at, and allHolds how many
+	// of all readers of a lock.
+	countedHolds = 64
+	allHolds     = 1024
+)
+
 // Holder is a holder of a lock.
 type Holder struct {
 	// Owner is as it stands in Redis: that of a write lock ends in ":write".
@@ -218,22 +254,72 @@ func holderOf(owner, count string, readWrite bool) Holder {
 	return h
 }
 
-// ReadLeases reads what each reader among the holders of a read/write lock has left of its own
-// lease: LeftMillis stays nil for a reader without a lease, and for the unread ones, whose leases
-// are not known.
+// ReadLeases reads what each reader among the holders of a read/write lock has left of its own lease:
+// the lock has one lease for all of them, and for each hold a key that lasts as long as the hold's own
+// lease. It is 0 for a reader whose holds are all over, which no longer blocks the lock when the other
+// readers have left. LeftMillis stays nil for a reader without a lease, and for the unread ones: readers
+// that have very many holds or come after 1,024 others, and readers whose keys the user may not read. It
+// sends one PTTL for each hold, all at once.
 func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
-	left, _ := ReadersLeft(c, name, holders) // none, if the connection is broken
+	var calls []call
+	var asked []int // the holder of each call
+	for i := range holders {
+		n, err := strconv.ParseInt(string(holders[i].Count), 10, 64)
+		if holders[i].Mode != codec.ModeRead || err != nil || n > countedHolds || len(calls) > allHolds {
+			continue
+		}
+		for k := range n {
+			calls, asked = append(calls, command("PTTL", codec.HoldKey(name, holders[i].Owner, k+1))), append(asked, i)
+		}
+	}
+	replies, _ := ask(c, calls) // none, if the connection is broken
+	left := map[int]time.Duration{}
+	for i, reply := range replies {
+		if ms, isNumber := reply.(int64); isNumber {
+			left[asked[i]] = longer(left[asked[i]], ms)
+		}
+	}
 	for i := range holders {
 		h := &holders[i]
-		switch d, known := left[h.Owner]; {
-		case known && d >= 0:
-			ms := d.Milliseconds()
-			h.LeftMillis = &ms
-		case !known && h.Mode == codec.ModeRead:
+		switch d, known := left[i]; {
+		case known:
+			h.LeftMillis = LeaseOf(true, d).TTLMillis
+		case h.Mode == codec.ModeRead:
 			unread = append(unread, h.Owner)
 		}
 	}
 	return unread
+}
+
+// longer returns the longer of what was left so far and what a reply to PTTL says.
+func longer(left time.Duration, ms int64) time.Duration {
+	switch {
+	case left == redlatch.NoTTL || ms == -1:
+		return redlatch.NoTTL
+	case ms < 0: // it is over
+		return left
+	}
+	return max(left, limits.FromMillis(ms))
+}
+
+// SetLabels looks up the labels of holders and waiters, and sets them. An error says that the connection
+// is broken.
+func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
+	var owners []string
+	for i := range holders {
+		owners = append(owners, holders[i].Owner)
+	}
+	for i := range waiters {
+		owners = append(owners, waiters[i].Owner)
+	}
+	labels, err := Labels(c, owners)
+	for i := range holders {
+		holders[i].Label = labels[holders[i].Owner]
+	}
+	for i := range waiters {
+		waiters[i].Label = labels[waiters[i].Owner]
+	}
+	return err
 }
 
 // IsOver reports whether it is a reader or a permit whose own lease has expired: it no longer

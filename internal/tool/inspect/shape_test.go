@@ -97,14 +97,16 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 			hold(java, 4, 10*time.Hour) // not one of its three
 			hold(forEver, 1, 0)
 			hold(forEver, 2, time.Minute)
-			left, err := ReadersLeft(s.Dial(t), name, []Holder{
-				{Owner: java, Count: "3"}, {Owner: java2, Count: "2"}, {Owner: forEver, Count: "2"}, {Owner: ours, Count: "65"},
-				{Owner: java + ":write", Count: "1"}, {Owner: "nobody", Count: "many"},
-			})
-			require.NoError(t, err)
-			require.InDelta(t, time.Hour, left[java], float64(time.Minute))
-			delete(left, java)
-			require.Equal(t, map[string]time.Duration{java2: 0, forEver: redlatch.NoTTL}, left)
+			holders := []Holder{
+				holderOf(java, "3", true), holderOf(java2, "2", true), holderOf(forEver, "2", true), holderOf(ours, "65", true),
+				holderOf(java+":write", "1", true), holderOf("nobody", "many", true),
+			}
+			require.Equal(t, []string{ours, "nobody"}, ReadLeases(s.Dial(t), name, holders))
+			require.InDelta(t, time.Hour.Milliseconds(), *holders[0].LeftMillis, float64(time.Minute.Milliseconds()))
+			require.Zero(t, *holders[1].LeftMillis)
+			for _, h := range holders[2:] {
+				require.Nil(t, h.LeftMillis, h.Owner)
+			}
 		}
 	})
 }

@@ -129,17 +129,7 @@ func (f *Forced) readLabels(ctx context.Context, dial connect.Dialer) {
 	if f.IsSemaphore() {
 		return
 	}
-	var owners []string
-	for i := range f.Holders {
-		owners = append(owners, f.Holders[i].Owner)
-	}
-	_ = connect.Use(ctx, dial, func(c redis.Conn) error {
-		labels, err := inspect.Labels(c, owners)
-		for i := range f.Holders {
-			f.Holders[i].Label = labels[f.Holders[i].Owner]
-		}
-		return err
-	})
+	_ = connect.Use(ctx, dial, func(c redis.Conn) error { return inspect.SetLabels(c, f.Holders, nil) })
 }
 
 // IsLock reports whether it is a lock: what else it holds may be private.
