@@ -25,10 +25,8 @@ import (
 )
 
 const evictHelp = `Evicts the waiter OWNER, as redlatch status shows it, from the queue of the
-fair lock NAME. If the lock is free, the next in the queue is woken.
-
-Clients of Redlatch that wait for a lock evict dead waiters by themselves; this
-command is for queues in which none of them waits, or when that takes too long.
+fair lock NAME. If the lock is free, the next in the queue is woken. Clients of
+Redlatch that wait for the lock evict dead waiters by themselves.
 
 A waiter whose channel has a subscriber is alive and stays, and so does one
 whose subscribers cannot be counted, unless --even-if-alive is given. One that
@@ -37,9 +35,8 @@ has no subscriber may be about to subscribe, or to reconnect: redlatch status
 no lock is lost by that.
 
 With --all-dead all waiters are evicted that have no subscriber now and none
-after --for. Each is looked at once more before it is evicted. Queues of more
-than 100,000 are cleared from the end in parts of as many, with --for for each
-part, and at most 10,000 evicted waiters are shown.
+after --for. Queues of more than 100,000 are cleared from the end in parts of
+as many, and at most 10,000 evicted waiters are shown.
 
 Exit codes:
   0  OWNER was evicted, or with --all-dead what was dead, though it be nothing

@@ -218,9 +218,8 @@ func (l *lister) message(format string, args ...any) {
 
 const listHelp = `Lists the locks whose names match PATTERN, all without one: those of Redlatch
 and of Redisson, held or free with a queue, and the semaphores of which permits
-with ids are taken. It works while the applications are down. PATTERN is one of
-Redis's: * for anything, ? for one character, [ab] for one of these. Quote it,
-or the shell takes it for files.
+with ids are taken. PATTERN is one of Redis's: * for anything, ? for one
+character, [ab] for one of these. Quote it, or the shell takes it for files.
 
   KIND    plain, or fair if its queue is not empty (a fair lock with an empty
           queue looks like a plain one), or r/w for a read/write lock
@@ -232,29 +231,22 @@ or the shell takes it for files.
   mixed   some wait for this name as for another kind of lock than is held
 
 Of a semaphore (sem) HOLDER says how many permits are taken and available,
-those whose leases are over among the taken; LEASE is how long its number
-lives, and QUEUE how many connections wait. A semaphore of which no permit is
-taken, a plain one (getSemaphore) and a count-down latch (latch) are numbers
-on the server, as other programs have them, so they are listed only with
---kind semaphore, latch or counter (count): what permits are taken of or
-waited for is a semaphore, what is waited for as for a latch is a latch, and
-each other number may be either or neither.
+LEASE is how long its number lives, and QUEUE how many connections wait. Other
+semaphores and count-down latches (latch) are numbers, as other programs have
+them, and listed only with --kind semaphore, latch or counter (count).
 
-Locks have no mark on the server, so all its keys are scanned, 250 at a
-time and with short commands: the server serves other clients in between. In a
-cluster one master is scanned after the other. Locks that are taken or released
-meanwhile may be missing. Up to 100,000 locks are sorted by name; more come in
-sorted pages of as many, unless --sort is given. --json prints them as they are
-found, unless --sort, --limit or --dead-waiters is given. The last line says
-how many there are, and if they came in pages.
+All keys are scanned, 250 at a time and with short commands: the server serves
+other clients in between. Locks that are taken or released meanwhile may be
+missing. Up to 100,000 locks are sorted by name; more come in sorted pages of
+as many, unless --sort is given. --json prints them as they are found, unless
+--sort, --limit or --dead-waiters is given.
 
 A name that is no UTF-8 is shown in base64, too: status, watch, evict and
-unlock take it with --base64. run does not: no Java program has such a name.
+unlock take it with --base64.
 
 --stuck lists what is free although owners are queued. --dead-waiters lists
-locks with waiters that had no subscriber at two looks, a second apart, as in
-redlatch status; redlatch evict --all-dead takes such waiters out. It looks at
-the first 10,000 places of each queue.
+locks with waiters that had no subscriber at two looks, a second apart, among
+the first 10,000; redlatch evict --all-dead takes such waiters out.
 
 With --watch up to 1,000 locks are shown, or --limit, and the pauses are at
 least four times as long as the looks.

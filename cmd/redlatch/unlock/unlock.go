@@ -171,12 +171,10 @@ func (o *unlockOptions) record(f *repair.Forced, log *auditLog, err error) error
 
 const unlockHelp = `Takes the lock NAME away from a holder and wakes the waiters, if you state that
 the holder is dead: --force alone shows the holders, and whether each of them
-renews its lease. A user that may not read the queue of a fair lock wakes no
-waiter in it; the output says so.
+renews its lease.
 
   alive      the lease is seen to be renewed, as a watchdog does every third of
-             it. It takes up to a third of the lease to see that (10 seconds,
-             as a rule), which standard error says. The lock is not taken.
+             it. The lock is not taken.
   not known  the lease is not renewed. Its holder may be dead, cut off from the
              server, or at work under a fixed lease, which is never renewed:
              the server cannot tell these apart. The lock is not taken either.
@@ -184,11 +182,9 @@ waiter in it; the output says so.
              yourself: --dead OWNER states it. The lock is taken from OWNER if
              OWNER still holds it, and leaves what its own unlock leaves.
 
-Readers of a read/write lock are judged one by one, each by its own lease,
-whatever the others do, and only those named lose the lock. If no reader is
-left whose lease is not over, the lock is free. Several --dead name several
-readers. A live reader of Redisson before 4.4 also renews the leases of dead
-ones: they look alive until it has left.
+Readers of a read/write lock are judged one by one, each by its own lease, and
+only those named lose the lock. A live reader of Redisson before 4.4 also
+renews the leases of dead ones: they look alive until it has left.
 
 Of a semaphore with permits that have ids, OWNER is the id of a permit, as
 redlatch status shows it: the permit is released as by its own holder.
@@ -197,14 +193,13 @@ redlatch status shows it: the permit is released as by its own holder.
 --owner OWNER from that one, and otherwise from all holders, as Redisson's
 forceUnlock does. A live holder notices at its next renewal, a third of its
 lease later; until then two may be at work. One with a fixed lease never
-notices. Mostly it is better to wait: the lock of a dead holder is free when
-its lease is over.
+notices. The lock of a dead holder is free when its lease is over: mostly it is
+better to wait.
 
 On a terminal it asks before it takes the lock, unless --yes is given. Each
 lock that is taken costs a line on standard error, and in --audit-file a line
-of JSON: the user, the time, the holder, the reason (--reason). A holder whose
-hold changes during the examination keeps it. The output says who has the lock
-after that.
+of JSON. The output says who has the lock after that. A user that may not read
+the queue of a fair lock wakes no waiter in it; the output says so.
 
 Exit codes:
   0  the lock was taken away

@@ -242,21 +242,14 @@ redlatch list.
   queued, quit    an owner is queued for a fair lock, or is not any more
   woken           a message wakes a waiter of a fair lock; it may not come
 
-It listens to the locks' channels and looks at a lock after each message, and
-once a second besides, since nothing is published when a lock is taken. Of
+A lock is looked at after each message on its channels, and once a second. Of
 locks that change owners faster than that not each change is shown; --json has
 the number of messages since the last look. New locks that match a pattern are
-found by a message, or by a search of the keys every ten seconds. At most 1,000
-are watched. Of a queue the first 256 are followed: arrivals behind them are
-not shown. Of a read/write lock all holders are followed; the number of one
-that writes ends in w. Its waiters are not known: it has no queue.
+found by a message, in a cluster only by the search of the keys every ten
+seconds. At most 1,000 locks are watched, and the first 256 places of a queue.
+The number of an owner that writes ends in w.
 
-In a cluster the channels of the locks that are watched are listened to, since
-no pattern covers messages of shards: there new locks that match a pattern are
-found by the search alone.
-
-NAME may also be a semaphore or a count-down latch, which are numbers on the
-server. Then the events are
+NAME may also be a semaphore or a count-down latch. Then the events are
 
   number    it was there when watching began, or is there now
   taken, released, expired   a permit with an id was taken, given back, or its
