@@ -3,6 +3,7 @@
 package evict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,23 +88,20 @@ func New(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if all.on {
-				return all.run(cmd, g, args[0], asJSON)
-			}
-			var done *evicted
-			err = onMaster(cmd.Context(), g, args[0], func(t repair.Target) error {
-				e, err := (&repair.Evict{Target: t, Name: args[0], Owner: args[1], EvenIfAlive: force}).Run(cmd.Context())
-				if err != nil {
-					return notEvicted(err)
+			var done interface{ print(w io.Writer) }
+			ctx, name := cmd.Context(), args[0]
+			err = onMaster(ctx, g, name, func(t repair.Target) (err error) {
+				if all.on {
+					done, err = all.run(ctx, t, name)
+				} else {
+					done, err = evictOne(ctx, &repair.Evict{Target: t, Name: name, Owner: args[1], EvenIfAlive: force})
 				}
-				done = evictedOf(args[0], e, time.Now())
-				done.look(cmd.Context(), t.Client)
-				return nil
-			})
-			if err != nil {
 				return err
-			}
-			if asJSON {
+			})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
 				return cli.PrintJSON(cmd, done)
 			}
 			done.print(cmd.OutOrStdout())
@@ -138,39 +136,36 @@ func notEvicted(err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-func evictedOf(name string, e *admin.Eviction, now time.Time) *evicted {
-	out := &evicted{Named: inspect.NameOf(name), Waiter: inspect.WaiterOf(&e.Waiter, now)}
-	if e.Next != "" {
-		out.Next = &nextInQueue{Owned: inspect.OwnedBy(e.Next), Client: inspect.ClientOf(e.Next), Notified: e.Woken, held: !e.Woken, Subscribed: inspect.SubscribedUnknown}
+// evictOne evicts a waiter, and finds out what of the queue that is left looks dead.
+func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
+	done, err := e.Run(ctx)
+	if err != nil {
+		return nil, notEvicted(err)
 	}
-	return out
-}
-
-// look finds out what of the queue that is left looks dead.
-func (e *evicted) look(ctx context.Context, client *redlatch.Client) {
-	if e.Next == nil {
-		return
+	out := &evicted{Named: inspect.NameOf(e.Name), Waiter: inspect.WaiterOf(&done.Waiter, time.Now())}
+	if done.Next == "" {
+		return out, nil
 	}
-	e.Next.look(ctx, client, e.Name)
+	out.Next = nextOf(ctx, e.Client, e.Name, &nextInQueue{Owned: inspect.OwnedBy(done.Next), Notified: done.Woken, held: !done.Woken})
 	left := inspect.Part{Name: e.Name, First: 1, Last: inspect.LookedAt}
-	if absent, err := left.Absent(ctx, client, nil); err == nil {
-		e.absent = len(absent)
+	if absent, err := left.Absent(ctx, e.Client, nil); err == nil {
+		out.absent = len(absent)
 	}
+	return out, nil
 }
 
-// look finds out whether the next in the queue of the lock gets its wake-up.
-func (n *nextInQueue) look(ctx context.Context, client *redlatch.Client, name string) {
-	if n == nil {
-		return
-	}
+// nextOf finds out whether the next in the queue of a lock gets its wake-up.
+func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextInQueue) *nextInQueue {
+	n.Client, n.Subscribed = inspect.ClientOf(n.Owner), inspect.SubscribedUnknown
 	counts, err := admin.Listeners(ctx, rfairlock.New(client, name), n.Owner)
 	switch {
-	case err != nil || len(counts) != 1: // it stays unknown
+	case err != nil: // it stays unknown
 	case counts[0] > 0:
 		n.Subscribed = inspect.SubscribedYes
 	default:
 		n.Subscribed = n.without(ctx, client, name)
 	}
+	return n
 }
 
 // without returns whether the next in the queue, to whose channel none is subscribed now, was
@@ -233,4 +228,146 @@ func (n *nextInQueue) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "  next   %s\n", inspect.Shown(n.Owner))
 	fmt.Fprint(w, output.Indented("", n.String()+", "+n.note()))
+}
+
+// allDead evicts all dead waiters of a lock.
+type allDead struct {
+	on     bool
+	look   time.Duration
+	atOnce int // how many places are looked at, and cleared, together
+}
+
+// allEvicted is its output.
+type allEvicted struct {
+	inspect.Named
+	// Evicted are the waiters that were evicted, the first in the queue first: the first
+	// inspect.LookedAt of EvictedCount.
+	Evicted      []inspect.Waiter `json:"evicted"`
+	EvictedCount int              `json:"evicted_count"`
+	// QueueLength is how many are queued now.
+	QueueLength int `json:"queue_length"`
+	// Next is the next owner in the queue, nil when it is empty.
+	Next *nextInQueue `json:"next"`
+}
+
+func (a *allDead) args(cmd *cobra.Command, args []string) error {
+	if a.on {
+		return cobra.ExactArgs(1)(cmd, args)
+	}
+	return cobra.ExactArgs(2)(cmd, args)
+}
+
+func (a *allDead) check(cmd *cobra.Command, force bool) error {
+	switch {
+	case a.on && force:
+		return cli.Usagef("--all-dead and --even-if-alive contradict each other")
+	case !a.on && cmd.Flags().Changed("for"):
+		return cli.Usagef("--for goes with --all-dead")
+	case a.look < 0:
+		return cli.Usagef("--for must not be negative")
+	}
+	return nil
+}
+
+func (a *allDead) run(ctx context.Context, t repair.Target, name string) (*allEvicted, error) {
+	if err := t.CheckIsLock(ctx, name); err != nil {
+		return nil, notEvicted(err)
+	}
+	done, err := a.evict(ctx, t.Client, name)
+	return done, a.failed(name, done, err)
+}
+
+// failed returns the error of an eviction of which a part may be done.
+func (a *allDead) failed(name string, done *allEvicted, err error) error {
+	if errors.Is(err, admin.ErrNotCounted) {
+		err = cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
+	}
+	if err != nil && done != nil && done.EvictedCount > 0 {
+		return fmt.Errorf("after %d waiters of lock %q were evicted: %w", done.EvictedCount, name, err)
+	}
+	return err
+}
+
+// evict evicts the waiters without a subscriber, the last one first, so that the first that is left
+// is woken. With an error it returns what was done before.
+func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
+	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	out, woken := &allEvicted{Named: inspect.NameOf(name), Evicted: []inspect.Waiter{}}, ""
+	for last := in.Waiting; last > 0; last -= a.atOnce {
+		at := inspect.Part{Name: name, First: max(1, last-a.atOnce+1), Last: last}
+		first, err := a.evictAt(ctx, client, at, out)
+		if err != nil {
+			return out, err
+		}
+		woken = cmp.Or(first, woken) // parts in front may have no dead waiter
+	}
+	return out, out.readNext(ctx, client, woken)
+}
+
+// evictAt looks twice for waiters without a subscriber at some places, and evicts them. It returns the
+// owner that was woken.
+func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
+	dead, err := at.Absent(ctx, client, nil)
+	if err == nil && len(dead) > 0 {
+		if err = inspect.Pause(ctx, a.look); err == nil {
+			dead, err = at.Absent(ctx, client, dead)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	evicted, woken, err := repair.EvictAll(ctx, client, at, dead)
+	out.add(evicted)
+	return woken, err
+}
+
+// add adds waiters that were in front of those that it has.
+func (e *allEvicted) add(evicted []admin.Waiter) {
+	e.EvictedCount += len(evicted)
+	places := []inspect.Waiter{}
+	for i := range evicted[:min(len(evicted), inspect.LookedAt)] {
+		places = append(places, inspect.WaiterOf(&evicted[i], time.Now()))
+	}
+	e.Evicted = append(places, e.Evicted[:min(len(e.Evicted), inspect.LookedAt-len(places))]...)
+}
+
+// readNext reads what is left of the queue. woken is the owner that was sent its wake-up last.
+func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woken string) error {
+	now, err := inspect.Read(ctx, client, e.Name, 1)
+	if err != nil {
+		return err
+	}
+	e.QueueLength = now.Waiting
+	if len(now.Queue) > 0 {
+		next := now.Queue[0].Text
+		e.Next = nextOf(ctx, client, e.Name, &nextInQueue{Owned: inspect.OwnedBy(next), Notified: next == woken, held: now.Held()})
+	}
+	return nil
+}
+
+// print writes the text output.
+func (e *allEvicted) print(w io.Writer) {
+	said := fmt.Sprintf("%d waiters were evicted from the queue", e.EvictedCount)
+	switch e.EvictedCount {
+	case 0:
+		said = "no waiter was evicted: each has a subscriber"
+	case 1:
+		said = "a waiter was evicted from the queue"
+	}
+	if len(e.Evicted) == 0 && e.QueueLength == 0 {
+		said = "no waiter was evicted: the queue is empty"
+	}
+	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
+	for i := range e.Evicted {
+		printWaiter(w, &e.Evicted[i])
+	}
+	if more := e.EvictedCount - len(e.Evicted); more > 0 {
+		fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more", more)))
+	}
+	if len(e.Evicted) > 0 {
+		e.Next.print(w)
+	}
 }

@@ -244,7 +244,7 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 	if err != nil {
 		return err
 	}
-	f.heard = u.hearing(ctx, now, from)
+	notified, subscribers, first := u.hearing(ctx, now, from)
 	if u.Takes != nil {
 		u.Takes()
 	}
@@ -256,7 +256,7 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 		err = u.force(ctx, now)
 	}
 	if err == nil {
-		f.Taken, f.Notified, f.Subscribers = true, f.heard.notified, f.heard.subscribers
+		f.Taken, f.Notified, f.Subscribers, f.first = true, notified, subscribers, first
 	}
 	return err
 }
