@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -134,7 +133,7 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 		posts := follow.NewChannelSubscriber(t)
 		return posts.Messages, posts, nil
 	}
-	subscriber, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.channels(), w.matches())
+	subscriber, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.pattern, !w.single)
 	if err != nil {
 		return nil, nil, w.srv.Problem(err)
 	}
@@ -143,23 +142,6 @@ func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan f
 	}
 	helpers.Go(func() { subscriber.Run(ctx) })
 	return subscriber.Messages, nil, nil
-}
-
-// channels returns the pattern of the names whose channels are listened to.
-func (w *watcher) channels() string {
-	if w.single {
-		return inspect.Literal(w.pattern)
-	}
-	return w.pattern
-}
-
-// matches returns what says whether a name is meant. Two names may have one channel.
-func (w *watcher) matches() func(string) bool {
-	if !w.single {
-		return inspect.Match(w.pattern)
-	}
-	channel := codec.LockChannel(w.pattern)
-	return func(name string) bool { return codec.LockChannel(name) == channel }
 }
 
 // findEvery is the least time between two searches for locks.

@@ -44,15 +44,19 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 		{"[ab]c", []string{"ac", "bc"}},
 		{`a\*b`, []string{"a*b"}},
 	} {
+		var patterns []string
+		for _, f := range families {
+			patterns = append(patterns, f.patterns(c.pattern, inspect.IsPattern(c.pattern))...)
+		}
 		for _, name := range c.names {
 			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner), codec.ReadWriteChannel(name)} {
 				n := 0
-				for _, p := range Patterns(c.pattern) {
+				for _, p := range patterns {
 					if inspect.Match(p)(channel) {
 						n++
 					}
 				}
-				require.Equal(t, 1, n, "%s by %v", channel, Patterns(c.pattern))
+				require.Equal(t, 1, n, "%s by %v", channel, patterns)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -20,32 +21,32 @@ import (
 // family is a kind of channels: those of the plain, fair and fenced locks, or those of
 // read/write locks.
 type family struct {
-	prefix string
+	channel func(name string) string
+	prefix  string
 	// calls is true when it has channels for single waiters, too.
 	calls bool
 }
 
-var (
-	lockChannels      = family{prefix: strings.TrimSuffix(codec.LockChannel("{"), "{"), calls: true}
-	readWriteChannels = family{prefix: strings.TrimSuffix(codec.ReadWriteChannel("{"), "{")}
-)
-
-// Patterns returns the patterns of the channels of all locks whose names match, each channel
-// being matched by one of them at most. They match other channels as well.
-func Patterns(pattern string) []string {
-	return append(lockChannels.patterns(pattern), readWriteChannels.patterns(pattern)...)
+// families are the families of channels, the one of read/write locks last.
+var families = [...]family{
+	{codec.LockChannel, strings.TrimSuffix(codec.LockChannel("{"), "{"), true},
+	{codec.ReadWriteChannel, strings.TrimSuffix(codec.ReadWriteChannel("{"), "{"), false},
 }
 
-// patterns are those of the channels of the family.
-func (f *family) patterns(pattern string) []string {
-	if !inspect.IsPattern(pattern) {
-		channel := inspect.Literal(f.channel(pattern))
+// patterns returns the patterns of the channels of all locks whose names match, or of one lock, each
+// channel being matched by one of them at most. They match other channels as well.
+func (f *family) patterns(name string, isPattern bool) []string {
+	if !isPattern {
+		channel := inspect.Literal(f.channel(name))
 		if !f.calls {
 			return []string{channel}
 		}
 		return []string{channel, channel + ":*"}
 	}
-	begins := pattern[:strings.IndexAny(pattern, `*?[\`)]
+	begins := name
+	if i := strings.IndexAny(name, `*?[\`); i >= 0 {
+		begins = name[:i]
+	}
 	switch {
 	case begins == "":
 		return []string{f.prefix + "*"}
@@ -56,22 +57,14 @@ func (f *family) patterns(pattern string) []string {
 	return []string{f.prefix + "{" + begins + "*", f.prefix + begins + "*"}
 }
 
-// channel is that of the lock with a name.
-func (f *family) channel(name string) string {
-	if f.calls {
-		return codec.LockChannel(name)
-	}
-	return codec.ReadWriteChannel(name)
-}
-
 // Parse returns the name of the lock that a channel is of, and, when it calls one
 // waiter of a fair lock, that waiter's owner. By the brace rule the channels of the
 // names a and {a} are one: it is taken for that of a.
 func Parse(channel string) (name, owner string) {
-	if rest, is := strings.CutPrefix(channel, readWriteChannels.prefix); is {
+	if rest, is := strings.CutPrefix(channel, families[1].prefix); is {
 		return inspect.Unbraced(rest), ""
 	}
-	rest := strings.TrimPrefix(channel, lockChannels.prefix)
+	rest := strings.TrimPrefix(channel, families[0].prefix)
 	if i := strings.LastIndexByte(rest, ':'); i > 0 {
 		if i = strings.LastIndexByte(rest[:i], ':'); i > 0 {
 			if _, err := redlatch.ParseOwner(rest[i+1:]); err == nil {
@@ -95,12 +88,11 @@ const (
 // of the locks that are followed. Its methods are for one goroutine.
 type ChannelSubscriber struct {
 	// Messages delivers the messages. It is not closed.
-	Messages <-chan Message
+	Messages chan Message
 
-	messages chan Message
-	t        transport.Transport
-	wg       sync.WaitGroup
-	subs     map[string]map[string]*channelSub // by lock and channel
+	t    transport.Transport
+	wg   sync.WaitGroup
+	subs map[string]map[string]*channelSub // by lock and channel
 }
 
 // channelSub is the subscription to one channel, each message on which is a message like m.
@@ -112,8 +104,7 @@ type channelSub struct {
 
 // NewChannelSubscriber returns a ChannelSubscriber that subscribes through t, which is closed with it.
 func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
-	heard := make(chan Message, backlog)
-	return &ChannelSubscriber{Messages: heard, messages: heard, t: t, subs: map[string]map[string]*channelSub{}}
+	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
 // Follow listens to the channels of a lock, also to that which it has as a read/write lock,
@@ -166,19 +157,12 @@ func (s *ChannelSubscriber) read(sub *channelSub) {
 				return
 			}
 			if !e.Gap {
-				s.deliver(sub.m)
+				sub.m.At = time.Now()
+				deliver(s.Messages, sub.m)
 			}
 		case <-sub.done:
 			return
 		}
-	}
-}
-
-func (s *ChannelSubscriber) deliver(m Message) {
-	m.At = time.Now()
-	select {
-	case s.messages <- m:
-	default: // each is a reason to look, and there are enough
 	}
 }
 
@@ -224,24 +208,26 @@ type Message struct {
 // PatternSubscriber receives the messages on the channels of locks through patterns.
 type PatternSubscriber struct {
 	// Messages delivers the messages. It is not closed.
-	Messages <-chan Message
+	Messages chan Message
 
-	messages chan Message
-	dial     func(ctx context.Context) (redis.Conn, error)
-	patterns [][]string // of each family of channels
+	dial     connect.Dialer
+	patterns [len(families)][]string
 	matches  func(name string) bool
-	conn     redis.Conn // that Listen has made
+	conn     redis.Conn // that SubscribePatterns has made
 	unheard  error      // see Unheard
 }
 
-// SubscribePatterns connects and subscribes to the channels of the locks whose names match pattern, as
-// matches decides. Messages that are published after it has returned are delivered by Run,
-// which must follow. An error is dial's or the server's.
-func SubscribePatterns(ctx context.Context, dial func(context.Context) (redis.Conn, error), pattern string, matches func(string) bool) (*PatternSubscriber, error) {
-	heard := make(chan Message, backlog)
-	s := &PatternSubscriber{Messages: heard, messages: heard, dial: dial, matches: matches}
-	for _, f := range []family{lockChannels, readWriteChannels} {
-		s.patterns = append(s.patterns, f.patterns(pattern))
+// SubscribePatterns connects and subscribes to the channels of the lock with a name, or of the locks whose
+// names match a pattern. Messages that are published after it has returned are delivered by Run, which
+// must follow. An error is dial's or the server's.
+func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, isPattern bool) (*PatternSubscriber, error) {
+	s := &PatternSubscriber{Messages: make(chan Message, backlog), dial: dial}
+	for i := range families {
+		s.patterns[i] = families[i].patterns(name, isPattern)
+	}
+	if s.matches = inspect.Match(name); !isPattern {
+		channel := codec.LockChannel(name) // two names may have one channel
+		s.matches = func(other string) bool { return codec.LockChannel(other) == channel }
 	}
 	var err error
 	s.conn, err = s.subscribe(ctx)
@@ -261,9 +247,9 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 		return nil, err
 	}
 	var refused redis.Error
-	err = s.psubscribe(c, 0, lockChannels.patterns("*"))
+	err = s.psubscribe(c, 0)
 	if err == nil {
-		err = s.psubscribe(c, 1, readWriteChannels.patterns("*"))
+		err = s.psubscribe(c, 1)
 		if errors.As(err, &refused) {
 			s.unheard, err = err, nil
 		}
@@ -278,7 +264,8 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 // psubscribe subscribes to the patterns of a family. A user whose channels are limited may
 // subscribe to just the patterns of the limit: where the patterns are refused, those of all
 // locks' channels are tried.
-func (s *PatternSubscriber) psubscribe(c redis.Conn, family int, all []string) error {
+func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
+	all := families[family].patterns("*", true)
 	err := confirmed(c, s.patterns[family])
 	var refused redis.Error
 	if errors.As(err, &refused) && !slices.Equal(s.patterns[family], all) {
@@ -346,13 +333,8 @@ func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
 		case error:
 			return m
 		case redis.Message:
-			name, owner := Parse(m.Channel)
-			if !s.matches(name) {
-				continue
-			}
-			select {
-			case s.messages <- Message{At: time.Now(), Name: name, Owner: owner}:
-			default:
+			if name, owner := Parse(m.Channel); s.matches(name) {
+				deliver(s.Messages, Message{At: time.Now(), Name: name, Owner: owner})
 			}
 		}
 	}
@@ -361,7 +343,15 @@ func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
 // deliverGap delivers a gap, which is never dropped.
 func (s *PatternSubscriber) deliverGap(ctx context.Context, m Message) {
 	select {
-	case s.messages <- m:
+	case s.Messages <- m:
 	case <-ctx.Done():
+	}
+}
+
+// deliver delivers a message, unless there are enough: each is a reason to look.
+func deliver(messages chan<- Message, m Message) {
+	select {
+	case messages <- m:
+	default:
 	}
 }

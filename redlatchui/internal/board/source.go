@@ -9,7 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -140,12 +139,7 @@ func (s *Source) listen(ctx context.Context, name string) (messages <-chan follo
 	if !s.listens {
 		return nil, func() {}
 	}
-	pattern := name
-	if inspect.IsPattern(name) {
-		pattern = inspect.Literal(name)
-	}
-	channel := codec.LockChannel(name)
-	subscriber, err := follow.SubscribePatterns(ctx, s.dial, pattern, func(other string) bool { return codec.LockChannel(other) == channel })
+	subscriber, err := follow.SubscribePatterns(ctx, s.dial, name, false)
 	if err != nil {
 		return nil, func() {}
 	}
