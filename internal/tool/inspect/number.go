@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"hash/maphash"
 	"strconv"
 	"strings"
 	"time"
@@ -51,11 +50,6 @@ const mostDigits = 20
 // permitsSuffix is how the keys of taken permits end.
 var permitsSuffix = strings.TrimPrefix(codec.PermitsKey("{}"), "{}")
 
-// semaphoreOf returns the name of the semaphore that a key of taken permits is of.
-func semaphoreOf(permitsKey string) string {
-	return Unbraced(strings.TrimSuffix(permitsKey, permitsSuffix))
-}
-
 // isPart reports whether a key that holds a number is a part of a lock.
 func isPart(key string) bool {
 	for _, of := range []string{codec.TokenKey("{"), codec.LatchKey("{", "")} {
@@ -66,36 +60,12 @@ func isPart(key string) bool {
 	return strings.Contains(key, ":rwlock_timeout:")
 }
 
-// permits returns what handles the keys of taken permits.
-func (s *scan) permits(match func(string) bool) func(context.Context, []string) error {
-	return func(ctx context.Context, keys []string) error {
-		var names []string
-		for _, key := range keys {
-			if name := semaphoreOf(key); match(name) {
-				names = append(names, name)
-			}
-		}
-		return s.readNumbers(ctx, names, true)
-	}
-}
-
-// numbers takes texts.
-func (s *scan) numbers(ctx context.Context, keys []string) error {
-	var names []string
-	for _, key := range keys {
-		if !isPart(key) {
-			names = append(names, key)
-		}
-	}
-	return s.readNumbers(ctx, names, false)
-}
-
 // askedOfNumber is how many calls readNumbers makes for each name.
 const askedOfNumber = 3
 
-// readNumbers looks at names that may hold a number, and reports those that do. With taken only
+// readNumbers looks at names that may hold a number, and returns those that do. With taken only
 // those of which permits are taken.
-func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) error {
+func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*Lock, error) {
 	var calls []call
 	for _, name := range names {
 		calls = append(calls, command("GETRANGE", name, 0, mostDigits), command("PTTL", name),
@@ -103,7 +73,7 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 	}
 	replies, err := ask(s.Conn, calls)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var found []*Lock
 	at := time.Now()
@@ -125,24 +95,23 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) erro
 	}
 	if taken {
 		if found, err = s.withIDs(found); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := countNumberWaiters(ctx, s.Labels, found); err != nil {
 		s.unread.Uncounted = err
 	}
-	return s.reportNew(found)
+	return found, nil
 }
 
 // NumberAt returns what there is to tell of a name that holds a number, nil for another name. It
 // sends GETRANGE, PTTL, ZCOUNT and PUBSUB on c. An error says that the connection is broken.
-func NumberAt(ctx context.Context, c redis.Conn, name string) (found *Lock, err error) {
-	s := &scan{Request: Request{Conn: c, Labels: c, Found: func(l *Lock) error {
-		found = l
-		return nil
-	}}, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
-	err = s.readNumbers(ctx, []string{name}, false)
-	return found, err
+func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
+	found, err := (&scan{Request: Request{Conn: c, Labels: c}}).readNumbers(ctx, []string{name}, false)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
 }
 
 // PermitEnds returns when the leases of permits of a semaphore end, by their ids, which are raw

@@ -99,15 +99,44 @@ type scan struct {
 	part   float64 // of all that one pass is
 }
 
-// pass is a scan of all keys of a type whose names match, and what takes them.
+// pass is a scan of all keys of a type that match.
 type pass struct {
 	match, kind string
-	take        func(ctx context.Context, keys []string) error
+	// name returns the name of the lock that a key is of, false if it is not looked into.
+	name func(key string) (string, bool)
+	// read returns the locks among these names.
+	read func(ctx context.Context, names []string) ([]*Lock, error)
 }
 
-// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB,
-// LRANGE for places of queues, and for semaphores also ZCOUNT and ZRANGE. It ends with ctx, between two commands. An error is the connection's, the server's
-// refusal to scan, or Found's.
+// passes returns the passes to be made.
+func (s *scan) passes() []pass {
+	matches := Match(s.Pattern)
+	held := func(ctx context.Context, names []string) ([]*Lock, error) { return s.read(ctx, names, false) }
+	queued := func(ctx context.Context, names []string) ([]*Lock, error) { return s.read(ctx, names, true) }
+	numbers := func(ctx context.Context, names []string) ([]*Lock, error) { return s.readNumbers(ctx, names, false) }
+	taken := func(ctx context.Context, names []string) ([]*Lock, error) { return s.readNumbers(ctx, names, true) }
+	if s.Numbers {
+		return []pass{{s.Pattern, "string", func(key string) (string, bool) { return key, !isPart(key) }, numbers}}
+	}
+	all := []pass{
+		{s.Pattern, "hash", func(key string) (string, bool) { return key, true }, held},
+		{queuePrefix + "*", "list", func(key string) (string, bool) {
+			name := lockOf(key)
+			return name, matches(name) && !s.knows(key) // else it was reported already
+		}, queued},
+	}
+	if s.Permits {
+		all = append(all, pass{"*" + permitsSuffix, "zset", func(key string) (string, bool) {
+			name := Unbraced(strings.TrimSuffix(key, permitsSuffix))
+			return name, matches(name)
+		}, taken})
+	}
+	return all
+}
+
+// Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB, LRANGE for
+// places of queues, and for semaphores also ZCOUNT and ZRANGE. It ends with ctx, between two commands.
+// An error is the connection's, the server's refusal to scan, or Found's.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
@@ -116,16 +145,7 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 	if s.Labels == nil {
 		s.Labels = s.Conn
 	}
-	passes := []pass{
-		{s.Pattern, "hash", s.held},
-		{queuePrefix + "*", "list", s.queues(Match(s.Pattern))},
-	}
-	switch {
-	case s.Numbers:
-		passes = []pass{{s.Pattern, "string", s.numbers}}
-	case s.Permits:
-		passes = append(passes, pass{"*" + permitsSuffix, "zset", s.permits(Match(s.Pattern))})
-	}
+	passes := s.passes()
 	for i, p := range passes {
 		s.done, s.part = float64(i)/float64(len(passes)), 1/float64(len(passes))
 		if err := s.pass(ctx, p); err != nil {
@@ -137,8 +157,7 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 
 // pass makes a pass.
 func (s *scan) pass(ctx context.Context, p pass) error {
-	before := s.done
-	cursor := "0"
+	before, cursor := s.done, "0"
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -159,7 +178,7 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 			s.Looked(len(keys))
 		}
 		for some := range slices.Chunk(keys, batch) {
-			if err := p.take(ctx, some); err != nil {
+			if err := s.take(ctx, p, some); err != nil {
 				return err
 			}
 		}
@@ -170,48 +189,18 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 	}
 }
 
-// progress tells how far the scan is. A cursor counts from its highest bit down, so
-// with its bits reversed it is the part that is done.
-func (s *scan) progress(before float64, cursor string) {
-	part := 1.0
-	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
-		part = float64(bits.Reverse64(n)) / math.Exp2(64)
+// take looks into keys that were found, and reports the locks.
+func (s *scan) take(ctx context.Context, p pass, keys []string) error {
+	var names []string
+	for _, key := range keys {
+		if name, ok := p.name(key); ok {
+			names = append(names, name)
+		}
 	}
-	s.done = max(s.done, before+part*s.part)
-	if s.Progress != nil {
-		s.Progress(s.done)
-	}
-}
-
-// held takes hashes.
-func (s *scan) held(ctx context.Context, keys []string) error {
-	locks, err := s.read(ctx, keys, false)
+	locks, err := p.read(ctx, names)
 	if err != nil {
 		return err
 	}
-	return s.reportNew(locks)
-}
-
-// queues returns a function that handles the queues of locks whose names match. Queues of
-// locks that were reported already are skipped.
-func (s *scan) queues(match func(string) bool) func(context.Context, []string) error {
-	return func(ctx context.Context, keys []string) error {
-		var names []string
-		for _, key := range keys {
-			if name := lockOf(key); match(name) && !s.knows(key) {
-				names = append(names, name)
-			}
-		}
-		locks, err := s.read(ctx, names, true)
-		if err != nil {
-			return err
-		}
-		return s.reportNew(locks)
-	}
-}
-
-// reportNew reports the locks that were not reported before.
-func (s *scan) reportNew(locks []*Lock) error {
 	for _, l := range locks {
 		// By the queue's name, too: the two ways to write a name have one queue.
 		if !s.remember(l.Name) {
@@ -225,6 +214,19 @@ func (s *scan) reportNew(locks []*Lock) error {
 		}
 	}
 	return nil
+}
+
+// progress tells how far the scan is. A cursor counts from its highest bit down, so
+// with its bits reversed it is the part that is done.
+func (s *scan) progress(before float64, cursor string) {
+	part := 1.0
+	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
+		part = float64(bits.Reverse64(n)) / math.Exp2(64)
+	}
+	s.done = max(s.done, before+part*s.part)
+	if s.Progress != nil {
+		s.Progress(s.done)
+	}
 }
 
 // remember reports whether a key is new, and remembers it up to the limit.
@@ -289,35 +291,26 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 }
 
 // runMaster finds the locks on one master. The error is that of Found or of ctx.
-func runMaster(ctx context.Context, master *connect.Server, r Request) (Unread, error) {
-	c, err := master.Dial(ctx)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return Unread{}, ctx.Err()
-	case err != nil:
-		return Unread{Away: err}, nil
-	}
-	// The connection knows nothing of ctx: closing it ends what is under way.
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close() // only read from
-	}()
+func runMaster(ctx context.Context, master *connect.Server, r Request) (unread Unread, err error) {
 	var broken error // an error of Found: not the server's problem
 	found := r.Found
-	r.Conn, r.Found = c, func(l *Lock) error {
-		broken = found(l)
-		return broken
-	}
-	unread, err := Run(ctx, r)
+	err = connect.Use(ctx, master.Dial, func(c redis.Conn) error {
+		r.Conn, r.Found = c, func(l *Lock) error {
+			broken = found(l)
+			return broken
+		}
+		if unread, err = Run(ctx, r); err == nil || broken != nil || ctx.Err() != nil {
+			return err
+		}
+		return master.Problem(err)
+	})
 	switch {
 	case ctx.Err() != nil:
 		return unread, ctx.Err()
 	case broken != nil:
 		return unread, broken
-	case err != nil:
-		unread.Away = master.Problem(err)
 	}
+	unread.Away = err
 	return unread, nil
 }
 
