@@ -221,18 +221,13 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 }
 
 // countOthers counts the connections that wait for the name as for another kind of lock; 0 when
-// that is unknown. A waiter of a fair lock listens to a channel of its own.
+// that is unknown.
 func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 	counts, err := connect.Listening(ctx, c, codec.LockChannel(s.Name), codec.ReadWriteChannel(s.Name))
 	if err != nil {
 		return
 	}
-	if s.length() > 0 || s.Kind == inspect.ReadWrite {
-		s.PlainWaiters = counts[0]
-	}
-	if s.Held && s.Kind != inspect.ReadWrite {
-		s.ReadWriteWaiters = counts[1]
-	}
+	_, s.PlainWaiters, s.ReadWriteWaiters = inspect.WaitersOf(s.Kind, s.Held, s.length() > 0, [2]int64(counts))
 }
 
 // mixed warns of two kinds of lock of one name.

@@ -186,62 +186,44 @@ func (s *scan) label(locks []*Lock) error {
 	return nil
 }
 
-// question is the channel of a kind of lock that a lock is not, and where the number of its
-// listeners goes: its waiters wait for another kind.
-type question struct {
-	channel string
-	number  *int64
-}
-
-// ofOtherKinds returns what to ask about a lock. A waiter of a fair lock listens to a channel
-// of its own, so that listeners of the lock's channel wait for a plain one.
-func (l *Lock) ofOtherKinds() (all []question) {
-	if l.Kind == ReadWrite || l.Queue > 0 {
-		all = append(all, question{codec.LockChannel(l.Name), &l.PlainWaiters})
-	}
-	if l.Kind != ReadWrite && len(l.Holders) > 0 {
-		all = append(all, question{codec.ReadWriteChannel(l.Name), &l.ReadWriteWaiters})
-	}
-	return all
-}
-
-// ofItsKind returns what to ask about who waits for a held lock without a queue.
-func (l *Lock) ofItsKind() []question {
-	switch {
-	case len(l.Holders) == 0 || l.Queue > 0:
-		return nil
-	case l.Kind == ReadWrite:
-		return []question{{codec.ReadWriteChannel(l.Name), &l.Waiting}}
-	}
-	return []question{{codec.LockChannel(l.Name), &l.Waiting}}
-}
-
-// countWaiters counts the waiters of other kinds than the locks are, and all if they are wanted.
-// Where they cannot be counted none are known, and Unread says why; a connection that is broken has
-// the error of the next command.
+// countWaiters counts the connections that wait for the locks. Where they cannot be counted none are
+// known, and Unread says why; a connection that is broken has the error of the next command.
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
-	var questions []question
 	var channels []string
 	for _, l := range locks {
-		of := l.ofOtherKinds()
-		if s.Waiting {
-			of = append(of, l.ofItsKind()...)
-		}
-		for _, q := range of {
-			questions, channels = append(questions, q), append(channels, q.channel)
-		}
-	}
-	if len(channels) == 0 {
-		return
+		channels = append(channels, codec.LockChannel(l.Name), codec.ReadWriteChannel(l.Name))
 	}
 	counts, err := connect.Listening(ctx, s.Labels, channels...)
 	if err != nil {
 		s.unread.Uncounted = err
 		return
 	}
-	for i, n := range counts {
-		*questions[i].number = n
+	for i, l := range locks {
+		own := int64(0)
+		own, l.PlainWaiters, l.ReadWriteWaiters = WaitersOf(l.Kind, len(l.Holders) > 0, l.Queue > 0, [2]int64(counts[2*i:]))
+		if s.Waiting {
+			l.Waiting = own
+		}
 	}
+}
+
+// WaitersOf returns how many connections wait for a lock without a queue, and for its name as for a plain
+// lock and as for a read/write lock, which it is not. Listening is how many listen to the channel of the
+// lock as a plain one and as a read/write lock. A waiter of a fair lock listens to a channel of its own,
+// so that listeners of the lock's channel wait for a plain one.
+func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
+	switch {
+	case kind == ReadWrite:
+		own, plain = listening[1], listening[0]
+	case queued:
+		plain = listening[0]
+	case held:
+		own = listening[0]
+	}
+	if held && kind != ReadWrite {
+		readWrite = listening[1]
+	}
+	return own, plain, readWrite
 }
 
 // tokenCall asks for the last token of a lock: GETRANGE is short for the server whatever the
