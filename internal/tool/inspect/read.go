@@ -30,9 +30,6 @@ func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, 
 	if locks, err = s.details(locks); err != nil {
 		return nil, err
 	}
-	if err := s.places(locks); err != nil {
-		return nil, err
-	}
 	s.countWaiters(ctx, locks)
 	if s.NoLabels {
 		return locks, nil
@@ -94,7 +91,11 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	var calls []call
 	for _, l := range locks {
 		queue := l.QueueKey()
-		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), command("LINDEX", queue, 0),
+		first := command("LINDEX", queue, 0)
+		if s.Places > 0 {
+			first = command("LRANGE", queue, 0, s.Places-1)
+		}
+		calls = append(calls, command("PTTL", l.Name), command("LLEN", queue), first,
 			command("HGET", l.Name, codec.ModeField), tokenCall(l.Name))
 	}
 	replies, err := ask(s.Conn, calls)
@@ -116,6 +117,9 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 func (l *Lock) take(replies []any) bool {
 	left, isNumber := replies[0].(int64)
 	l.Queue, l.Next = number(replies[1]), text(replies[2])
+	if places, err := redis.Strings(replies[2], nil); err == nil && len(places) > 0 {
+		l.Next, l.Places = places[0], places
+	}
 	switch {
 	case isNumber && left >= 0:
 		l.TTL = limits.FromMillis(left)
@@ -136,29 +140,6 @@ func (l *Lock) take(replies []any) bool {
 		l.Mode = text(replies[3])
 	}
 	return l.Kind != ReadWrite || isMode(l.Mode)
-}
-
-// places reads the first places of the queues, if they are wanted. A queue that the user may not
-// read has none.
-func (s *scan) places(locks []*Lock) error {
-	var queued []*Lock
-	var calls []call
-	for _, l := range locks {
-		if l.Queue > 0 && s.Places > 0 {
-			queued = append(queued, l)
-			calls = append(calls, command("LRANGE", l.QueueKey(), 0, s.Places-1))
-		}
-	}
-	replies, err := ask(s.Conn, calls)
-	if err != nil {
-		return err
-	}
-	for i, l := range queued {
-		if l.Places, err = redis.Strings(replies[i], nil); err != nil {
-			l.Places = nil // refused, or it is another kind of key by now
-		}
-	}
-	return nil
 }
 
 // label looks up the labels of the locks' holders, next owners and places.
