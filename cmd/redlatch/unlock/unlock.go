@@ -90,7 +90,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	defer log.close()
+	defer func() { _ = log.Close() }() // each line was written when it was made; a nil file is none
 	ctx := cmd.Context()
 	return cli.WithServer(ctx, o.Globals, name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := cli.NeedMaster(ctx, srv); err != nil {
@@ -148,7 +148,7 @@ func exitOf(err error) error {
 }
 
 // record writes the audit of a lock that was to be taken. err is how that went.
-func (o *unlockOptions) record(f *repair.Forced, log *auditLog, err error) error {
+func (o *unlockOptions) record(f *repair.Forced, log *os.File, err error) error {
 	if !f.Tried {
 		return err
 	}
@@ -163,7 +163,7 @@ func (o *unlockOptions) record(f *repair.Forced, log *auditLog, err error) error
 	case err != nil:
 		a.Outcome = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	if unwritten := log.write(a); unwritten != nil {
+	if unwritten := a.write(log); unwritten != nil {
 		return &cli.ExitError{Code: 1, Err: errors.Join(unwritten, err)}
 	}
 	return err
@@ -265,41 +265,33 @@ func (a *audit) String() string {
 		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
 }
 
-// auditLog is a file that audits are appended to, nil for none.
-type auditLog struct{ file *os.File }
-
-// openAudit opens the file, before anything is done that belongs into it.
-func openAudit(path string) (*auditLog, error) {
+// openAudit opens the file that audits are appended to, before anything is done that belongs into it. It
+// is nil without a path.
+func openAudit(path string) (*os.File, error) {
 	if path == "" {
-		return &auditLog{}, nil
+		return nil, nil
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the file that the user names
 	if err != nil {
 		return nil, fmt.Errorf("--audit-file: %w; nothing was done", err)
 	}
-	return &auditLog{file: f}, nil
+	return f, nil
 }
 
 // write tells standard error, and the file in one line of JSON.
-func (l *auditLog) write(a *audit) error {
+func (a *audit) write(file *os.File) error {
 	output.Messagef(os.Stderr, "%s", a)
-	if l.file == nil {
+	if file == nil {
 		return nil
 	}
 	line, err := json.Marshal(a)
 	if err == nil {
-		_, err = l.file.Write(append(line, '\n')) // at once: others may append as well
+		_, err = file.Write(append(line, '\n')) // at once: others may append as well
 	}
 	if err != nil {
 		return fmt.Errorf("the audit file was not written: %w", err)
 	}
 	return nil
-}
-
-func (l *auditLog) close() {
-	if l.file != nil {
-		_ = l.file.Close() // each line was written when it was made
-	}
 }
 
 // whoami returns the user of this program, and the machine.
