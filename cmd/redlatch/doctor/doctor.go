@@ -114,7 +114,6 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// examined examines the server that was named.
 func examined(cmd *cobra.Command, g *cli.Globals, prefix string, needs []string) (*report, error) {
 	srv, err := g.Server()
 	if err != nil {
@@ -130,7 +129,6 @@ func examined(cmd *cobra.Command, g *cli.Globals, prefix string, needs []string)
 // needFlag is the flag that names what the user is there for.
 const needFlag = "need"
 
-// checkNeeds refuses unknown needs.
 func checkNeeds(cmd *cobra.Command, needs []string) error {
 	known := diagnosis.Needs()
 	unknown := func(need string) bool { return !slices.Contains(known, need) }
@@ -140,7 +138,6 @@ func checkNeeds(cmd *cobra.Command, needs []string) error {
 	return nil
 }
 
-// exit makes the exit code.
 func (d *report) exit(strict bool) error {
 	switch {
 	case d.Worst == diagnosis.Error:
@@ -151,7 +148,6 @@ func (d *report) exit(strict bool) error {
 	return nil
 }
 
-// print writes the text output.
 func (d *report) print(w io.Writer, look output.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
@@ -171,7 +167,6 @@ func (d *report) print(w io.Writer, look output.Look) {
 // needHint is printed when the user may lack rights that it does not need.
 const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
 
-// countOf counts things in words.
 func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -184,7 +184,6 @@ func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name
 	return inspect.SubscribedNo
 }
 
-// note says what became of the next in the queue.
 func (n *nextInQueue) note() string {
 	switch {
 	case n.held:
@@ -197,7 +196,6 @@ func (n *nextInQueue) note() string {
 	return "subscribed " + n.Subscribed + ", woken: the lock is free"
 }
 
-// print writes the text output.
 func (e *evicted) print(w io.Writer) {
 	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	printWaiter(w, &e.Waiter)
@@ -348,7 +346,6 @@ func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woke
 	return nil
 }
 
-// print writes the text output.
 func (e *allEvicted) print(w io.Writer) {
 	said := fmt.Sprintf("%d waiters were evicted from the queue", e.EvictedCount)
 	switch e.EvictedCount {

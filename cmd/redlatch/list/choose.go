@@ -66,7 +66,6 @@ func waiting(l *inspect.Lock) int64 {
 // permits reports whether semaphores of which permits are taken are looked for, beside locks.
 func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead }
 
-// things names what is looked for.
 func (c *choice) things() string {
 	if inspect.Kind(c.kind).IsNumber() {
 		return "numbers"
@@ -91,7 +90,6 @@ func (c *choice) wants(l *inspect.Lock) bool {
 // them.
 func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead }
 
-// matching says which locks were looked for.
 func (c *choice) matching() string {
 	said := ""
 	if c.kind != "" {
@@ -136,7 +134,6 @@ func (c *collection) add(l *inspect.Lock) error {
 	return nil
 }
 
-// first returns the first locks in the order.
 func (c *collection) first() []*inspect.Lock {
 	slices.SortFunc(c.locks, c.order)
 	if c.limit > 0 && len(c.locks) > c.limit {

@@ -168,7 +168,6 @@ func each(locks []*inspect.Lock, do func(*inspect.Lock) error) error {
 	return nil
 }
 
-// scan looks at all masters once.
 func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.Lock) error) error {
 	n := 0
 	unread, err := inspect.RunOnMasters(ctx, l.from, inspect.Request{
@@ -200,7 +199,6 @@ const noteEvery = 5 * time.Second
 // reporter takes the part of the keys that was looked at, from 0 to 1, and the number of locks found.
 type reporter func(done float64, locks int)
 
-// progress returns a reporter that writes a line now and then.
 func progress(w io.Writer, every time.Duration) reporter {
 	next := time.Now().Add(every)
 	return func(done float64, locks int) {
@@ -211,7 +209,6 @@ func progress(w io.Writer, every time.Duration) reporter {
 	}
 }
 
-// message writes a message to standard error.
 func (l *lister) message(format string, args ...any) {
 	output.Messagef(l.errors, format, args...)
 }

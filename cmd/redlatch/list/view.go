@@ -108,7 +108,6 @@ func rowOf(l *inspect.Lock) row {
 	return r
 }
 
-// absentOf says how many of a queue have no subscriber.
 func absentOf(absent, queue int64) string {
 	waiters, have := "waiters", "have"
 	if queue == 1 {
@@ -150,7 +149,6 @@ func holdersOf(l *inspect.Lock) string {
 	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
-// lines returns the row as it is shown.
 func (r *row) lines(look output.Look) []string {
 	shown := r.cells
 	if r.free {
@@ -168,7 +166,6 @@ func (r *row) lines(look output.Look) []string {
 	return all
 }
 
-// heading is the line above the rows.
 func heading(look output.Look) string {
 	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }
@@ -242,7 +239,6 @@ func (t *printer) keep(r row) {
 	}
 }
 
-// flush prints what is kept.
 func (t *printer) flush() {
 	if len(t.rows) == 0 {
 		return
@@ -336,7 +332,6 @@ func (l *lister) repeat(ctx context.Context) error {
 	}
 }
 
-// draw writes a picture below the last one.
 func (l *lister) draw(lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(l.out, line)
@@ -347,7 +342,6 @@ func (l *lister) draw(lines []string) {
 // pictured is how many locks a picture has at most, unless the user says.
 const pictured = 1000
 
-// picture looks once.
 func (l *lister) picture(ctx context.Context) ([]string, error) {
 	l.limit = cmp.Or(l.limit, pictured)
 	locks, n, err := l.collect(ctx, func(float64, int) {})

@@ -90,7 +90,6 @@ type question struct {
 // shown is what the command shows: a lock, or the number of a semaphore or a latch.
 type shown interface{ print(w io.Writer) }
 
-// answer asks, and prints what is there.
 func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error {
 	s, err := q.ask(cmd.Context(), g)
 	var other *inspect.NotLock

@@ -41,7 +41,6 @@ type status struct {
 	Note string `json:"note,omitempty"`
 }
 
-// statusOf makes a status of what was seen just now.
 func statusOf(seen *inspect.Snapshot) *status {
 	lock := inspect.Lock{Name: seen.Name, Kind: seen.Kind, Mode: seen.Mode, Holders: seen.Holders, TTL: seen.TTL}
 	s := &status{View: lock.View(), QueueError: seen.QueueError}
@@ -55,7 +54,6 @@ func statusOf(seen *inspect.Snapshot) *status {
 	return s
 }
 
-// print writes the status for people.
 func (s *status) print(w io.Writer) {
 	if s.Held {
 		fmt.Fprintf(w, "lock %q is held\n", s.Name)
@@ -121,7 +119,6 @@ func (s *status) howToSeeMore() string {
 	return ""
 }
 
-// leaseText describes the lease for the text output.
 func (s *status) leaseText() string {
 	left := limits.FromMillis(*s.TTLMillis)
 	said := output.Millis(*s.TTLMillis) + " left"
@@ -137,7 +134,6 @@ func (s *status) leaseText() string {
 	return said
 }
 
-// printNote prints what there is to say of the queue.
 func (s *status) printNote(w io.Writer) {
 	if s.length() == 0 {
 		return
@@ -189,7 +185,6 @@ func readCounter(ctx context.Context, srv *connect.Server, client *redlatch.Clie
 	return s
 }
 
-// print writes it for people.
 func (s *counter) print(w io.Writer) {
 	fmt.Fprintf(w, "%q is no lock, but a number: %d\n", s.Name, s.Available)
 	if s.Kind != inspect.Latch {
@@ -230,7 +225,6 @@ func (s *counter) print(w io.Writer) {
 	}
 }
 
-// waiting says how many connections wait, nothing for none.
 func waiting(n int64) string {
 	if n == 0 {
 		return ""

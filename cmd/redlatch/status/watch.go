@@ -160,7 +160,6 @@ func (s *status) explanation(w *why) string {
 	return said + s.evictAdvice()
 }
 
-// evictAdvice names what evicts a dead waiter.
 func (s *status) evictAdvice() string {
 	absent := 0
 	for i := range s.Queue {
@@ -253,7 +252,6 @@ func (s *status) turnTo(ctx context.Context, client *redlatch.Client, first, n i
 	return err
 }
 
-// readRest reads the places behind the first ones.
 func (s *status) readRest(ctx context.Context, client *redlatch.Client) error {
 	all, _, err := inspect.Part{Name: s.Name, First: 1, Last: inspect.LookedAt}.Read(ctx, client)
 	if err != nil {
@@ -314,7 +312,6 @@ func (s *status) show(n int) {
 	s.Queue = s.Queue[:shown]
 }
 
-// length is how many are queued.
 func (s *status) length() int {
 	if s.QueueLength == nil {
 		return 0

@@ -84,7 +84,6 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// unlock is the whole of it.
 func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	log, err := openAudit(o.auditFile)
 	if err != nil {
@@ -119,7 +118,6 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 // briefLook is how long it may look at a lease without saying so.
 const briefLook = 1500 * time.Millisecond
 
-// tellLook says how long it takes to look at the lease of a lock.
 func tellLook(name string, limit time.Duration) {
 	if limit > briefLook {
 		output.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
@@ -127,7 +125,6 @@ func tellLook(name string, limit time.Duration) {
 	}
 }
 
-// confirm asks the user.
 func (o *unlockOptions) confirm(f *repair.Forced) bool {
 	printLock(os.Stderr, f)
 	o.shown = true
@@ -294,7 +291,6 @@ func (a *audit) write(file *os.File) error {
 	return nil
 }
 
-// whoami returns the user of this program, and the machine.
 func whoami() (name, host string) {
 	name = fmt.Sprint("uid ", os.Getuid())
 	if u, err := user.Current(); err == nil {

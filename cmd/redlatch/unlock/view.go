@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// leaseText returns what the lease has left, and whether it is renewed.
 func leaseText(f *repair.Forced) string {
 	switch {
 	case f.TTLMillis == nil:
@@ -54,7 +53,6 @@ func describe(f *repair.Forced) string {
 	return said
 }
 
-// question asks whether to take the lock.
 func question(f *repair.Forced) string {
 	others, _ := f.Others()
 	this := "this holder"
@@ -70,7 +68,6 @@ func question(f *repair.Forced) string {
 	return fmt.Sprintf("Take lock %q away from %s?", f.Name, this)
 }
 
-// subject names what is taken.
 func subject(f *repair.Forced) string {
 	if f.IsSemaphore() {
 		return fmt.Sprintf("permits of semaphore %q", f.Name)
@@ -78,7 +75,6 @@ func subject(f *repair.Forced) string {
 	return fmt.Sprintf("lock %q", f.Name)
 }
 
-// print prints the lock and the outcome.
 func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 	if o.json {
 		_ = cli.PrintJSON(cmd, f) // cli.Execute reports the error
@@ -95,7 +91,6 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 	}
 }
 
-// printLock writes the text output.
 func printLock(w io.Writer, f *repair.Forced) {
 	if len(f.Holders) == 0 {
 		if !f.IsSemaphore() { // the error says what is wrong

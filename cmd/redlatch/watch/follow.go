@@ -89,7 +89,6 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 	}
 }
 
-// find adds the locks that a search has found. An error is reported once.
 func (f *follower) find(ctx context.Context, m discovery) {
 	switch {
 	case m.err != nil && !f.searchFailed:
@@ -113,14 +112,12 @@ func (f *follower) add(name string) bool {
 	return true
 }
 
-// listen subscribes to the channels of a lock whose queue was seen.
 func (f *follower) listen(ctx context.Context, name string, queue []admin.Waiter) {
 	if f.channels != nil {
 		f.channels.Follow(ctx, name, queue)
 	}
 }
 
-// drop ends the watching of a lock.
 func (f *follower) drop(name string) {
 	delete(f.locks, name)
 	if f.channels != nil {
@@ -128,7 +125,6 @@ func (f *follower) drop(name string) {
 	}
 }
 
-// receive handles a message.
 func (f *follower) receive(m *follow.Message) {
 	switch {
 	case m.Gap != nil:
@@ -154,7 +150,6 @@ func (f *follower) receive(m *follow.Message) {
 	}
 }
 
-// lookAt looks at those locks that are chosen.
 func (f *follower) lookAt(ctx context.Context, chosen func(*followed) bool) {
 	for _, l := range f.locks {
 		if ctx.Err() != nil {
@@ -166,7 +161,6 @@ func (f *follower) lookAt(ctx context.Context, chosen func(*followed) bool) {
 	}
 }
 
-// try looks at a lock.
 func (f *follower) try(ctx context.Context, l *followed) {
 	if err := f.look(ctx, l); ctx.Err() == nil {
 		f.looked(err)
@@ -212,7 +206,6 @@ func (f *follower) forget(now time.Time) {
 	}
 }
 
-// printAll tells events with the labels of those they are about.
 func (f *follower) printAll(events []follow.Event) {
 	var owners []string
 	for i := range events {

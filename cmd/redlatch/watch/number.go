@@ -116,7 +116,6 @@ func (f *numberFollower) try(ctx context.Context) error {
 	return nil
 }
 
-// look looks at the name, and tells what has happened.
 func (f *numberFollower) look(ctx context.Context) error {
 	in, err := f.semaphore.Inspect(ctx)
 	if err != nil {
@@ -134,7 +133,6 @@ func (f *numberFollower) look(ctx context.Context) error {
 	return nil
 }
 
-// words are the details of an event.
 func (e *numberEvent) words() string {
 	if e.Available == nil {
 		return "there is no number any more: a latch is open, and a semaphore is deleted"
@@ -173,7 +171,6 @@ func changesOf(before, now *rsemaphore.Inspection, passed time.Duration) (all []
 	return all
 }
 
-// isCut reports whether more permits are taken than were told.
 func isCut(in *rsemaphore.Inspection) bool { return in.Taken > len(in.Permits) }
 
 // permitChanges returns which permits were given back, or ended, and which were taken.

@@ -73,7 +73,6 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// run watches until ctx ends or the time is over.
 func (w *watcher) run(ctx context.Context) error {
 	client, err := cli.Look(ctx, w.srv)
 	if err != nil {
@@ -173,7 +172,6 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 	}
 }
 
-// search looks for locks once.
 func (w *watcher) search(ctx context.Context, tell func(name string)) error {
 	unread, err := inspect.RunOnMasters(ctx, w.srv, inspect.Request{Pattern: w.pattern, Found: func(l *inspect.Lock) error {
 		tell(l.Name)
@@ -182,7 +180,6 @@ func (w *watcher) search(ctx context.Context, tell func(name string)) error {
 	return cmp.Or(err, unread.Away)
 }
 
-// emit prints an event.
 func (w *watcher) emit(event any, line string) {
 	if w.json {
 		_ = json.NewEncoder(w.out).Encode(event) // a closed output has ended the command, too
@@ -191,7 +188,6 @@ func (w *watcher) emit(event any, line string) {
 	fmt.Fprintln(w.out, output.Fit(w.out, line))
 }
 
-// message writes a message to standard error.
 func (w *watcher) message(format string, args ...any) {
 	output.Messagef(w.errors, format, args...)
 }

@@ -108,7 +108,6 @@ func New(set Settings) (*Server, error) {
 	return s, nil
 }
 
-// identity returns user and password, given those of the address.
 func (s Settings) identity(user, password string) (string, string, error) {
 	user, password = cmp.Or(s.User, user), cmp.Or(s.Password, password)
 	if password == "" && s.User != "" {
@@ -119,7 +118,6 @@ func (s Settings) identity(user, password string) (string, string, error) {
 	return user, password, nil
 }
 
-// config reads the files.
 func (t TLS) config() (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -241,7 +239,6 @@ func (s *Server) dial(ctx context.Context) (redis.Conn, error) {
 	return d.Dial(ctx, s.at.Server())
 }
 
-// tlsConfig returns how TLS is spoken with s.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.tls != nil {
 		return s.tls
@@ -288,7 +285,6 @@ func (s *Server) Master(ctx context.Context) (master string, err error) {
 	return master, err
 }
 
-// masterOf reads the reply to ROLE.
 func masterOf(reply any, err error) string {
 	role, err := redis.Values(reply, err)
 	if err != nil || len(role) < 3 {

@@ -62,14 +62,12 @@ func (s *Server) masters(ctx context.Context) ([]*Server, error) {
 	return all, nil
 }
 
-// member returns a master that the deployment has named.
 func (s *Server) member(addr string) *Server {
 	one := s.node(addr)
 	one.of = s
 	return one
 }
 
-// master asks the Sentinels for their master.
 func (s *Server) master(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -118,7 +116,6 @@ func (s *Server) mastersBy(ctx context.Context, addr string) (masters []string, 
 // is reached as s is, over TCP.
 func (s *Server) node(addr string) *Server { return &Server{at: s.at.Node(addr), tls: s.tls} }
 
-// dialDeployment is dial for deployments.
 func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 	if s.IsCluster() {
 		return s.route(ctx)

@@ -25,7 +25,6 @@ import (
 // connection.
 const probe = 500 * time.Millisecond
 
-// timedOut reports whether err says that something took too long.
 func timedOut(err error) bool {
 	var timed net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timed) && timed.Timeout()

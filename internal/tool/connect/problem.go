@@ -55,7 +55,6 @@ func Explain(err error) error {
 	return &problem{joined("the server refuses: "+text, Remedy(err)), err}
 }
 
-// line is the line of Problem.
 func (s *Server) line(err error) string {
 	if text, refused := refusal(err); refused {
 		return joined(fmt.Sprintf("Redis at %s refuses: %s", s.placeOf(err), text), s.remedyHere(text))
@@ -81,7 +80,6 @@ func (s *Server) line(err error) string {
 	return line + s.advice(err)
 }
 
-// joined returns what is wrong, and what to do about it if that is known.
 func joined(what, remedy string) string {
 	if remedy == "" {
 		return what
@@ -132,7 +130,6 @@ func refusal(err error) (string, bool) {
 	return "", false
 }
 
-// advice says what to do about a server that cannot be reached.
 func (s *Server) advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError

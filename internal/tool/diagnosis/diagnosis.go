@@ -133,7 +133,6 @@ type check struct {
 	info bool
 }
 
-// checks returns the checks to be made, in the order of the output.
 func (e *examination) checks() []check {
 	all := []check{
 		{name: "server", look: true, info: true, make: (*examination).server},
@@ -264,7 +263,6 @@ func findingsAt(
 	return l.findings(ctx, prepare)
 }
 
-// findings makes the checks.
 func (l *Looking) findings(ctx context.Context, prepare func(*examination)) (findings []Finding, err error) {
 	var exams []*examination
 	masters := len(l.Places) + len(l.Away)
@@ -357,7 +355,6 @@ func (c *check) at(exams []*examination) (Finding, error) {
 	return worst, nil
 }
 
-// read reads what the server tells of itself.
 func (e *examination) read() {
 	text, err := redis.String(e.c.Do("INFO"))
 	switch {
@@ -392,7 +389,6 @@ func (e *examination) config(name string) (string, bool) {
 	return pair[1], true
 }
 
-// shortError returns an error in few words.
 func shortError(err error) string {
 	return strings.TrimRight(connect.ReasonAt(err), ".")
 }

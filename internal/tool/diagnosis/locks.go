@@ -80,7 +80,6 @@ func (e *examination) scriptKeys() Finding {
 	return good("a script may use keys that it does not declare")
 }
 
-// scriptMessages tries a script that publishes a message.
 func (e *examination) scriptMessages() Finding {
 	err := e.try([]any{"EVAL", publishScript, 1, e.name, codec.LockChannel(e.name), codec.MessageUnlock})
 	if f, known := e.untried(err); known {
@@ -106,7 +105,6 @@ func (e *examination) untried(err error) (Finding, bool) {
 	return Finding{}, false
 }
 
-// lock takes and frees a plain lock.
 func (e *examination) lock() Finding {
 	took, err := e.pair(rlock.New(e.client, e.name))
 	switch {

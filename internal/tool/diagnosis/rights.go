@@ -100,7 +100,6 @@ var questions = []question{
 	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant what is missing:", absent: "admin.Inspect cannot be used here."},
 }
 
-// check names the check of a question.
 func (q *question) check() string { return q.id + " rights" }
 
 // Needs returns what Examine may be asked about, by the IDs of package acl.
@@ -125,7 +124,6 @@ func needed(named []string) []string {
 	return ids
 }
 
-// asks reports whether the question is asked.
 func (e *examination) asks(q *question) bool {
 	if len(e.needs) == 0 {
 		return !q.named
@@ -232,7 +230,6 @@ type trial struct {
 	absent  []string // the commands that the server does not have
 }
 
-// tried tries all words of a need.
 func (e *examination) tried(need *acl.Need) (t trial) {
 	note := func(word string, try func() verdict) {
 		what, known := e.tries[word]

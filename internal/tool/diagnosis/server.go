@@ -18,7 +18,6 @@ import (
 // leastMajor is the oldest Redis that will do.
 const leastMajor = 6
 
-// server tells what it is.
 func (e *examination) server() Finding {
 	kind, version := "Redis", e.info["redis_version"]
 	if v := e.info["valkey_version"]; v != "" {
@@ -57,7 +56,6 @@ func before(text, separator string) string {
 	return head
 }
 
-// messages sends a message round.
 func (e *examination) messages() Finding {
 	const advice = "Without it waiters find a free lock only by polling."
 	c, err := e.srv.Dial(e.ctx)
@@ -184,7 +182,6 @@ func movesIn(reply string) (moves []string) {
 	return moves
 }
 
-// field returns a value of a reply to CLUSTER INFO.
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, is := strings.CutPrefix(line, name+":"); is {

@@ -53,7 +53,6 @@ func (e *examination) number(key string) int64 {
 	return n
 }
 
-// size shows a number of bytes.
 func size(n int64) string {
 	const unit = 1 << 20
 	if n < 10*unit {
@@ -118,7 +117,6 @@ func (e *examination) replication() Finding {
 	return good("this is a replica of %s, in touch with it", of)
 }
 
-// lag returns by how many seconds a replica is behind.
 func lag(state string) int64 {
 	for part := range strings.SplitSeq(state, ",") {
 		if text, ok := strings.CutPrefix(part, "lag="); ok {
@@ -150,7 +148,6 @@ func (e *examination) keepalive() Finding {
 	return good("a host that vanished is noticed after %d s", seconds)
 }
 
-// clock compares the clocks.
 func (e *examination) clock() Finding {
 	ahead, err := e.ahead()
 	switch {

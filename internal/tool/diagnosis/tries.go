@@ -77,7 +77,6 @@ func (e *examination) trials() map[string][]any {
 	}
 }
 
-// command tries the right to a command.
 func (e *examination) command(name string) verdict {
 	switch name {
 	case "rpush":
@@ -101,7 +100,6 @@ func (e *examination) command(name string) verdict {
 	return ruled(e.try(args), deniedCommand)
 }
 
-// try sends a command and returns the server's error.
 func (e *examination) try(args []any) error {
 	name, _ := args[0].(string)
 	_, err := e.c.Do(name, args[1:]...)
@@ -232,7 +230,6 @@ func ruled(err error, what denial) verdict {
 	return granted
 }
 
-// isUnknown reports whether the server does not know the command.
 func isUnknown(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))

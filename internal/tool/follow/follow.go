@@ -204,7 +204,6 @@ func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events
 	return events
 }
 
-// event is an event as of the last look.
 func (l *Lock) event(what, owner string) Event {
 	s := l.last
 	e := Event{
@@ -276,7 +275,6 @@ func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	return all
 }
 
-// countsOf returns how often each owner has entered.
 func countsOf(holders []inspect.Holder) map[string]inspect.Count {
 	counts := make(map[string]inspect.Count, len(holders))
 	for _, h := range holders {

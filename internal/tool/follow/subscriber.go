@@ -134,7 +134,6 @@ func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []adm
 	}
 }
 
-// subscribe subscribes to a channel.
 func (s *ChannelSubscriber) subscribe(ctx context.Context, mine map[string]*channelSub, channel string, m Message) {
 	ctx, cancel := context.WithTimeout(ctx, subscribeWait)
 	defer cancel()

@@ -37,7 +37,6 @@ func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, 
 	return locks, s.label(locks)
 }
 
-// shapes finds the locks by their fields.
 func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 	calls := make([]call, len(names))
 	for i, name := range names {
@@ -67,7 +66,6 @@ func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 	return locks, nil
 }
 
-// fieldsOf decodes the reply to HSCAN.
 func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 	parts, err := redis.Values(reply, nil)
 	if err != nil || len(parts) != 2 {

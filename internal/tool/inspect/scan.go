@@ -108,7 +108,6 @@ type pass struct {
 	read func(ctx context.Context, names []string) ([]*Lock, error)
 }
 
-// passes returns the passes to be made.
 func (s *scan) passes() []pass {
 	matches := Match(s.Pattern)
 	held := func(ctx context.Context, names []string) ([]*Lock, error) { return s.read(ctx, names, false) }
@@ -155,7 +154,6 @@ func Run(ctx context.Context, r Request) (Unread, error) {
 	return s.unread, nil
 }
 
-// pass makes a pass.
 func (s *scan) pass(ctx context.Context, p pass) error {
 	before, cursor := s.done, "0"
 	for {

@@ -143,7 +143,6 @@ func (n *NotLock) Error() string {
 	return fmt.Sprintf("the key %q holds a %s, and %s: something else uses this name", n.Key, n.Type, n.Why)
 }
 
-// notLockHash returns the error for a hash that is not a lock.
 func notLockHash(name, why string) error {
 	return &NotLock{Named: NameOf(name), Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }

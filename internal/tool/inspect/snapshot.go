@@ -100,7 +100,6 @@ func queueRefused(err error) bool {
 		(!engine.Passing(err) || refusal.HasCode("TRYAGAIN")) // else the server refuses to read any key
 }
 
-// unreadQueue says why the queue was not read.
 func unreadQueue(err error) string {
 	if connect.Denied(err) {
 		return "this user may not read it"

@@ -99,7 +99,6 @@ func (a *After) String() string {
 // shownOwners is how many of the holders are named that have a lock after it was taken.
 const shownOwners = 3
 
-// readNow looks at a lock that was taken.
 func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
 	if !f.Taken || f.IsSemaphore() {
 		return
@@ -124,7 +123,6 @@ func forcedOf(s *inspect.Snapshot) *Forced {
 	return f
 }
 
-// readLabels looks up the labels of the holders. Without them it tells less.
 func (f *Forced) readLabels(ctx context.Context, dial connect.Dialer) {
 	if f.IsSemaphore() {
 		return
@@ -156,7 +154,6 @@ func (f *Forced) Heard() string {
 	return "no waiter was notified: no connection of the master is subscribed to the lock's channel"
 }
 
-// note notes why the lock was not taken.
 func (f *Forced) note(err error) {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -164,7 +161,6 @@ func (f *Forced) note(err error) {
 	}
 }
 
-// subject names what is taken, for people.
 func (f *Forced) subject() string {
 	if f.IsSemaphore() {
 		return fmt.Sprintf("semaphore %q", f.Name)
@@ -222,10 +218,8 @@ func (f *Forced) isRenewedByOthers(readers []string) bool {
 	})
 }
 
-// stated returns the flags that state that these owners are dead.
 func stated(owners []string) string { return "--dead " + words(owners, " --dead ") }
 
-// words returns owners in one line.
 func words(owners []string, between string) string {
 	safe := make([]string, len(owners))
 	for i, owner := range owners {

@@ -59,13 +59,11 @@ func refusef(why, format string, args ...any) *Refusal {
 	return &Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
 }
 
-// with returns r with a hint.
 func (r *Refusal) with(format string, args ...any) *Refusal {
 	r.Hint = fmt.Sprintf(format, args...)
 	return r
 }
 
-// isFree says that there is no holder to take the lock from.
 func isFree(name string) *Refusal { return refusef(RefusedFree, "lock %q is free", name) }
 
 // IsFree reports whether err says that the lock was free.
@@ -146,7 +144,6 @@ func (e *Evict) run(ctx context.Context) (*admin.Eviction, error) {
 	return admin.Evict(ctx, lock, e.Owner)
 }
 
-// refused returns an error with the reason and what to do.
 func (e *Evict) refused(err error) error {
 	shown, other := sanitize.Word(e.Owner), (*inspect.NotLock)(nil)
 	switch {

@@ -149,7 +149,6 @@ func (u *Unlock) refusal(f *Forced) error {
 	return u.doubt(f)
 }
 
-// alive says that holders renew their leases.
 func (u *Unlock) alive(f *Forced, alive []string) error {
 	if len(f.Holders) == 1 {
 		return refusef(RefusedAlive, "%s: its holder is alive, its lease was renewed just now", f.subject()).
@@ -166,7 +165,6 @@ func (u *Unlock) alive(f *Forced, alive []string) error {
 	return r.with("--even-if-alive with --owner takes the lock from one holder all the same")
 }
 
-// unread says that the leases of readers could not be read.
 func (u *Unlock) unread(f *Forced) error {
 	var readers []string
 	for _, j := range f.judged {
@@ -303,7 +301,6 @@ func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	return rlock.New(u.Client, now.Name)
 }
 
-// force takes the lock from all holders.
 func (u *Unlock) force(ctx context.Context, now *look) error {
 	held, err := u.lockOf(now, "").ForceUnlock(ctx)
 	if err == nil && !held {
