@@ -180,3 +180,5 @@ func TestFindingsHaveNoControlSequences(t *testing.T) {
 	require.NotContains(t, shown, "\a")
 	require.Contains(t, shown, "7.0 ")
 }
+
+func TestMain(m *testing.M) { program.Main(m, New) }

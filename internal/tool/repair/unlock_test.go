@@ -2,9 +2,11 @@ package repair
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -147,4 +149,22 @@ func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
 	f, err = u.Run(t.Context())
 	require.NoError(t, err)
 	require.True(t, f.Taken)
+}
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// The live page tells one whose request has ended from one that has failed.
+func TestALookThatIsGivenUpSaysSo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	ours, theirs := net.Pipe()
+	defer func() { _ = theirs.Close() }()
+	go func() {
+		_, _ = theirs.Read(make([]byte, 1024)) // and no answer
+		cancel()
+	}()
+	e := Evict{Name: "job", Owner: "a:1", Absent: AbsentFor}
+	e.Dial = func(context.Context) (redis.Conn, error) { return redis.NewConn(ours, 0, 0), nil }
+	_, err := e.Run(ctx)
+	require.ErrorIs(t, err, context.Canceled)
 }

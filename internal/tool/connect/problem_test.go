@@ -1,0 +1,219 @@
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// Redis before version 7 says within the error of a script what it refuses, with a minus sign.
+func TestRefusalsWithinAScriptAreUnderstood(t *testing.T) {
+	t.Parallel()
+	s := at(t, "redis://h:1")
+	const within = "ERR Error running script (call to f_d10da0e3d9e12b1b7b53f4e0d04c6bd8f6d2b5a4): @user_script:1: @user_script: 1: "
+	require.EqualError(t, s.Problem(redis.Error(within+"-OOM command not allowed when used memory > 'maxmemory'.  ")),
+		"Redis at redis://h:1 refuses: OOM command not allowed when used memory > 'maxmemory'. "+
+			"Its memory is full: make room, or raise maxmemory. Locks are small, and fail with the rest.")
+	require.ErrorContains(t, s.Problem(redis.Error(within+"-READONLY You can't write against a read only replica. ")), "replica. It is a replica: name its master")
+	require.ErrorContains(t, s.Problem(redis.Error(within+"-MISCONF Redis is configured to save RDB snapshots.  ")), "snapshots. It cannot save its data")
+}
+
+// As redlatch.Open has it. Over TCP a user alone, without a colon, is the password.
+func TestAUserOfOneServerNeedsAPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"redis://onlooker:@127.0.0.1:1", "unix://onlooker@/no/such/socket", "unix://onlooker:@/no/such/socket"} {
+		_, err := New(Settings{Address: address})
+		require.ErrorContains(t, err, "needs a password", address)
+		require.NotContains(t, err.Error(), "onlooker")
+		_, err = New(Settings{Address: address, Password: "any"})
+		require.NoError(t, err)
+	}
+	require.Equal(t, "redis://sesame@h:6379", at(t, "redis://sesame@h").at.Full())
+}
+
+func TestHealthIsJudgedByTheProbe(t *testing.T) {
+	t.Parallel()
+	for _, late := range []health{silent, delaying} {
+		require.Equal(t, answering, healthBy(nil, late))
+		require.Equal(t, answering, healthBy(redis.Error("NOPERM no right to EVAL"), late))
+		require.Equal(t, late, healthBy(os.ErrDeadlineExceeded, late))
+		require.Equal(t, unclear, healthBy(io.EOF, late))
+	}
+}
+
+func TestUnknownRefusalGetsNoAdvice(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"ERR something else", "DENIED Redis is running in protected mode", "NEWCODE of a later version"} {
+		for _, address := range []string{"redis://h:1", "redis-cluster://h:1"} {
+			s := at(t, address)
+			require.EqualError(t, s.Problem(redis.Error(text)), "Redis at "+address+" refuses: "+text)
+			require.Empty(t, Remedy(redis.Error(text)))
+		}
+	}
+	require.EqualError(t, at(t, "redis-cluster://h:1").Problem(redis.Error("MOVED 7 h:2")),
+		"Redis at redis-cluster://h:1 refuses: MOVED 7 h:2", "the cluster was named")
+}
+
+func TestSentinelBehindServerAddressIsNamed(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, redistest.Start(t).Addr())
+	s := at(t, "redis://"+sentinel.Addr())
+	c, err := s.Dial(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }() // nothing was written
+	_, err = c.Do("EVALSHA", "0", 0)
+	require.ErrorContains(t, s.Problem(err), "It is a Sentinel, which has no locks: name the Sentinels")
+	require.ErrorContains(t, s.Problem(err), "redis-sentinel://"+sentinel.Addr()+"/MASTER")
+	require.ErrorContains(t, at(t, "redis-cluster://"+sentinel.Addr()).Problem(err), "It is a Sentinel")
+}
+
+// A pause of writes is that of CLIENT PAUSE and of FAILOVER.
+func TestPausedWritesAreReported(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	s := at(t, srv.URL())
+	late := fmt.Errorf("lock: %w: no reply within 3s", transport.ErrUncertain)
+	srv.Do(t, "CLIENT", "PAUSE", time.Hour.Milliseconds(), "WRITE")
+	const want = "answers PING, but delays writes: CLIENT PAUSE or FAILOVER has paused them"
+	require.Eventually(t, func() bool { // a machine that stalls may answer PING late
+		said := s.Problem(late)
+		return strings.Contains(said.Error(), want) && errors.Is(said, transport.ErrUncertain)
+	}, time.Minute, time.Millisecond)
+	srv.Do(t, "CLIENT", "UNPAUSE")
+}
+
+func TestUnreachableNodeIsNamedByItsOwnAddress(t *testing.T) {
+	t.Parallel()
+	s := at(t, "redis-cluster://127.0.0.1:1")
+	down := fmt.Errorf("lock: %w: %w", transport.ErrNotSent, os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	for _, err := range []error{s.Problem(config.AtNode("h:9", down)), s.member("h:9").Problem(down)} {
+		require.ErrorContains(t, err, "cannot reach Redis at h:9, a master of "+s.String()+": connection refused. If it is down, a replica replaces it")
+		require.ErrorContains(t, err, "see cluster-announce-ip")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+	}
+	sentinels := at(t, "redis-sentinel://h:1/m")
+	for _, err := range []error{sentinels.Problem(config.AtNode("h:9", down)), sentinels.member("h:9").Problem(down)} {
+		require.ErrorContains(t, err, "cannot reach Redis at h:9, the master that redis-sentinel://h:1/m names: connection refused. If it is down, the Sentinels")
+		require.ErrorContains(t, err, "see replica-announce-ip")
+	}
+}
+
+func TestExplainAddsTheRemedyOfARefusal(t *testing.T) {
+	t.Parallel()
+	full := fmt.Errorf("inspect: %w", &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."})
+	require.EqualError(t, Explain(full), "the server refuses: NOREPLICAS Not enough good replicas to write. "+remedies["NOREPLICAS"])
+	require.ErrorIs(t, Explain(full), full)
+	require.EqualError(t, Explain(redis.Error("ERR something else")), "the server refuses: ERR something else")
+	for _, err := range []error{nil, transport.ErrNotSent, at(t, "redis://h:1").Problem(full)} {
+		require.Equal(t, err, Explain(err))
+	}
+}
+
+// program listens, and answers each connection in its way.
+func program(t *testing.T, answer func(net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answer(c)
+			_ = c.Close() // the other side may have closed it
+		}
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		<-over
+	})
+	return l.Addr().String()
+}
+
+// says is a program that says something first; answers is one that reads before.
+func says(text string) func(net.Conn) {
+	return func(c net.Conn) { talk(c, text) }
+}
+
+func answers(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			talk(c, text)
+		}
+	}
+}
+
+// talk says something, and reads on: closing a connection with unread bytes takes the text back.
+func talk(c net.Conn, text string) {
+	_ = c.SetDeadline(time.Now().Add(200 * time.Millisecond))
+	_, _ = io.WriteString(c, text)
+	_, _ = io.Copy(io.Discard, c)
+}
+
+func TestAProgramThatIsNoRedisIsQuotedAndNotStarted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer func(net.Conn)
+		says   string
+	}{
+		{says("SSH-2.0-OpenSSH_9.2p1\r\n"), `is no Redis: it answers "SSH-2.0-OpenSSH_9.2p1", as an SSH server does. Check the host and the port`},
+		{answers("HTTP/1.1 400 Bad Request\r\n\r\n400"), `is no Redis: it answers "HTTP/1.1 400 Bad Request", as a web server does. Check the host and the port`},
+		{says("220 mail.example ESMTP\r\n"), `is no Redis: it answers "220 mail.example ESMTP". Check`},
+		{says(strings.Repeat("x", 100) + "\r\n"), `it answers "` + strings.Repeat("x", 58) + `..". Check`},
+		{says("\x1b[2J\x00\r\n"), `it answers "\x1b[2J\x00". Check`},
+		{answers("\x15\x03\x01\x00\x02\x02\x0a\n"), "speaks TLS: use --tls, or rediss://"},
+	} {
+		addr := program(t, c.answer)
+		for _, scheme := range []string{"redis", "redis-cluster"} {
+			s := at(t, scheme+"://"+addr)
+			require.ErrorContains(t, second(s.Open(t.Context())), c.says, scheme)
+			conn, err := s.Dial(t.Context())
+			if err == nil { // the dial alone asks nothing
+				_, err = conn.Do("PING")
+				_ = conn.Close() // it is broken
+				err = s.Problem(err)
+			}
+			require.ErrorContains(t, err, "what listens at "+scheme+"://"+addr+" ")
+			require.NotContains(t, err.Error(), "Start one")
+		}
+	}
+	s := redistest.Start(t)
+	require.Nil(t, at(t, s.URL()).answer(), "Redis is called no Redis")
+}
+
+func TestAnAddressWithAnOptionThatItHasNotIsNotAskedAt(t *testing.T) {
+	t.Parallel()
+	for address, says := range map[string]string{
+		"redis://h/0?dial_timeout=5s":  "one server has no options",
+		"redis://h#1":                  "remove the #",
+		"redis://h/orders":             "the database must be a number from 0",
+		"redis://h/-1":                 "the database must be a number from 0",
+		"redis://h/2147483648":         "the database must be a number from 0",
+		"redis://h:99999":              "the port must be a number from 1 to 65535",
+		"unix:///run/r.sock?db=x":      "the database must be a number from 0",
+		"unix:///run/r.sock?timeout=1": "one option at most, db",
+		"redis://:ab/cd@h":             "or put the password into REDIS_PASSWORD or a file for --password-file",
+	} {
+		_, err := New(Settings{Address: address})
+		require.ErrorContains(t, err, says, address)
+		require.NotContains(t, err.Error(), "Start one")
+	}
+	require.ErrorContains(t, at(t, "redis://h.invalid").Problem(&net.DNSError{Err: "no such host"}),
+		"no such host. Check the host in --redis or REDIS_URL.")
+}

@@ -1,0 +1,268 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
+
+func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "a:b:c", "ä ö"} {
+		got, called := Parse(codec.LockChannel(name))
+		require.Equal(t, name, got)
+		require.Empty(t, called)
+		got, called = Parse(codec.OwnerChannel(name, owner))
+		require.Equal(t, name, got)
+		require.Equal(t, owner, called)
+		got, called = Parse(codec.ReadWriteChannel(name))
+		require.Equal(t, name, got)
+		require.Empty(t, called)
+	}
+	name, called := Parse(codec.LockChannel("{a}"))
+	require.Equal(t, "a", name, "they have one channel")
+	require.Empty(t, called)
+}
+
+// A message that two patterns match would be received twice.
+func TestOnePatternMatchesEachChannel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern string
+		names   []string
+	}{
+		{"orders", []string{"orders"}},
+		{"or*ders", []string{"orders", "or*ders"}},
+		{"*", []string{"orders", "{eu}orders", "a{b", ""}},
+		{"ord*", []string{"orders", "ord{er}s"}},
+		{"{eu}*", []string{"{eu}orders", "{eu}"}},
+		{"[ab]c", []string{"ac", "bc"}},
+		{`a\*b`, []string{"a*b"}},
+	} {
+		var patterns []string
+		for _, f := range families {
+			patterns = append(patterns, f.patterns(c.pattern, inspect.IsPattern(c.pattern))...)
+		}
+		for _, name := range c.names {
+			for _, channel := range []string{codec.LockChannel(name), codec.OwnerChannel(name, owner), codec.ReadWriteChannel(name)} {
+				n := 0
+				for _, p := range patterns {
+					if inspect.Match(p)(channel) {
+						n++
+					}
+				}
+				require.Equal(t, 1, n, "%s by %v", channel, patterns)
+			}
+		}
+	}
+}
+
+// fakeTransport are a transport with channels alone.
+type fakeTransport struct {
+	transport.Transport
+	mu     sync.Mutex // guards what follows
+	refuse bool
+	subs   map[string]*fakeSubscription // that are not closed, by channel
+}
+
+// fakeSubscription is a subscription.
+type fakeSubscription struct {
+	transport *fakeTransport
+	channel   string
+	events    chan transport.Event
+	err       error
+}
+
+func (b *fakeTransport) Subscribe(_ context.Context, channel string) (transport.Subscription, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse {
+		return nil, errors.New("no")
+	}
+	sub := &fakeSubscription{transport: b, channel: channel, events: make(chan transport.Event, 1)}
+	b.subs[channel] = sub
+	return sub, nil
+}
+
+func (b *fakeTransport) Close() error {
+	for _, sub := range b.subs {
+		close(sub.events)
+	}
+	return nil
+}
+
+func (b *fakeTransport) channels() (all []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for channel := range b.subs {
+		all = append(all, channel)
+	}
+	return all
+}
+
+func (b *fakeSubscription) Events() <-chan transport.Event { return b.events }
+
+func (b *fakeSubscription) Err() error { return b.err }
+
+func (b *fakeSubscription) Close() {
+	b.transport.mu.Lock()
+	defer b.transport.mu.Unlock()
+	delete(b.transport.subs, b.channel)
+}
+
+func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
+	t.Parallel()
+	b := &fakeTransport{subs: map[string]*fakeSubscription{}}
+	s := NewChannelSubscriber(b)
+	channel, rw := codec.LockChannel("jobs"), codec.ReadWriteChannel("jobs")
+	s.Follow(t.Context(), "jobs", nil)
+	require.ElementsMatch(t, []string{channel, rw}, b.channels())
+	s.Follow(t.Context(), "jobs", []admin.Waiter{{Text: "one"}, {Text: "two"}})
+	require.ElementsMatch(t, []string{channel, rw, channel + ":one", channel + ":two"}, b.channels())
+
+	b.subs[channel].events <- transport.Event{Gap: true}
+	b.subs[channel].events <- transport.Event{Payload: "0"}
+	m := <-s.Messages
+	require.Equal(t, "jobs", m.Name)
+	require.Empty(t, m.Owner)
+	require.False(t, m.At.IsZero())
+	b.subs[rw].events <- transport.Event{Payload: "1"}
+	m = <-s.Messages
+	require.Equal(t, Message{At: m.At, Name: "jobs"}, m)
+	b.subs[channel+":two"].events <- transport.Event{Payload: "0"}
+	require.Equal(t, "two", (<-s.Messages).Owner)
+
+	many := make([]admin.Waiter, 2*firstWaiters)
+	for i := range many {
+		many[i].Text = string(rune('A' + i))
+	}
+	s.Follow(t.Context(), "jobs", many)
+	require.Len(t, b.channels(), 2+firstWaiters, "owners that left have no subscription, nor those far behind")
+	s.Follow(t.Context(), "other", nil)
+	s.Forget("jobs")
+	require.ElementsMatch(t, []string{codec.LockChannel("other"), codec.ReadWriteChannel("other")}, b.channels())
+	require.NoError(t, s.Close())
+}
+
+func TestAFailedSubscriptionIsMadeAnewWithTheNextLook(t *testing.T) {
+	t.Parallel()
+	b := &fakeTransport{subs: map[string]*fakeSubscription{}, refuse: true}
+	s := NewChannelSubscriber(b)
+	s.Follow(t.Context(), "jobs", nil)
+	require.Empty(t, b.channels())
+	b.refuse = false
+	s.Follow(t.Context(), "jobs", nil)
+	first := b.subs[codec.LockChannel("jobs")]
+	require.NotNil(t, first)
+	s.Follow(t.Context(), "jobs", nil)
+	require.Same(t, first, b.subs[codec.LockChannel("jobs")])
+	first.err = errors.New("revoked")
+	close(first.events)
+	s.Follow(t.Context(), "jobs", nil)
+	require.NotSame(t, first, b.subs[codec.LockChannel("jobs")])
+	require.NoError(t, s.Close())
+}
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// soon bounds waits for what should happen at once.
+const soon = 10 * time.Second
+
+// listen receives messages of the locks that match until the test ends.
+func listen(t *testing.T, s redistest.Target, pattern string) *PatternSubscriber {
+	t.Helper()
+	return run(t, func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }, pattern)
+}
+
+func run(t *testing.T, dial func(context.Context) (redis.Conn, error), pattern string) *PatternSubscriber {
+	t.Helper()
+	s, err := SubscribePatterns(t.Context(), dial, pattern, inspect.IsPattern(pattern))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+	return s
+}
+
+func next(t *testing.T, s *PatternSubscriber) Message {
+	t.Helper()
+	select {
+	case m := <-s.Messages:
+		return m
+	case <-time.After(soon):
+		require.FailNow(t, "nothing was heard")
+		return Message{}
+	}
+}
+
+func TestMessagesOfMatchingLocksAreReceived(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		sub := listen(t, s, "ord*[0-9]")
+		for _, name := range []string{"orders", "ord{er}s:1", "other:1"} {
+			s.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
+		}
+		s.Do(t, "PUBLISH", codec.OwnerChannel("orders:2", owner), codec.MessageUnlock)
+		s.Do(t, "PUBLISH", codec.ReadWriteChannel("orders:3"), codec.MessageUnlock)
+		m := next(t, sub)
+		require.Equal(t, Message{At: m.At, Name: "ord{er}s:1"}, m)
+		m = next(t, sub)
+		require.Equal(t, Message{At: m.At, Name: "orders:2", Owner: owner}, m)
+		require.Equal(t, "orders:3", next(t, sub).Name, "a read/write lock")
+		require.NoError(t, sub.Unheard())
+		require.WithinDuration(t, time.Now(), m.At, soon)
+	})
+}
+
+func TestALostConnectionIsReportedAndMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	sub := listen(t, s, "orders")
+	require.Equal(t, 1, s.KillClients(t, "pubsub"))
+	require.Error(t, next(t, sub).Gap)
+	m := next(t, sub)
+	require.Equal(t, Message{At: m.At}, m, "received again")
+	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
+	require.Equal(t, "orders", next(t, sub).Name)
+}
+
+func TestAUserWithLimitedChannelsListensToAllOfThem(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", "nopass", "+psubscribe", "&redisson_lock__channel:*")
+	dial := func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", s.Addr(), redis.DialUsername("onlooker"), redis.DialPassword("x"))
+	}
+	sub := run(t, dial, "orders")
+	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
+	s.Do(t, "PUBLISH", codec.LockChannel("orders"), codec.MessageUnlock)
+	require.Equal(t, "orders", next(t, sub).Name)
+	require.ErrorContains(t, sub.Unheard(), "NOPERM", "read/write locks are refused, and the others are heard")
+
+	s.Do(t, "ACL", "SETUSER", "onlooker", "resetchannels", "&other*")
+	_, err := SubscribePatterns(t.Context(), dial, "orders", false)
+	require.ErrorContains(t, err, "NOPERM")
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, soon, 10*time.Millisecond, "it has hung up")
+}
