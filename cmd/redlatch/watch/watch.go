@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
@@ -105,42 +106,37 @@ func (w *watcher) run(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	heard, posts, err := w.listen(inner, &helpers)
+	f := newFollower(w, client)
+	heard, err := f.hear(inner, &helpers)
 	if err != nil {
 		return err
 	}
-	if posts != nil {
-		defer func() { _ = posts.Close() }() // they only listened
+	if f.channels != nil {
+		defer f.channels.Close()
 	}
 	found := make(chan discovery)
 	if !w.single {
 		helpers.Go(func() { w.find(inner, found) })
 	}
-	f := newFollower(w, client)
-	f.channels = posts
 	return f.run(inner, heard, found)
 }
 
-// listen subscribes to the channels of the locks: by patterns, or in a cluster channel by
-// channel, which the follower asks for where there are locks.
-func (w *watcher) listen(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, *follow.ChannelSubscriber, error) {
-	if w.srv.IsCluster() {
-		t, err := w.srv.Cluster(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		posts := follow.NewChannelSubscriber(t)
-		return posts.Messages, posts, nil
+// hear subscribes to the channels of the locks: by patterns, or in a cluster channel by channel where
+// there are locks.
+func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, error) {
+	if f.srv.IsCluster() {
+		f.channels = follow.NewChannelSubscriber(engine.EngineOf(f.client).Transport)
+		return f.channels.Messages, nil
 	}
-	subscriber, err := follow.SubscribePatterns(ctx, w.srv.Dial, w.pattern, !w.single)
+	subscriber, err := follow.SubscribePatterns(ctx, f.srv.Dial, f.pattern, !f.single)
 	if err != nil {
-		return nil, nil, w.srv.Problem(err)
+		return nil, f.srv.Problem(err)
 	}
 	if err := subscriber.Unheard(); err != nil {
-		w.message("messages of read/write locks are not heard, they are looked at each second: %v", err)
+		f.message("messages of read/write locks are not heard, they are looked at each second: %v", err)
 	}
 	helpers.Go(func() { subscriber.Run(ctx) })
-	return subscriber.Messages, nil, nil
+	return subscriber.Messages, nil
 }
 
 // findEvery is the least time between two searches for locks.

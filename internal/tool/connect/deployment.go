@@ -153,25 +153,6 @@ func Over(t Caller) redis.Conn { return &routed{nodes: t} }
 
 // route returns a connection to the cluster, which has answered.
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {
-	nodes, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &routed{nodes: nodes}, nil
-}
-
-// Cluster connects to the cluster that s is, to listen to channels of it. Its errors are
-// those of Problem.
-func (s *Server) Cluster(ctx context.Context) (transport.Transport, error) {
-	nodes, err := s.connect(ctx)
-	if err != nil {
-		return nil, s.Problem(err)
-	}
-	return nodes, nil
-}
-
-// connect returns the cluster, which has answered.
-func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
 	nodes := cluster.New(cluster.Config{
 		Seeds:   s.at.Hosts,
 		Dial:    func(ctx context.Context, addr string) (redis.Conn, error) { return s.node(addr).dial(ctx) },
@@ -182,7 +163,7 @@ func (s *Server) connect(ctx context.Context) (*cluster.Cluster, error) {
 		_ = nodes.Close() // nothing was done with it
 		return nil, err
 	}
-	return nodes, nil
+	return &routed{nodes: nodes}, nil
 }
 
 // keyless are commands whose first argument is no key.

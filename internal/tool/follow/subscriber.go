@@ -102,14 +102,14 @@ type channelSub struct {
 	done chan struct{}
 }
 
-// NewChannelSubscriber returns a ChannelSubscriber that subscribes through t, which is closed with it.
+// NewChannelSubscriber returns a ChannelSubscriber that subscribes through t.
 func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
 // Follow listens to the channels of a lock, also to that which it has as a read/write lock,
-// and to those of the first in its queue, and no longer to those of others. A channel that a server does not let us listen to within a
-// second is left out until Follow is called again: with the next look.
+// and to those of the first in its queue, and no longer to those of others. A channel that a server
+// does not let us listen to within a second is left out until Follow is called again: with the next look.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
@@ -178,11 +178,12 @@ func (s *ChannelSubscriber) Forget(name string) {
 	delete(s.subs, name)
 }
 
-// Close ends all, and waits for it.
-func (s *ChannelSubscriber) Close() error {
-	err := s.t.Close()
+// Close ends the listening for all locks.
+func (s *ChannelSubscriber) Close() {
+	for name := range s.subs {
+		s.Forget(name)
+	}
 	s.wg.Wait()
-	return err
 }
 
 const (
