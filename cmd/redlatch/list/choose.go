@@ -47,7 +47,7 @@ var orders = map[string]func(a, b *inspect.Lock) int{
 // A scan of many locks takes its time, so that what they have left was read at several times.
 func ends(l *inspect.Lock) time.Time {
 	switch {
-	case l.Number == nil && len(l.Holders) == 0:
+	case isFree(l):
 		return time.Time{}
 	case l.TTL == redlatch.NoTTL:
 		return time.Unix(1<<48, 0)

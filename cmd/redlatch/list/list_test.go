@@ -160,8 +160,7 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 		{Name: "x", Kind: inspect.ReadWrite, More: true, Holders: []inspect.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
 		{Name: "x", Kind: inspect.ReadWrite, Holders: make([]inspect.Holder, 12), TTL: 9999 * time.Hour},
 	} {
-		r := rowOf(l)
-		for _, line := range append(r.lines(output.Look{}), heading(output.Look{})) {
+		for _, line := range append(rowOf(l, output.Look{}).lines, heading(output.Look{})) {
 			program.Narrow(t, line)
 		}
 	}
@@ -173,7 +172,7 @@ func TestPagesAreSortedAndBounded(t *testing.T) {
 	const page = 1000
 	table := &printer{out: &out, page: page}
 	for i := range 2*page + 1 {
-		table.keep(row{name: fmt.Sprintf("%04d", 9999-i)})
+		table.keep(row{name: fmt.Sprintf("%04d", 9999-i), lines: []string{fmt.Sprintf("%04d", 9999-i)}})
 		table.tally.locks++
 		require.Less(t, len(table.rows), page)
 	}

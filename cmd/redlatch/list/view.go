@@ -49,12 +49,10 @@ func listedOf(l *inspect.Lock) *listed {
 	return out
 }
 
-// row is a lock for people: a line of cells, and lines below it.
+// row is a lock for people.
 type row struct {
 	name  string
-	cells string
-	free  bool
-	notes []string
+	lines []string
 }
 
 // The table's columns make a line of 79, one less than a terminal has.
@@ -64,38 +62,64 @@ const (
 	cells       = "%-5s  %s %5s %7s %5s"
 )
 
-func rowOf(l *inspect.Lock) row {
-	if l.Number != nil {
-		return numberRowOf(l)
-	}
-	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
+// shortKinds are the names of kinds that do not fit their column. Tokens have a line of their own.
+var shortKinds = map[inspect.Kind]string{
+	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
+}
+
+func rowOf(l *inspect.Lock, look output.Look) row {
 	who, entered, lease, queue := "free", "-", "-", "-"
-	if !r.free {
+	if l.Number != nil {
+		who = numberText(l)
+		if l.TTL != redlatch.NoTTL {
+			lease = output.Lease(l.TTL)
+		}
+	} else if len(l.Holders) > 0 {
 		who, entered, lease = holdersOf(l), sanitize.Word(string(l.Holders[0].Count)), output.Lease(l.TTL)
 	}
-	if l.Queue > 0 {
-		queue = strconv.FormatInt(l.Queue, 10)
+	if n := waiting(l); n > 0 {
+		queue = strconv.FormatInt(n, 10)
 	}
-	kind := kindOf(l)
-	r.cells = strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
+	kind := cmp.Or(shortKinds[l.Kind], string(l.Kind))
+	shown := strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
+	if isFree(l) {
+		shown = look.Paint(output.Yellow, shown)
+	}
+	r := row{name: sanitize.Word(l.Name)}
+	if sanitize.Width(r.name) > nameWidth {
+		r.lines = append(r.lines, r.name, strings.Repeat(" ", nameWidth+2)+shown)
+	} else {
+		r.lines = append(r.lines, sanitize.Pad(r.name, nameWidth)+"  "+shown)
+	}
+	if l.Number == nil {
+		r.lines = append(r.lines, notesOf(l)...)
+	}
+	return r
+}
+
+func isFree(l *inspect.Lock) bool { return l.Number == nil && len(l.Holders) == 0 }
+
+// notesOf returns the lines below the line of a lock.
+func notesOf(l *inspect.Lock) []string {
+	notes := ""
 	if in := inspect.Base64(l.Name); in != "" {
-		r.notes = append(r.notes, "  base64 "+in+"\n")
+		notes += "  base64 " + in + "\n"
 	}
 	for _, h := range l.Holders {
 		if h.Label != "" {
-			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
+			notes += output.Indented("label", sanitize.Line(h.Label))
 		}
 	}
 	if l.Token > 0 {
-		r.notes = append(r.notes, output.Indented("token", strconv.FormatInt(l.Token, 10)))
+		notes += output.Indented("token", strconv.FormatInt(l.Token, 10))
 	}
 	if l.HasTwoKinds() {
-		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
+		notes += output.Indented("mixed", "two kinds of lock have this name: redlatch status says which")
 	}
 	if l.NotSubscribed > 0 {
-		r.notes = append(r.notes, output.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue)))
+		notes += output.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue))
 	}
-	if r.free {
+	if isFree(l) {
 		next := inspect.ShortOwner(l.Next)
 		if inspect.Base64(l.Next) != "" {
 			next = inspect.Shown(l.Next)
@@ -103,9 +127,26 @@ func rowOf(l *inspect.Lock) row {
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
-		r.notes = append(r.notes, output.Indented("next", next))
+		notes += output.Indented("next", next)
 	}
-	return r
+	if notes == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(notes, "\n"), "\n")
+}
+
+// numberText says what a name holds that holds a number.
+func numberText(l *inspect.Lock) string {
+	n, said := l.Number, strconv.FormatInt(l.Number.Available, 10)
+	switch {
+	case l.Kind == inspect.Semaphore:
+		said = fmt.Sprintf("%d taken, %d available", n.Taken, n.Available)
+	case l.Kind == inspect.Latch && n.Available > 0:
+		said = fmt.Sprintf("closed, %d to count down", n.Available)
+	case l.Kind == inspect.Latch:
+		said = "open"
+	}
+	return sanitize.Truncate(said, holderWidth)
 }
 
 func absentOf(absent, queue int64) string {
@@ -123,19 +164,6 @@ func absentOf(absent, queue int64) string {
 	return fmt.Sprintf("%d of %s %s %s no subscriber", absent, of, waiters, have)
 }
 
-// kindOf names the kind in the width of its column: tokens have a line of their own.
-func kindOf(l *inspect.Lock) string {
-	switch l.Kind {
-	case inspect.ReadWrite:
-		return "r/w"
-	case inspect.Fenced:
-		return string(inspect.Plain)
-	case inspect.FairFenced:
-		return string(inspect.Fair)
-	}
-	return string(l.Kind)
-}
-
 // holdersOf names the first holder, as far as its column has room, and says how many
 // others there are.
 func holdersOf(l *inspect.Lock) string {
@@ -149,51 +177,8 @@ func holdersOf(l *inspect.Lock) string {
 	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
-func (r *row) lines(look output.Look) []string {
-	shown := r.cells
-	if r.free {
-		shown = look.Paint(output.Yellow, shown)
-	}
-	var all []string
-	if sanitize.Width(r.name) > nameWidth {
-		all = append(all, r.name, strings.Repeat(" ", nameWidth+2)+shown)
-	} else {
-		all = append(all, sanitize.Pad(r.name, nameWidth)+"  "+shown)
-	}
-	for _, note := range r.notes {
-		all = append(all, strings.Split(strings.TrimSuffix(note, "\n"), "\n")...)
-	}
-	return all
-}
-
 func heading(look output.Look) string {
 	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
-}
-
-// numberRowOf is rowOf for a name that holds a number.
-func numberRowOf(l *inspect.Lock) row {
-	n, kind := l.Number, string(l.Kind)
-	lives, waiting := "-", "-"
-	var said string
-	switch l.Kind {
-	case inspect.Semaphore:
-		kind, said = "sem", fmt.Sprintf("%d taken, %d available", n.Taken, n.Available)
-	case inspect.Latch:
-		said = "open"
-		if n.Available > 0 {
-			said = fmt.Sprintf("closed, %d to count down", n.Available)
-		}
-	default:
-		kind, said = "count", strconv.FormatInt(n.Available, 10)
-	}
-	if l.TTL != redlatch.NoTTL {
-		lives = output.Lease(l.TTL)
-	}
-	if n.Waiters() > 0 {
-		waiting = strconv.FormatInt(n.Waiters(), 10)
-	}
-	shown := fmt.Sprintf(cells, kind, sanitize.Pad(sanitize.Truncate(said, holderWidth), holderWidth), "-", lives, waiting)
-	return row{name: sanitize.Word(l.Name), cells: strings.TrimRight(shown, " ")}
 }
 
 // page is how many rows are sorted, and kept, at most.
@@ -224,7 +209,7 @@ func (t *printer) add(l *inspect.Lock) error {
 	switch {
 	case t.json == nil:
 		t.tally.add(l)
-		t.keep(rowOf(l))
+		t.keep(rowOf(l, t.look))
 		return nil
 	case l.Number != nil:
 		return t.json.Encode(l.Shown())
@@ -250,9 +235,7 @@ func (t *printer) flush() {
 		slices.SortFunc(t.rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
 	}
 	for i := range t.rows {
-		for _, line := range t.rows[i].lines(t.look) {
-			fmt.Fprintln(t.out, line)
-		}
+		fmt.Fprintln(t.out, strings.Join(t.rows[i].lines, "\n"))
 	}
 	t.printed += len(t.rows)
 	t.rows = t.rows[:0]
@@ -357,8 +340,7 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 		lines = slices.Insert(lines, 1, sanitize.Message("not complete: "+l.away.Error()))
 	}
 	for _, lock := range locks {
-		r := rowOf(lock)
-		lines = append(lines, r.lines(look)...)
+		lines = append(lines, rowOf(lock, look).lines...)
 	}
 	return lines, nil
 }

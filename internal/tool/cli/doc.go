@@ -6,6 +6,6 @@
 //	           exit code, one line on standard error ◀────────────┘
 //
 // It is the only package below internal that knows the command line's library. Packages
-// without it find out what commands show of locks and servers: inspect, listing, follow,
+// without it find out what commands show of locks and servers: inspect, follow,
 // diagnosis.
 package cli
