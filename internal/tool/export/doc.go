@@ -1,6 +1,6 @@
 // Package export makes figures of the locks on a server, for Prometheus.
 //
-//	Collector.Look ─▶ listing.RunOnMasters    every lock, with short commands
+//	Collector.Look ─▶ inspect.RunOnMasters    every lock, with short commands
 //	       │               │ each lock
 //	       │               ▼
 //	       │          a group by its name ─▶ sums of the group
