@@ -215,7 +215,7 @@ func (e *evicted) print(w io.Writer) {
 
 func printWaiter(w io.Writer, p *inspect.Waiter) {
 	fmt.Fprintf(w, "  owner  %s\n", inspect.Shown(p.Owner))
-	fmt.Fprint(w, output.Indented("", p.Client.String()+", place "+strconv.Itoa(p.Position)+
+	fmt.Fprint(w, output.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
 		", subscribed "+p.Subscribed+", deadline "+output.Deadline(p.DeadlineMillis)))
 }
 

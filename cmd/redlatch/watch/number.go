@@ -94,26 +94,18 @@ func (f *numberFollower) run(ctx context.Context) error {
 			}
 		case <-next.C:
 		}
-		if err := f.try(ctx); err != nil {
-			return err
+		err := f.look(ctx)
+		switch {
+		case ctx.Err() != nil: // the time of --for is over
+		case errors.Is(err, redlatch.ErrWrongType):
+			return inspect.WrongType(ctx, f.srv, f.pattern)
+		case err != nil:
+			f.looked(f.srv.Problem(err)) // and waited for
+		default:
+			f.looked(nil)
 		}
 		next.Reset(inspect.Interval)
 	}
-}
-
-// try looks at the name. An error of the server is waited for.
-func (f *numberFollower) try(ctx context.Context) error {
-	err := f.look(ctx)
-	switch {
-	case ctx.Err() != nil: // the time of --for is over
-	case errors.Is(err, redlatch.ErrWrongType):
-		return inspect.WrongType(ctx, f.srv, f.pattern)
-	case err != nil:
-		f.looked(f.srv.Problem(err))
-	default:
-		f.looked(nil)
-	}
-	return nil
 }
 
 func (f *numberFollower) look(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -102,37 +101,6 @@ func (s *Server) suspects(err error) []*Server {
 		return []*Server{s}
 	}
 	return masters
-}
-
-// unreachable returns where the other masters of a cluster are that take no connection, when err is
-// about one of them.
-func (s *Server) unreachable(err error) []string {
-	at, of := (*config.NodeError)(nil), s
-	if s.of != nil {
-		at, of = &config.NodeError{Addr: s.Place()}, s.of
-	}
-	if !of.IsCluster() || at == nil && !errors.As(err, &at) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), probe)
-	defer cancel()
-	masters, err := of.masters(ctx)
-	if err != nil {
-		return nil
-	}
-	down := make([]bool, len(masters))
-	var asking sync.WaitGroup
-	for i, one := range masters {
-		asking.Go(func() { down[i] = one.Place() != at.Addr && !one.accepts() })
-	}
-	asking.Wait()
-	var all []string
-	for i, one := range masters {
-		if down[i] {
-			all = append(all, one.Place())
-		}
-	}
-	return all
 }
 
 // health is what a server does now.

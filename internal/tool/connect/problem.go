@@ -73,11 +73,7 @@ func (s *Server) line(err error) string {
 	if isBadReply(err) {
 		return fmt.Sprintf("Redis at %s sent an invalid reply: %s. %s", s.placeOf(err), Reason(err), otherPort)
 	}
-	line := fmt.Sprintf("cannot reach Redis at %s: %s. ", s.placeOf(err), Reason(err))
-	if others := s.unreachable(err); len(others) > 0 {
-		line += "Nor can it be reached at " + strings.Join(others, ", ") + ". "
-	}
-	return line + s.advice(err)
+	return fmt.Sprintf("cannot reach Redis at %s: %s. %s", s.placeOf(err), Reason(err), s.advice(err))
 }
 
 func joined(what, remedy string) string {

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -119,7 +118,7 @@ func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {
 	err = Glance(c, "plain")
 	require.Error(t, err, "the connection is gone")
 	other := (*NotLock)(nil)
-	require.False(t, errors.As(err, &other))
+	require.NotErrorAs(t, err, &other)
 }
 
 func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
