@@ -91,21 +91,6 @@ func (l *Lock) hasHoldersOf(before *Lock) bool {
 	return l.Held() && slices.EqualFunc(l.Holders, before.Holders, func(a, b inspect.Holder) bool { return a.Owner == b.Owner })
 }
 
-// listeners notes how many connections listen as waiters of a plain and of a read/write lock do.
-func (l *Lock) listeners(plain, readWrite int64) {
-	switch isReadWrite := l.Kind == inspect.ReadWrite; {
-	case isReadWrite:
-		l.Listening, l.PlainWaiters = readWrite, plain
-	case l.Waiting > 0:
-		l.PlainWaiters = plain
-	case l.Held():
-		l.Listening = plain
-	}
-	if l.Held() && l.Kind != inspect.ReadWrite {
-		l.ReadWriteWaiters = readWrite
-	}
-}
-
 // has reports whether a wait is still one for the lock.
 func (l *Lock) has(s Step) bool {
 	return s.Lock == l.Name &&

@@ -274,7 +274,7 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 		now.Uncounted = cmp.Or(now.Uncounted, inspect.NotCounted(err))
 		return labels
 	}
-	now.listeners(counts[0], counts[1])
+	now.Listening, now.PlainWaiters, now.ReadWriteWaiters = inspect.WaitersOf(now.Kind, now.Held(), now.Waiting > 0, [2]int64(counts))
 	return labels
 }
 
