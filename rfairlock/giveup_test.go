@@ -206,8 +206,10 @@ func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
 	srv := redistest.Shared(t)
 	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
 	srv.Do(t, "HSET", l.Name(), "name", "bob", "age", 4)
+	ctx, cancel := context.WithTimeout(t.Context(), forever)
+	defer cancel()
 	for _, lock := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.Lock, l.TryLock} {
-		_, err := lock(t.Context())
+		_, err := lock(ctx)
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
 	}

@@ -63,7 +63,7 @@ func await(tb testing.TB, came <-chan outcome) outcome {
 	case o := <-came:
 		return o
 	case <-time.After(patience):
-		tb.Fatal("done has not run")
+		require.FailNow(tb, "done has not run")
 		return outcome{}
 	}
 }

@@ -47,7 +47,7 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	}
 	c.printf("\n%smutants: %d caught, %d hung, %d survived, %d crashed, %d errors, %d not run within the limit; %.0f s\n", uncaught,
 		counts[caught], counts[hung], counts[survived], counts[crashed], counts[broken], left, time.Since(began).Seconds())
-	if counts[broken]+counts[crashed] > 0 || counts[survived] > 0 && !c.lenient {
+	if counts[broken]+counts[crashed]+counts[hung] > 0 || counts[survived] > 0 && !c.lenient {
 		return errors.New("not every mutant was caught")
 	}
 	return nil

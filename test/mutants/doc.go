@@ -27,10 +27,9 @@
 //
 //  1. runs the tests of a mutant on unchanged code, each test once in all: they must pass,
 //     and must have run;
-//  2. applies the mutant and runs its tests. A failed test catches the mutant, one that
-//     passes lets it survive. One that crashes proves nothing, since any use of the changed
-//     code may crash. One that hangs until its timeout, or in which all goroutines wait for
-//     each other, counts as a failure, and the output says so;
+//  2. applies the mutant and runs its tests. A test that fails catches the mutant, one that
+//     passes lets it survive. One that crashes or hangs without a failed assertion proves
+//     little, since any use of the changed code may do that, and counts as no catch;
 //  3. exits with 1 unless every mutant that was begun was caught. Code that does not compile
 //     is an error of the list.
 //

@@ -13,8 +13,8 @@ type verdict int
 
 const (
 	caught   verdict = iota // the test failed
-	hung                    // the test went on until it was stopped, or all its goroutines waited
-	crashed                 // the process died before the test could fail
+	hung                    // the test went on until it was stopped, or all its goroutines wait, without a failed assertion
+	crashed                 // the process died, without a failed assertion
 	survived                // the test passed
 	broken                  // the test cannot tell
 	invalid                 // a generated mutant does not compile
@@ -34,8 +34,8 @@ type run struct {
 var (
 	// crash is what Go prints of a process that dies.
 	crash = regexp.MustCompile(`(?m)^(panic|fatal error): `)
-	// deadlock is what Go prints of a test in which all goroutines wait.
-	deadlock = regexp.MustCompile(`(?m)^(panic: deadlock: |fatal error: all goroutines are asleep)`)
+	// endless is what Go prints of a test that goes on too long, or in which all goroutines wait.
+	endless = regexp.MustCompile(`(?m)^(panic: test timed out after |panic: deadlock: |fatal error: all goroutines are asleep)`)
 	// badScript is what a real server says of a script that does not compile. (The one in
 	// memory says nearly the same of errors in scripts that run.)
 	badScript = regexp.MustCompile(`Error compiling script \(new function\): (user_script|@user_script)`)
@@ -50,9 +50,11 @@ func (r *run) judge(c catcher) (verdict, error) {
 	if c.test == "" {
 		line = ""
 	}
+	before, died := r.output, crash.FindStringIndex(r.output)
+	if died != nil {
+		before = r.output[:died[0]]
+	}
 	switch {
-	case r.killed, strings.Contains(r.output, "\npanic: test timed out after "), deadlock.MatchString(r.output):
-		return hung, nil
 	case c.test != "" && r.has("--- SKIP: "+c.test+" "):
 		return broken, errors.New("it was skipped")
 	case !r.has("=== RUN   " + line):
@@ -61,8 +63,11 @@ func (r *run) judge(c catcher) (verdict, error) {
 		return broken, fmt.Errorf("a script does not compile:\n%s", r.tail())
 	case !r.failed:
 		return survived, nil
-	}
-	if at := crash.FindStringIndex(r.output); at != nil && !strings.Contains(r.output[:at[0]], assertion) {
+	case strings.Contains(before, assertion):
+		return caught, nil
+	case r.killed, endless.MatchString(r.output):
+		return hung, nil
+	case died != nil:
 		return crashed, nil
 	}
 	return caught, nil
