@@ -28,13 +28,13 @@ func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 			}
 		})
 		w.refresh()
-		<-lost // a master has none of its slots any more
+		requireReported(t, lost, "a master no longer has any of its slots")
 		lost = w.Lost()
 		w.kill(one)
 		synctest.Wait()
 		requireOpen(t, lost, "nothing is kept there")
 		w.kill(two)
-		<-lost
+		requireReported(t, lost, "its connection is lost")
 	})
 }
 
@@ -44,6 +44,15 @@ func requireOpen(t *testing.T, c <-chan struct{}, why string) {
 	case <-c:
 		require.Fail(t, "it was reported", why)
 	default:
+	}
+}
+
+func requireReported(t *testing.T, c <-chan struct{}, why string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		require.Fail(t, "it was not reported", why)
 	}
 }
 
