@@ -24,7 +24,7 @@ func usageCode(path string) int {
 // meaningless are flags of each command whose values can be read, and mean nothing.
 var meaningless = map[string][]string{
 	"bench":    {"--duration=1ns", "--redis=nonsense"},
-	"demo":     {"--jobs=1", "--duration=1ns", "--fair --duration=10s", "--redis=nonsense", "--redis=redis-cluster://h"},
+	"demo":     {"--duration=1ns", "--duration=2h", "--fair --duration=1ms", "--redis=nonsense", "--redis=redis-cluster://h"},
 	"doctor":   {"--need=nonsense", "--profile=nonsense", "--redis=nonsense"},
 	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
 	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},

@@ -12,25 +12,23 @@ import (
 
 	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/executable"
 )
 
-// brokenEnv makes the demo's workers skip the lock.
+// brokenEnv gives each worker a lock of its own, to test that the demo fails then.
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
-const demoHelp = `Starts four processes that take one lock in turns. Each reads a counter from
-the server, thinks, and writes it back plus one: without a lock they would
+const demoHelp = `Starts four processes that contend for one lock. Each reads a counter from the
+server, thinks, and writes it back plus one: without a lock they would
 overwrite each other's work. One process is killed while it holds the lock; the
 others get it when its lease is over. At the end the counter is compared with
 what the processes reported.
 
-With --fair, three processes of eight workers each claim numbered jobs from a
-list, under a fair lock. One process is killed while one of its workers holds
-the lock and others are queued. Dead workers keep their places in the queue
-until their deadlines, or until the live ones notice that their channels have
-no listener: the demo keeps both times short and shows what they cost. At the
-end each job must have been done once, and no live worker may have been
-overtaken, judged by the server's queue at the time of each claim.
+With --fair, three processes of eight workers each contend for a fair lock. One
+process is killed while one of its workers holds the lock and others are
+queued. The dead workers keep their places in the queue until the live ones
+find that nobody has listened on their channels for a grace, which is short
+here. The summary also says whether a live worker was overtaken, judged by the
+server's queue at the time of each release.
 
 The server is inside this program unless --redis names another; REDIS_URL is
 not looked at. On another server the demo uses keys of its own,
@@ -46,8 +44,7 @@ Exit codes:
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
-	var opts options
-	var fair bool
+	opts := &options{Broken: os.Getenv(brokenEnv) != ""}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock while one of them is killed",
@@ -56,16 +53,14 @@ func New(g *cli.Globals) *cobra.Command {
   redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkDemo(cmd, &opts, fair); err != nil {
-				return err
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if opts.Duration < time.Second || opts.Duration > time.Hour {
+				return cli.Usagef("--duration must be from 1s to 1h")
 			}
-			var err error
 			if opts.Redis, err = demoServer(cmd.Context(), g); err != nil {
 				return err
 			}
-			opts.Program, opts.Out = executable.Path(), cmd.OutOrStdout()
-			opts.Broken = os.Getenv(brokenEnv) != ""
+			opts.Out = cmd.OutOrStdout()
 			var failed error
 			err = cli.UntilSignal(cmd.Context(), errInterrupted, func(ctx context.Context) error {
 				if err := runDemo(ctx, opts); !errors.Is(err, errInterrupted) {
@@ -76,15 +71,13 @@ func New(g *cli.Globals) *cobra.Command {
 			return cmp.Or(failed, err) // a wrong result counts, even if a signal ended the demo
 		},
 	}
-	f := cmd.Flags()
-	f.DurationVar(&opts.Duration, "duration", 10*time.Second, "how long the processes contend, without --fair")
-	f.BoolVar(&fair, "fair", false, "claim jobs under a fair lock")
-	f.IntVar(&opts.Jobs, "jobs", 500, "how many jobs there are with --fair")
+	cmd.Flags().DurationVar(&opts.Duration, "duration", 10*time.Second, "how long the processes contend, at least")
+	cmd.Flags().BoolVar(&opts.Fair, "fair", false, "contend for a fair lock")
 	return cmd
 }
 
-// demoServer returns how to reach the server of --redis, which is no replica, nothing when that
-// is not given.
+// demoServer returns the settings for the server of --redis, which must not be a replica, or
+// empty settings without --redis.
 func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	if g.Redis == "" {
 		return connect.Settings{}, nil
@@ -103,32 +96,12 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	return set, cli.NeedMaster(ctx, srv)
 }
 
-// checkDemo refuses flags that make no sense, and sets what they mean.
-func checkDemo(cmd *cobra.Command, opts *options, fair bool) error {
-	switch changed := cmd.Flags().Changed; {
-	case fair && changed("duration"):
-		return cli.Usagef("--duration is for the demo without --fair, which ends when the jobs are done")
-	case !fair && changed("jobs"):
-		return cli.Usagef("--jobs is for the demo with --fair")
-	case fair && (opts.Jobs < 100 || opts.Jobs > 5000):
-		return cli.Usagef("--jobs must be from 100 to 5000")
-	case opts.Duration < time.Second || opts.Duration > time.Hour:
-		return cli.Usagef("--duration must be from 1s to 1h")
-	}
-	if !fair {
-		opts.Jobs = 0
-	}
-	return nil
-}
-
-// NewWorker is the program of the demo's processes.
+// NewWorker returns the hidden command that the demo's processes run.
 func NewWorker(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    workerCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return work(os.Stdin, os.Stdout)
-		},
+		RunE:   func(*cobra.Command, []string) error { return work(os.Stdin, os.Stdout) },
 	}
 }

@@ -1,10 +1,40 @@
+// Package demo is the command redlatch demo. It shows a lock at work: processes contend for
+// it, one of them is killed while it holds it, and the result is checked at the end.
+//
+//	parent ──stdin: config, "stall", end of file──▶ process 1 …
+//	       ◀──stdout: one event a line, as JSON────
+//
+//	round: lock ─▶ mark, GET counter ─▶ think ─▶ SET counter+1, journal, unmark ─▶ unlock
+//
+// The read-modify-write is deliberately not atomic: without exclusion, rounds get lost and
+// markers collide. Its second half is one script, so a worker that is killed has done all of
+// it or nothing, and the counter must equal the length of the journal, however the run ends.
+// The rounds that the processes report must equal the journal too; only the killed one may
+// have journaled a round that it could not report.
+//
+// The marker names the visit that is inside, which no other visit does. A worker that finds a
+// marker on entering, or not its own on leaving, reports it. That is a violation, unless it is
+// the marker of the visit that was killed, or of one whose hold was lost. This is judged after
+// all events are in, so their order does not matter.
+//
+// The order of a fair lock is judged by its queue, a list to which the acquire script appends
+// each waiter. Each round reads it while the lock is held: no owner can leave it by acquiring,
+// and new ones are appended. So the next round must be that of the first owner in it that ever
+// finishes one; the owners before it have died. Which owner comes first to an empty queue
+// cannot be judged.
 package demo
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -12,99 +42,62 @@ import (
 
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/tool/connect"
-	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/internal/tool/executable"
 )
 
 const (
-	// lease is what the workers' locks are renewed to: short, because the demo
-	// waits for one to run out.
+	// processesPlain is how many processes contend for the plain lock, and processesFair and
+	// workersFair how many, with how many workers each, for the fair one.
+	processesPlain, processesFair, workersFair = 4, 3, 8
+	// lease is short, because the demo waits for one to expire.
 	lease = 3 * time.Second
-	// tick is the time from picture to picture.
+	// tick is how often the queue is read.
 	tick = 125 * time.Millisecond
-	// stopTimeout is how long a worker may take to stop.
-	stopTimeout = 5 * time.Second
-	// overrun is how much longer than planned a run may take. A demo that hangs
-	// is wrong, too.
-	overrun = 15 * time.Second
+	// atLeastAfter is for how long the demo goes on after it has recovered from the kill.
+	atLeastAfter = time.Second
+	// overrun is how much longer than planned a run may take until then.
+	overrun = 30 * time.Second
+)
+
+var (
+	errWrong       = errors.New("the demo failed")
+	errInterrupted = errors.New("interrupted")
 )
 
 // options are the settings of a demo.
 type options struct {
-	// Redis is how to reach the server, without an address for one inside this
-	// process.
-	Redis connect.Settings
-	// Duration is how long the workers of the plain lock work. The demo may take a
-	// little longer, to see the take-over.
+	Redis    connect.Settings // without an address for a server inside this process
 	Duration time.Duration
-	// Jobs is how many jobs are claimed under the fair lock; 0 is the demo of the
-	// plain lock.
-	Jobs int
-	// Broken makes the workers skip the lock, to see that the demo notices.
-	Broken bool
-	// Program is the path of this program.
-	Program string
-	// Out gets the picture, if it is a terminal, or lines, and the summary.
-	Out io.Writer
-}
-
-var (
-	// errWrong means that the result of the demo is wrong.
-	errWrong = errors.New("the demo failed")
-	// errInterrupted means that the demo's context ended before the demo did.
-	errInterrupted = errors.New("interrupted")
-)
-
-// scenario is what the demo runs: what the processes do, how their reports are audited, and
-// what is shown. It is for one goroutine.
-type scenario interface {
-	// prepare makes the server ready, and returns what each process is to do.
-	prepare() ([]workerConfig, error)
-	// started enters the process that was started for the id-th configuration.
-	started(id, pid int)
-	// apply enters a report.
-	apply(r *report)
-	// step does what is due now.
-	step(now time.Time) error
-	// over reports whether everything was seen that is to be seen, or will not be.
-	over(now time.Time) bool
-	// failure returns why a process could not go on, "" while all are well.
-	failure() string
-
-	// headline and titles name the demo and its lock.
-	headline() string
-	titles() []string
-	// picture returns the live picture.
-	picture(v *view, now time.Time) []string
-	// messages returns what has happened so far, line by line.
-	messages() []string
-	// progress returns the line for plain output, once a second.
-	progress(now time.Time) string
-
-	// judge checks the result at the end; cut means that the run was cut short. It returns
-	// the summary, and what is wrong.
-	judge(took time.Duration, cut bool) (summary, wrong []string, err error)
-	// remove deletes everything that the run left on the server.
-	remove() error
+	Fair     bool
+	Broken   bool
+	Out      io.Writer
 }
 
 // run is one run of the demo.
 type run struct {
-	opts      *options
-	redis     *connect.Server
-	scenario  scenario
-	processes *processGroup
-	began     time.Time
-	view      *view
-	screen    *output.Screen // nil for plain output
-	printed   int            // messages that plain output has had
-	second    int            // progress was printed for
+	*options
+	redis *connect.Server
+	conn  redis.Conn
+	keys  keys
+	audit *audit
+
+	reports chan report // must be read until every process is gone
+	ended   sync.WaitGroup
+	victim  *process // nil before it was chosen
+	printed int      // messages of the audit
+	second  int      // for which progress was printed
 }
 
-// runDemo runs the demo. It returns errWrong when two workers were ever inside, work
-// was lost or the order was, errInterrupted when ctx ended first, and other errors
-// when it could not run. No process outlives it.
-func runDemo(ctx context.Context, opts options) error {
-	r := &run{opts: &opts, processes: &processGroup{reports: make(chan report, 64)}}
+// report is an event with the process that it came from.
+type report struct {
+	from  *process
+	event event
+}
+
+// runDemo runs the demo. It returns errWrong when the result is wrong, errInterrupted when ctx
+// ended first, and other errors when it could not run. No process outlives it.
+func runDemo(ctx context.Context, opts *options) error {
+	r := &run{options: opts, reports: make(chan report, 64)}
 	where := opts.Redis.String()
 	if opts.Redis.Address == "" {
 		srv, err := embedded.Start()
@@ -119,81 +112,102 @@ func runDemo(ctx context.Context, opts options) error {
 	if r.redis, err = connect.New(opts.Redis); err != nil {
 		return err
 	}
-	c, err := r.redis.Dial(ctx)
-	if err != nil {
+	if r.conn, err = r.redis.Dial(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // nothing is buffered
+	defer func() { _ = r.conn.Close() }() // nothing is buffered
 	prefix := "redlatch-demo:" + uuid.NewString()[:8]
-	r.scenario = r.choose(c, prefix)
-	err = r.execute(ctx, where)
-	if cleared := r.scenario.remove(); cleared != nil && err == nil {
+	r.keys, r.audit = keysOf(prefix), newAudit(opts.Fair, time.Now())
+	err = r.execute(ctx, where, prefix)
+	if _, cleared := r.conn.Do("DEL", r.keys.all()...); cleared != nil && err == nil {
 		err = fmt.Errorf("remove the keys %s:*: %w", prefix, cleared)
 	}
 	return err
 }
 
-// choose returns the piece that the options ask for.
-func (r *run) choose(c redis.Conn, prefix string) scenario {
-	r.began = time.Now()
-	common := workerConfig{Redis: r.opts.Redis, Prefix: prefix, Lease: lease, Broken: r.opts.Broken}
-	if r.opts.Jobs > 0 {
-		return newClaiming(c, &common, r)
-	}
-	return newCounting(c, &common, r)
-}
-
 // execute runs the processes and reports the result.
-func (r *run) execute(ctx context.Context, where string) error {
-	r.open(where)
-	err := r.startProcesses()
+func (r *run) execute(ctx context.Context, where, prefix string) error {
+	r.print(r.audit.titles(where, r.keys.lock)...)
+	var err error
+	for _, p := range r.audit.processes {
+		cfg := workerConfig{ID: p.id, Redis: r.Redis, Prefix: prefix, Workers: r.audit.workers, Fair: r.Fair, Broken: r.Broken}
+		if err = r.start(p, &cfg); err != nil {
+			break
+		}
+	}
 	if err == nil {
 		err = r.watch(ctx)
 	}
-	r.processes.stopAll(stopTimeout, func(rep report) { r.scenario.apply(&rep) })
+	r.stop()
 	r.show(time.Now())
-	r.close()
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
-	if why := r.scenario.failure(); why != "" {
+	if why := r.audit.failure(); why != "" {
 		return errors.New(why)
 	}
-	return r.conclude(err)
-}
-
-// conclude prints the summary. err is how the watching ended: nil or
-// errInterrupted.
-func (r *run) conclude(err error) error {
-	lines, wrong, judgeErr := r.scenario.judge(time.Since(r.began), err != nil)
-	if judgeErr != nil {
-		return r.redis.Problem(judgeErr)
+	counter, failed := redis.Int64(r.conn.Do("INCRBY", r.keys.counter, 0)) // 0 if there is none
+	if failed != nil {
+		return r.redis.Problem(failed)
 	}
-	for _, line := range lines {
-		r.print(line)
+	journal, failed := redis.Strings(r.conn.Do("LRANGE", r.keys.journal, 0, -1))
+	if failed != nil {
+		return r.redis.Problem(failed)
 	}
-	for _, w := range wrong {
-		r.print("WRONG: " + w + ".")
-	}
+	wrong := r.audit.check(counter, journal, err != nil)
+	r.print(r.audit.summary(counter, time.Since(r.audit.began), wrong)...)
 	if len(wrong) > 0 {
 		return errWrong
 	}
 	return err
 }
 
-func (r *run) startProcesses() error {
-	configs, err := r.scenario.prepare()
+// start starts a worker process.
+func (r *run) start(p *process, cfg *workerConfig) error {
+	line, err := json.Marshal(cfg)
 	if err != nil {
-		return r.redis.Problem(err)
+		return err
 	}
-	for i := range configs {
-		pid, err := r.processes.start(r.opts.Program, &configs[i])
-		if err != nil {
-			return err
+	c := exec.Command(executable.Path(), workerCommand)
+	c.Args[0] = "redlatch" // as it is shown in a list of processes
+	orders, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	var complaints bytes.Buffer
+	c.Stderr = &complaints
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("start process %d: %w", cfg.ID, err)
+	}
+	p.proc, p.orders = c.Process, orders
+	r.ended.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			rep := report{from: p}
+			if err := json.Unmarshal(lines.Bytes(), &rep.event); err != nil {
+				rep.event = event{Kind: gone, At: time.Now(), Text: fmt.Sprintf("unreadable report %q", lines.Text())}
+			}
+			r.reports <- rep
 		}
-		r.scenario.started(configs[i].ID, pid)
-	}
+		r.reports <- report{p, event{Kind: gone, At: time.Now(), Text: exitReason(c.Wait(), complaints.String())}}
+	})
+	_, _ = orders.Write(append(line, '\n')) // a process that has ended is reported as gone
 	return nil
+}
+
+// exitReason returns why a process failed, "" if it did not.
+func exitReason(err error, complaints string) string {
+	if err == nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(complaints), "\n")
+	if last := strings.TrimPrefix(lines[len(lines)-1], "redlatch: "); last != "" {
+		return last
+	}
+	return err.Error()
 }
 
 // watch follows the processes until the run is over.
@@ -202,17 +216,20 @@ func (r *run) watch(ctx context.Context) error {
 	defer pictures.Stop()
 	for {
 		select {
-		case rep := <-r.processes.reports:
-			r.scenario.apply(&rep)
-			if r.scenario.failure() != "" {
+		case rep := <-r.reports:
+			r.apply(&rep)
+			if r.audit.failure() != "" {
 				return nil
 			}
 		case now := <-pictures.C:
-			if err := r.scenario.step(now); err != nil {
+			queue, err := redis.Strings(r.conn.Do("LRANGE", r.keys.queue, 0, -1))
+			if err != nil {
 				return r.redis.Problem(err)
 			}
+			r.audit.sawQueue(queue, now)
+			r.chooseVictim(now)
 			r.show(now)
-			if r.scenario.over(now) {
+			if r.audit.over(now, r.Duration) {
 				return nil
 			}
 		case <-ctx.Done():
@@ -221,45 +238,55 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// open begins the output.
-func (r *run) open(where string) {
-	r.view = &view{
-		look:     output.LookOf(r.opts.Out),
-		headline: r.scenario.headline(),
-		titles:   append([]string{"server  " + where}, r.scenario.titles()...),
-	}
-	if output.IsLive(r.opts.Out) {
-		r.screen = output.NewScreen(r.opts.Out)
-		return
-	}
-	r.print(r.view.headline)
-	for _, line := range r.view.titles {
-		r.print(line)
+// chooseVictim makes a process stall when it is time: the one that had the lock last. Its next visit
+// stalls between GET and SET, where a death does most harm.
+func (r *run) chooseVictim(now time.Time) {
+	a := r.audit
+	if r.victim == nil && a.last != nil && a.allReady() && now.Sub(a.began) >= r.Duration*2/5 {
+		r.victim = a.last
+		_, _ = io.WriteString(r.victim.orders, "stall\n") // a process that has ended is reported as gone
 	}
 }
 
-// show draws the picture, or prints what is new.
+// apply enters a report. The victim is killed when it has stalled.
+func (r *run) apply(rep *report) {
+	r.audit.apply(rep.from, &rep.event)
+	if rep.event.Kind == stalled {
+		at := time.Now()
+		_ = rep.from.proc.Kill() // fails if it is dead already
+		r.audit.killed(rep.from, rep.event.Visit, at)
+	}
+}
+
+// stop ends the processes, and enters their last reports.
+func (r *run) stop() {
+	for _, p := range r.audit.processes {
+		if p.orders != nil {
+			_ = p.orders.Close()
+		}
+	}
+	go func() {
+		r.ended.Wait()
+		close(r.reports)
+	}()
+	for rep := range r.reports {
+		r.audit.apply(rep.from, &rep.event)
+	}
+}
+
+// show prints what is new, and progress once a second.
 func (r *run) show(now time.Time) {
-	if r.screen != nil {
-		r.screen.Draw(r.scenario.picture(r.view, now))
-		return
-	}
-	news := r.scenario.messages()
-	for _, line := range news[r.printed:] {
-		r.print(line)
-	}
-	r.printed = len(news)
-	if second := int(now.Sub(r.began).Seconds()); second > r.second {
+	r.print(r.audit.messages[r.printed:]...)
+	r.printed = len(r.audit.messages)
+	if second := int(now.Sub(r.audit.began).Seconds()); second > r.second {
 		r.second = second
-		r.print(r.scenario.progress(now))
+		r.print(r.audit.progress(now))
 	}
 }
 
-func (r *run) close() {
-	if r.screen != nil {
-		r.screen.Close()
+// print writes lines. cli.Execute reports an error.
+func (r *run) print(lines ...string) {
+	for _, line := range lines {
+		_, _ = io.WriteString(r.Out, line+"\n")
 	}
 }
-
-// print writes a line. cli.Execute reports an error.
-func (r *run) print(line string) { _, _ = io.WriteString(r.opts.Out, line+"\n") }

@@ -110,5 +110,5 @@ func TestDemoSaysWhenItsServerDies(t *testing.T) {
 	_ = p.Rest()
 	require.Equal(t, 1, p.Code())
 	require.Positive(t, strings.Count(p.Stderr.String(), "\n"))
-	require.Contains(t, p.Stderr.String(), "redlatch: worker ")
+	require.Regexp(t, `^redlatch: (worker \d: |cannot reach Redis)`, p.Stderr.String())
 }

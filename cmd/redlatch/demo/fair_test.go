@@ -28,13 +28,14 @@ func requireFair(t *testing.T, got program.Outcome) {
 	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
 	require.Empty(t, got.Stderr)
 	for _, line := range []string{
-		`  jobs        120, each of them once`,
+		`  counter     [1-9]\d*, as many as rounds were finished`,
 		`  two inside  never`,
 		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
 		`  waits       p50 \d+(\.\d)? ms, p99 \d+(\.\d)? ms`,
-		`  hand-overs  [1-9]\d* from one worker to another, [1-9]\d* a second until the kill`,
-		`  kill        process [123] at \d+\.\d s, holding the lock, [1-9]\d* places in the queue`,
-		`  stall       \d+\.\d\d s at most after the kill; longest wait \d+\.\d\d s`,
+		`  hand-overs  [1-9]\d* from one process to another, [1-9]\d* a second`,
+		`  kill        process [123] at \d+\.\d s, holding the lock, between its GET and its SET`,
+		`  take-over   process [123], \d+\.\d\d s after the kill \(a dead holder's lease: 3 s\)`,
+		`  dead        [1-9]\d* places in the queue, the last one evicted \d+\.\d\d s after the kill`,
 		`OK: .*`, `    and no live worker was overtaken\.`,
 	} {
 		require.Regexp(t, `(?m)^`+line+`$`, got.Stdout)
@@ -46,7 +47,7 @@ func requireFair(t *testing.T, got program.Outcome) {
 
 func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
-	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "120")
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s")
 	requireFair(t, p.Outcome(atMost))
 }
 
@@ -54,7 +55,7 @@ func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	testlevel.All(t, "four processes, 11 s")
 	t.Parallel()
 	s := redistest.Start(t)
-	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "120", "--redis", s.URL())
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s", "--redis", s.URL())
 	requireFair(t, p.Outcome(atMost))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
@@ -62,39 +63,27 @@ func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 
 func TestFairDemoIsRedWithoutTheLock(t *testing.T) {
 	t.Parallel()
-	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--jobs", "200")
+	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--duration", "1s")
 	got := p.Outcome(atMost)
 	require.Equal(t, 1, got.Code)
-	require.Regexp(t, `WRONG: \d+ jobs were lost\.`, got.Stdout)
-	require.Regexp(t, `WRONG: \d+ jobs were done more than once\.`, got.Stdout)
+	require.Regexp(t, `WRONG: the counter is \d+, the workers wrote \d+ rounds: \d+ were overwritten\.`, got.Stdout)
 	require.Contains(t, got.Stdout, "WRONG: two were inside, seen ")
 	require.NotContains(t, got.Stdout, "OK:")
 	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
 }
 
-func TestFairDemoRefusesFlagsOfTheOther(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"--fair", "--duration", "2s"}, {"--jobs", "200"}, {"--fair", "--jobs", "7"},
-	} {
-		got := program.Finish(t, program.NoServer(t), append([]string{"demo"}, args...)...)
-		require.Equal(t, 2, got.Code, "%v", args)
-		program.OneLine(t, got.Stderr)
-	}
-}
-
-// busyFairDemo starts a demo and returns when jobs are being done, and its queue, which is never
+// busyFairDemo starts a demo and returns when rounds are being finished, and its queue, which is never
 // empty from then on, has an end.
 func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
 	t.Helper()
-	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--jobs", "5000", "--redis", s.URL())
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1h", "--redis", s.URL())
 	require.Eventually(t, func() bool {
-		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:visits"), nil)
+		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:journal"), nil)
 		require.NoError(t, err)
 		if len(names) != 1 || s.Clients(t) < 3*8 {
 			return false
 		}
-		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(strings.TrimSuffix(names[0], ":visits")+":lock")), nil)
+		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(strings.TrimSuffix(names[0], ":journal")+":lock")), nil)
 		require.NoError(t, err)
 		return left > 0
 	}, program.Soon, program.PollEvery)
@@ -108,7 +97,7 @@ func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	got := p.Outcome(atMost)
 	require.Equal(t, 128+int(syscall.SIGINT), got.Code, "%s", got.Stdout)
-	require.Regexp(t, `jobs        [1-9]\d*, each of them once, and [1-9]\d* are left`, got.Stdout)
+	require.Regexp(t, counterLine, got.Stdout)
 	require.Equal(t, "redlatch: interrupted\n", got.Stderr)
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }

@@ -4,137 +4,282 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
 )
 
-// workerCommand is the hidden command that runs work.
-const workerCommand = "__demo-worker"
+const (
+	// workerCommand is the hidden command that runs work.
+	workerCommand = "__demo-worker"
+	// stopTimeout is how long a process may take to end.
+	stopTimeout = 5 * time.Second
+	// grace is how long the channel of a queued waiter may be without a listener before live
+	// waiters evict it: the minimum.
+	grace = 5 * time.Second
+)
 
-// worker is one process of the demo.
-type worker struct {
-	cfg    workerConfig
-	redis  *connect.Server
-	stall  atomic.Bool // the order to stall
-	visits atomic.Int64
-	events chan *event
+// kind is what an event reports.
+type kind string
+
+const (
+	ready    kind = "ready"    // connected; Visit is the client's id
+	waiting  kind = "waiting"  // calls Lock
+	acquired kind = "acquired" // begins Visit, after Wait
+	found    kind = "found"    // met the marker of Found on entering or leaving
+	stalled  kind = "stalled"  // has read the counter in Visit and waits to be killed
+	released kind = "released" // has written its round in Visit, and leaves
+	lost     kind = "lost"     // the hold of Visit ended before Unlock
+	gone     kind = "gone"     // the process has ended, by an error if Text is set; made by the parent
+)
+
+// event is one line of a worker's output.
+type event struct {
+	Kind  kind          `json:"kind"`
+	At    time.Time     `json:"at"`
+	Visit string        `json:"visit,omitempty"` // the hold's owner, #, and a number
+	Found string        `json:"found,omitempty"`
+	Wait  time.Duration `json:"wait,omitempty"`
+	Text  string        `json:"text,omitempty"`
+
+	// Round is the place of a released visit in the journal, from 1, and Queue the owners that
+	// were queued then, the next one first.
+	Round int64    `json:"round,omitempty"`
+	Queue []string `json:"queue,omitempty"`
 }
 
-// work is the program of a worker process. It reads its orders from in and reports to out.
-// It ends when ordered, and at once when in ends.
+// workerConfig is the first line of a worker process's input. Each further line makes it stall.
+type workerConfig struct {
+	ID      int              `json:"id"`
+	Redis   connect.Settings `json:"redis"`
+	Prefix  string           `json:"prefix"`
+	Workers int              `json:"workers"`
+	Fair    bool             `json:"fair"`
+	Broken  bool             `json:"broken"`
+}
+
+// keyLife, in seconds, is how long keys stay on a server if the demo cannot remove them.
+const keyLife = 600
+
+// keys are the names of a run on the server.
+type keys struct {
+	lock, queue, timeouts string
+	counter               string // what the lock protects
+	journal               string // a list: the process and the new counter of each round
+	inside                string // the marker: the visit that is inside, empty for none
+}
+
+func keysOf(prefix string) keys {
+	lock := prefix + ":lock"
+	return keys{
+		lock: lock, queue: codec.QueueKey(lock), timeouts: codec.TimeoutKey(lock),
+		counter: prefix + ":counter", journal: prefix + ":journal", inside: prefix + ":inside",
+	}
+}
+
+// all are what a run leaves on the server, with the places of dead workers.
+func (k *keys) all() redis.Args {
+	return redis.Args{}.Add(k.inside, k.counter, k.journal, k.queue, k.timeouts, k.lock)
+}
+
+const (
+	// enterScript sets the marker. It returns the marker that was there, and the counter.
+	enterScript = `local was = redis.call('GETSET', KEYS[1], ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return {was or '', redis.call('GET', KEYS[2]) or '0'}`
+
+	// leaveScript sets the counter, adds a round to the journal and removes the marker. It returns
+	// the place of the round in the journal, the marker that was there, and the lock's queue.
+	leaveScript = `redis.call('SET', KEYS[2], ARGV[1])
+local round = redis.call('RPUSH', KEYS[3], ARGV[3] .. ' ' .. ARGV[1])
+local marker, queue = redis.call('GETSET', KEYS[1], ''), redis.call('LRANGE', KEYS[4], 0, -1)
+for i = 1, 5 do
+    redis.call('EXPIRE', KEYS[i], ARGV[2])
+end
+return {round, marker or '', queue}`
+)
+
+// eval runs a script with the keys.
+func (k *keys) eval(c redis.Conn, script string, args ...any) ([]any, error) {
+	all := k.all()
+	return redis.Values(c.Do("EVAL", append(append(redis.Args{}.Add(script, len(all)), all...), args...)...))
+}
+
+// worker is one process of the demo. Its workers share it.
+type worker struct {
+	cfg    workerConfig
+	keys   keys
+	redis  *connect.Server
+	out    io.Writer // takes each event in one Write
+	stall  atomic.Bool
+	visits atomic.Int64
+}
+
+// work is the program of a worker process. It ends when its input does: the parent has closed it, or
+// has died.
 func work(in io.Reader, out io.Writer) error {
-	// Ctrl-C reaches the whole terminal; it is the parent's to deal with.
+	// Ctrl-C reaches the whole terminal; the parent handles it.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
-	w := &worker{events: make(chan *event, 64)}
-	lines := bufio.NewReader(in)
-	first, err := lines.ReadBytes('\n')
-	if err != nil {
+	w := &worker{out: out}
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
 		return fmt.Errorf("%s is started by redlatch demo, not by hand", workerCommand)
 	}
-	if err := json.Unmarshal(first, &w.cfg); err != nil {
+	err := json.Unmarshal(lines.Bytes(), &w.cfg)
+	if err != nil {
 		return err
 	}
+	w.keys = keysOf(w.cfg.Prefix)
 	if w.redis, err = connect.New(w.cfg.Redis); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
-		if !w.readOrders(lines) {
-			os.Exit(1) // nothing may keep a worker alive without its parent
+		for lines.Scan() {
+			w.stall.Store(true)
 		}
-		cancel()
-		w.readOrders(lines) // until the parent is gone or lets us go
-		os.Exit(1)
+		cancel(context.Canceled)
+		time.Sleep(stopTimeout)
+		os.Exit(1) // a server that does not answer must not keep it alive
 	}()
-	return w.runAndReport(out, func() error {
-		if err := w.work(ctx); err != nil && ctx.Err() == nil {
-			w.report(&event{Kind: failed, Text: err.Error()})
+	w.contend(ctx, cancel)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// contend runs the workers until ctx ends, or until one of them fails and ends it.
+func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
+	opts := []redlatch.Option{redlatch.WithWatchdogTimeout(lease)}
+	if w.cfg.Fair {
+		opts = append(opts, redlatch.WithDeadWaiterGrace(grace))
+	}
+	client, err := w.redis.Open(ctx, opts...)
+	if err != nil {
+		fail(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // all holds were released
+	w.report(&event{Kind: ready, Visit: client.ID().String()})
+	var all sync.WaitGroup
+	for n := range w.cfg.Workers {
+		name := w.keys.lock
+		if w.cfg.Broken {
+			name = fmt.Sprintf("%s:%d-%d", name, w.cfg.ID, n)
+		}
+		lock := rlock.New(client, name)
+		if w.cfg.Fair {
+			lock = rfairlock.New(client, name)
+		}
+		all.Go(func() {
+			if err := w.rounds(ctx, lock); err != nil {
+				fail(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// rounds is one worker: it does rounds until ctx ends.
+func (w *worker) rounds(ctx context.Context, lock *rlock.Lock) error {
+	c, err := w.redis.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing is buffered
+	for ctx.Err() == nil {
+		if err := w.round(ctx, c, lock); err != nil {
 			return err
 		}
-		return nil
-	})
-}
-
-// work does what the configuration asks for, until ctx ends or there is no more to do.
-func (w *worker) work(ctx context.Context) error {
-	if w.cfg.Workers > 0 {
-		return claimJobs(ctx, w)
+		think(ctx)
 	}
-	return countRounds(ctx, w)
+	return nil
 }
 
-// readOrders reads orders. It returns true when that is to stop, and false when the
-// parent has died.
-func (w *worker) readOrders(lines *bufio.Reader) bool {
-	for {
-		line, err := lines.ReadString('\n')
-		switch {
-		case err != nil:
-			return false
-		case line == stallOrder:
-			w.stall.Store(true)
-		case line == stopOrder:
-			return true
-		}
+// round takes the lock once.
+func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) error {
+	w.report(&event{Kind: waiting})
+	asked := time.Now()
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
 	}
-}
-
-// runAndReport runs do, and writes what is emitted meanwhile, in that order.
-func (w *worker) runAndReport(out io.Writer, do func() error) error {
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		enc := json.NewEncoder(out)
-		for e := range w.events {
-			// A parent that does not listen any more has closed our input too.
-			_ = enc.Encode(e)
-		}
-	}()
-	err := do()
-	close(w.events)
-	<-written
+	visit := fmt.Sprintf("%s#%d", hold.Owner(), w.visits.Add(1))
+	w.report(&event{Kind: acquired, Visit: visit, Wait: time.Since(asked)})
+	held := hold.Context(context.WithoutCancel(ctx)) // a round that began is finished
+	err = w.inside(ctx, held, c, visit)
+	if hold.Unlock() != nil {
+		w.report(&event{Kind: lost, Visit: visit})
+	}
 	return err
 }
 
-// report reports.
+// inside is the critical section: a read-modify-write that is deliberately not atomic.
+func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) error {
+	var marker string
+	var n, round int64
+	was, err := w.keys.eval(c, enterScript, visit, keyLife)
+	if err == nil {
+		_, err = redis.Scan(was, &marker, &n)
+	}
+	if err != nil {
+		return err
+	}
+	w.checkMarker(marker, "")
+	think(held)
+	if w.stall.CompareAndSwap(true, false) {
+		w.report(&event{Kind: stalled, Visit: visit})
+		<-ctx.Done() // killed before that, unless the demo ends first
+	}
+	if held.Err() != nil {
+		return nil // another worker may hold the lock now: write nothing; Unlock returns the error
+	}
+	var queue []string
+	is, err := w.keys.eval(c, leaveScript, n+1, keyLife, w.cfg.ID)
+	if err == nil {
+		_, err = redis.Scan(is, &round, &marker, &queue)
+	}
+	if err != nil {
+		return err
+	}
+	w.checkMarker(marker, visit)
+	w.report(&event{Kind: released, Visit: visit, Round: round, Queue: queue})
+	return nil
+}
+
+// checkMarker reports a marker that is not the one that was left there.
+func (w *worker) checkMarker(marker, want string) {
+	if marker != want {
+		w.report(&event{Kind: found, Found: marker})
+	}
+}
+
+// report writes an event. A parent that no longer reads has also closed the input.
 func (w *worker) report(e *event) {
 	e.At = time.Now()
-	w.events <- e
+	_ = json.NewEncoder(w.out).Encode(e)
 }
 
-// enter sets the marker on the server, and reports a marker that it finds there.
-func (w *worker) enter(m *marker, v *visit) error {
-	other, err := m.mark(v.owner)
-	if err == nil && other != "" {
-		w.report(&event{Kind: found, Owner: v.owner, Found: other})
-	}
-	return err
-}
-
-// exit takes the mark away, and reports if it is not there any more.
-func (w *worker) exit(m *marker, v *visit) error {
-	other, err := m.unmark(v.owner)
-	if err == nil && other != v.owner {
-		w.report(&event{Kind: found, Owner: v.owner, Found: other})
-	}
-	return err
-}
-
-// pause sleeps for a random time, or until ctx ends.
-func pause(ctx context.Context, least, most time.Duration) {
-	t := time.NewTimer(least + rand.N(most-least)) //nolint:gosec // thinking needs no secrets
-	defer t.Stop()
+// think sleeps for 5 to 15 ms, or until ctx ends.
+func think(ctx context.Context) {
 	select {
-	case <-t.C:
+	case <-time.After(5*time.Millisecond + rand.N(10*time.Millisecond)): //nolint:gosec // thinking needs no secrets
 	case <-ctx.Done():
 	}
 }

@@ -1,0 +1,259 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// process is what is known of one process of workers.
+type process struct {
+	id     int
+	proc   *os.Process    // nil before it was started
+	orders io.WriteCloser // nil before it was started
+
+	client  string // what the owners of its holds begin with; empty before it has connected
+	visit   string // the last one
+	waiting int    // how many of its workers wait
+	rounds  int64  // reported as released
+	failure string // why it ended, empty if it did not fail
+}
+
+// finished is a round as its worker reported it.
+type finished struct {
+	round int64
+	owner string
+	queue []string
+}
+
+// audit records what the processes report, to check it at the end. It is for one goroutine.
+type audit struct {
+	fair      bool
+	began     time.Time
+	processes []*process
+	workers   int      // of each process
+	noun      string   // for a process
+	holder    *process // nil if none is known
+	last      *process // the one that had the lock last
+
+	acquisitions, handOvers int64
+	rounds                  []finished
+	waits                   []time.Duration // without those for the dead
+	queue                   []string        // when it was last read
+	markers                 []string        // that were found where none should be
+	excused                 map[string]bool // visits whose marker may stay behind
+
+	victim      *process
+	killedAt    time.Time
+	successor   *process // the first with the lock after the kill
+	successorAt time.Time
+	places      int       // that the victim has left in the queue
+	recovered   time.Time // when there was a successor and the last place was gone
+
+	messages []string // what happened, for people
+}
+
+func newAudit(fair bool, began time.Time) *audit {
+	a := &audit{fair: fair, began: began, workers: 1, noun: "worker", excused: map[string]bool{}}
+	n := processesPlain
+	if fair {
+		n, a.workers, a.noun = processesFair, workersFair, "process"
+	}
+	for id := 1; id <= n; id++ {
+		a.processes = append(a.processes, &process{id: id})
+	}
+	return a
+}
+
+// logf adds a message.
+func (a *audit) logf(at time.Time, format string, args ...any) {
+	a.messages = append(a.messages, fmt.Sprintf("%6.2f s  ", at.Sub(a.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// apply enters what a process reported.
+func (a *audit) apply(p *process, e *event) {
+	switch e.Kind {
+	case ready:
+		p.client = e.Visit
+	case waiting:
+		p.waiting++
+	case acquired:
+		a.acquired(p, e)
+	case found:
+		a.markers = append(a.markers, e.Found)
+	case released:
+		p.rounds++
+		owner, _, _ := strings.Cut(e.Visit, "#")
+		a.rounds = append(a.rounds, finished{e.Round, owner, e.Queue})
+		a.left(p, e.Visit)
+	case lost:
+		a.excused[e.Visit] = true
+		a.logf(e.At, "%s %d lost the lock before it had finished", a.noun, p.id)
+		a.left(p, e.Visit)
+	case gone:
+		if p != a.victim {
+			p.failure = cmp.Or(p.failure, e.Text)
+		}
+	case stalled: // the caller kills it
+	}
+}
+
+// acquired enters that a worker of p is inside.
+func (a *audit) acquired(p *process, e *event) {
+	a.acquisitions++
+	p.waiting--
+	p.visit = e.Visit
+	if a.victim == nil || !a.recovered.IsZero() && e.At.Add(-e.Wait).After(a.recovered) {
+		a.waits = append(a.waits, e.Wait)
+	}
+	if a.last != nil && a.last != p {
+		a.handOvers++
+	}
+	if a.victim != nil && a.successor == nil && p != a.victim && e.At.After(a.killedAt) {
+		a.successor, a.successorAt = p, e.At
+		a.logf(e.At, "%s %d has the lock, %s after the kill", a.noun, p.id, seconds(e.At.Sub(a.killedAt)))
+	}
+	a.holder, a.last = p, p
+}
+
+// left enters that a visit of p is over.
+func (a *audit) left(p *process, visit string) {
+	if a.holder == p && p.visit == visit {
+		a.holder = nil
+	}
+}
+
+// killed enters that p was killed while it was inside.
+func (a *audit) killed(p *process, visit string, at time.Time) {
+	a.victim, a.killedAt = p, at
+	a.excused[visit] = true
+	p.waiting = 0
+	a.left(p, visit)
+	a.logf(at, "SIGKILL to %s %d, which holds the lock and has read the counter", a.noun, p.id)
+}
+
+// sawQueue enters the queue as it was at some moment.
+func (a *audit) sawQueue(queue []string, at time.Time) {
+	a.queue = queue
+	n := a.deadInQueue()
+	a.places = max(a.places, n)
+	if n > 0 || a.successor == nil || !a.recovered.IsZero() {
+		return
+	}
+	a.recovered = at
+	if a.places > 0 {
+		a.logf(at, "the dead waiters are out of the queue, %s after the kill", seconds(at.Sub(a.killedAt)))
+	}
+}
+
+// deadInQueue counts the places in the queue that belong to the victim.
+func (a *audit) deadInQueue() (n int) {
+	for _, owner := range a.queue {
+		if a.victim != nil && strings.HasPrefix(owner, a.victim.client+":") {
+			n++
+		}
+	}
+	return n
+}
+
+// over reports whether everything was seen that is to be seen, or will not be.
+func (a *audit) over(now time.Time, planned time.Duration) bool {
+	ran := now.Sub(a.began)
+	if a.recovered.IsZero() {
+		return ran >= planned+overrun
+	}
+	return ran >= planned && now.Sub(a.recovered) >= atLeastAfter
+}
+
+// failure returns why a process could not go on, "" while all are well.
+func (a *audit) failure() string {
+	for _, p := range a.processes {
+		if p.failure != "" {
+			return fmt.Sprintf("%s %d: %s", a.noun, p.id, p.failure)
+		}
+	}
+	return ""
+}
+
+// allReady reports whether all processes are connected.
+func (a *audit) allReady() bool {
+	return !slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
+}
+
+// violations counts how often two were inside.
+func (a *audit) violations() (n int) {
+	for _, visit := range a.markers {
+		if !a.excused[visit] {
+			n++
+		}
+	}
+	return n
+}
+
+// inversions counts the rounds out of turn, and all rounds that could be judged: those after
+// a round whose queue was not empty. See the package's documentation.
+func (a *audit) inversions() (inverted, judged int) {
+	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
+	turn := make(map[string]int64, len(rounds)) // the last round of each owner: one that is queued has yet to come
+	for _, r := range rounds {
+		turn[r.owner] = r.round
+	}
+	for i := 1; i < len(rounds); i++ {
+		before := rounds[i-1]
+		next := slices.IndexFunc(before.queue, func(owner string) bool { return turn[owner] > before.round })
+		if next < 0 {
+			continue
+		}
+		judged++
+		if before.queue[next] != rounds[i].owner {
+			inverted++
+		}
+	}
+	return inverted, judged
+}
+
+// check compares what the processes reported with what is on the server. It returns what is
+// wrong. A run that was cut short need not have recovered from a kill.
+func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string) {
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	wrote, counts := map[int]int64{}, map[int64]bool{}
+	for _, line := range journal {
+		var id int
+		var n int64
+		if _, err := fmt.Sscanf(line, "%d %d", &id, &n); err != nil {
+			add("the journal has %q", line)
+		}
+		wrote[id]++
+		counts[n] = true
+	}
+	for _, p := range a.processes {
+		// The victim may have written a round that it could not report.
+		if n := wrote[p.id]; n != p.rounds && (p != a.victim || n != p.rounds+1) {
+			add("%s %d reported %d rounds, its journal has %d", a.noun, p.id, p.rounds, n)
+		}
+	}
+	if n := int64(len(journal)); counter != n {
+		add("the counter is %d, the workers wrote %d rounds: %d were overwritten", counter, n, n-counter)
+	}
+	if n := len(journal) - len(counts); n > 0 {
+		add("%d rounds have the number of another one", n)
+	}
+	if n := a.violations(); n > 0 {
+		add("two were inside, seen %d times", n)
+	}
+	if n, _ := a.inversions(); n > 0 && a.fair {
+		add("%d rounds were out of turn", n)
+	}
+	switch {
+	case cut, !a.recovered.IsZero():
+	case a.successor == nil:
+		add("no worker got the lock within %v of the kill", overrun)
+	default:
+		add("dead waiters were queued %v after the kill", overrun)
+	}
+	return wrong
+}
