@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/bench"
 	"github.com/redlatch/redlatch/cmd/redlatch/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
@@ -27,7 +26,6 @@ import (
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	bench.New,
 	demo.New, demo.NewWorker,
 	doctor.New,
 	evict.New,

@@ -37,13 +37,6 @@ func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
 			t.Helper()
 			return begun(t, program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0"))
 		},
-		"bench": func(t *testing.T) *program.Process {
-			t.Helper()
-			s := redistest.Start(t)
-			p := program.Start(t, s.URL(), "bench", "--duration", "1m")
-			require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, program.Soon, program.PollEvery)
-			return p
-		},
 		"demo": func(t *testing.T) *program.Process {
 			t.Helper()
 			p, _ := program.BusyDemo(t, redistest.Start(t))
@@ -70,7 +63,7 @@ func begun(t *testing.T, p *program.Process) *program.Process {
 
 func TestHelpSaysWithWhichCodeASignalEnds(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"list", "watch", "bench", "demo", "serve"} {
+	for _, path := range []string{"list", "watch", "demo", "serve"} {
 		require.Contains(t, commands(t)[path].Long, "128+n", path)
 		require.Contains(t, commands(t)[path].Long, "143 SIGTERM", path)
 	}

@@ -53,7 +53,6 @@ func TestAllOutputFitsATerminal(t *testing.T) {
 		{s.URL(), "", []string{"run", "--try", wideName + ":odd", "--", "true"}},
 		{s.URL(), "", []string{"doctor"}},
 		{blind, "", []string{"doctor"}},
-		{s.URL(), "", []string{"bench", "--duration", "1s"}},
 		{program.NoServer(t), "", []string{"status", "a"}},
 		{"", "", []string{"list", "--redis", program.NoServer(t)}},
 		{s.URL(), "", []string{"--version"}},
