@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-func TestMain(m *testing.M) { program.Main(m, evict.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, evict.New) }

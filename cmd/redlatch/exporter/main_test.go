@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-func TestMain(m *testing.M) { program.Main(m, New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New) }

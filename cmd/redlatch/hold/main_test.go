@@ -7,8 +7,9 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/release"
 	"github.com/redlatch/redlatch/cmd/redlatch/run"
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 func TestMain(m *testing.M) {
-	program.Main(m, hold.New, hold.NewDetached, release.New, run.New, run.NewGuard)
+	program.Main(m, cli.Execute, hold.New, hold.NewDetached, release.New, run.New, run.NewGuard)
 }

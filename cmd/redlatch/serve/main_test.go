@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/serve"
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-func TestMain(m *testing.M) { program.Main(m, serve.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, serve.New) }

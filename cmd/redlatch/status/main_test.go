@@ -7,6 +7,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-func TestMain(m *testing.M) { program.Main(m, New, list.New, unlock.New, watch.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New, list.New, unlock.New, watch.New) }

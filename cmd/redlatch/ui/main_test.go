@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/ui"
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-func TestMain(m *testing.M) { program.Main(m, ui.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, ui.New) }

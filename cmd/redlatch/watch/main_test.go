@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
-func TestMain(m *testing.M) { program.Main(m, watch.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, watch.New) }
