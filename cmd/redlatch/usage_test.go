@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // usageCode is the exit code of a command for what is typed wrong: redlatch run's other codes are

@@ -12,9 +12,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 )
@@ -163,12 +162,12 @@ func (e *allEvicted) print(w io.Writer) {
 	if len(e.Evicted) == 0 && e.QueueLength == 0 {
 		said = "no waiter was evicted: the queue is empty"
 	}
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
+	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
 	for i := range e.Evicted {
 		e.Evicted[i].print(w)
 	}
 	if more := e.EvictedCount - len(e.Evicted); more > 0 {
-		fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more", more)))
+		fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more", more)))
 	}
 	if len(e.Evicted) > 0 {
 		e.Next.print(w)

@@ -15,10 +15,9 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/transport"
@@ -226,26 +225,26 @@ func (n *nextInQueue) note() string {
 
 // print writes the text output.
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
+	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	e.place.print(w)
 	e.Next.print(w)
 	command := "`redlatch evict --all-dead " + inspect.Args(e.Name) + "`"
 	switch {
 	case e.absent == 1:
-		fmt.Fprint(w, output.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))
+		fmt.Fprint(w, cli.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))
 	case e.absent > 1:
 		number := strconv.Itoa(e.absent)
 		if e.absent == inspect.LookedAt {
 			number = "at least " + number
 		}
-		fmt.Fprint(w, output.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
+		fmt.Fprint(w, cli.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
 	}
 }
 
 func (p *place) print(w io.Writer) {
 	fmt.Fprintf(w, "  owner  %s\n", inspect.Shown(p.Owner))
-	fmt.Fprint(w, output.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
-		", subscribed "+p.Subscribed+", deadline "+output.Deadline(p.DeadlineMillis)))
+	fmt.Fprint(w, cli.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
+		", subscribed "+p.Subscribed+", deadline "+cli.Deadline(p.DeadlineMillis)))
 }
 
 func (n *nextInQueue) print(w io.Writer) {
@@ -254,5 +253,5 @@ func (n *nextInQueue) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "  next   %s\n", inspect.Shown(n.Owner))
-	fmt.Fprint(w, output.Indented("", n.String()+", "+n.note()))
+	fmt.Fprint(w, cli.Indented("", n.String()+", "+n.note()))
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 func TestMain(m *testing.M) { program.Main(m, cli.Execute, evict.New) }

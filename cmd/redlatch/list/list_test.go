@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // listedNames returns the names that redlatch list --json tells.
@@ -162,7 +162,7 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 		{Name: "x", Kind: listing.ReadWrite, Holders: make([]listing.Holder, 12), TTL: 9999 * time.Hour},
 	} {
 		r := rowOf(l)
-		for _, line := range append(r.lines(output.Look{}), heading(output.Look{})) {
+		for _, line := range append(r.lines(cli.Look{}), heading(cli.Look{})) {
 			program.Narrow(t, line)
 		}
 	}

@@ -3,8 +3,8 @@ package list
 import (
 	"testing"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 func TestMain(m *testing.M) { program.Main(m, cli.Execute, New) }

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -50,7 +50,7 @@ func numberRowOf(l *listing.Lock) row {
 		kind, said = "count", strconv.FormatInt(n.Available, 10)
 	}
 	if l.TTL != redlatch.NoTTL {
-		lives = output.Lease(l.TTL)
+		lives = cli.Lease(l.TTL)
 	}
 	if n.Waiters() > 0 {
 		waiting = strconv.FormatInt(n.Waiters(), 10)

@@ -7,8 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // printer prints locks.
@@ -27,7 +27,7 @@ func (l *lister) printer(bar *bar) printer {
 		enc.SetEscapeHTML(false)
 		return &lines{enc: enc, before: bar.clear}
 	}
-	return &table{out: l.out, look: output.LookOf(l.out), page: page, sorted: l.collects(), flushing: bar.clear}
+	return &table{out: l.out, look: cli.LookOf(l.out), page: page, sorted: l.collects(), flushing: bar.clear}
 }
 
 // lines prints locks for programs.
@@ -54,7 +54,7 @@ const page = 100_000
 // table writes rows for people, in sorted pages.
 type table struct {
 	out      io.Writer
-	look     output.Look
+	look     cli.Look
 	page     int
 	sorted   bool   // they come in order
 	flushing func() // before something is written

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
 const (
@@ -27,7 +27,7 @@ type bar struct {
 }
 
 func newBar(out io.Writer) *bar {
-	b := &bar{out: out, live: output.IsLive(out), next: time.Now().Add(noteEvery)}
+	b := &bar{out: out, live: cli.IsLive(out), next: time.Now().Add(noteEvery)}
 	if b.live {
 		b.next = time.Now().Add(barAfter)
 	}
@@ -42,7 +42,7 @@ func (b *bar) show(done float64, locks int) {
 	}
 	said := fmt.Sprintf("%.0f%% of the keys looked at, %s", 100*done, (&tally{locks: locks}).of(locks))
 	if !b.live {
-		output.Messagef(b.out, "%s", said)
+		cli.Messagef(b.out, "%s", said)
 		b.next = now.Add(noteEvery)
 		return
 	}
@@ -60,5 +60,5 @@ func (b *bar) clear() {
 
 // message writes a message to standard error.
 func (l *lister) message(format string, args ...any) {
-	output.Messagef(l.errors, format, args...)
+	cli.Messagef(l.errors, format, args...)
 }

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -84,7 +84,7 @@ func rowOf(l *listing.Lock) row {
 	r := row{name: sanitize.Word(l.Name), free: len(l.Holders) == 0}
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if !r.free {
-		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), output.Lease(l.TTL)
+		who, entered, lease = holdersOf(l), sanitize.Word(l.Holders[0].Count), cli.Lease(l.TTL)
 	}
 	if l.Queue > 0 {
 		queue = strconv.FormatInt(l.Queue, 10)
@@ -96,17 +96,17 @@ func rowOf(l *listing.Lock) row {
 	}
 	for _, h := range l.Holders {
 		if h.Label != "" {
-			r.notes = append(r.notes, output.Indented("label", sanitize.Line(h.Label)))
+			r.notes = append(r.notes, cli.Indented("label", sanitize.Line(h.Label)))
 		}
 	}
 	if l.Token > 0 {
-		r.notes = append(r.notes, output.Indented("token", strconv.FormatInt(l.Token, 10)))
+		r.notes = append(r.notes, cli.Indented("token", strconv.FormatInt(l.Token, 10)))
 	}
 	if l.HasTwoKinds() {
-		r.notes = append(r.notes, output.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
+		r.notes = append(r.notes, cli.Indented("mixed", "two kinds of lock have this name: redlatch status says which"))
 	}
 	if l.NotSubscribed > 0 {
-		r.notes = append(r.notes, output.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue)))
+		r.notes = append(r.notes, cli.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue)))
 	}
 	if r.free {
 		next := inspect.ShortOwner(l.Next)
@@ -116,7 +116,7 @@ func rowOf(l *listing.Lock) row {
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
-		r.notes = append(r.notes, output.Indented("next", next))
+		r.notes = append(r.notes, cli.Indented("next", next))
 	}
 	return r
 }
@@ -164,10 +164,10 @@ func holdersOf(l *listing.Lock) string {
 }
 
 // lines returns the row as it is shown.
-func (r *row) lines(look output.Look) []string {
+func (r *row) lines(look cli.Look) []string {
 	shown := r.cells
 	if r.free {
-		shown = look.Paint(output.Yellow, shown)
+		shown = look.Paint(cli.Yellow, shown)
 	}
 	var all []string
 	if sanitize.Width(r.name) > nameWidth {
@@ -182,6 +182,6 @@ func (r *row) lines(look output.Look) []string {
 }
 
 // heading is the line above the rows.
-func heading(look output.Look) string {
-	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
+func heading(look cli.Look) string {
+	return look.Paint(cli.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -17,8 +17,8 @@ import (
 // reported and waited for.
 func (l *lister) repeat(ctx context.Context) error {
 	draw := l.draw
-	if output.IsLive(l.out) {
-		screen := output.NewScreen(l.out)
+	if cli.IsLive(l.out) {
+		screen := cli.NewScreen(l.out)
 		defer screen.Close()
 		draw = screen.Draw
 	}
@@ -58,7 +58,7 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	look, shown := output.LookOf(l.out), tally{}
+	look, shown := cli.LookOf(l.out), tally{}
 	for _, lock := range locks {
 		shown.add(lock)
 	}

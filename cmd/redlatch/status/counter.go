@@ -7,11 +7,10 @@ import (
 	"io"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -120,14 +119,14 @@ func (s *counter) print(w io.Writer) {
 			are = "is"
 		}
 		said := fmt.Sprintf("as a semaphore it has %d %s available, %d %s taken", s.Available, permits, s.Taken, are)
-		fmt.Fprint(w, output.Indented("permit", said+waiting(s.PermitWaiters)))
+		fmt.Fprint(w, cli.Indented("permit", said+waiting(s.PermitWaiters)))
 	}
 	if s.Kind != kindSemaphore {
 		said := "as a count-down latch it is open"
 		if s.Available > 0 {
 			said = fmt.Sprintf("as a count-down latch it is closed: %d to count down", s.Available)
 		}
-		fmt.Fprint(w, output.Indented("latch", said+waiting(s.LatchWaiters)))
+		fmt.Fprint(w, cli.Indented("latch", said+waiting(s.LatchWaiters)))
 	}
 	s.printPermits(w)
 }
@@ -143,11 +142,11 @@ func waiting(n int64) string {
 // printPermits writes how long the number lives, and the permits.
 func (s *counter) printPermits(w io.Writer) {
 	if s.TTLMillis != nil {
-		fmt.Fprintf(w, "  lives  %s\n", output.Millis(*s.TTLMillis))
+		fmt.Fprintf(w, "  lives  %s\n", cli.Millis(*s.TTLMillis))
 	}
 	for i, p := range s.Permits {
 		if i == shownPermits {
-			fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-i, rsemaphore.MaxPermits)))
+			fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-i, rsemaphore.MaxPermits)))
 			return
 		}
 		left := "never ends"
@@ -156,9 +155,9 @@ func (s *counter) printPermits(w io.Writer) {
 		case *p.LeftMillis == 0:
 			left = "its lease is over"
 		default:
-			left = output.Millis(*p.LeftMillis) + " left"
+			left = cli.Millis(*p.LeftMillis) + " left"
 		}
-		fmt.Fprint(w, output.WithDetails("  permit "+p.ID, left))
+		fmt.Fprint(w, cli.WithDetails("  permit "+p.ID, left))
 	}
 }
 

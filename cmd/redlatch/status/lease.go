@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // leaseWatch is what was seen of one hold.
@@ -59,7 +59,7 @@ func (w *leaseWatch) renewed() string {
 // leaseText describes the lease for the text output.
 func (s *status) leaseText() string {
 	left := limits.FromMillis(*s.TTLMillis)
-	said := output.Millis(*s.TTLMillis) + " left"
+	said := cli.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {
 	case inspect.RenewedYes:
 		return said + ", renewed"

@@ -13,10 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is
@@ -130,7 +129,7 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s *status, err erro
 		case err != nil:
 			return err
 		case master != "":
-			output.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
+			cli.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
 		}
 		if s, err = q.watch(ctx, client); err == nil {
 			s.ReplicaOf = master

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -110,9 +110,9 @@ func (s *status) print(w io.Writer) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, cli.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
+			fmt.Fprint(w, cli.Indented("", h.Describe(cli.Millis)))
 		}
 	}
 	switch {
@@ -126,14 +126,14 @@ func (s *status) print(w io.Writer) {
 	}
 	s.printQueue(w)
 	if s.PlainWaiters+s.ReadWriteWaiters > 0 {
-		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
+		fmt.Fprint(w, cli.Indented("mixed", s.mixed()))
 	}
 	s.printNote(w)
 }
 
 func (s *status) printQueue(w io.Writer) {
 	if s.Queue == nil {
-		fmt.Fprint(w, output.Indented("queue", "not shown: "+sanitize.Line(s.QueueError)))
+		fmt.Fprint(w, cli.Indented("queue", "not shown: "+sanitize.Line(s.QueueError)))
 	}
 	if s.length() == 0 {
 		return
@@ -141,7 +141,7 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	printPlaces(w, s.Queue)
 	if s.More != nil {
-		fmt.Fprint(w, output.Indented("", s.More.String()+s.howToSeeMore()))
+		fmt.Fprint(w, cli.Indented("", s.More.String()+s.howToSeeMore()))
 		printPlaces(w, s.More.Last)
 	}
 }
@@ -164,8 +164,8 @@ func (s *status) howToSeeMore() string {
 func printPlaces(w io.Writer, places []waiter) {
 	for i := range places {
 		q := &places[i]
-		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
-		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
+		fmt.Fprint(w, cli.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+cli.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, cli.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
 	}
 }
 
@@ -176,8 +176,8 @@ func (s *status) printNote(w io.Writer) {
 	}
 	switch {
 	case s.Note != "":
-		fmt.Fprint(w, output.Indented("note", s.Note))
+		fmt.Fprint(w, cli.Indented("note", s.Note))
 	case s.Uncounted != "":
-		fmt.Fprint(w, output.Indented("note", "listeners cannot be counted: "+s.Uncounted))
+		fmt.Fprint(w, cli.Indented("note", "listeners cannot be counted: "+s.Uncounted))
 	}
 }

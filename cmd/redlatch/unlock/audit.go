@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/tool/output"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
@@ -63,7 +63,7 @@ func openAudit(path string) (*auditLog, error) {
 
 // write tells standard error, and the file in one line of JSON.
 func (l *auditLog) write(a *audit) error {
-	output.Messagef(os.Stderr, "%s", a)
+	cli.Messagef(os.Stderr, "%s", a)
 	if l.file == nil {
 		return nil
 	}

@@ -16,10 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
@@ -119,7 +118,7 @@ const briefLook = 1500 * time.Millisecond
 // tellLook says how long it takes to look at the lease of a lock.
 func tellLook(name string, limit time.Duration) {
 	if limit > briefLook {
-		output.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+		cli.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
 			limit.Round(time.Second), name)
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 const (
@@ -260,10 +260,10 @@ func (f *follower) print(e *follow.Event, labels map[string]string) {
 		_ = f.enc.Encode(eventJSONOf(e, labels[e.Owner])) // a closed output has ended the command, too
 		return
 	}
-	fmt.Fprintln(f.out, output.Fit(f.out, eventLine(e, labels[e.Owner], !f.single)))
+	fmt.Fprintln(f.out, cli.Fit(f.out, eventLine(e, labels[e.Owner], !f.single)))
 }
 
 // message writes a message to standard error.
 func (w *watcher) message(format string, args ...any) {
-	output.Messagef(w.errors, format, args...)
+	cli.Messagef(w.errors, format, args...)
 }

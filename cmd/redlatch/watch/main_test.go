@@ -3,9 +3,9 @@ package watch_test
 import (
 	"testing"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/internal/test/program"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 func TestMain(m *testing.M) { program.Main(m, cli.Execute, watch.New) }

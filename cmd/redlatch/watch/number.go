@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -147,7 +147,7 @@ func (f *numberFollower) print(e *numberEvent) {
 		return
 	}
 	line := fmt.Sprintf("%s %-8s  %s", e.At.Format("15:04:05.000Z"), e.Event, e.words())
-	fmt.Fprintln(f.out, output.Fit(f.out, line))
+	fmt.Fprintln(f.out, cli.Fit(f.out, line))
 }
 
 // words are the details of an event.

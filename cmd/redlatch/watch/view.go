@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -62,7 +62,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, output.Columns-2-sanitize.Width(line))
+	room := max(leastLabel, cli.Columns-2-sanitize.Width(line))
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
@@ -99,5 +99,5 @@ func leaseWords(e *follow.Event) string {
 	if e.Lease < 0 {
 		return "no lease"
 	}
-	return "lease " + output.Lease(e.Lease)
+	return "lease " + cli.Lease(e.Lease)
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -74,7 +74,7 @@ func New(g *cli.Globals) *cobra.Command {
 
 // run watches until ctx ends or the time is over.
 func (w *watcher) run(ctx context.Context) error {
-	client, err := cli.Look(ctx, w.srv)
+	client, err := cli.Client(ctx, w.srv)
 	if err != nil {
 		return err
 	}

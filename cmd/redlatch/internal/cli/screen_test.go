@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCutCountsColumnsAndNotEscapes(t *testing.T) {
+	t.Parallel()
+	red := Look{Colours: true}.Paint(Red, "red")
+	require.Equal(t, red+" and", Cut(red+" and", 7))
+	require.Equal(t, red+" an"+reset, Cut(red+" and", 6))
+	require.Equal(t, "█·"+reset, Cut("█·█", 2))
+	require.Empty(t, Cut("", 0))
+}
+
+func TestLookWithoutColoursOrUnicodeIsPlain(t *testing.T) {
+	t.Parallel()
+	var plain Look
+	require.Equal(t, "x", plain.Paint(Red, "x"))
+	require.Equal(t, "#", plain.Glyph("█", "#"))
+	fancy := Look{Colours: true, Unicode: true}
+	require.Equal(t, "\x1b[32mx\x1b[0m", fancy.Paint(Green, "x"))
+	require.Equal(t, "x", fancy.Paint("", "x"))
+	require.Equal(t, "█", fancy.Glyph("█", "#"))
+}
+
+func TestFirstLocaleVariableDecides(t *testing.T) {
+	t.Parallel()
+	require.True(t, isUTF8("", "", "de_DE.UTF-8"))
+	require.True(t, isUTF8("C.utf8", "C"))
+	require.False(t, isUTF8("C", "", "de_DE.UTF-8"))
+	require.False(t, isUTF8("", "", ""))
+}
+
+func TestFileIsNoTerminal(t *testing.T) {
+	t.Parallel()
+	f, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	require.False(t, IsLive(f))
+	require.False(t, LookOf(f).Colours)
+	s := NewScreen(f)
+	s.Draw([]string{"line"})
+	s.Close()
+}
+
+func TestScreenOverwritesItsLastPicture(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	s := newScreen(&out, func() (int, int) { return 10, 5 })
+	require.Equal(t, hideCursor, out.String())
+	out.Reset()
+	s.Draw([]string{"one", "two"})
+	require.Equal(t, "\rone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J", out.String())
+	out.Reset()
+	s.Draw([]string{"0123456789"})
+	require.Equal(t, "\x1b[A\x1b[A\r012345678\x1b[0m\x1b[K\r\n\x1b[J", out.String())
+	out.Reset()
+	s.Draw(strings.Fields("a b c d e f g"))
+	require.Equal(t, 4, strings.Count(out.String(), "\r\n"), "a picture higher than the terminal")
+	out.Reset()
+	s.Close()
+	require.Equal(t, showCursor, out.String())
+}
