@@ -37,6 +37,7 @@ type audit struct {
 	processes []*process
 	workers   int      // of each process
 	noun      string   // for a process
+	kind      string   // of lock
 	holder    *process // nil if none is known
 	last      *process // the one that had the lock last
 
@@ -58,10 +59,10 @@ type audit struct {
 }
 
 func newAudit(fair bool, began time.Time) *audit {
-	a := &audit{fair: fair, began: began, workers: 1, noun: "worker", excused: map[string]bool{}}
-	n := processesPlain
+	a := &audit{fair: fair, began: began, workers: 1, noun: "worker", kind: "lock", excused: map[string]bool{}}
+	n := 4
 	if fair {
-		n, a.workers, a.noun = processesFair, workersFair, "process"
+		n, a.workers, a.noun, a.kind = 3, 8, "process", "fair lock"
 	}
 	for id := 1; id <= n; id++ {
 		a.processes = append(a.processes, &process{id: id})
@@ -115,7 +116,7 @@ func (a *audit) acquired(p *process, e *event) {
 	}
 	if a.victim != nil && a.successor == nil && p != a.victim && e.At.After(a.killedAt) {
 		a.successor, a.successorAt = p, e.At
-		a.logf(e.At, "%s %d has the lock, %s after the kill", a.noun, p.id, seconds(e.At.Sub(a.killedAt)))
+		a.logf(e.At, "%s %d has the lock, %s after the kill", a.noun, p.id, brief(e.At.Sub(a.killedAt)))
 	}
 	a.holder, a.last = p, p
 }
@@ -146,7 +147,7 @@ func (a *audit) sawQueue(queue []string, at time.Time) {
 	}
 	a.recovered = at
 	if a.places > 0 {
-		a.logf(at, "the dead waiters are out of the queue, %s after the kill", seconds(at.Sub(a.killedAt)))
+		a.logf(at, "the dead waiters are out of the queue, %s after the kill", brief(at.Sub(a.killedAt)))
 	}
 }
 

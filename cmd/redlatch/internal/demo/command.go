@@ -44,7 +44,7 @@ Exit codes:
 
 // New returns the command.
 func New(g *cli.Globals) *cobra.Command {
-	opts := &options{Broken: os.Getenv(brokenEnv) != ""}
+	r := &run{common: workerConfig{Broken: os.Getenv(brokenEnv) != ""}}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock while one of them is killed",
@@ -54,16 +54,16 @@ func New(g *cli.Globals) *cobra.Command {
   redlatch demo --duration 30s --redis redis://localhost:6379`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if opts.Duration < time.Second || opts.Duration > time.Hour {
+			if r.duration < time.Second || r.duration > time.Hour {
 				return cli.Usagef("--duration must be from 1s to 1h")
 			}
-			if opts.Redis, err = demoServer(cmd.Context(), g); err != nil {
+			if r.common.Redis, err = demoServer(cmd.Context(), g); err != nil {
 				return err
 			}
-			opts.Out = cmd.OutOrStdout()
+			r.out = cmd.OutOrStdout()
 			var failed error
 			err = cli.UntilSignal(cmd.Context(), errInterrupted, func(ctx context.Context) error {
-				if err := runDemo(ctx, opts); !errors.Is(err, errInterrupted) {
+				if err := r.run(ctx); !errors.Is(err, errInterrupted) {
 					failed = err
 				}
 				return nil
@@ -71,8 +71,8 @@ func New(g *cli.Globals) *cobra.Command {
 			return cmp.Or(failed, err) // a wrong result counts, even if a signal ended the demo
 		},
 	}
-	cmd.Flags().DurationVar(&opts.Duration, "duration", 10*time.Second, "how long the processes contend, at least")
-	cmd.Flags().BoolVar(&opts.Fair, "fair", false, "contend for a fair lock")
+	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "how long the processes contend, at least")
+	cmd.Flags().BoolVar(&r.common.Fair, "fair", false, "contend for a fair lock")
 	return cmd
 }
 

@@ -19,7 +19,7 @@ import (
 
 var (
 	counterLine  = regexp.MustCompile(`(?m)^  counter     [1-9]\d*, as many as rounds were finished$`)
-	takeOverLine = regexp.MustCompile(`(?m)^  take-over   worker \d, \d+\.\d\d s after the kill`)
+	takeOverLine = regexp.MustCompile(`(?m)^  take-over   worker \d, [\d.]+s after the kill`)
 )
 
 // requireGreen checks the summary of a run in which all went well.

@@ -9,14 +9,10 @@ import (
 
 // titles name the demo, the server and the lock.
 func (a *audit) titles(where, lock string) []string {
-	kind := ""
-	if a.fair {
-		kind = ", fair"
-	}
 	return []string{
-		"redlatch demo: " + a.contenders() + ", one lock",
+		"redlatch demo: " + a.contenders() + ", one " + a.kind,
 		"server  " + where,
-		"lock    " + lock + kind + ", leases of " + short(lease) + ", renewed",
+		fmt.Sprintf("lock    %s, leases of %v, renewed", lock, lease),
 	}
 }
 
@@ -77,11 +73,11 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 			a.killedAt.Sub(a.began).Seconds())
 	}
 	if a.successor != nil {
-		row("take-over", "%s %d, %s after the kill (a dead holder's lease: %s)", a.noun, a.successor.id,
-			seconds(a.successorAt.Sub(a.killedAt)), short(lease))
+		row("take-over", "%s %d, %s after the kill (a dead holder's lease: %v)", a.noun, a.successor.id,
+			brief(a.successorAt.Sub(a.killedAt)), lease)
 	}
 	if a.places > 0 && !a.recovered.IsZero() {
-		row("dead", "%d places in the queue, the last one evicted %s after the kill", a.places, seconds(a.recovered.Sub(a.killedAt)))
+		row("dead", "%d places in the queue, the last one evicted %s after the kill", a.places, brief(a.recovered.Sub(a.killedAt)))
 	}
 	lines = append(lines, "")
 	for _, w := range wrong {
@@ -90,7 +86,7 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	switch {
 	case len(wrong) > 0:
 	case a.fair:
-		lines = append(lines, "OK: no round was lost, no two workers held the lock at once,", "    and no live worker was overtaken.")
+		lines = append(lines, "OK: no round was lost, no worker was overtaken, no two held the lock at once.")
 	default:
 		lines = append(lines, "OK: no round was lost, and no two workers held the lock at once.")
 	}
@@ -104,19 +100,13 @@ func (a *audit) percentiles() string {
 	}
 	sorted := slices.Sorted(slices.Values(a.waits))
 	last := len(sorted) - 1
-	return fmt.Sprintf("p50 %s, p99 %s", millis(sorted[last*50/100]), millis(sorted[last*99/100]))
+	return fmt.Sprintf("p50 %s, p99 %s", brief(sorted[last*50/100]), brief(sorted[last*99/100]))
 }
 
-// seconds shows a time of some seconds.
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
-
-// short shows whole seconds.
-func short(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
-
-// millis shows a time that is mostly below a second.
-func millis(d time.Duration) string {
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+// brief shows a time in milliseconds, or in hundredths of a second.
+func brief(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
 	}
-	return fmt.Sprintf("%d ms", d.Milliseconds())
+	return d.Round(10 * time.Millisecond).String()
 }

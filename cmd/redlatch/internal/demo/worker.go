@@ -45,7 +45,7 @@ const (
 	stalled  kind = "stalled"  // has read the counter in Visit and waits to be killed
 	released kind = "released" // has written its round in Visit, and leaves
 	lost     kind = "lost"     // the hold of Visit ended before Unlock
-	gone     kind = "gone"     // the process has ended, by an error if Text is set; made by the parent
+	gone     kind = "gone"     // the process ends, by an error if Text is set; also made by the parent
 )
 
 // event is one line of a worker's output.
@@ -76,25 +76,22 @@ type workerConfig struct {
 // keyLife, in seconds, is how long keys stay on a server if the demo cannot remove them.
 const keyLife = 600
 
-// keys are the names of a run on the server.
-type keys struct {
-	lock, queue, timeouts string
-	counter               string // what the lock protects
-	journal               string // a list: the process and the new counter of each round
-	inside                string // the marker: the visit that is inside, empty for none
-}
+// keys are the names of a run on the server, KEYS in the scripts.
+type keys [6]string
+
+// The places of keys.
+const (
+	insideKey   = iota // the marker: the visit that is inside, empty for none
+	counterKey         // what the lock protects
+	journalKey         // a list: the process and the new counter of each round
+	queueKey           // of the lock, as is timeoutsKey
+	timeoutsKey        // the deadlines of the queue
+	lockKey
+)
 
 func keysOf(prefix string) keys {
 	lock := prefix + ":lock"
-	return keys{
-		lock: lock, queue: codec.QueueKey(lock), timeouts: codec.TimeoutKey(lock),
-		counter: prefix + ":counter", journal: prefix + ":journal", inside: prefix + ":inside",
-	}
-}
-
-// all are what a run leaves on the server, with the places of dead workers.
-func (k *keys) all() redis.Args {
-	return redis.Args{}.Add(k.inside, k.counter, k.journal, k.queue, k.timeouts, k.lock)
+	return keys{prefix + ":inside", prefix + ":counter", prefix + ":journal", codec.QueueKey(lock), codec.TimeoutKey(lock), lock}
 }
 
 const (
@@ -116,8 +113,7 @@ return {round, marker or '', queue}`
 
 // eval runs a script with the keys.
 func (k *keys) eval(c redis.Conn, script string, args ...any) ([]any, error) {
-	all := k.all()
-	return redis.Values(c.Do("EVAL", append(append(redis.Args{}.Add(script, len(all)), all...), args...)...))
+	return redis.Values(c.Do("EVAL", redis.Args{}.Add(script, len(k)).AddFlat(k[:]).Add(args...)...))
 }
 
 // worker is one process of the demo. Its workers share it.
@@ -158,10 +154,12 @@ func work(in io.Reader, out io.Writer) error {
 		os.Exit(1) // a server that does not answer must not keep it alive
 	}()
 	w.contend(ctx, cancel)
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
+	err = context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
-	return nil
+	w.report(&event{Kind: gone, Text: err.Error()})
+	return err
 }
 
 // contend runs the workers until ctx ends, or until one of them fails and ends it.
@@ -179,7 +177,7 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	w.report(&event{Kind: ready, Visit: client.ID().String()})
 	var all sync.WaitGroup
 	for n := range w.cfg.Workers {
-		name := w.keys.lock
+		name := w.keys[lockKey]
 		if w.cfg.Broken {
 			name = fmt.Sprintf("%s:%d-%d", name, w.cfg.ID, n)
 		}
@@ -188,28 +186,20 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 			lock = rfairlock.New(client, name)
 		}
 		all.Go(func() {
-			if err := w.rounds(ctx, lock); err != nil {
+			c, err := w.redis.Dial(ctx)
+			if err != nil {
 				fail(err)
+				return
+			}
+			defer func() { _ = c.Close() }() // nothing is buffered
+			for ; ctx.Err() == nil; think(ctx) {
+				if err := w.round(ctx, c, lock); err != nil {
+					fail(err)
+				}
 			}
 		})
 	}
 	all.Wait()
-}
-
-// rounds is one worker: it does rounds until ctx ends.
-func (w *worker) rounds(ctx context.Context, lock *rlock.Lock) error {
-	c, err := w.redis.Dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // nothing is buffered
-	for ctx.Err() == nil {
-		if err := w.round(ctx, c, lock); err != nil {
-			return err
-		}
-		think(ctx)
-	}
-	return nil
 }
 
 // round takes the lock once.

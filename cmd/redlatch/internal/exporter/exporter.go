@@ -1,17 +1,16 @@
 // Package exporter is the command redlatch exporter: it looks at the locks on a server in
 // intervals, and serves the figures to Prometheus.
 //
-//	Collector.Look ─▶ listing.RunOnMasters    every lock, with short commands
+//	collector.look ─▶ listing.RunOnMasters    every lock, with short commands
 //	       │               │ each lock
 //	       │               ▼
 //	       │          a group by its name ─▶ sums of the group
 //	       │          its holds           ─▶ since when each has been seen
 //	       │          its queue           ─▶ which waiters have no subscriber
 //	       ▼
-//	    Figures ─▶ Figures.Write            the text format of Prometheus
+//	    status.write                          the text format of Prometheus
 //
-// The server knows the owners of a lock, the owners that are queued, and what the lease has
-// left. It does not know when a hold began: the Collector remembers when it first saw an owner
+// The server does not know when a hold began: the collector remembers when it first saw an owner
 // hold a lock. A hold's age is therefore at least what is said, and begins anew when the
 // program starts.
 //
@@ -25,12 +24,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/listing"
 )
@@ -41,10 +40,8 @@ const (
 	leastEvery = time.Second
 	// mostEvery is the longest interval.
 	mostEvery = 24 * time.Hour
-	// endTime is how long replies that are under way have when a signal ends the program.
-	endTime = 2 * time.Second
-	// headerTime bounds how long a request may take to arrive.
-	headerTime = 5 * time.Second
+	// staleAfter is how many intervals old figures may be: two looks may fail.
+	staleAfter = 3
 )
 
 // exporter serves figures.
@@ -53,10 +50,12 @@ type exporter struct {
 	every   time.Duration
 	match   []string
 
-	collector Collector
+	collector collector
 	errors    io.Writer
 	said      string // the last problem that was printed
-	current   current
+
+	mu     sync.Mutex // guards status
+	status status
 }
 
 // New returns the command.
@@ -71,7 +70,7 @@ func New(g *cli.Globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.errors = cmd.ErrOrStderr()
 			if len(args) > 0 {
-				e.collector.Pattern = args[0]
+				e.collector.pattern = args[0]
 			}
 			switch _, _, wrong := net.SplitHostPort(e.address); {
 			case e.every < leastEvery || e.every > mostEvery:
@@ -79,12 +78,12 @@ func New(g *cli.Globals) *cobra.Command {
 			case wrong != nil:
 				return cli.Usagef("--listen must be host:port, or :port for all interfaces")
 			}
-			groups, err := ParseGroups(e.match)
+			groups, err := parseGroups(e.match)
 			if err != nil {
 				return cli.Usagef("--match: %w", err)
 			}
-			e.collector.Groups = groups
-			if e.collector.Server, err = g.Server(); err != nil {
+			e.collector.by = groups
+			if e.collector.server, err = g.Server(); err != nil {
 				return err
 			}
 			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return e.run(ctx, cmd.OutOrStdout()) })
@@ -99,45 +98,35 @@ func New(g *cli.Globals) *cobra.Command {
 
 // run serves, and looks, until ctx ends.
 func (e *exporter) run(ctx context.Context, out io.Writer) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.address)
+	l, err := cli.Listen(e.address)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %s", e.address, connect.Reason(err))
+		return err
 	}
-	e.current.every = e.every
-	srv := &http.Server{Handler: e.current.handler(), ReadHeaderTimeout: headerTime}
-	served := make(chan error, 1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	served := make(chan error, 1)
 	go func() {
-		err := srv.Serve(l)
+		err := cli.Serve(ctx, l, e.handler(), func() {})
 		cancel(err)
 		served <- err
 	}()
 	fmt.Fprintf(out, "http://%s/metrics\n", l.Addr())
 	e.look(ctx)
-	end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
-	defer stop()
-	if srv.Shutdown(end) != nil {
-		_ = srv.Close() // what is left did not end in time
-	}
-	if err := <-served; err != http.ErrServerClosed { //nolint:errorlint // Serve returns it as it is
-		return err
-	}
-	return nil
+	return <-served
 }
 
 // look looks again and again, until ctx ends.
 func (e *exporter) look(ctx context.Context) {
-	if master, err := e.collector.Server.Master(ctx); err == nil && master != "" {
-		e.say("warning: %s", e.collector.Server.OfReplica(master))
+	if master, err := e.collector.server.Master(ctx); err == nil && master != "" {
+		e.say("warning: %s", e.collector.server.OfReplica(master))
 	}
 	for {
 		began := time.Now()
-		figures, notCounted, err := e.collector.Look(ctx)
+		found, notCounted, err := e.collector.look(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		e.current.take(figures, notCounted == nil, err)
+		e.take(found, notCounted == nil, err)
 		e.report(notCounted, err)
 		took := time.Since(began)
 		if inspect.Pause(ctx, max(e.every-took, listing.PauseFactor*took)) != nil {
@@ -167,3 +156,52 @@ func (e *exporter) report(notCounted, err error) {
 }
 
 func (e *exporter) say(format string, args ...any) { cli.Messagef(e.errors, format, args...) }
+
+// take takes the outcome of a look in.
+func (e *exporter) take(found *figures, deadKnown bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status.up = err == nil; !e.status.up {
+		e.status.failed++
+		return
+	}
+	e.status.succeeded++
+	e.status.figures, e.status.deadKnown = found, deadKnown
+}
+
+// at returns what is to be said at a time.
+func (e *exporter) at(now time.Time) status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.status
+	if s.figures != nil {
+		s.stale = now.Sub(s.figures.at) > staleAfter*max(e.every, (listing.PauseFactor+1)*s.figures.took)
+	}
+	return s
+}
+
+// handler returns what answers.
+func (e *exporter) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		now := time.Now()
+		s := e.at(now)
+		w.Header().Set("Content-Type", contentType)
+		_ = s.write(w, now) // an error: the scrape has gone
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		s := e.at(time.Now())
+		switch {
+		case s.figures == nil:
+			http.Error(w, "no look has succeeded yet", http.StatusServiceUnavailable)
+		case s.stale:
+			http.Error(w, "the figures are stale", http.StatusServiceUnavailable)
+		default:
+			fmt.Fprintln(w, "ok")
+		}
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "redlatch exporter: /metrics, /healthz")
+	})
+	return mux
+}

@@ -11,16 +11,16 @@ import (
 
 func TestALockIsOfTheFirstGroupThatMatches(t *testing.T) {
 	t.Parallel()
-	g, err := ParseGroups([]string{"orders=orders:*", "urgent=*:urgent", "orders=old-orders:*"})
+	g, err := parseGroups([]string{"orders=orders:*", "urgent=*:urgent", "orders=old-orders:*"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"orders", "urgent", "other"}, g.Names())
+	require.Equal(t, []string{"orders", "urgent", "other"}, g.list())
 	for name, want := range map[string]string{
 		"orders:1": "orders", "orders:urgent": "orders", "old-orders:1": "orders", "bills:urgent": "urgent", "bills": "other", "": "other",
 	} {
-		require.Equal(t, want, g.Names()[g.of(name)], name)
+		require.Equal(t, want, g.list()[g.of(name)], name)
 	}
-	require.Equal(t, []string{"all"}, Groups{}.Names())
-	require.Zero(t, Groups{}.of("any"))
+	require.Equal(t, []string{"all"}, groups{}.list())
+	require.Zero(t, groups{}.of("any"))
 }
 
 // A look that fails costs no hold its age.

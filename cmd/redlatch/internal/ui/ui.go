@@ -3,7 +3,6 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -24,9 +23,6 @@ import (
 
 // defaultAddr is where the page is served unless --addr says.
 const defaultAddr = "127.0.0.1:8374"
-
-// closing bounds the time for answers that are under way when the command ends.
-const closing = 2 * time.Second
 
 // server serves the page.
 type server struct {
@@ -148,9 +144,9 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 		return err
 	}
 	defer func() { _ = page.Close() }() // it only asked
-	listener, err := net.Listen("tcp", s.addr)
+	listener, err := cli.Listen(s.addr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %s", s.addr, connect.Reason(err))
+		return err
 	}
 	if master, err := srv.Master(ctx); err == nil && master != "" {
 		cli.Messagef(s.errors, "warning: %s", srv.OfReplica(master))
@@ -161,7 +157,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 		kind = "page that may " + strings.Join(s.allow, " and ")
 	}
 	cli.Messagef(s.errors, "%s of the locks at %s; Ctrl-C ends it", kind, srv)
-	return serve(ctx, listener, users.protect(page, s.errors), page)
+	return cli.Serve(ctx, listener, users.protect(page, s.errors), func() { _ = page.Close() })
 }
 
 // shownAddr returns an address that a browser can open.
@@ -171,33 +167,4 @@ func shownAddr(addr net.Addr) string {
 		return fmt.Sprintf("localhost:%d", tcp.Port)
 	}
 	return addr.String()
-}
-
-// serve answers requests until ctx ends, and those that are under way.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, page io.Closer) error {
-	web := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute, // a stream moves its own deadline
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	_ = page.Close() // ends the streams
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer cancel()
-	if err := web.Shutdown(bounded); err != nil {
-		_ = web.Close() // what is still under way ends now
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
