@@ -131,7 +131,7 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// onMaster is [cli.WithClient] for what writes.
+// onMaster is [cli.WithServer] for what writes.
 func onMaster(ctx context.Context, g *cli.Globals, name string, do func(repair.Target) error) error {
 	return cli.WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := cli.NeedMaster(ctx, srv); err != nil {

@@ -11,13 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// WithClient connects for one question about a lock, and tells what went wrong in one
+// WithServer connects for one question about a lock, and tells what went wrong in one
 // line that says what to do.
-func WithClient(ctx context.Context, g *Globals, name string, do func(*redlatch.Client) error) error {
-	return WithServer(ctx, g, name, func(_ *connect.Server, client *redlatch.Client) error { return do(client) })
-}
-
-// WithServer is WithClient for questions that need the server besides.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if name == "" {
 		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}

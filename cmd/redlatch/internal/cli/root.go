@@ -1,9 +1,18 @@
+// Package cli is what all commands of redlatch share: the flags for the server, exit codes
+// and how errors are printed, signals, questions, JSON, text for terminals, and completions.
+//
+//	Execute ─▶ NewRoot ─▶ each Constructor, with the Globals ─▶ the command
+//	                                                              │ error
+//	           exit code, one line on standard error ◀────────────┘
+//
+// Packages of internal/tool find out what commands show of locks and servers.
 package cli
 
 import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -116,4 +125,16 @@ func version() string {
 		}
 	}
 	return text + " " + info.GoVersion
+}
+
+// Executable returns the path of this program, also if its file was replaced, on Linux.
+func Executable() string {
+	path, err := os.Executable()
+	switch {
+	case runtime.GOOS == "linux":
+		return "/proc/self/exe"
+	case err != nil:
+		return os.Args[0]
+	}
+	return path
 }

@@ -1,10 +1,3 @@
-// Package output writes for people: messages, text that fits a terminal, and a few
-// lines that are drawn over and over in the same place.
-//
-// A [Screen] overwrites what it drew before and leaves the rest of the terminal
-// alone: what was there stays, and so does the last picture. It knows one escape
-// sequence for each thing it does, all of which every terminal of the last
-// decades understands.
 package cli
 
 import (
@@ -38,36 +31,15 @@ const (
 	Dim    Colour = "\x1b[2m"
 )
 
-// Look says what a terminal can show. The zero value shows plain ASCII.
+// Look says what a terminal can show. The zero value shows plain text.
 type Look struct {
 	// Colours says that Paint may colour.
 	Colours bool
-	// Unicode says that Glyph may return more than ASCII.
-	Unicode bool
 }
 
-// LookOf returns what may be written to w: colours when it is a terminal and
-// the variable NO_COLOR is not set, more than ASCII when it is a file and the locale is UTF-8.
-func LookOf(w io.Writer) Look {
-	if fileOf(w) == nil {
-		return Look{}
-	}
-	return Look{
-		Colours: IsLive(w) && os.Getenv("NO_COLOR") == "",
-		Unicode: isUTF8(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")),
-	}
-}
-
-// isUTF8 looks at the first of the variables that is set, as programs do.
-func isUTF8(vars ...string) bool {
-	for _, v := range vars {
-		if v != "" {
-			v = strings.ToLower(v)
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return false
-}
+// LookOf returns what may be written to w: colours when it is a terminal and the variable NO_COLOR is
+// not set.
+func LookOf(w io.Writer) Look { return Look{Colours: IsLive(w) && os.Getenv("NO_COLOR") == ""} }
 
 // Paint returns text in a colour.
 func (l Look) Paint(c Colour, text string) string {
@@ -77,14 +49,6 @@ func (l Look) Paint(c Colour, text string) string {
 	return string(c) + text + reset
 }
 
-// Glyph returns fancy where it can be shown, else plain.
-func (l Look) Glyph(fancy, plain string) string {
-	if l.Unicode {
-		return fancy
-	}
-	return plain
-}
-
 // IsLive reports whether w is a terminal on which lines can be overwritten.
 func IsLive(w io.Writer) bool {
 	f := fileOf(w)
@@ -92,8 +56,8 @@ func IsLive(w io.Writer) bool {
 	return f != nil && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Screen is the part of a terminal that is drawn over and over. It is for one
-// goroutine.
+// Screen is the part of a terminal that is drawn over and over. It leaves the rest alone: what was
+// there stays, and so does the last picture. It is for one goroutine.
 type Screen struct {
 	out   io.Writer
 	size  func() (width, height int)

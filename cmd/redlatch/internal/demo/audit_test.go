@@ -143,8 +143,8 @@ func TestMedianIsOneOfTheWaits(t *testing.T) {
 	t.Parallel()
 	a := audited(false)
 	require.Equal(t, "p50 -, p99 -", a.percentiles())
-	for _, ms := range []time.Duration{5, 1, 4, 2, 3, 1500} {
-		a.waits = append(a.waits, ms*time.Millisecond)
+	for _, ms := range []int{5, 1, 4, 2, 3, 1500} {
+		a.waits = append(a.waits, time.Duration(ms)*time.Millisecond)
 	}
 	require.Equal(t, "p50 3ms, p99 5ms", a.percentiles())
 	require.Equal(t, 5*time.Millisecond, a.waits[0], "the waits were sorted")

@@ -167,8 +167,7 @@ func (r *run) start(p *process) error {
 	if err != nil {
 		return err
 	}
-	c := exec.Command(cli.Executable(), workerCommand)
-	c.Args[0] = "redlatch" // as it is shown in a list of processes
+	c := &exec.Cmd{Path: cli.Executable(), Args: []string{"redlatch", workerCommand}}
 	orders, err := c.StdinPipe()
 	if err != nil {
 		return err

@@ -237,7 +237,7 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 		w.report(&event{Kind: stalled, Visit: visit})
 		<-ctx.Done() // killed before that, unless the demo ends first
 	}
-	if held.Err() != nil {
+	if isLost(held) {
 		return nil // another worker may hold the lock now: write nothing; Unlock returns the error
 	}
 	var queue []string
@@ -252,6 +252,10 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 	w.report(&event{Kind: released, Visit: visit, Round: round, Queue: queue})
 	return nil
 }
+
+// isLost reports whether the hold of a context was lost. It asks the clocks, so it is right even
+// when this process stood still for a while.
+func isLost(held context.Context) bool { return held.Err() != nil }
 
 // checkMarker reports a marker that is not the one that was left there.
 func (w *worker) checkMarker(marker, want string) {

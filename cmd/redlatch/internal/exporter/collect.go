@@ -52,7 +52,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	began := time.Now()
 	l := &look{collector: c, now: began, began: make([]int64, len(c.began))}
 	for _, name := range c.by.list() {
-		l.figures.groups = append(l.figures.groups, group{name: name, held: map[listing.Kind]int64{}})
+		l.groups = append(l.groups, group{name: name, held: map[listing.Kind]int64{}})
 	}
 	unread, err := listing.RunOnMasters(ctx, c.server, listing.Request{
 		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, Waiting: true, NoLabels: true,
@@ -67,7 +67,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	}
 	for i := range c.began {
 		c.began[i] += l.began[i]
-		l.figures.groups[i].began = c.began[i]
+		l.groups[i].began = c.began[i]
 	}
 	l.unreadable = int64(unread.Keys)
 	l.at = time.Now()
@@ -78,7 +78,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 // lock takes a lock in.
 func (l *look) lock(lock *listing.Lock) error {
 	at := l.by.of(lock.Name)
-	g := &l.figures.groups[at]
+	g := &l.groups[at]
 	g.add(lock)
 	for _, h := range lock.Holders {
 		since, isNew, ok := l.seen.hold(lock, h.Owner, l.now)
@@ -290,7 +290,7 @@ func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	}
 	for w := range absent {
 		if l.absent[w] {
-			l.figures.groups[w.group].dead++
+			l.groups[w.group].dead++
 		}
 	}
 	l.absent = absent
