@@ -13,35 +13,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-const (
-	releaseHelp = `Frees the lock that redlatch hold -s holds in the background, and waits until
-that is done. The variables that hold -s has set say which; with NAME it is
-an error if they are those of another lock. With --owner it is the hold of that
-owner, by the same user on this machine: the value of REDLATCH_OWNER, or of
-REDLATCH_PERMIT for a permit.
-
-No signal is sent: the process is asked through its socket, so that another
-process with its number is never ended. It is not there on Windows.
-
-Exit codes:
-  0     the lock was held to this moment, and is free, or left to its lease
-        for --at-least
-  125   the lock was lost, or its hold had ended before, or redlatch failed;
-        standard error says which
-  128+n signal n ended the waiting: 130 SIGINT, 143 SIGTERM`
-
-	releaseExamples = `  # The lock of this script
-  redlatch release
-
-  # Two locks: each hold sets the same variables
-  eval "$(redlatch hold -s data)" || exit; data=$REDLATCH_OWNER
-  eval "$(redlatch hold -s index)" || exit
-  redlatch release index
-  redlatch release --owner "$data"`
-
-	// releaseWait is how long the process may take.
-	releaseWait = time.Minute
-)
+// releaseWait is how long the process may take.
+const releaseWait = time.Minute
 
 var (
 	// errEnded means that there is no socket: the process has ended in order, or never was.
