@@ -26,11 +26,8 @@ const (
 	runtimeEnv  = "XDG_RUNTIME_DIR"
 )
 
-// The codes of answers that say nothing of the hold.
-const (
-	codeOther = -1 // it is one of another owner
-	codeEnded = -2 // it was released before
-)
+// codeOther is the code of an answer that says that the hold is one of another owner.
+const codeOther = -1
 
 // socket is how redlatch release reaches the process that redlatch hold -s has left in the
 // background: a socket in a folder of the user's own.
@@ -72,8 +69,8 @@ func (s *socket) path() string { return s.listener.Addr().String() }
 
 // close removes the socket.
 func (s *socket) close() {
-	close(s.stop)
 	_ = s.listener.Close() // it is on no disk
+	close(s.stop)
 	<-s.done
 }
 
@@ -108,8 +105,8 @@ func (s *socket) read(conn net.Conn) {
 	}
 	select {
 	case s.requests <- request{conn}:
-	case <-s.stop:
-		request{conn}.answer(answer{Code: codeEnded})
+	case <-s.stop: // the socket is gone, which says that the hold has ended
+		_ = conn.Close()
 	}
 }
 
@@ -149,9 +146,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 			return answer{}, errEnded // it removes its socket, and a process that is killed does not
 		}
 		return answer{}, errKilled
-	case a.Code == codeEnded:
-		return answer{}, errEnded
-	case a.Code < 0:
+	case a.Code == codeOther:
 		return answer{}, errOther
 	}
 	return a, nil
