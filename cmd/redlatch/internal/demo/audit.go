@@ -17,7 +17,6 @@ type process struct {
 	orders io.WriteCloser // nil before it was started
 
 	client  string // what the owners of its holds begin with; empty before it has connected
-	visit   string // the last one
 	waiting int    // how many of its workers wait
 	rounds  int64  // reported as released
 	failure string // why it ended, empty if it did not fail
@@ -38,7 +37,6 @@ type audit struct {
 	workers   int      // of each process
 	noun      string   // for a process
 	kind      string   // of lock
-	holder    *process // nil if none is known
 	last      *process // the one that had the lock last
 
 	acquisitions, handOvers int64
@@ -90,11 +88,9 @@ func (a *audit) apply(p *process, e *event) {
 		p.rounds++
 		owner, _, _ := strings.Cut(e.Visit, "#")
 		a.rounds = append(a.rounds, finished{e.Round, owner, e.Queue})
-		a.left(p, e.Visit)
 	case lost:
 		a.excused[e.Visit] = true
 		a.logf(e.At, "%s %d lost the lock before it had finished", a.noun, p.id)
-		a.left(p, e.Visit)
 	case gone:
 		if p != a.victim {
 			p.failure = cmp.Or(p.failure, e.Text)
@@ -107,7 +103,6 @@ func (a *audit) apply(p *process, e *event) {
 func (a *audit) acquired(p *process, e *event) {
 	a.acquisitions++
 	p.waiting--
-	p.visit = e.Visit
 	if a.victim == nil || !a.recovered.IsZero() && e.At.Add(-e.Wait).After(a.recovered) {
 		a.waits = append(a.waits, e.Wait)
 	}
@@ -118,22 +113,13 @@ func (a *audit) acquired(p *process, e *event) {
 		a.successor, a.successorAt = p, e.At
 		a.logf(e.At, "%s %d has the lock, %s after the kill", a.noun, p.id, brief(e.At.Sub(a.killedAt)))
 	}
-	a.holder, a.last = p, p
-}
-
-// left enters that a visit of p is over.
-func (a *audit) left(p *process, visit string) {
-	if a.holder == p && p.visit == visit {
-		a.holder = nil
-	}
+	a.last = p
 }
 
 // killed enters that p was killed while it was inside.
 func (a *audit) killed(p *process, visit string, at time.Time) {
 	a.victim, a.killedAt = p, at
 	a.excused[visit] = true
-	p.waiting = 0
-	a.left(p, visit)
 	a.logf(at, "SIGKILL to %s %d, which holds the lock and has read the counter", a.noun, p.id)
 }
 
@@ -280,7 +266,7 @@ func (a *audit) contenders() string {
 func (a *audit) progress(now time.Time) string {
 	var ids []string
 	for _, p := range a.processes {
-		if p.waiting > 0 {
+		if p.waiting > 0 && p != a.victim {
 			ids = append(ids, fmt.Sprint(p.id))
 		}
 	}
@@ -290,10 +276,10 @@ func (a *audit) progress(now time.Time) string {
 	}
 	holder := "none"
 	switch {
-	case a.holder != nil:
-		holder = fmt.Sprint(a.holder.id)
 	case a.victim != nil && a.successor == nil:
 		holder = fmt.Sprintf("dead:%d", a.victim.id)
+	case a.last != nil:
+		holder = fmt.Sprint(a.last.id)
 	}
 	return fmt.Sprintf("%6.2f s  holder %-6s  waiting %-8s rounds %-5d hand-overs %-5d wait %s",
 		now.Sub(a.began).Seconds(), holder, waiting, len(a.rounds), a.handOvers, a.percentiles())
