@@ -35,8 +35,8 @@ type audit struct {
 	began     time.Time
 	processes []*process
 	workers   int      // of each process
+	title     string   // the processes and their workers
 	noun      string   // for a process
-	kind      string   // of lock
 	last      *process // the one that had the lock last
 
 	acquisitions, handOvers int64
@@ -57,10 +57,10 @@ type audit struct {
 }
 
 func newAudit(fair bool, began time.Time) *audit {
-	a := &audit{fair: fair, began: began, workers: 1, noun: "worker", kind: "lock", excused: map[string]bool{}}
+	a := &audit{fair: fair, began: began, workers: 1, title: "4 processes", noun: "worker", excused: map[string]bool{}}
 	n := 4
 	if fair {
-		n, a.workers, a.noun, a.kind = 3, 8, "process", "fair lock"
+		n, a.workers, a.title, a.noun = 3, 8, "3 processes with 8 workers each", "process"
 	}
 	for id := 1; id <= n; id++ {
 		a.processes = append(a.processes, &process{id: id})
@@ -245,23 +245,6 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 	return wrong
 }
 
-// titles name the demo, the server and the lock.
-func (a *audit) titles(where, lock string) []string {
-	return []string{
-		"redlatch demo: " + a.contenders() + ", one " + a.kind,
-		"server  " + where,
-		fmt.Sprintf("lock    %s, leases of %v, renewed", lock, lease),
-	}
-}
-
-// contenders are the processes and their workers.
-func (a *audit) contenders() string {
-	if a.workers == 1 {
-		return fmt.Sprintf("%d processes", len(a.processes))
-	}
-	return fmt.Sprintf("%d processes with %d workers each", len(a.processes), a.workers)
-}
-
 // progress is the line that is printed once a second.
 func (a *audit) progress(now time.Time) string {
 	var ids []string
@@ -287,19 +270,18 @@ func (a *audit) progress(now time.Time) string {
 
 // summary returns the result of the run, line by line.
 func (a *audit) summary(counter int64, took time.Duration, wrong []string) []string {
-	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", a.contenders(), a.acquisitions, took.Seconds()), ""}
+	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", a.title, a.acquisitions, took.Seconds()), ""}
 	row := func(name, format string, args ...any) {
 		lines = append(lines, fmt.Sprintf("  %-12s", name)+fmt.Sprintf(format, args...))
 	}
-	rounds, counted := int64(len(a.rounds)), "as many as rounds were finished"
-	if counter < rounds {
-		counted = fmt.Sprintf("but %d rounds were finished", rounds)
+	counted, two := "as many as rounds were finished", "never"
+	if n := len(a.rounds); counter < int64(n) {
+		counted = fmt.Sprintf("but %d rounds were finished", n)
 	}
-	row("counter", "%d, %s", counter, counted)
-	two := "never"
 	if n := a.violations(); n > 0 {
 		two = fmt.Sprintf("seen %d times", n)
 	}
+	row("counter", "%d, %s", counter, counted)
 	row("two inside", "%s", two)
 	if inverted, judged := a.inversions(); a.fair {
 		row("inversions", "%d in the %d turns with others queued, by the server's list", inverted, judged)

@@ -197,7 +197,12 @@ func (r *run) run(ctx context.Context) (err error) {
 	defer func() { _ = r.conn.Close() }() // nothing is buffered
 	r.common.Prefix = "redlatch-demo:" + uuid.NewString()[:8]
 	r.keys, r.audit, r.reports = keysOf(r.common.Prefix), newAudit(r.common.Fair, time.Now()), make(chan report, 64)
-	r.print(r.audit.titles(where, r.keys[lockKey])...)
+	kind := "lock"
+	if r.common.Fair {
+		kind = "fair lock"
+	}
+	r.print("redlatch demo: "+r.audit.title+", one "+kind, "server  "+where,
+		fmt.Sprintf("lock    %s, leases of %v, renewed", r.keys[lockKey], lease))
 	err = r.play(ctx)
 	if err == nil || errors.Is(err, errInterrupted) {
 		err = r.conclude(err)
