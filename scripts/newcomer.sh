@@ -295,7 +295,6 @@ redlatch() {
 	serve) interrupted "$@" --addr 127.0.0.1:0 ;;
 	exporter) interrupted "$@" --listen 127.0.0.1:0 ;;
 	ui) interrupted "$@" --addr 127.0.0.1:0 ;;
-	bench) "$work/bin/redlatch" "$@" --duration 1s ;;
 	*) "$work/bin/redlatch" "$@" ;;
 	esac
 }
@@ -331,8 +330,6 @@ does "redlatch unlock --force NAME" NAME '--even-if-alive hourly' >forced 2>&1 <
 does "redlatch doctor" >examined || fail "doctor finds errors: $(cat examined)"
 does "redlatch exporter" >figures 2>>errors
 grep -q '^http://.*/metrics$' figures || fail "the exporter does not say where it is"
-does "redlatch bench" >measured
-grep -q ' wake-ups ' measured || fail "bench has no figures"
 does "redlatch run NAME -- COMMAND" NAME hourly COMMAND ./job.sh >ran
 grep -qx './job.sh ran' ran || fail "the lock of the hour was not free"
 does "redlatch hold NAME" NAME deploy >owner

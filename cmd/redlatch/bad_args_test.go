@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -228,7 +228,7 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 // wrong with them, or which command it is.
 func FuzzArguments(f *testing.F) {
 	for _, line := range []string{
-		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--jobs=-1\n--fair",
+		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--duration=-1s\n--fair",
 		"serve\n--addr\n:0", "--version", "--redis\nredis://:x@h\nstatus\nn", "run\n--lease=99999999999h\nj\n--\nt", "\n", "--", "-", "run\n--\n--\n--", "help\nrun",
 		"run\n--conflict-exit-code=0x7f\nn\n--\nt", "completion\nbash", "__complete\nrun\n",
 	} {

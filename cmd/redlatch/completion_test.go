@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // The directives by which a shell does or does not offer files.

@@ -20,7 +20,6 @@ var showNoLocks = map[string]string{
 	"hold":     "it prints the owner that it holds a lock for, or assignments; its tests read them",
 	"release":  "it shows no lock",
 	"doctor":   "it examines the server, with locks of its own that are gone at once",
-	"bench":    "it measures with locks of its own that are gone at once",
 	"demo":     "it has processes and locks of its own; its summary is checked line by line",
 	"serve":    "it is a server, and prints its address",
 	"ui":       "it serves a page; the tests in a browser look at a lock of a live Redisson",

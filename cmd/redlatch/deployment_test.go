@@ -70,7 +70,6 @@ func TestCommandsOnACluster(t *testing.T) {
 	s.watch(t)
 	s.watchPattern(t)
 	s.doctor(t)
-	require.Contains(t, s.ok(t, "bench", "--duration", "1s"), "redis-cluster://")
 	got := program.Finish(t, s.url, "demo", "--redis", s.url)
 	require.Equal(t, 2, got.Code)
 	require.Contains(t, got.Stderr, "the demo has one server")
@@ -222,7 +221,6 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		{[]string{"watch", "--for", "1s", name}, 0, "held"},
 		{[]string{"watch", "--for", "1s", "*"}, 0, name},
 		{[]string{"doctor"}, 0, "a master of its own"},
-		{[]string{"bench", "--duration", "1s"}, 0, "hand-overs"},
 		{[]string{"unlock", "--force", "--even-if-alive", "--yes", name}, 0, name},
 	} {
 		got := program.Finish(t, url, c.args...)

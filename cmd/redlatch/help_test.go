@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -17,7 +17,7 @@ func TestVersionAndHelpNeedNoServer(t *testing.T) {
 	require.Equal(t, 0, got.Code)
 	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
 	require.Equal(t, got, program.Finish(t, program.NoServer(t), "version"))
-	for _, name := range []string{"run", "hold", "release", "status", "evict", "unlock", "doctor", "bench", "serve", "demo"} {
+	for _, name := range []string{"run", "hold", "release", "status", "evict", "unlock", "doctor", "serve", "demo"} {
 		got := program.Finish(t, program.NoServer(t), name, "--help")
 		require.Equal(t, 0, got.Code)
 		require.Contains(t, got.Stdout, "Examples:\n")

@@ -15,7 +15,6 @@ import (
 // printing are arguments with which a command writes to standard output, where those in usual do
 // not do, and where no arguments do not.
 var printing = map[string][]string{
-	"bench":    {"--duration=1s"},
 	"exporter": {"--listen=127.0.0.1:0"},
 	"serve":    {"--addr=127.0.0.1:0"},
 	"ui":       {"--addr=127.0.0.1:0"},

@@ -7,37 +7,29 @@ import (
 	"context"
 	"os"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/bench"
-	"github.com/redlatch/redlatch/cmd/redlatch/demo"
 	"github.com/redlatch/redlatch/cmd/redlatch/doctor"
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
-	"github.com/redlatch/redlatch/cmd/redlatch/exporter"
-	"github.com/redlatch/redlatch/cmd/redlatch/hold"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/demo"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/exporter"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/ui"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
-	"github.com/redlatch/redlatch/cmd/redlatch/manual"
-	"github.com/redlatch/redlatch/cmd/redlatch/release"
-	"github.com/redlatch/redlatch/cmd/redlatch/run"
-	"github.com/redlatch/redlatch/cmd/redlatch/serve"
 	"github.com/redlatch/redlatch/cmd/redlatch/status"
-	"github.com/redlatch/redlatch/cmd/redlatch/ui"
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // constructors make the commands, the hidden ones among them.
 var constructors = []cli.Constructor{
-	bench.New,
 	demo.New, demo.NewWorker,
 	doctor.New,
 	evict.New,
 	exporter.New,
-	hold.New, hold.NewDetached,
+	hold.New, hold.NewDetached, hold.NewRelease, hold.NewRun, hold.NewGuard,
 	list.New,
-	manual.New,
-	release.New,
-	run.New, run.NewGuard,
-	serve.New,
+	newManual,
+	newServe,
 	status.New,
 	ui.New,
 	unlock.New,

@@ -3,7 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 )
 
-func TestMain(m *testing.M) { program.Main(m, constructors...) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, constructors...) }

@@ -34,7 +34,6 @@ func TestCommandsThatWriteRefuseAReplicaAndNameItsMaster(t *testing.T) {
 		"evict --even-if-alive stuck " + program.SomeOwner: 2,
 		"evict --all-dead stuck":                           2,
 		"evict --all-dead free":                            2,
-		"bench --duration 1s":                              2,
 		"demo --redis " + replica.URL():                    2,
 		"run --try held -- true":                           125,
 		"run --try free -- true":                           125,

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // A command that runs until a signal exits with the signal's code, as in shells.
@@ -36,13 +36,6 @@ func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
 		"serve": func(t *testing.T) *program.Process {
 			t.Helper()
 			return begun(t, program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0"))
-		},
-		"bench": func(t *testing.T) *program.Process {
-			t.Helper()
-			s := redistest.Start(t)
-			p := program.Start(t, s.URL(), "bench", "--duration", "1m")
-			require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") != int64(0) }, program.Soon, program.PollEvery)
-			return p
 		},
 		"demo": func(t *testing.T) *program.Process {
 			t.Helper()
@@ -70,7 +63,7 @@ func begun(t *testing.T, p *program.Process) *program.Process {
 
 func TestHelpSaysWithWhichCodeASignalEnds(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"list", "watch", "bench", "demo", "serve"} {
+	for _, path := range []string{"list", "watch", "demo", "serve"} {
 		require.Contains(t, commands(t)[path].Long, "128+n", path)
 		require.Contains(t, commands(t)[path].Long, "143 SIGTERM", path)
 	}

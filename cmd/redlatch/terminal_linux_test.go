@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // A terminal breaks what is too long wherever that is, between two letters of an owner
@@ -53,7 +53,6 @@ func TestAllOutputFitsATerminal(t *testing.T) {
 		{s.URL(), "", []string{"run", "--try", wideName + ":odd", "--", "true"}},
 		{s.URL(), "", []string{"doctor"}},
 		{blind, "", []string{"doctor"}},
-		{s.URL(), "", []string{"bench", "--duration", "1s"}},
 		{program.NoServer(t), "", []string{"status", "a"}},
 		{"", "", []string{"list", "--redis", program.NoServer(t)}},
 		{s.URL(), "", []string{"--version"}},
@@ -64,7 +63,7 @@ func TestAllOutputFitsATerminal(t *testing.T) {
 		require.NotEmpty(t, shown)
 		for line := range strings.Lines(shown) {
 			if !strings.HasPrefix(line, "    ACL SETUSER ") && !strings.HasPrefix(strings.TrimSpace(line), "`redlatch ") { // commands to be copied
-				require.Less(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), output.Columns, "%v: %s", c.args, line)
+				require.Less(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), cli.Columns, "%v: %s", c.args, line)
 			}
 		}
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // usageCode is the exit code of a command for what is typed wrong: redlatch run's other codes are
@@ -23,8 +23,7 @@ func usageCode(path string) int {
 
 // meaningless are flags of each command whose values can be read, and mean nothing.
 var meaningless = map[string][]string{
-	"bench":    {"--duration=1ns", "--redis=nonsense"},
-	"demo":     {"--jobs=1", "--duration=1ns", "--fair --duration=10s", "--redis=nonsense", "--redis=redis-cluster://h"},
+	"demo":     {"--duration=1ns", "--duration=2h", "--fair --duration=1ms", "--redis=nonsense", "--redis=redis-cluster://h"},
 	"doctor":   {"--need=nonsense", "--redis=nonsense"},
 	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
 	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
@@ -112,7 +111,7 @@ func TestNamesThatAreEmptyAreTypedWrong(t *testing.T) {
 // What fails for another reason has another code.
 func TestAServerThatIsAwayIsNoUsageError(t *testing.T) {
 	t.Parallel()
-	for path, args := range map[string][]string{"status": {"job"}, "list": nil, "watch": {"job"}, "bench": nil} {
+	for path, args := range map[string][]string{"status": {"job"}, "list": nil, "watch": {"job"}} {
 		require.Equal(t, cli.CodeFailed, program.Finish(t, program.NoServer(t), append([]string{path}, args...)...).Code, path)
 	}
 }

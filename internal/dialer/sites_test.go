@@ -18,18 +18,18 @@ import (
 // sites are the only functions that make connections. The connections of tests and of the
 // benchmark are left out.
 var sites = map[string]string{
-	"internal/dialer/dialer.go Dial":            "the constructor",
-	"internal/dialer/dialer.go reach":           "the constructor",
-	"internal/dialer/tls.go secure":             "the constructor",
-	"internal/respconn/own.go NewConn":          "guards a connection that the caller has made",
-	"adapter/goredis/dial.go connect":           "go-redis dials, over LimitReplies",
-	"adapter/rueidis/dial.go reach":             "for NewConn of the library, which guards it",
-	"embedded/server.go Dial":                   "in memory, to a server of this process",
-	"examples/jobs/main.go run":                 "the example's own data, not a lock",
-	"internal/tool/connect/silence.go accepts":  "reads nothing",
-	"internal/tool/connect/stranger.go ask":     "reads 256 bytes, and does not parse them",
-	"internal/tool/control/control_unix.go Ask": "no server: the process that holds the lock",
-	"internal/tool/sdnotify/sdnotify.go Send":   "no server: systemd",
+	"internal/dialer/dialer.go Dial":                 "the constructor",
+	"internal/dialer/dialer.go reach":                "the constructor",
+	"internal/dialer/tls.go secure":                  "the constructor",
+	"internal/respconn/own.go NewConn":               "guards a connection that the caller has made",
+	"adapter/goredis/dial.go connect":                "go-redis dials, over LimitReplies",
+	"adapter/rueidis/dial.go reach":                  "for NewConn of the library, which guards it",
+	"embedded/server.go Dial":                        "in memory, to a server of this process",
+	"examples/jobs/main.go run":                      "the example's own data, not a lock",
+	"internal/tool/connect/silence.go accepts":       "reads nothing",
+	"internal/tool/connect/stranger.go ask":          "reads 256 bytes, and does not parse them",
+	"cmd/redlatch/internal/hold/control_unix.go ask": "no server: the process that holds the lock",
+	"cmd/redlatch/internal/hold/sdnotify.go notify":  "no server: systemd",
 }
 
 // makers are the functions and types that make connections, by the path of their package.

@@ -46,7 +46,7 @@ func TestNoPanelIsEmptyAfterARealRun(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	addKeysOfTheDead(t, s)
-	e := program.Start(t, s.URL(), "exporter", "--listen", "127.0.0.1:0", "--every", "1s",
+	e := program.StartWith(t, []string{build(t), "REDIS_URL=" + s.URL()}, "exporter", "--listen", "127.0.0.1:0", "--every", "1s",
 		"--match", "orders=orders:*", "--match", "billing=billing*")
 	url, found := strings.CutSuffix(strings.TrimPrefix(e.Line(), "http://"), "/metrics")
 	require.True(t, found)

@@ -12,6 +12,7 @@
 package observability
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -22,13 +23,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
-	"github.com/redlatch/redlatch/cmd/redlatch/exporter"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -158,7 +159,27 @@ func TestEveryAlertIsOfKnownMetricsAndLeadsToTheRunbook(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { program.Main(m, exporter.New) }
+func TestMain(m *testing.M) { program.Main(m, become) }
+
+// binaryEnv names the program that build has built.
+const binaryEnv = "REDLATCH_TEST_BINARY"
+
+// build builds redlatch and returns the variable that makes the program of package program be it.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "redlatch")
+	cmd := exec.Command("go", "build", "-o", binary, "./cmd/redlatch")
+	cmd.Dir = "../.." // the module of redlatch
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(text))
+	return binaryEnv + "=" + binary
+}
+
+// become makes this process redlatch. It returns only if that fails.
+func become(_ context.Context, args []string, _ ...any) int {
+	fmt.Fprintln(os.Stderr, syscall.Exec(os.Getenv(binaryEnv), append([]string{"redlatch"}, args...), os.Environ()))
+	return 1
+}
 
 const (
 	// scrapeEvery is how often the Prometheus of a run scrapes, and rateOver what Grafana

@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/acl"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -97,7 +96,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if asJSON {
 				err = cli.PrintJSON(cmd, d)
 			} else {
-				d.print(cmd.OutOrStdout(), output.LookOf(cmd.OutOrStdout()))
+				d.print(cmd.OutOrStdout(), cli.LookOf(cmd.OutOrStdout()))
 			}
 			if err != nil {
 				return err
@@ -148,7 +147,7 @@ func (d *report) exit(strict bool) error {
 	return nil
 }
 
-func (d *report) print(w io.Writer, look output.Look) {
+func (d *report) print(w io.Writer, look cli.Look) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
 	idle := false // there may be warnings that no chosen need asks for
@@ -178,13 +177,13 @@ func countOf(n int, what string) string {
 const checkColumn = 26
 
 // finding shows one, in lines that fit a terminal. What is to be sent is not broken.
-func finding(f *diagnosis.Finding, look output.Look) string {
+func finding(f *diagnosis.Finding, look cli.Look) string {
 	text := f.Found
 	if f.Advice != "" {
 		text += ". " + f.Advice
 	}
 	head := fmt.Sprintf("%-8s %-16s ", f.Level, f.Check)
-	lines := wrapped(sanitize.Text(text), output.Columns-1-checkColumn) // a full line would make some terminals wrap
+	lines := wrapped(sanitize.Text(text), cli.Columns-1-checkColumn) // a full line would make some terminals wrap
 	var b strings.Builder
 	b.WriteString(look.Paint(colourOf(f.Level), head[:8]) + head[8:] + lines[0] + "\n")
 	for _, line := range lines[1:] {
@@ -196,17 +195,17 @@ func finding(f *diagnosis.Finding, look output.Look) string {
 	return b.String()
 }
 
-func colourOf(l diagnosis.Level) output.Colour {
+func colourOf(l diagnosis.Level) cli.Colour {
 	switch l {
 	case diagnosis.OK:
-		return output.Green
+		return cli.Green
 	case diagnosis.Warning:
-		return output.Yellow
+		return cli.Yellow
 	case diagnosis.Error:
-		return output.Red
+		return cli.Red
 	case diagnosis.Unknown:
 	}
-	return output.Dim
+	return cli.Dim
 }
 
 // wrapped breaks text into lines of at most so many columns, at least one.

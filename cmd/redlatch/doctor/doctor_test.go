@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // volatile is what differs from run to run, and what stands for it in golden files.
@@ -164,21 +164,21 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
-	plain := finding(f, output.Look{})
+	plain := finding(f, cli.Look{})
 	require.NotContains(t, plain, "\x1b")
 	program.Narrow(t, plain)
-	require.Contains(t, finding(f, output.Look{Colours: true}), string(output.Yellow)+"warning ")
-	require.Equal(t, plain, strings.NewReplacer(string(output.Yellow), "", "\x1b[0m", "").Replace(finding(f, output.Look{Colours: true})))
+	require.Contains(t, finding(f, cli.Look{Colours: true}), string(cli.Yellow)+"warning ")
+	require.Equal(t, plain, strings.NewReplacer(string(cli.Yellow), "", "\x1b[0m", "").Replace(finding(f, cli.Look{Colours: true})))
 }
 
 // What a finding quotes is the server's: its version, its settings, its errors.
 func TestFindingsHaveNoControlSequences(t *testing.T) {
 	t.Parallel()
 	const odd = "7.0 \x1b]0;title\a\x1b[2J"
-	shown := finding(&diagnosis.Finding{Check: "server", Found: odd, Advice: odd, Command: odd}, output.Look{})
+	shown := finding(&diagnosis.Finding{Check: "server", Found: odd, Advice: odd, Command: odd}, cli.Look{})
 	require.NotContains(t, shown, "\x1b")
 	require.NotContains(t, shown, "\a")
 	require.Contains(t, shown, "7.0 ")
 }
 
-func TestMain(m *testing.M) { program.Main(m, New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New) }

@@ -16,10 +16,9 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/transport"
@@ -197,26 +196,26 @@ func (n *nextInQueue) note() string {
 }
 
 func (e *evicted) print(w io.Writer) {
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
+	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
 	printWaiter(w, &e.Waiter)
 	e.Next.print(w)
 	command := "`redlatch evict --all-dead " + inspect.Args(e.Name) + "`"
 	switch {
 	case e.absent == 1:
-		fmt.Fprint(w, output.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))
+		fmt.Fprint(w, cli.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))
 	case e.absent > 1:
 		number := strconv.Itoa(e.absent)
 		if e.absent == inspect.LookedAt {
 			number = "at least " + number
 		}
-		fmt.Fprint(w, output.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
+		fmt.Fprint(w, cli.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
 	}
 }
 
 func printWaiter(w io.Writer, p *inspect.Waiter) {
 	fmt.Fprintf(w, "  owner  %s\n", inspect.Shown(p.Owner))
-	fmt.Fprint(w, output.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
-		", subscribed "+p.Subscribed+", deadline "+output.Deadline(p.DeadlineMillis)))
+	fmt.Fprint(w, cli.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
+		", subscribed "+p.Subscribed+", deadline "+cli.Deadline(p.DeadlineMillis)))
 }
 
 func (n *nextInQueue) print(w io.Writer) {
@@ -225,7 +224,7 @@ func (n *nextInQueue) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "  next   %s\n", inspect.Shown(n.Owner))
-	fmt.Fprint(w, output.Indented("", n.String()+", "+n.note()))
+	fmt.Fprint(w, cli.Indented("", n.String()+", "+n.note()))
 }
 
 // allDead evicts all dead waiters of a lock.
@@ -357,12 +356,12 @@ func (e *allEvicted) print(w io.Writer) {
 	if len(e.Evicted) == 0 && e.QueueLength == 0 {
 		said = "no waiter was evicted: the queue is empty"
 	}
-	fmt.Fprintln(w, output.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
+	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
 	for i := range e.Evicted {
 		printWaiter(w, &e.Evicted[i])
 	}
 	if more := e.EvictedCount - len(e.Evicted); more > 0 {
-		fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more", more)))
+		fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more", more)))
 	}
 	if len(e.Evicted) > 0 {
 		e.Next.print(w)

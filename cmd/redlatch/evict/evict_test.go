@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -176,7 +177,7 @@ func TestEvictGoesByTheServersClock(t *testing.T) {
 	require.InDelta(t, now.Add(5*time.Minute+15*time.Second).UnixMilli(), left, 5000)
 }
 
-func TestMain(m *testing.M) { program.Main(m, evict.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, evict.New) }
 
 func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
 	t.Parallel()

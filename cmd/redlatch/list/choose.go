@@ -9,7 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -156,7 +156,7 @@ func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*i
 	if len(locks) == 0 {
 		return nil, nil
 	}
-	client, err := cli.Look(ctx, l.from)
+	client, err := cli.Client(ctx, l.from)
 	if err != nil {
 		return nil, err
 	}

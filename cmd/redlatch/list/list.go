@@ -11,10 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // lister lists locks.
@@ -204,13 +203,13 @@ func progress(w io.Writer, every time.Duration) reporter {
 	return func(done float64, locks int) {
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(every)
-			output.Messagef(w, "%.0f%% of the keys looked at, %s", 100*done, (&tally{locks: locks}).of(locks))
+			cli.Messagef(w, "%.0f%% of the keys looked at, %s", 100*done, (&tally{locks: locks}).of(locks))
 		}
 	}
 }
 
 func (l *lister) message(format string, args ...any) {
-	output.Messagef(l.errors, format, args...)
+	cli.Messagef(l.errors, format, args...)
 }
 
 const listHelp = `Lists the locks whose names match PATTERN, all without one: those of Redlatch

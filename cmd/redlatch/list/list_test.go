@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // listedNames returns the names that redlatch list --json tells.
@@ -160,7 +160,7 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 		{Name: "x", Kind: inspect.ReadWrite, More: true, Holders: []inspect.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
 		{Name: "x", Kind: inspect.ReadWrite, Holders: make([]inspect.Holder, 12), TTL: 9999 * time.Hour},
 	} {
-		for _, line := range append(rowOf(l, output.Look{}).lines, heading(output.Look{})) {
+		for _, line := range append(rowOf(l, cli.Look{}).lines, heading(cli.Look{})) {
 			program.Narrow(t, line)
 		}
 	}
@@ -221,7 +221,7 @@ func TestListGivesASilentServerUpOnce(t *testing.T) {
 	require.Contains(t, got.Stderr, "accepts connections, but does not answer in time")
 }
 
-func TestMain(m *testing.M) { program.Main(m, New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New) }
 
 func TestListShowsSemaphores(t *testing.T) {
 	t.Parallel()

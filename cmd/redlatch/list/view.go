@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -67,15 +67,15 @@ var shortKinds = map[inspect.Kind]string{
 	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
 }
 
-func rowOf(l *inspect.Lock, look output.Look) row {
+func rowOf(l *inspect.Lock, look cli.Look) row {
 	who, entered, lease, queue := "free", "-", "-", "-"
 	if l.Number != nil {
 		who = numberText(l)
 		if l.TTL != redlatch.NoTTL {
-			lease = output.Lease(l.TTL)
+			lease = cli.Lease(l.TTL)
 		}
 	} else if len(l.Holders) > 0 {
-		who, entered, lease = holdersOf(l), sanitize.Word(string(l.Holders[0].Count)), output.Lease(l.TTL)
+		who, entered, lease = holdersOf(l), sanitize.Word(string(l.Holders[0].Count)), cli.Lease(l.TTL)
 	}
 	if n := waiting(l); n > 0 {
 		queue = strconv.FormatInt(n, 10)
@@ -83,7 +83,7 @@ func rowOf(l *inspect.Lock, look output.Look) row {
 	kind := cmp.Or(shortKinds[l.Kind], string(l.Kind))
 	shown := strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
 	if isFree(l) {
-		shown = look.Paint(output.Yellow, shown)
+		shown = look.Paint(cli.Yellow, shown)
 	}
 	r := row{name: sanitize.Word(l.Name)}
 	if sanitize.Width(r.name) > nameWidth {
@@ -107,17 +107,17 @@ func notesOf(l *inspect.Lock) []string {
 	}
 	for _, h := range l.Holders {
 		if h.Label != "" {
-			notes += output.Indented("label", sanitize.Line(h.Label))
+			notes += cli.Indented("label", sanitize.Line(h.Label))
 		}
 	}
 	if l.Token > 0 {
-		notes += output.Indented("token", strconv.FormatInt(l.Token, 10))
+		notes += cli.Indented("token", strconv.FormatInt(l.Token, 10))
 	}
 	if l.HasTwoKinds() {
-		notes += output.Indented("mixed", "two kinds of lock have this name: redlatch status says which")
+		notes += cli.Indented("mixed", "two kinds of lock have this name: redlatch status says which")
 	}
 	if l.NotSubscribed > 0 {
-		notes += output.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue))
+		notes += cli.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue))
 	}
 	if isFree(l) {
 		next := inspect.ShortOwner(l.Next)
@@ -127,7 +127,7 @@ func notesOf(l *inspect.Lock) []string {
 		if l.NextLabel != "" {
 			next += ", " + sanitize.Line(l.NextLabel)
 		}
-		notes += output.Indented("next", next)
+		notes += cli.Indented("next", next)
 	}
 	if notes == "" {
 		return nil
@@ -177,8 +177,8 @@ func holdersOf(l *inspect.Lock) string {
 	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
 }
 
-func heading(look output.Look) string {
-	return look.Paint(output.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
+func heading(look cli.Look) string {
+	return look.Paint(cli.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }
 
 // page is how many rows are sorted, and kept, at most.
@@ -188,7 +188,7 @@ const page = 100_000
 type printer struct {
 	out     io.Writer
 	json    *json.Encoder // nil for people
-	look    output.Look
+	look    cli.Look
 	page    int
 	sorted  bool // they come in order
 	rows    []row
@@ -197,7 +197,7 @@ type printer struct {
 }
 
 func (l *lister) printer() *printer {
-	p := &printer{out: l.out, look: output.LookOf(l.out), page: page, sorted: l.collects()}
+	p := &printer{out: l.out, look: cli.LookOf(l.out), page: page, sorted: l.collects()}
 	if l.json {
 		p.json = json.NewEncoder(l.out)
 		p.json.SetEscapeHTML(false)
@@ -292,8 +292,8 @@ func (t *tally) of(total int) string {
 // reported and waited for.
 func (l *lister) repeat(ctx context.Context) error {
 	draw := l.draw
-	if output.IsLive(l.out) {
-		screen := output.NewScreen(l.out)
+	if cli.IsLive(l.out) {
+		screen := cli.NewScreen(l.out)
 		defer screen.Close()
 		draw = screen.Draw
 	}
@@ -331,7 +331,7 @@ func (l *lister) picture(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	look, shown := output.LookOf(l.out), tally{}
+	look, shown := cli.LookOf(l.out), tally{}
 	for _, lock := range locks {
 		shown.add(lock)
 	}

@@ -15,11 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // aMoment is for how long a free lock with a queue is looked at before that is
@@ -129,7 +128,7 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error)
 		case err != nil:
 			return err
 		case master != "":
-			output.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
+			cli.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
 		}
 		lock, err := q.watch(ctx, client)
 		if errors.Is(err, redlatch.ErrWrongType) {

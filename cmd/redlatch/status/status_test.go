@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/cmd/redlatch/list"
 	"github.com/redlatch/redlatch/cmd/redlatch/unlock"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
@@ -111,7 +112,7 @@ func TestTheExitCodeTellsHeldFromFree(t *testing.T) {
 	require.Equal(t, 1, program.Finish(t, program.NoServer(t), "status", "--exit-code", free).Code)
 }
 
-func TestMain(m *testing.M) { program.Main(m, New, list.New, unlock.New, watch.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New, list.New, unlock.New, watch.New) }
 
 // otherThread is a thread of the Java client of golden files that is not the first.
 const otherThread = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"

@@ -9,10 +9,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -65,9 +65,9 @@ func (s *status) print(w io.Writer) {
 	}
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, cli.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
 		if h.Kind != "unknown" || h.Label != "" || h.Mode != "" {
-			fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
+			fmt.Fprint(w, cli.Indented("", h.Describe(cli.Millis)))
 		}
 	}
 	switch {
@@ -81,14 +81,14 @@ func (s *status) print(w io.Writer) {
 	}
 	s.printQueue(w)
 	if s.PlainWaiters+s.ReadWriteWaiters > 0 {
-		fmt.Fprint(w, output.Indented("mixed", s.mixed()))
+		fmt.Fprint(w, cli.Indented("mixed", s.mixed()))
 	}
 	s.printNote(w)
 }
 
 func (s *status) printQueue(w io.Writer) {
 	if s.Queue == nil {
-		fmt.Fprint(w, output.Indented("queue", "not shown: "+sanitize.Line(s.QueueError)))
+		fmt.Fprint(w, cli.Indented("queue", "not shown: "+sanitize.Line(s.QueueError)))
 	}
 	if s.length() == 0 {
 		return
@@ -96,11 +96,11 @@ func (s *status) printQueue(w io.Writer) {
 	fmt.Fprintf(w, "  queue  %d waiting\n", s.length())
 	for i := range s.Queue {
 		q := &s.Queue[i]
-		fmt.Fprint(w, output.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+output.Deadline(q.DeadlineMillis)))
-		fmt.Fprint(w, output.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
+		fmt.Fprint(w, cli.WithDetails(fmt.Sprintf("  %5d  %s", q.Position, inspect.Shown(q.Owner)), "deadline "+cli.Deadline(q.DeadlineMillis)))
+		fmt.Fprint(w, cli.Indented("", "subscribed "+q.Subscribed+", "+q.Labelled(q.Label)))
 	}
 	if s.More != nil {
-		fmt.Fprint(w, output.Indented("", s.More.String()+s.howToSeeMore()))
+		fmt.Fprint(w, cli.Indented("", s.More.String()+s.howToSeeMore()))
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *status) howToSeeMore() string {
 
 func (s *status) leaseText() string {
 	left := limits.FromMillis(*s.TTLMillis)
-	said := output.Millis(*s.TTLMillis) + " left"
+	said := cli.Millis(*s.TTLMillis) + " left"
 	switch s.Renewed {
 	case inspect.RenewedYes:
 		return said + ", renewed"
@@ -140,9 +140,9 @@ func (s *status) printNote(w io.Writer) {
 	}
 	switch {
 	case s.Note != "":
-		fmt.Fprint(w, output.Indented("note", s.Note))
+		fmt.Fprint(w, cli.Indented("note", s.Note))
 	case s.Uncounted != "":
-		fmt.Fprint(w, output.Indented("note", "listeners cannot be counted: "+s.Uncounted))
+		fmt.Fprint(w, cli.Indented("note", "listeners cannot be counted: "+s.Uncounted))
 	}
 }
 
@@ -196,21 +196,21 @@ func (s *counter) print(w io.Writer) {
 			are = "is"
 		}
 		said := fmt.Sprintf("as a semaphore it has %d %s available, %d %s taken", s.Available, permits, s.Taken, are)
-		fmt.Fprint(w, output.Indented("permit", said+waiting(s.PermitWaiters)))
+		fmt.Fprint(w, cli.Indented("permit", said+waiting(s.PermitWaiters)))
 	}
 	if s.Kind != inspect.Semaphore {
 		said := "as a count-down latch it is open"
 		if s.Available > 0 {
 			said = fmt.Sprintf("as a count-down latch it is closed: %d to count down", s.Available)
 		}
-		fmt.Fprint(w, output.Indented("latch", said+waiting(s.LatchWaiters)))
+		fmt.Fprint(w, cli.Indented("latch", said+waiting(s.LatchWaiters)))
 	}
 	if s.TTLMillis != nil {
-		fmt.Fprintf(w, "  lives  %s\n", output.Millis(*s.TTLMillis))
+		fmt.Fprintf(w, "  lives  %s\n", cli.Millis(*s.TTLMillis))
 	}
 	for i, p := range s.Permits {
 		if i == shownPermits {
-			fmt.Fprint(w, output.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-int64(i), rsemaphore.MaxPermits)))
+			fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more (--json shows up to %d)", s.Taken-int64(i), rsemaphore.MaxPermits)))
 			return
 		}
 		left := "never ends"
@@ -219,9 +219,9 @@ func (s *counter) print(w io.Writer) {
 		case *p.LeftMillis == 0:
 			left = "its lease is over"
 		default:
-			left = output.Millis(*p.LeftMillis) + " left"
+			left = cli.Millis(*p.LeftMillis) + " left"
 		}
-		fmt.Fprint(w, output.WithDetails("  permit "+p.ID, left))
+		fmt.Fprint(w, cli.WithDetails("  permit "+p.ID, left))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/rfairlock"
 )
@@ -143,17 +143,17 @@ func (s *status) explanation(w *why) string {
 	switch w.Reason {
 	case whyOverdue:
 		return fmt.Sprintf("%s has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for %s",
-			who, output.Millis(w.FirstMillis))
+			who, cli.Millis(w.FirstMillis))
 	case whySubscribed:
 		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or with its next poll",
-			who, output.Millis(w.FirstMillis))
+			who, cli.Millis(w.FirstMillis))
 	case whyUnknown:
 		return fmt.Sprintf("%s has not come for the lock in %s, and whether it is alive is unknown: %s",
-			who, output.Millis(w.FirstMillis), s.Uncounted)
+			who, cli.Millis(w.FirstMillis), s.Uncounted)
 	}
-	said := fmt.Sprintf("%s has had no subscriber for %s", who, output.Millis(*w.AbsentMillis))
+	said := fmt.Sprintf("%s has had no subscriber for %s", who, cli.Millis(*w.AbsentMillis))
 	if first := s.Queue[0].DeadlineMillis; first != nil {
-		said += ": if it is dead, it blocks the lock for " + output.Millis(*first) + " more"
+		said += ": if it is dead, it blocks the lock for " + cli.Millis(*first) + " more"
 	} else {
 		said += ", and no deadline: if it is dead, it blocks the lock for ever"
 	}

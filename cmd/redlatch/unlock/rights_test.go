@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/evict"
-	"github.com/redlatch/redlatch/cmd/redlatch/run"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -73,7 +74,7 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	require.Contains(t, got.Stdout, "  taken  no waiter was notified: no connection of the master is subscribed to\n         the lock's channel\n")
 }
 
-func TestMain(m *testing.M) { program.Main(m, New, evict.New, run.New, run.NewGuard) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New, evict.New, hold.NewRun, hold.NewGuard) }
 
 func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	t.Parallel()

@@ -19,10 +19,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/tool/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
@@ -120,7 +119,7 @@ const briefLook = 1500 * time.Millisecond
 
 func tellLook(name string, limit time.Duration) {
 	if limit > briefLook {
-		output.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+		cli.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
 			limit.Round(time.Second), name)
 	}
 }
@@ -277,7 +276,7 @@ func openAudit(path string) (*os.File, error) {
 
 // write tells standard error, and the file in one line of JSON.
 func (a *audit) write(file *os.File) error {
-	output.Messagef(os.Stderr, "%s", a)
+	cli.Messagef(os.Stderr, "%s", a)
 	if file == nil {
 		return nil
 	}

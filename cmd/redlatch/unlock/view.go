@@ -7,10 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
@@ -20,13 +19,13 @@ func leaseText(f *repair.Forced) string {
 	case f.TTLMillis == nil:
 		return "none: it stays until it is released"
 	case f.Mode == codec.ModeRead: // each reader has a lease of its own
-		return output.Millis(*f.TTLMillis) + " left"
+		return cli.Millis(*f.TTLMillis) + " left"
 	case f.Renewed == inspect.RenewedYes:
-		return output.Millis(*f.TTLMillis) + " left, renewed"
+		return cli.Millis(*f.TTLMillis) + " left, renewed"
 	case f.Renewed == inspect.RenewedNo:
-		return output.Millis(*f.TTLMillis) + " left, not renewed when it was due"
+		return cli.Millis(*f.TTLMillis) + " left, not renewed when it was due"
 	}
-	return output.Millis(*f.TTLMillis) + " left, fixed or renewed"
+	return cli.Millis(*f.TTLMillis) + " left, fixed or renewed"
 }
 
 // describe names the owners that lose the lock, in one line.
@@ -35,10 +34,10 @@ func describe(f *repair.Forced) string {
 	losers := f.Losers()
 	for _, h := range losers {
 		if f.IsSemaphore() {
-			all = append(all, fmt.Sprintf("%s (%s)", sanitize.Word(h.Owner), h.Describe(output.Millis)))
+			all = append(all, fmt.Sprintf("%s (%s)", sanitize.Word(h.Owner), h.Describe(cli.Millis)))
 			continue
 		}
-		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Describe(output.Millis), sanitize.Word(string(h.Count))))
+		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Describe(cli.Millis), sanitize.Word(string(h.Count))))
 	}
 	said := strings.Join(all, ", ")
 	if !f.IsSemaphore() {
@@ -84,10 +83,10 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 		printLock(cmd.OutOrStdout(), f)
 	}
 	if f.Taken {
-		fmt.Fprint(cmd.OutOrStdout(), output.Indented("taken", f.Heard()))
+		fmt.Fprint(cmd.OutOrStdout(), cli.Indented("taken", f.Heard()))
 	}
 	if f.Now != nil {
-		fmt.Fprint(cmd.OutOrStdout(), output.Indented("now", f.Now.String()))
+		fmt.Fprint(cmd.OutOrStdout(), cli.Indented("now", f.Now.String()))
 	}
 }
 
@@ -105,11 +104,11 @@ func printLock(w io.Writer, f *repair.Forced) {
 	}
 	for _, h := range losers {
 		if f.IsSemaphore() {
-			fmt.Fprint(w, output.WithDetails("  permit "+sanitize.Word(h.Owner), strings.TrimPrefix(h.Describe(output.Millis), "permit, ")))
+			fmt.Fprint(w, cli.WithDetails("  permit "+sanitize.Word(h.Owner), strings.TrimPrefix(h.Describe(cli.Millis), "permit, ")))
 			continue
 		}
-		fmt.Fprint(w, output.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
-		fmt.Fprint(w, output.Indented("", h.Describe(output.Millis)))
+		fmt.Fprint(w, cli.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, cli.Indented("", h.Describe(cli.Millis)))
 	}
 	if others, over := f.Others(); over > 0 {
 		fmt.Fprintf(w, "  others %d, and %d whose leases are over\n", others, over)
@@ -122,7 +121,7 @@ func printLock(w io.Writer, f *repair.Forced) {
 	fmt.Fprintf(w, "  lease  %s\n", leaseText(f))
 	switch {
 	case f.QueueLength == nil:
-		fmt.Fprint(w, output.Indented("queue", "not shown: "+sanitize.Line(f.QueueError)))
+		fmt.Fprint(w, cli.Indented("queue", "not shown: "+sanitize.Line(f.QueueError)))
 	case *f.QueueLength > 0:
 		fmt.Fprintf(w, "  queue  %d waiting\n", *f.QueueLength)
 	}

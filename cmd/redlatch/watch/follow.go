@@ -10,11 +10,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -273,7 +273,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, output.Columns-2-sanitize.Width(line))
+	room := max(leastLabel, cli.Columns-2-sanitize.Width(line))
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
@@ -310,5 +310,5 @@ func leaseWords(e *follow.Event) string {
 	if e.Lease < 0 {
 		return "no lease"
 	}
-	return "lease " + output.Lease(e.Lease)
+	return "lease " + cli.Lease(e.Lease)
 }

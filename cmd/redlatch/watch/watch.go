@@ -17,13 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // watcher tells what happens to locks.
@@ -75,7 +74,7 @@ func New(g *cli.Globals) *cobra.Command {
 }
 
 func (w *watcher) run(ctx context.Context) error {
-	client, err := cli.Look(ctx, w.srv)
+	client, err := cli.Client(ctx, w.srv)
 	if err != nil {
 		return err
 	}
@@ -181,11 +180,11 @@ func (w *watcher) emit(event any, line string) {
 		_ = json.NewEncoder(w.out).Encode(event) // a closed output has ended the command, too
 		return
 	}
-	fmt.Fprintln(w.out, output.Fit(w.out, line))
+	fmt.Fprintln(w.out, cli.Fit(w.out, line))
 }
 
 func (w *watcher) message(format string, args ...any) {
-	output.Messagef(w.errors, format, args...)
+	cli.Messagef(w.errors, format, args...)
 }
 
 // looked takes in what came of a look. An error of the server is reported once.

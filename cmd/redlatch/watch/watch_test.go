@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/cmd/redlatch/watch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -246,7 +247,7 @@ func TestWatchSaysWhatItCannotDo(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { program.Main(m, watch.New) }
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, watch.New) }
 
 func open(t *testing.T, url string) *redlatch.Client {
 	t.Helper()

@@ -18,9 +18,11 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/tool/output"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
+
+// columns is the width of a terminal.
+const columns = 80
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
@@ -69,7 +71,7 @@ var untidy = []struct {
 }
 
 // note finds the note of status about a queue. Where its lines end depends on how long the
-// times in it are.
+// times in it are, so tidy makes one line of it.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
 // tidy replaces what differs from run to run. The ids are those of Java clients.
@@ -83,7 +85,7 @@ func tidy(text string, ids []string) string {
 		text = u.what.ReplaceAllStringFunc(text, u.with)
 	}
 	return note.ReplaceAllStringFunc(text, func(s string) string {
-		return output.Indented("note", strings.TrimPrefix(s, "  note"))
+		return "  note   " + Words(strings.TrimPrefix(s, "  note")) + "\n"
 	})
 }
 
@@ -113,7 +115,7 @@ func Narrow(t *testing.T, text string) {
 		if strings.HasPrefix(strings.TrimSpace(line), "`redlatch ") {
 			continue
 		}
-		require.Less(t, sanitize.Width(strings.TrimSuffix(line, "\n")), output.Columns, line)
+		require.Less(t, sanitize.Width(strings.TrimSuffix(line, "\n")), columns, line)
 	}
 }
 

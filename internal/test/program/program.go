@@ -2,7 +2,7 @@
 //
 //	TestMain ─▶ Main ─▶ the tests ─▶ Start, Finish ─▶ the test binary once more, with Env
 //	                                                        │
-//	              Process.Line, Rest, Outcome, Golden ◀─────┘ Main: cli.Execute
+//	              Process.Line, Rest, Outcome, Golden ◀─────┘ Main: cli.Execute, which TestMain gives it
 //
 // The test binary is the program: so nothing need be built, and the race detector
 // watches both. TestMain chooses the commands.
@@ -28,7 +28,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/tool/cli"
 )
 
 // Env makes the test binary be the program under test: it starts itself,
@@ -37,10 +36,10 @@ import (
 const Env = "REDLATCH_TEST_AS_PROGRAM"
 
 // Main runs the tests of a package, or is the program, with the commands that they
-// need, if Env is set. TestMain calls it.
-func Main(m *testing.M, commands ...cli.Constructor) {
+// need, if Env is set: it calls execute, which is cli.Execute. TestMain calls Main.
+func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
 	if os.Getenv(Env) != "" {
-		os.Exit(cli.Execute(context.Background(), os.Args[1:], commands...))
+		os.Exit(execute(context.Background(), os.Args[1:], commands...))
 	}
 	heedSignals()
 	redistest.Main(m)

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"github.com/redlatch/redlatch/internal/tool/output"
 )
 
 // OpenTerminal returns a terminal, and what a user types into it and sees of it.
@@ -38,7 +36,7 @@ var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	t.Helper()
 	terminal, keys := OpenTerminal(t)
-	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: output.Columns}))
+	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
 	_, err := keys.WriteString(typed)
 	require.NoError(t, err)
 	exe, err := os.Executable()

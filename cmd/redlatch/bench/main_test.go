@@ -1,9 +1,0 @@
-package bench
-
-import (
-	"testing"
-
-	"github.com/redlatch/redlatch/internal/test/program"
-)
-
-func TestMain(m *testing.M) { program.Main(m, New) }

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	// Columns is the width that is assumed for a terminal of unknown width.
+	Columns = 80
+	hang    = 9 // of them before what a line says
+)
+
+// WithDetails writes an owner and its details, below it where the line has no room.
+func WithDetails(owner, what string) string {
+	if sanitize.Width(owner)+3+sanitize.Width(what) < Columns {
+		return owner + "   " + what + "\n"
+	}
+	return owner + "\n" + Indented("", what)
+}
+
+// Indented writes text under a word, in lines that fit a terminal. A command within backquotes stays
+// on one line, so that it can be pasted. What the text quotes is made safe for a terminal.
+func Indented(word, text string) string {
+	var b strings.Builder
+	line := fmt.Sprintf("  %-*s", hang-3, word)
+	for _, word := range words(sanitize.Text(text)) {
+		// The last column stays empty: a full line would make some terminals wrap.
+		if sanitize.Width(line)+1+sanitize.Width(word) >= Columns && sanitize.Width(line) >= hang {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", hang-1)
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
+}
+
+// words splits text at white space that is not within a pair of backquotes.
+func words(text string) []string {
+	if strings.Count(text, "`")%2 != 0 {
+		return strings.Fields(text)
+	}
+	within := false
+	return strings.FieldsFunc(text, func(r rune) bool {
+		if r == '`' {
+			within = !within
+		}
+		return !within && unicode.IsSpace(r)
+	})
+}
+
+// Deadline tells a deadline relative to now.
+func Deadline(ms *int64) string {
+	switch {
+	case ms == nil:
+		return "none"
+	case *ms > 0:
+		return "in " + Millis(*ms)
+	}
+	return Millis(-*ms) + " ago"
+}
+
+// Millis shows a time in milliseconds.
+func Millis(ms int64) string {
+	return limits.Show(limits.FromMillis(ms), 100*time.Millisecond)
+}
+
+// Lease shows what a lease has left in seven columns.
+func Lease(left time.Duration) string {
+	switch {
+	case left == redlatch.NoTTL:
+		return "none"
+	case left < time.Minute:
+		return left.Round(100 * time.Millisecond).String()
+	case left < time.Hour:
+		return left.Round(time.Second).String()
+	case left < 100*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(left.Hours()), int(left.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(left.Hours()/24))
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+// WithServer connects for one question about a lock, and tells what went wrong in one
+// line that says what to do.
+func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
+	if name == "" {
+		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
+	}
+	srv, err := g.Server()
+	if err != nil {
+		return err
+	}
+	client, err := Client(ctx, srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }() // nothing is undone
+	err = do(srv, client)
+	var said *ExitError
+	var other *inspect.NotLock
+	switch {
+	case err == nil, errors.As(err, &said), errors.As(err, &other):
+		return err
+	case errors.Is(err, redlatch.ErrWrongType):
+		return inspect.WrongType(ctx, srv, name)
+	}
+	return srv.Problem(err)
+}
+
+// Client returns a client that looks at locks and repairs them, also at those whose names no program
+// has. Its errors are those of [connect.Server.Open].
+func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
+	if err == nil {
+		engine.EngineOf(client).AnyName = true
+	}
+	return client, err
+}
+
+// NeedMaster returns an error with [CodeReplica] for a server that is a replica: a command that
+// writes would fail there, late and in other words. Other errors are those of
+// [connect.Server.NeedMaster].
+func NeedMaster(ctx context.Context, srv *connect.Server) error {
+	err := srv.NeedMaster(ctx)
+	var on *connect.OnReplica
+	if errors.As(err, &on) {
+		return &ExitError{Code: CodeReplica, Err: on}
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+// Package cli is what all commands of redlatch share: the flags for the server, exit codes
+// and how errors are printed, signals, questions, JSON, text for terminals, and completions.
+//
+//	Execute ─▶ NewRoot ─▶ each Constructor, with the Globals ─▶ the command
+//	                                                              │ error
+//	           exit code, one line on standard error ◀────────────┘
+//
+// Packages of internal/tool find out what commands show of locks and servers.
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// Constructor makes a command that has the flags of all commands.
+type Constructor func(*Globals) *cobra.Command
+
+// Execute runs the command line and returns the exit code. A command whose output cannot be written
+// ends, as its context does, and fails. As process 1 of a container it reaps orphans. Call it on the
+// main goroutine.
+func Execute(ctx context.Context, args []string, commands ...Constructor) int {
+	return reaping(func() int { return execute(ctx, args, commands) })
+}
+
+func execute(ctx context.Context, args []string, commands []Constructor) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := NewStdout(os.Stdout, cancel)
+	root := NewRoot(commands...)
+	refuseTheUnknown(root)
+	root.SetOut(out)
+	root.SetArgs(args)
+	err := written(root.ExecuteContext(ctx), out.Err())
+	if err == nil {
+		return 0
+	}
+	err = wrongCommand(root, err)
+	code, exit := CodeUsage, (*ExitError)(nil) // what has no code was not run, see explained
+	if errors.As(err, &exit) {
+		code = exit.Code
+		if exit.Err == nil {
+			return code
+		}
+	}
+	Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
+	return code
+}
+
+// written returns the error to report of a command that returned err, and whose output failed with
+// lost, or nil. A code that the command has for another failure stays: scripts depend on it. It adds no
+// text for a closed pipe.
+func written(err, lost error) error {
+	var exit *ExitError
+	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)
+	switch {
+	case lost == nil || coded && errors.Is(err, lost):
+		return err
+	case coded && exit.Code != CodeFailed && (closed || exit.Err != nil):
+		return err
+	case coded && exit.Code != CodeFailed:
+		return &ExitError{Code: exit.Code, Err: lost}
+	case closed:
+		return &ExitError{Code: SignalCode(syscall.SIGPIPE)}
+	}
+	return &ExitError{Code: CodeFailed, Err: lost}
+}
+
+// NewRoot returns the command redlatch, which the others are part of.
+func NewRoot(commands ...Constructor) *cobra.Command {
+	g := &Globals{}
+	root := &cobra.Command{
+		Use:   "redlatch",
+		Short: "Redisson-compatible locks from the shell",
+		Long: `redlatch takes the same locks as Redisson: Go, Java and shell processes contend
+for one lock on one Redis or Valkey.
+
+The exit code is 0 when all went well, 2 when the command line or the server's
+address is wrong (125 of redlatch run, hold and release), 1 when anything else
+failed, unless the help of a command says otherwise, and 128+n when signal n
+ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
+		Example: `  redlatch demo                                # see it work, no Redis needed
+  redlatch run nightly-report -- ./report.sh   # run a command under a lock
+  redlatch run --try import -- ./import.sh     # or not at all if it is held
+  redlatch status nightly-report               # who holds it, and for how long
+  redlatch doctor                              # is the server good for locks?`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	// Flags fit a terminal of 80 columns, too.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.SetFlagErrorFunc(WrongFlag)
+	root.SuggestionsMinimumDistance = 2
+	root.DisableSuggestions = true // they are of several lines; wrongCommand makes one
+	g.register(root)
+	offersNoFiles(root)
+	for _, newCommand := range commands {
+		root.AddCommand(explained(newCommand(g)))
+	}
+	root.AddCommand(explained(newVersion()))
+	return root
+}
+
+// version tells what this program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "redlatch, version unknown"
+	}
+	text := "redlatch " + info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			text += " (" + s.Value[:12] + ")"
+		}
+	}
+	return text + " " + info.GoVersion
+}
+
+// Executable returns the path of this program, also if its file was replaced, on Linux.
+func Executable() string {
+	path, err := os.Executable()
+	switch {
+	case runtime.GOOS == "linux":
+		return "/proc/self/exe"
+	case err != nil:
+		return os.Args[0]
+	}
+	return path
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"sync"
+)
+
+// Stdout is standard output for a command, which need not look at the errors of its writes.
+type Stdout struct {
+	file   *os.File
+	failed func(error)
+
+	mu  sync.Mutex // guards err
+	err error
+}
+
+// NewStdout returns a writer to file that calls failed when a write fails. All later writes fail
+// with the same error.
+func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
+
+// Write is part of io.Writer.
+func (s *Stdout) Write(p []byte) (int, error) {
+	if err := s.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.file.Write(p)
+	if err != nil {
+		s.mu.Lock()
+		s.err = err
+		s.mu.Unlock()
+		s.failed(err)
+	}
+	return n, err
+}
+
+// Err returns the error of the write that failed, nil for none.
+func (s *Stdout) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// fileOf returns the file that w writes to, nil when it is none.
+func fileOf(w io.Writer) *os.File {
+	switch w := w.(type) {
+	case *os.File:
+		return w
+	case *Stdout:
+		return w.file
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// process is what is known of one process of workers.
+type process struct {
+	id     int
+	proc   *os.Process    // nil before it was started
+	orders io.WriteCloser // nil before it was started
+
+	client  string // what the owners of its holds begin with; empty before it has connected
+	waiting int    // how many of its workers wait
+	rounds  int64  // reported as released
+	failure string // why it ended, empty if it did not fail
+}
+
+// finished is a round as its worker reported it.
+type finished struct {
+	round int64
+	owner string
+	queue []string
+}
+
+// audit records what the processes report, to check it at the end. It is for one goroutine.
+type audit struct {
+	fair      bool
+	began     time.Time
+	processes []*process
+	workers   int      // of each process
+	title     string   // the processes and their workers
+	noun      string   // for a process
+	last      *process // the one that had the lock last
+
+	acquisitions, handOvers int64
+	rounds                  []finished
+	waits                   []time.Duration // without those for the dead
+	queue                   []string        // when it was last read
+	markers                 []string        // that were found where none should be
+	excused                 map[string]bool // visits whose marker may stay behind
+
+	victim      *process
+	killedAt    time.Time
+	successor   *process // the first with the lock after the kill
+	successorAt time.Time
+	places      int       // that the victim has left in the queue
+	recovered   time.Time // when there was a successor and the last place was gone
+
+	messages []string // what happened, for people
+}
+
+func newAudit(fair bool, began time.Time) *audit {
+	a := &audit{fair: fair, began: began, workers: 1, title: "4 processes", noun: "worker", excused: map[string]bool{}}
+	n := 4
+	if fair {
+		n, a.workers, a.title, a.noun = 3, 8, "3 processes with 8 workers each", "process"
+	}
+	for id := 1; id <= n; id++ {
+		a.processes = append(a.processes, &process{id: id})
+	}
+	return a
+}
+
+// logf adds a message.
+func (a *audit) logf(at time.Time, format string, args ...any) {
+	a.messages = append(a.messages, fmt.Sprintf("%6.2f s  ", at.Sub(a.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// apply enters what a process reported.
+func (a *audit) apply(p *process, e *event) {
+	switch e.Kind {
+	case ready:
+		p.client = e.Visit
+	case waiting:
+		p.waiting++
+	case acquired:
+		a.acquired(p, e)
+	case found:
+		a.markers = append(a.markers, e.Found)
+	case released:
+		p.rounds++
+		owner, _, _ := strings.Cut(e.Visit, "#")
+		a.rounds = append(a.rounds, finished{e.Round, owner, e.Queue})
+	case lost:
+		a.excused[e.Visit] = true
+		a.logf(e.At, "%s %d lost the lock before it had finished", a.noun, p.id)
+	case gone:
+		if p != a.victim {
+			p.failure = cmp.Or(p.failure, e.Text)
+		}
+	case stalled: // the caller kills it
+	}
+}
+
+// acquired enters that a worker of p is inside.
+func (a *audit) acquired(p *process, e *event) {
+	a.acquisitions++
+	p.waiting--
+	if a.victim == nil || !a.recovered.IsZero() && e.At.Add(-e.Wait).After(a.recovered) {
+		a.waits = append(a.waits, e.Wait)
+	}
+	if a.last != nil && a.last != p {
+		a.handOvers++
+	}
+	if a.victim != nil && a.successor == nil && p != a.victim && e.At.After(a.killedAt) {
+		a.successor, a.successorAt = p, e.At
+		a.logf(e.At, "%s %d has the lock, %s after the kill", a.noun, p.id, brief(e.At.Sub(a.killedAt)))
+	}
+	a.last = p
+}
+
+// killed enters that p was killed while it was inside.
+func (a *audit) killed(p *process, visit string, at time.Time) {
+	a.victim, a.killedAt = p, at
+	a.excused[visit] = true
+	a.logf(at, "SIGKILL to %s %d, which holds the lock and has read the counter", a.noun, p.id)
+}
+
+// sawQueue enters the queue as it was at some moment.
+func (a *audit) sawQueue(queue []string, at time.Time) {
+	a.queue = queue
+	n := a.deadInQueue()
+	a.places = max(a.places, n)
+	if n > 0 || a.successor == nil || !a.recovered.IsZero() {
+		return
+	}
+	a.recovered = at
+	if a.places > 0 {
+		a.logf(at, "the dead waiters are out of the queue, %s after the kill", brief(at.Sub(a.killedAt)))
+	}
+}
+
+// deadInQueue counts the places in the queue that belong to the victim.
+func (a *audit) deadInQueue() (n int) {
+	for _, owner := range a.queue {
+		if a.victim != nil && strings.HasPrefix(owner, a.victim.client+":") {
+			n++
+		}
+	}
+	return n
+}
+
+// over reports whether everything was seen that is to be seen, or will not be.
+func (a *audit) over(now time.Time, planned time.Duration) bool {
+	ran := now.Sub(a.began)
+	if a.recovered.IsZero() {
+		return ran >= planned+overrun
+	}
+	return ran >= planned && now.Sub(a.recovered) >= atLeastAfter
+}
+
+// failure returns why a process could not go on, "" while all are well.
+func (a *audit) failure() string {
+	for _, p := range a.processes {
+		if p.failure != "" {
+			return fmt.Sprintf("%s %d: %s", a.noun, p.id, p.failure)
+		}
+	}
+	return ""
+}
+
+// allReady reports whether all processes are connected.
+func (a *audit) allReady() bool {
+	return !slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
+}
+
+// violations counts how often two were inside.
+func (a *audit) violations() (n int) {
+	for _, visit := range a.markers {
+		if !a.excused[visit] {
+			n++
+		}
+	}
+	return n
+}
+
+// inversions counts the rounds out of turn, and all rounds that could be judged: those after
+// a round whose queue was not empty. See the package's documentation.
+func (a *audit) inversions() (inverted, judged int) {
+	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
+	turn := make(map[string]int64, len(rounds)) // the last round of each owner: one that is queued has yet to come
+	for _, r := range rounds {
+		turn[r.owner] = r.round
+	}
+	for i := 1; i < len(rounds); i++ {
+		before := rounds[i-1]
+		next := slices.IndexFunc(before.queue, func(owner string) bool { return turn[owner] > before.round })
+		if next < 0 {
+			continue
+		}
+		judged++
+		if before.queue[next] != rounds[i].owner {
+			inverted++
+		}
+	}
+	return inverted, judged
+}
+
+// check compares what the processes reported with what is on the server. It returns what is
+// wrong. A run that was cut short need not have recovered from a kill.
+func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string) {
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	wrote, counts := map[int]int64{}, map[int64]bool{}
+	for _, line := range journal {
+		var id int
+		var n int64
+		if _, err := fmt.Sscanf(line, "%d %d", &id, &n); err != nil {
+			add("the journal has %q", line)
+		}
+		wrote[id]++
+		counts[n] = true
+	}
+	for _, p := range a.processes {
+		// The victim may have written a round that it could not report.
+		if n := wrote[p.id]; n != p.rounds && (p != a.victim || n != p.rounds+1) {
+			add("%s %d reported %d rounds, its journal has %d", a.noun, p.id, p.rounds, n)
+		}
+	}
+	if n := int64(len(journal)); counter != n {
+		add("the counter is %d, the workers wrote %d rounds: %d were overwritten", counter, n, n-counter)
+	}
+	if n := len(journal) - len(counts); n > 0 {
+		add("%d rounds have the number of another one", n)
+	}
+	if n := a.violations(); n > 0 {
+		add("two were inside, seen %d times", n)
+	}
+	if n, _ := a.inversions(); n > 0 && a.fair {
+		add("%d rounds were out of turn", n)
+	}
+	switch {
+	case cut, !a.recovered.IsZero():
+	case a.successor == nil:
+		add("no worker got the lock within %v of the kill", overrun)
+	default:
+		add("dead waiters were queued %v after the kill", overrun)
+	}
+	return wrong
+}
+
+// progress is the line that is printed once a second.
+func (a *audit) progress(now time.Time) string {
+	var ids []string
+	for _, p := range a.processes {
+		if p.waiting > 0 && p != a.victim {
+			ids = append(ids, fmt.Sprint(p.id))
+		}
+	}
+	waiting := strings.Join(ids, " ")
+	if n := a.deadInQueue(); n > 0 {
+		waiting += fmt.Sprintf(" (%d dead)", n)
+	}
+	holder := "none"
+	switch {
+	case a.victim != nil && a.successor == nil:
+		holder = fmt.Sprintf("dead:%d", a.victim.id)
+	case a.last != nil:
+		holder = fmt.Sprint(a.last.id)
+	}
+	return fmt.Sprintf("%6.2f s  holder %-6s  waiting %-8s rounds %-5d hand-overs %-5d wait %s",
+		now.Sub(a.began).Seconds(), holder, waiting, len(a.rounds), a.handOvers, a.percentiles())
+}
+
+// summary returns the result of the run, line by line.
+func (a *audit) summary(counter int64, took time.Duration, wrong []string) []string {
+	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", a.title, a.acquisitions, took.Seconds()), ""}
+	row := func(name, format string, args ...any) {
+		lines = append(lines, fmt.Sprintf("  %-12s", name)+fmt.Sprintf(format, args...))
+	}
+	counted, two := "as many as rounds were finished", "never"
+	if n := len(a.rounds); counter < int64(n) {
+		counted = fmt.Sprintf("but %d rounds were finished", n)
+	}
+	if n := a.violations(); n > 0 {
+		two = fmt.Sprintf("seen %d times", n)
+	}
+	row("counter", "%d, %s", counter, counted)
+	row("two inside", "%s", two)
+	if inverted, judged := a.inversions(); a.fair {
+		row("inversions", "%d in the %d turns with others queued, by the server's list", inverted, judged)
+	}
+	row("hand-overs", "%d from one process to another, %.0f a second", a.handOvers, float64(a.handOvers)/took.Seconds())
+	row("waits", "%s", a.percentiles())
+	if a.victim != nil {
+		row("kill", "%s %d at %.1f s, holding the lock, between its GET and its SET", a.noun, a.victim.id,
+			a.killedAt.Sub(a.began).Seconds())
+	}
+	if a.successor != nil {
+		row("take-over", "%s %d, %s after the kill (a dead holder's lease: %v)", a.noun, a.successor.id,
+			brief(a.successorAt.Sub(a.killedAt)), lease)
+	}
+	if a.places > 0 && !a.recovered.IsZero() {
+		row("dead", "%d places in the queue, the last one evicted %s after the kill", a.places, brief(a.recovered.Sub(a.killedAt)))
+	}
+	lines = append(lines, "")
+	for _, w := range wrong {
+		lines = append(lines, "WRONG: "+w+".")
+	}
+	switch {
+	case len(wrong) > 0:
+	case a.fair:
+		lines = append(lines, "OK: no round was lost, no worker was overtaken, no two held the lock at once.")
+	default:
+		lines = append(lines, "OK: no round was lost, and no two workers held the lock at once.")
+	}
+	return lines
+}
+
+// percentiles shows the median and the 99th percentile of the waits.
+func (a *audit) percentiles() string {
+	if len(a.waits) == 0 {
+		return "p50 -, p99 -"
+	}
+	sorted := slices.Sorted(slices.Values(a.waits))
+	last := len(sorted) - 1
+	return fmt.Sprintf("p50 %s, p99 %s", brief(sorted[last*50/100]), brief(sorted[last*99/100]))
+}
+
+// brief shows a time in milliseconds, or in hundredths of a second.
+func brief(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

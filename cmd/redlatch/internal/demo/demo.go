@@ -1,0 +1,355 @@
+// Package demo is the command redlatch demo. It shows a lock at work: processes contend for
+// it, one of them is killed while it holds it, and the result is checked at the end.
+//
+//	parent ──stdin: config, "stall", end of file──▶ process 1 …
+//	       ◀──stdout: one event a line, as JSON────
+//
+//	round: lock ─▶ mark, GET counter ─▶ think ─▶ SET counter+1, journal, unmark ─▶ unlock
+//
+// The read-modify-write is deliberately not atomic: without exclusion, rounds get lost and
+// markers collide. Its second half is one script, so a worker that is killed has done all of
+// it or nothing, and the counter must equal the length of the journal, however the run ends.
+//
+// The marker names the visit that is inside. A worker that finds a marker on entering, or not
+// its own on leaving, reports it. That is a violation, unless it is the marker of the visit that
+// was killed, or of one whose hold was lost. This is judged after all events are in, so their
+// order does not matter.
+//
+// The order of a fair lock is judged by its queue, a list to which the acquire script appends
+// each waiter. Each round reads it while the lock is held: no owner can leave it by acquiring,
+// and new ones are appended. So the next round must be that of the first owner in it that ever
+// finishes one; the owners before it have died. Which owner comes first to an empty queue
+// cannot be judged.
+package demo
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+)
+
+// brokenEnv gives each worker a lock of its own, to test that the demo fails then.
+const brokenEnv = "REDLATCH_DEMO_BROKEN"
+
+const demoHelp = `Starts four processes that contend for one lock. Each reads a counter from the
+server, thinks, and writes it back plus one: without a lock they would
+overwrite each other's work. One process is killed while it holds the lock; the
+others get it when its lease is over. At the end the counter is compared with
+what the processes reported.
+
+With --fair, three processes of eight workers each contend for a fair lock. One
+process is killed while one of its workers holds the lock and others are
+queued. The dead workers keep their places in the queue until the live ones
+find that nobody has listened on their channels for a grace, which is short
+here. The summary also says whether a live worker was overtaken, judged by the
+server's queue at the time of each release.
+
+The server is inside this program unless --redis names another; REDIS_URL is
+not looked at. On another server the demo uses keys of its own,
+redlatch-demo:*, and removes them.
+
+Exit codes:
+  0      the result is right
+  1      it is wrong: two workers held the lock at once, work was lost or done
+         twice, or a live worker was overtaken; or the demo could not run
+  2      the server is a replica, which gives no locks, or the command line or
+         the address is wrong
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	r := &run{common: workerConfig{Broken: os.Getenv(brokenEnv) != ""}}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch processes contend for a lock while one of them is killed",
+		Long:  demoHelp,
+		Example: `  redlatch demo
+  redlatch demo --fair
+  redlatch demo --duration 30s --redis redis://localhost:6379`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if r.duration < time.Second || r.duration > time.Hour {
+				return cli.Usagef("--duration must be from 1s to 1h")
+			}
+			if r.common.Redis, err = demoServer(cmd.Context(), g); err != nil {
+				return err
+			}
+			r.out = cmd.OutOrStdout()
+			var failed error
+			err = cli.UntilSignal(cmd.Context(), errInterrupted, func(ctx context.Context) error {
+				if err := r.run(ctx); !errors.Is(err, errInterrupted) {
+					failed = err
+				}
+				return nil
+			}, syscall.SIGHUP)
+			return cmp.Or(failed, err) // a wrong result counts, even if a signal ended the demo
+		},
+	}
+	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "how long the processes contend, at least")
+	cmd.Flags().BoolVar(&r.common.Fair, "fair", false, "contend for a fair lock")
+	return cmd
+}
+
+// demoServer returns the settings for the server of --redis, which must not be a replica, or
+// empty settings without --redis.
+func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
+	if g.Redis == "" {
+		return connect.Settings{}, nil
+	}
+	set, err := g.Settings()
+	if err != nil {
+		return set, err
+	}
+	srv, err := cli.ServerOf(set)
+	switch {
+	case err != nil:
+		return set, err
+	case srv.IsDeployment():
+		return set, cli.Usagef("the demo has one server: redis://, rediss:// or unix://, not %s", set)
+	}
+	return set, cli.NeedMaster(ctx, srv)
+}
+
+// NewWorker returns the hidden command that the demo's processes run.
+func NewWorker(*cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:    workerCommand,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return work(os.Stdin, os.Stdout) },
+	}
+}
+
+const (
+	// lease is short, because the demo waits for one to expire.
+	lease = 3 * time.Second
+	// tick is how often the queue is read.
+	tick = 125 * time.Millisecond
+	// atLeastAfter is for how long the demo goes on after it has recovered from the kill, and
+	// overrun how much longer than planned a run may take until then.
+	atLeastAfter, overrun = time.Second, 30 * time.Second
+)
+
+var (
+	errWrong       = errors.New("the demo failed")
+	errInterrupted = errors.New("interrupted")
+)
+
+// run is one run of the demo.
+type run struct {
+	common   workerConfig // without an address for a server inside this process
+	duration time.Duration
+	out      io.Writer
+
+	redis   *connect.Server
+	conn    redis.Conn
+	keys    keys
+	audit   *audit
+	reports chan report // must be read until every process is gone
+	ended   sync.WaitGroup
+	victim  *process // nil before it was chosen
+	printed int      // messages of the audit
+	second  int      // for which progress was printed
+}
+
+// report is an event with the process that it came from.
+type report struct {
+	from  *process
+	event event
+}
+
+// run runs the demo. It returns errWrong when the result is wrong, errInterrupted when ctx
+// ended first, and other errors when it could not run. No process outlives it.
+func (r *run) run(ctx context.Context) (err error) {
+	where := r.common.Redis.String()
+	if r.common.Redis.Address == "" {
+		srv, err := embedded.Start()
+		if err != nil {
+			return err
+		}
+		defer srv.Close()
+		r.common.Redis = connect.Settings{Address: srv.URL()}
+		where = srv.URL() + ", inside this process"
+	}
+	if r.redis, err = connect.New(r.common.Redis); err != nil {
+		return err
+	}
+	if r.conn, err = r.redis.Dial(ctx); err != nil {
+		return err
+	}
+	defer func() { _ = r.conn.Close() }() // nothing is buffered
+	r.common.Prefix = "redlatch-demo:" + uuid.NewString()[:8]
+	r.keys, r.audit, r.reports = keysOf(r.common.Prefix), newAudit(r.common.Fair, time.Now()), make(chan report, 64)
+	kind := "lock"
+	if r.common.Fair {
+		kind = "fair lock"
+	}
+	r.print("redlatch demo: "+r.audit.title+", one "+kind, "server  "+where,
+		fmt.Sprintf("lock    %s, leases of %v, renewed", r.keys[lockKey], lease))
+	err = r.play(ctx)
+	if err == nil || errors.Is(err, errInterrupted) {
+		err = r.conclude(err)
+	}
+	if _, cleared := r.conn.Do("DEL", redis.Args{}.AddFlat(r.keys[:])...); cleared != nil && err == nil {
+		err = fmt.Errorf("remove the keys %s:*: %w", r.common.Prefix, cleared)
+	}
+	return err
+}
+
+// play runs the processes until the run is over.
+func (r *run) play(ctx context.Context) error {
+	defer r.stop()
+	for _, p := range r.audit.processes {
+		if err := r.start(p); err != nil {
+			return err
+		}
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for r.audit.failure() == "" {
+		select {
+		case rep := <-r.reports:
+			r.audit.apply(rep.from, &rep.event)
+			if rep.event.Kind == stalled {
+				at := time.Now()
+				_ = rep.from.proc.Kill() // fails if it is dead already
+				r.audit.killed(rep.from, rep.event.Visit, at)
+			}
+		case now := <-ticker.C:
+			queue, err := redis.Strings(r.conn.Do("LRANGE", r.keys[queueKey], 0, -1))
+			if err != nil {
+				return r.redis.Problem(err)
+			}
+			r.audit.sawQueue(queue, now)
+			r.chooseVictim(now)
+			r.show(now)
+			if r.audit.over(now, r.duration) {
+				return nil
+			}
+		case <-ctx.Done():
+			return errInterrupted
+		}
+	}
+	return nil
+}
+
+// chooseVictim makes a process stall when it is time: the one that had the lock last. Its next visit
+// stalls between GET and SET, where a death does most harm.
+func (r *run) chooseVictim(now time.Time) {
+	a := r.audit
+	if r.victim == nil && a.last != nil && a.allReady() && now.Sub(a.began) >= r.duration*2/5 {
+		r.victim = a.last
+		_, _ = io.WriteString(r.victim.orders, "stall\n") // a process that has ended is reported as gone
+	}
+}
+
+// start starts a worker process.
+func (r *run) start(p *process) error {
+	cfg := r.common
+	cfg.ID, cfg.Workers = p.id, r.audit.workers
+	line, err := json.Marshal(cfg)
+	if err != nil {
+		return err
+	}
+	c := &exec.Cmd{Path: cli.Executable(), Args: []string{"redlatch", workerCommand}}
+	orders, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("start process %d: %w", p.id, err)
+	}
+	p.proc, p.orders = c.Process, orders
+	r.ended.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			rep := report{from: p}
+			if err := json.Unmarshal(lines.Bytes(), &rep.event); err != nil {
+				rep.event = event{Kind: gone, Text: fmt.Sprintf("unreadable report %q", lines.Text())}
+			}
+			r.reports <- rep
+		}
+		e := event{Kind: gone}
+		if err := c.Wait(); err != nil {
+			e.Text = err.Error()
+		}
+		r.reports <- report{p, e}
+	})
+	_, _ = orders.Write(append(line, '\n')) // a process that has ended is reported as gone
+	return nil
+}
+
+// stop ends the processes, and enters their last reports.
+func (r *run) stop() {
+	for _, p := range r.audit.processes {
+		if p.orders != nil {
+			_ = p.orders.Close()
+		}
+	}
+	go func() {
+		r.ended.Wait()
+		close(r.reports)
+	}()
+	for rep := range r.reports {
+		r.audit.apply(rep.from, &rep.event)
+	}
+	r.show(time.Now())
+}
+
+// conclude checks the result and prints it. ended is errInterrupted for a run that was cut short.
+func (r *run) conclude(ended error) error {
+	if why := r.audit.failure(); why != "" {
+		return errors.New(why)
+	}
+	counter, err := redis.Int64(r.conn.Do("INCRBY", r.keys[counterKey], 0)) // 0 if there is none
+	if err != nil {
+		return r.redis.Problem(err)
+	}
+	journal, err := redis.Strings(r.conn.Do("LRANGE", r.keys[journalKey], 0, -1))
+	if err != nil {
+		return r.redis.Problem(err)
+	}
+	wrong := r.audit.check(counter, journal, ended != nil)
+	r.print(r.audit.summary(counter, time.Since(r.audit.began), wrong)...)
+	if len(wrong) > 0 {
+		return errWrong
+	}
+	return ended
+}
+
+// show prints what is new, and progress once a second.
+func (r *run) show(now time.Time) {
+	r.print(r.audit.messages[r.printed:]...)
+	r.printed = len(r.audit.messages)
+	if second := int(now.Sub(r.audit.began).Seconds()); second > r.second {
+		r.second = second
+		r.print(r.audit.progress(now))
+	}
+}
+
+// print writes lines. cli.Execute reports an error.
+func (r *run) print(lines ...string) {
+	for _, line := range lines {
+		_, _ = io.WriteString(r.out, line+"\n")
+	}
+}

@@ -1,0 +1,136 @@
+//go:build unix
+
+package demo
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+)
+
+// atMost is how long a demo of the fair lock may take on a slow machine.
+const atMost = time.Minute
+
+// requireFair checks the summary of a run of the fair lock in which all went well.
+func requireFair(t *testing.T, got program.Outcome) {
+	t.Helper()
+	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
+	require.Empty(t, got.Stderr)
+	for _, line := range []string{
+		`  counter     [1-9]\d*, as many as rounds were finished`,
+		`  two inside  never`,
+		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
+		`  waits       p50 [\d.]+m?s, p99 [\d.]+m?s`,
+		`  hand-overs  [1-9]\d* from one process to another, [1-9]\d* a second`,
+		`  kill        process [123] at \d+\.\d s, holding the lock, between its GET and its SET`,
+		`  take-over   process [123], [\d.]+s after the kill \(a dead holder's lease: 3s\)`,
+		`  dead        [1-9]\d* places in the queue, the last one evicted [\d.]+s after the kill`,
+		`OK: .*, no worker was overtaken, .*`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, got.Stdout)
+	}
+	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
+	_, summary, _ := strings.Cut(got.Stdout, "\n\n")
+	program.Fits(t, summary)
+}
+
+func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s")
+	requireFair(t, p.Outcome(atMost))
+}
+
+func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
+	testlevel.All(t, "four processes, 11 s")
+	t.Parallel()
+	s := redistest.Start(t)
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s", "--redis", s.URL())
+	requireFair(t, p.Outcome(atMost))
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
+}
+
+func TestFairDemoIsRedWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--duration", "1s")
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.Regexp(t, `WRONG: the counter is \d+, the workers wrote \d+ rounds: \d+ were overwritten\.`, got.Stdout)
+	require.Contains(t, got.Stdout, "WRONG: two were inside, seen ")
+	require.NotContains(t, got.Stdout, "OK:")
+	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
+}
+
+// busyFairDemo starts a demo and returns when rounds are being finished, and its queue, which is never
+// empty from then on, has an end.
+func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
+	t.Helper()
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1h", "--redis", s.URL())
+	require.Eventually(t, func() bool {
+		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:journal"), nil)
+		require.NoError(t, err)
+		if len(names) != 1 || s.Clients(t) < 3*8 {
+			return false
+		}
+		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(strings.TrimSuffix(names[0], ":journal")+":lock")), nil)
+		require.NoError(t, err)
+		return left > 0
+	}, program.Soon, program.PollEvery)
+	return p
+}
+
+func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	got := p.Outcome(atMost)
+	require.Equal(t, 128+int(syscall.SIGINT), got.Code, "%s", got.Stdout)
+	require.Regexp(t, counterLine, got.Stdout)
+	require.Equal(t, "redlatch: interrupted\n", got.Stderr)
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+}
+
+// A queue that came into being after the last finished visit has no end yet: the next one would
+// have set it. A demo that is killed just then is not what is looked for.
+func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
+	t.Parallel()
+	var forever []string
+	for range 3 {
+		s := redistest.Start(t)
+		p := busyFairDemo(t, s)
+		require.NoError(t, p.Cmd.Process.Kill())
+		require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
+		_ = p.Rest()
+		names, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, names)
+		forever = slices.DeleteFunc(names, func(name string) bool { return s.Do(t, "TTL", name) != int64(-1) })
+		if len(forever) == 0 {
+			return
+		}
+		t.Logf("left for ever: %q", forever)
+	}
+	require.Empty(t, forever)
+}
+
+func TestFairDemoSaysWhenItsServerDies(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
+	s.Kill()
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s", got.Stderr)
+}

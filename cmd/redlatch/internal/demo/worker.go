@@ -1,0 +1,279 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const (
+	// workerCommand is the hidden command that runs work.
+	workerCommand = "__demo-worker"
+	// stopTimeout is how long a process may take to end.
+	stopTimeout = 5 * time.Second
+	// grace is how long the channel of a queued waiter may be without a listener before live
+	// waiters evict it: the minimum.
+	grace = 5 * time.Second
+)
+
+// kind is what an event reports.
+type kind string
+
+const (
+	ready    kind = "ready"    // connected; Visit is the client's id
+	waiting  kind = "waiting"  // calls Lock
+	acquired kind = "acquired" // begins Visit, after Wait
+	found    kind = "found"    // met the marker of Found on entering or leaving
+	stalled  kind = "stalled"  // has read the counter in Visit and waits to be killed
+	released kind = "released" // has written its round in Visit, and leaves
+	lost     kind = "lost"     // the hold of Visit ended before Unlock
+	gone     kind = "gone"     // the process ends, by an error if Text is set; also made by the parent
+)
+
+// event is one line of a worker's output.
+type event struct {
+	Kind  kind          `json:"kind"`
+	At    time.Time     `json:"at"`
+	Visit string        `json:"visit,omitempty"` // the hold's owner, #, and a number
+	Found string        `json:"found,omitempty"`
+	Wait  time.Duration `json:"wait,omitempty"`
+	Text  string        `json:"text,omitempty"`
+
+	// Round is the place of a released visit in the journal, from 1, and Queue the owners that
+	// were queued then, the next one first.
+	Round int64    `json:"round,omitempty"`
+	Queue []string `json:"queue,omitempty"`
+}
+
+// workerConfig is the first line of a worker process's input. Each further line makes it stall.
+type workerConfig struct {
+	ID      int              `json:"id"`
+	Redis   connect.Settings `json:"redis"`
+	Prefix  string           `json:"prefix"`
+	Workers int              `json:"workers"`
+	Fair    bool             `json:"fair"`
+	Broken  bool             `json:"broken"`
+}
+
+// keyLife, in seconds, is how long keys stay on a server if the demo cannot remove them.
+const keyLife = 600
+
+// keys are the names of a run on the server, KEYS in the scripts.
+type keys [6]string
+
+// The places of keys.
+const (
+	insideKey   = iota // the marker: the visit that is inside, empty for none
+	counterKey         // what the lock protects
+	journalKey         // a list: the process and the new counter of each round
+	queueKey           // of the lock, as is timeoutsKey
+	timeoutsKey        // the deadlines of the queue
+	lockKey
+)
+
+func keysOf(prefix string) keys {
+	lock := prefix + ":lock"
+	return keys{prefix + ":inside", prefix + ":counter", prefix + ":journal", codec.QueueKey(lock), codec.TimeoutKey(lock), lock}
+}
+
+const (
+	// enterScript sets the marker. It returns the marker that was there, and the counter.
+	enterScript = `local was = redis.call('GETSET', KEYS[1], ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return {was or '', redis.call('GET', KEYS[2]) or '0'}`
+
+	// leaveScript sets the counter, adds a round to the journal and removes the marker. It returns
+	// the place of the round in the journal, the marker that was there, and the lock's queue.
+	leaveScript = `redis.call('SET', KEYS[2], ARGV[1])
+local round = redis.call('RPUSH', KEYS[3], ARGV[3] .. ' ' .. ARGV[1])
+local marker, queue = redis.call('GETSET', KEYS[1], ''), redis.call('LRANGE', KEYS[4], 0, -1)
+for i = 1, 5 do
+    redis.call('EXPIRE', KEYS[i], ARGV[2])
+end
+return {round, marker or '', queue}`
+)
+
+// eval runs a script with the keys.
+func (k *keys) eval(c redis.Conn, script string, args ...any) ([]any, error) {
+	return redis.Values(c.Do("EVAL", redis.Args{}.Add(script, len(k)).AddFlat(k[:]).Add(args...)...))
+}
+
+// worker is one process of the demo. Its workers share it.
+type worker struct {
+	cfg    workerConfig
+	keys   keys
+	redis  *connect.Server
+	out    io.Writer // takes each event in one Write
+	stall  atomic.Bool
+	visits atomic.Int64
+}
+
+// work is the program of a worker process. It ends when its input does: the parent has closed it, or
+// has died.
+func work(in io.Reader, out io.Writer) error {
+	// Ctrl-C reaches the whole terminal; the parent handles it.
+	signal.Ignore(os.Interrupt, syscall.SIGHUP)
+	w := &worker{out: out}
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
+		return fmt.Errorf("%s is started by redlatch demo, not by hand", workerCommand)
+	}
+	err := json.Unmarshal(lines.Bytes(), &w.cfg)
+	if err != nil {
+		return err
+	}
+	w.keys = keysOf(w.cfg.Prefix)
+	if w.redis, err = connect.New(w.cfg.Redis); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		for lines.Scan() {
+			w.stall.Store(true)
+		}
+		cancel(context.Canceled)
+		time.Sleep(stopTimeout)
+		os.Exit(1) // a server that does not answer must not keep it alive
+	}()
+	w.contend(ctx, cancel)
+	err = context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	w.report(&event{Kind: gone, Text: err.Error()})
+	return err
+}
+
+// contend runs the workers until ctx ends, or until one of them fails and ends it.
+func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
+	opts := []redlatch.Option{redlatch.WithWatchdogTimeout(lease)}
+	if w.cfg.Fair {
+		opts = append(opts, redlatch.WithDeadWaiterGrace(grace))
+	}
+	client, err := w.redis.Open(ctx, opts...)
+	if err != nil {
+		fail(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // all holds were released
+	w.report(&event{Kind: ready, Visit: client.ID().String()})
+	var all sync.WaitGroup
+	for n := range w.cfg.Workers {
+		name := w.keys[lockKey]
+		if w.cfg.Broken {
+			name = fmt.Sprintf("%s:%d-%d", name, w.cfg.ID, n)
+		}
+		lock := rlock.New(client, name)
+		if w.cfg.Fair {
+			lock = rfairlock.New(client, name)
+		}
+		all.Go(func() {
+			c, err := w.redis.Dial(ctx)
+			if err != nil {
+				fail(err)
+				return
+			}
+			defer func() { _ = c.Close() }() // nothing is buffered
+			for ; ctx.Err() == nil; think(ctx) {
+				if err := w.round(ctx, c, lock); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// round takes the lock once.
+func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) error {
+	w.report(&event{Kind: waiting})
+	asked := time.Now()
+	hold, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	visit := fmt.Sprintf("%s#%d", hold.Owner(), w.visits.Add(1))
+	w.report(&event{Kind: acquired, Visit: visit, Wait: time.Since(asked)})
+	held := hold.Context(context.WithoutCancel(ctx)) // a round that began is finished
+	err = w.inside(ctx, held, c, visit)
+	if hold.Unlock() != nil {
+		w.report(&event{Kind: lost, Visit: visit})
+	}
+	return err
+}
+
+// inside is the critical section: a read-modify-write that is deliberately not atomic.
+func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) error {
+	var marker string
+	var n, round int64
+	was, err := w.keys.eval(c, enterScript, visit, keyLife)
+	if err == nil {
+		_, err = redis.Scan(was, &marker, &n)
+	}
+	if err != nil {
+		return err
+	}
+	w.checkMarker(marker, "")
+	think(held)
+	if w.stall.CompareAndSwap(true, false) {
+		w.report(&event{Kind: stalled, Visit: visit})
+		<-ctx.Done() // killed before that, unless the demo ends first
+	}
+	if isLost(held) {
+		return nil // another worker may hold the lock now: write nothing; Unlock returns the error
+	}
+	var queue []string
+	is, err := w.keys.eval(c, leaveScript, n+1, keyLife, w.cfg.ID)
+	if err == nil {
+		_, err = redis.Scan(is, &round, &marker, &queue)
+	}
+	if err != nil {
+		return err
+	}
+	w.checkMarker(marker, visit)
+	w.report(&event{Kind: released, Visit: visit, Round: round, Queue: queue})
+	return nil
+}
+
+// isLost reports whether the hold of a context was lost. It asks the clocks, so it is right even
+// when this process stood still for a while.
+func isLost(held context.Context) bool { return held.Err() != nil }
+
+// checkMarker reports a marker that is not the one that was left there.
+func (w *worker) checkMarker(marker, want string) {
+	if marker != want {
+		w.report(&event{Kind: found, Found: marker})
+	}
+}
+
+// report writes an event. A parent that no longer reads has also closed the input.
+func (w *worker) report(e *event) {
+	e.At = time.Now()
+	_ = json.NewEncoder(w.out).Encode(e)
+}
+
+// think sleeps for 5 to 15 ms, or until ctx ends.
+func think(ctx context.Context) {
+	select {
+	case <-time.After(5*time.Millisecond + rand.N(10*time.Millisecond)): //nolint:gosec // thinking needs no secrets
+	case <-ctx.Done():
+	}
+}

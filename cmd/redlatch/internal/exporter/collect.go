@@ -1,0 +1,372 @@
+package exporter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// collector looks at the locks on a server. It is for one goroutine.
+type collector struct {
+	server  *connect.Server
+	by      groups
+	pattern string // of names; "" for all
+
+	seen   *seen
+	absent absentees // at the last look
+	began  []int64   // by group, of all looks
+}
+
+// look is one look under way.
+type look struct {
+	*collector
+	figures
+
+	now     time.Time
+	waiters []waiter // that are asked about
+	began   []int64
+}
+
+// look goes through all keys once, as inspect.RunOnMasters does, and finds out which waiters have
+// no subscriber. Its errors are those of connect.Server.Problem; after one the figures of earlier
+// looks still count. notCounted is why it is not known which waiters are dead; nil when it is.
+func (c *collector) look(ctx context.Context) (found *figures, notCounted, err error) {
+	if c.seen == nil {
+		c.seen, c.began = newSeen(), make([]int64, len(c.by.list()))
+	}
+	began := time.Now()
+	l := &look{collector: c, now: began, began: make([]int64, len(c.began))}
+	for _, name := range c.by.list() {
+		l.groups = append(l.groups, group{name: name, held: map[inspect.Kind]int64{}})
+	}
+	unread, err := inspect.RunOnMasters(ctx, c.server, inspect.Request{
+		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, Waiting: true, NoLabels: true,
+		Looked: func(keys int) { l.keys += int64(keys) },
+	})
+	if err = cmp.Or(err, unread.Away); err == nil { // figures of some masters would look as if locks had gone
+		notCounted, err = l.findDead(ctx)
+	}
+	c.seen.turn(err == nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range c.began {
+		c.began[i] += l.began[i]
+		l.groups[i].began = c.began[i]
+	}
+	l.unreadable = int64(unread.Keys)
+	l.at = time.Now()
+	l.took = l.at.Sub(began)
+	return &l.figures, notCounted, nil
+}
+
+// lock takes a lock in.
+func (l *look) lock(lock *inspect.Lock) error {
+	at := l.by.of(lock.Name)
+	g := &l.groups[at]
+	g.add(lock)
+	for _, h := range lock.Holders {
+		since, isNew, ok := l.seen.hold(lock, h.Owner, l.now)
+		if !ok {
+			l.untracked++
+		}
+		if isNew {
+			l.began[at]++
+		}
+		g.oldest = max(g.oldest, l.now.Sub(since))
+	}
+	places := lock.Places[:min(len(lock.Places), placesOfAll-len(l.waiters))]
+	for _, owner := range places {
+		l.waiters = append(l.waiters, waiter{lock.Name, owner, at})
+	}
+	l.unchecked += lock.Queue - int64(len(places))
+	return nil
+}
+
+// group is what was found of the locks of one group.
+type group struct {
+	name string
+	held map[inspect.Kind]int64
+
+	withoutTTL int64         // held without a lease
+	stuck      int64         // free while owners are queued
+	mixed      int64         // waited for as for another kind of lock than they are
+	queued     int64         // owners
+	longest    int64         // queue
+	dead       int64         // owners without a subscriber at this look and at the one before it
+	waiting    int64         // connections that wait for locks without a queue: one for each process
+	oldest     time.Duration // for which a hold has been seen
+	began      int64         // holds that were seen for the first time, since the first look
+}
+
+// figures are what one look has found.
+type figures struct {
+	at     time.Time     // when the look ended
+	took   time.Duration // the look
+	groups []group       // in the order of groups.list
+
+	keys       int64 // hashes and queues that were looked into
+	unreadable int64 // keys that the user may not read
+	unchecked  int64 // queued owners of whom it is not known whether they have a subscriber
+	untracked  int64 // holds that were too many to remember
+}
+
+// add takes a lock in, but for its holds and its places.
+func (g *group) add(l *inspect.Lock) {
+	switch {
+	case len(l.Holders) > 0:
+		g.held[l.Kind]++
+		if l.TTL == redlatch.NoTTL {
+			g.withoutTTL++
+		}
+	case l.Queue > 0:
+		g.stuck++
+	}
+	if l.HasTwoKinds() {
+		g.mixed++
+	}
+	g.queued += l.Queue
+	g.longest = max(g.longest, l.Queue)
+	g.waiting += l.Waiting
+}
+
+const (
+	// everything is the group of all locks when there are no others.
+	everything = "all"
+	// rest is the group of the locks that no pattern matches.
+	rest = "other"
+
+	// maxGroups bounds the number of series.
+	maxGroups = 100
+)
+
+// groups sort locks by their names. The zero groups have one group, everything.
+type groups struct {
+	names    []string // each once, in the order of the patterns
+	patterns []pattern
+}
+
+type pattern struct {
+	group   int
+	matches func(name string) bool
+}
+
+// groupName is what a group can be called: short, and safe in every query.
+var groupName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+
+// parseGroups reads groups, each as GROUP=PATTERN. A lock is of the first group whose pattern,
+// one of Redis's, matches its name, else of rest. Several patterns may name one group.
+func parseGroups(texts []string) (groups, error) {
+	var g groups
+	index := map[string]int{}
+	for _, text := range texts {
+		name, glob, found := strings.Cut(text, "=")
+		switch {
+		case !found || glob == "":
+			return groups{}, fmt.Errorf("%s is not of the form GROUP=PATTERN", sanitize.Word(text))
+		case !groupName.MatchString(name):
+			return groups{}, fmt.Errorf("%s cannot be the name of a group: use up to 63 letters, digits, and . _ -", sanitize.Word(name))
+		case name == rest:
+			return groups{}, errors.New(rest + " is the group of the locks that no pattern matches: choose another name")
+		}
+		at, known := index[name]
+		if !known {
+			at = len(g.names)
+			index[name] = at
+			g.names = append(g.names, name)
+		}
+		g.patterns = append(g.patterns, pattern{at, inspect.Match(glob)})
+	}
+	if len(g.names) > maxGroups {
+		return groups{}, fmt.Errorf("%d groups are too many: each has series of its own, and %d are the most", len(g.names), maxGroups)
+	}
+	return g, nil
+}
+
+// list returns the groups, the last one being that of the other locks.
+func (g groups) list() []string {
+	if len(g.names) == 0 {
+		return []string{everything}
+	}
+	return append(g.names[:len(g.names):len(g.names)], rest)
+}
+
+// of returns the place in list of a lock's group.
+func (g groups) of(name string) int {
+	for _, p := range g.patterns {
+		if p.matches(name) {
+			return p.group
+		}
+	}
+	return len(g.names)
+}
+
+// maxHolds is how many holds are remembered: 262,144, in about 20 MiB for two looks.
+const maxHolds = 1 << 18
+
+// seen knows since when each hold has been seen. A hold is an owner of a lock: one that was
+// released and acquired again between two looks, by the same thread of Redisson, is one hold.
+type seen struct {
+	seed       maphash.Seed
+	last, next map[uint64]time.Time
+	looked     bool // before: holds of the first look began at an unknown time
+}
+
+func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]time.Time{}} }
+
+// hold notes a hold, and returns since when it has been seen and whether it is new. It returns
+// false when there are too many to remember.
+func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	_, _ = h.WriteString(l.Name)
+	_ = h.WriteByte(0) // no owner has one
+	_, _ = h.WriteString(owner)
+	key := h.Sum64()
+	since, known := s.last[key]
+	if !known {
+		since = now
+	}
+	if len(s.next) >= maxHolds {
+		return since, false, false
+	}
+	s.next[key] = since
+	return since, !known && s.looked, true
+}
+
+// turn ends a look. One that failed is forgotten: what was seen before it still counts.
+func (s *seen) turn(complete bool) {
+	if complete {
+		s.last, s.looked = s.next, true
+	}
+	s.next = make(map[uint64]time.Time, len(s.last))
+}
+
+const (
+	// placesOfQueue is how many places of a queue are asked about: the first ones, for which
+	// all others wait.
+	placesOfQueue = 200
+	// placesOfAll is how many places of all queues are.
+	placesOfAll = 20_000
+	// channelsAtOnce is how many channels one PUBSUB asks about.
+	channelsAtOnce = 1000
+)
+
+// waiter is a place in a queue.
+type waiter struct {
+	lock, owner string
+	group       int
+}
+
+// absentees are the waiters that have no subscriber.
+type absentees map[waiter]bool
+
+// findDead counts the waiters without a subscriber at this look and at the last one. A live one
+// may have none for a moment.
+func (l *look) findDead(ctx context.Context) (notCounted, err error) {
+	absent, err := l.withoutSubscriber(ctx, l.waiters)
+	if errors.Is(err, admin.ErrNotCounted) {
+		l.unchecked += int64(len(l.waiters))
+		l.absent = nil
+		return err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for w := range absent {
+		if l.absent[w] {
+			l.groups[w.group].dead++
+		}
+	}
+	l.absent = absent
+	return nil, nil
+}
+
+// withoutSubscriber returns the waiters without a subscriber. First the master alone is asked, a
+// thousand at a time; then, about those it knows none of, each replica as well, because
+// Redisson's may listen there.
+func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absentees, error) {
+	if len(waiters) == 0 {
+		return nil, nil
+	}
+	conn, err := l.server.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }() // it only asked
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	var suspects []waiter
+	for some := range slices.Chunk(waiters, channelsAtOnce) {
+		channels := make([]string, len(some))
+		for i, w := range some {
+			channels[i] = codec.OwnerChannel(w.lock, w.owner)
+		}
+		counts, err := connect.Listening(ctx, conn, channels...)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case connect.Denied(err):
+			return nil, fmt.Errorf("%w: %w", admin.ErrNotCounted, err)
+		case err != nil:
+			return nil, l.server.Problem(err)
+		}
+		for i, n := range counts {
+			if n == 0 {
+				suspects = append(suspects, some[i])
+			}
+		}
+	}
+	return l.everywhere(ctx, suspects)
+}
+
+// everywhere returns those of the suspects that have no subscriber on the master and on any
+// replica. Those of one lock follow each other.
+func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
+	if len(suspects) == 0 {
+		return nil, nil
+	}
+	client, err := l.server.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()  // it only asked
+	engine.EngineOf(client).AnyName = true // a queue may have a name that no client of Redlatch can use
+	absent := absentees{}
+	for len(suspects) > 0 {
+		lock, n := suspects[0].lock, 0
+		var owners []string
+		for ; n < len(suspects) && suspects[n].lock == lock; n++ {
+			owners = append(owners, suspects[n].owner)
+		}
+		counts, err := admin.Listeners(ctx, rfairlock.New(client, lock), owners...)
+		switch {
+		case errors.Is(err, redlatch.ErrInvalid): // no lock of that name works in a cluster
+			l.unchecked += int64(n)
+		case err != nil:
+			return nil, err
+		}
+		for i := range counts {
+			if counts[i] == 0 {
+				absent[suspects[i]] = true
+			}
+		}
+		suspects = suspects[n:]
+	}
+	return absent, nil
+}

@@ -1,0 +1,206 @@
+// Package exporter is the command redlatch exporter: it looks at the locks on a server in
+// intervals, and serves the figures to Prometheus.
+//
+//	collector.look ─▶ inspect.RunOnMasters    every lock, with short commands
+//	       │               │ each lock
+//	       │               ▼
+//	       │          a group by its name ─▶ sums of the group
+//	       │          its holds           ─▶ since when each has been seen
+//	       │          its queue           ─▶ which waiters have no subscriber
+//	       ▼
+//	    status.write                          the text format of Prometheus
+//
+// The server does not know when a hold began: the collector remembers when it first saw an owner
+// hold a lock. A hold's age is therefore at least what is said, and begins anew when the
+// program starts.
+//
+// Names of locks, owners and clients never become labels: the number of series depends on the
+// groups alone.
+package exporter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+const (
+	// leastEvery is the shortest interval: a waiter counts as dead when it had no subscriber
+	// at two looks, a second apart at least.
+	leastEvery = time.Second
+	// mostEvery is the longest interval.
+	mostEvery = 24 * time.Hour
+	// staleAfter is how many intervals old figures may be: two looks may fail.
+	staleAfter = 3
+)
+
+// exporter serves figures.
+type exporter struct {
+	address string
+	every   time.Duration
+	match   []string
+
+	collector collector
+	errors    io.Writer
+	said      string // the last problem that was printed
+
+	mu     sync.Mutex // guards status
+	status status
+}
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	e := &exporter{}
+	cmd := &cobra.Command{
+		Use:     "exporter [PATTERN]",
+		Short:   "Serve figures of all locks to Prometheus",
+		Long:    exporterHelp,
+		Example: exporterExamples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e.errors = cmd.ErrOrStderr()
+			if len(args) > 0 {
+				e.collector.pattern = args[0]
+			}
+			switch _, _, wrong := net.SplitHostPort(e.address); {
+			case e.every < leastEvery || e.every > mostEvery:
+				return cli.Usagef("--every must be from 1s to 24h")
+			case wrong != nil:
+				return cli.Usagef("--listen must be host:port, or :port for all interfaces")
+			}
+			groups, err := parseGroups(e.match)
+			if err != nil {
+				return cli.Usagef("--match: %w", err)
+			}
+			e.collector.by = groups
+			if e.collector.server, err = g.Server(); err != nil {
+				return err
+			}
+			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return e.run(ctx, cmd.OutOrStdout()) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&e.address, "listen", "127.0.0.1:9797", "address to serve at; all who reach it can read the figures")
+	f.DurationVar(&e.every, "every", 15*time.Second, "the least time between the beginnings of two looks")
+	f.StringArrayVar(&e.match, "match", nil, "GROUP=PATTERN: count these locks as a group; may be repeated")
+	return cmd
+}
+
+// run serves, and looks, until ctx ends.
+func (e *exporter) run(ctx context.Context, out io.Writer) error {
+	l, err := cli.Listen(e.address)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	served := make(chan error, 1)
+	go func() {
+		err := cli.Serve(ctx, l, e.handler(), func() {})
+		cancel(err)
+		served <- err
+	}()
+	fmt.Fprintf(out, "http://%s/metrics\n", l.Addr())
+	e.look(ctx)
+	return <-served
+}
+
+// look looks again and again, until ctx ends.
+func (e *exporter) look(ctx context.Context) {
+	if master, err := e.collector.server.Master(ctx); err == nil && master != "" {
+		e.say("warning: %s", e.collector.server.OfReplica(master))
+	}
+	for {
+		began := time.Now()
+		found, notCounted, err := e.collector.look(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		e.take(found, notCounted == nil, err)
+		e.report(notCounted, err)
+		took := time.Since(began)
+		if inspect.Pause(ctx, max(e.every-took, inspect.PauseFactor*took)) != nil {
+			return
+		}
+	}
+}
+
+// report prints what is wrong, once for each problem.
+func (e *exporter) report(notCounted, err error) {
+	text := ""
+	switch {
+	case err != nil:
+		text = err.Error()
+	case notCounted != nil:
+		text = "redlatch_server_waiters_dead is left out: subscribers cannot be counted: " + inspect.NotCounted(notCounted)
+	case e.said != "":
+		text = "all is well again"
+	}
+	if text != e.said && text != "" {
+		e.say("%s", text)
+	}
+	if err == nil && notCounted == nil {
+		text = ""
+	}
+	e.said = text
+}
+
+func (e *exporter) say(format string, args ...any) { cli.Messagef(e.errors, format, args...) }
+
+// take takes the outcome of a look in.
+func (e *exporter) take(found *figures, deadKnown bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status.up = err == nil; !e.status.up {
+		e.status.failed++
+		return
+	}
+	e.status.succeeded++
+	e.status.figures, e.status.deadKnown = found, deadKnown
+}
+
+// at returns what is to be said at a time.
+func (e *exporter) at(now time.Time) status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.status
+	if s.figures != nil {
+		s.stale = now.Sub(s.figures.at) > staleAfter*max(e.every, (inspect.PauseFactor+1)*s.figures.took)
+	}
+	return s
+}
+
+// handler returns what answers.
+func (e *exporter) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		now := time.Now()
+		s := e.at(now)
+		w.Header().Set("Content-Type", contentType)
+		_ = s.write(w, now) // an error: the scrape has gone
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		s := e.at(time.Now())
+		switch {
+		case s.figures == nil:
+			http.Error(w, "no look has succeeded yet", http.StatusServiceUnavailable)
+		case s.stale:
+			http.Error(w, "the figures are stale", http.StatusServiceUnavailable)
+		default:
+			fmt.Fprintln(w, "ok")
+		}
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "redlatch exporter: /metrics, /healthz")
+	})
+	return mux
+}

@@ -1,0 +1,357 @@
+package exporter
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// start starts the exporter on a free port, and returns it with the address that it serves at.
+func start(t *testing.T, redis string, args ...string) (p *program.Process, base string) {
+	t.Helper()
+	p = program.Start(t, redis, append([]string{"exporter", "--listen", "127.0.0.1:0"}, args...)...)
+	base, found := strings.CutSuffix(p.Line(), "/metrics")
+	require.True(t, found, "it does not print its address")
+	return p, base
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	resp, err := http.Get(url) //nolint:noctx // the test's own server
+	require.NoError(t, err)
+	defer func() { require.NoError(t, resp.Body.Close()) }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(text)
+}
+
+// scrape returns the series with their numbers.
+func scrape(t *testing.T, base string) map[string]float64 {
+	t.Helper()
+	status, body := get(t, base+"/metrics")
+	require.Equal(t, http.StatusOK, status)
+	series := map[string]float64{}
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, number, found := strings.Cut(strings.TrimSpace(line), " ")
+		require.True(t, found, line)
+		require.NotContains(t, series, name, "it is there twice")
+		value, err := strconv.ParseFloat(number, 64)
+		require.NoError(t, err, line)
+		series[name] = value
+	}
+	return series
+}
+
+// looks waits until so many more looks have succeeded, and returns the series.
+func looks(t *testing.T, base string, n float64) map[string]float64 {
+	t.Helper()
+	const ok = `redlatch_exporter_looks_total{outcome="ok"}`
+	want := scrape(t, base)[ok] + n
+	var series map[string]float64
+	require.Eventually(t, func() bool {
+		series = scrape(t, base)
+		return series[ok] >= want
+	}, time.Minute, 100*time.Millisecond) // a loaded machine takes its time for a million locks
+	return series
+}
+
+// addLocks makes locks of all sorts.
+func addLocks(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", "orders:1", time.Hour.Milliseconds())
+	s.Do(t, "HSET", "orders:2", program.RedissonOwner, 1) // without a lease
+	s.Do(t, "HSET", "orders:3", program.RedissonOwner, 1)
+	s.Do(t, "PEXPIRE", "orders:3", time.Hour.Milliseconds())
+	for i := range 3 {
+		program.Enqueue(t, s, "orders:3", program.LongOwner(i), time.Hour)
+	}
+	program.Listen(t, s, "orders:3", program.LongOwner(0))
+	program.Enqueue(t, s, "bill", program.RedissonOwner, time.Hour) // free, with a queue
+	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1, program.SomeOwner, 2)
+	s.Do(t, "HSET", "user:1", "name", "Ada")
+	s.Do(t, "SET", "counter", 1)
+	c := s.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel("orders:1"), codec.ReadWriteChannel("books")))
+	require.NoError(t, c.Flush())
+	_, err := c.Receive()
+	require.NoError(t, err)
+}
+
+func TestFiguresAreThoseOfTheLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	addLocks(t, s)
+	_, base := start(t, s.URL(), "--every", "1s", "--match", "orders=orders:*", "--match", "rest=books", "--match", "rest=bill*")
+	series := looks(t, base, 3)
+	for name, want := range map[string]float64{
+		`redlatch_server_locks_held{group="orders",kind="plain"}`:   2,
+		`redlatch_server_locks_held{group="orders",kind="fair"}`:    1,
+		`redlatch_server_locks_held{group="rest",kind="readwrite"}`: 1,
+		`redlatch_server_locks_held{group="other",kind="plain"}`:    0,
+		`redlatch_server_locks_without_ttl{group="orders"}`:         1,
+		`redlatch_server_locks_stuck{group="rest"}`:                 1,
+		`redlatch_server_queue_length{group="orders"}`:              3,
+		`redlatch_server_queue_longest{group="orders"}`:             3,
+		`redlatch_server_queue_length{group="rest"}`:                1,
+		`redlatch_server_waiters_dead{group="orders"}`:              2,
+		`redlatch_server_waiters_dead{group="rest"}`:                1,
+		`redlatch_server_waiting_connections{group="orders"}`:       1,
+		`redlatch_server_waiting_connections{group="rest"}`:         1,
+		`redlatch_server_holds_seen_total{group="orders"}`:          0,
+		`redlatch_server_hold_oldest_age_seconds{group="other"}`:    0,
+		`redlatch_exporter_up`:                                      1,
+		`redlatch_exporter_keys`:                                    7, // six hashes and queues of locks, and another hash
+		`redlatch_exporter_keys_unreadable`:                         0,
+		`redlatch_exporter_waiters_unchecked`:                       0,
+		`redlatch_exporter_looks_total{outcome="error"}`:            0,
+	} {
+		require.Contains(t, series, name)
+		require.InDelta(t, want, series[name], 0, name)
+	}
+	require.Greater(t, series[`redlatch_server_hold_oldest_age_seconds{group="orders"}`], 1.5)
+
+	// A lock changes hands, and one is taken.
+	s.Do(t, "DEL", "orders:1")
+	s.Do(t, "HSET", "orders:1", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "new", program.RedissonOwner, 1)
+	series = looks(t, base, 2)
+	require.InDelta(t, 1, series[`redlatch_server_holds_seen_total{group="orders"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_server_holds_seen_total{group="other"}`], 0)
+	require.InDelta(t, 0, series[`redlatch_server_locks_mixed{group="rest"}`], 0)
+
+	// Someone waits for a read/write lock as for a plain one.
+	c := s.Dial(t)
+	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel("books")))
+	require.NoError(t, c.Flush())
+	require.InDelta(t, 1, looks(t, base, 2)[`redlatch_server_locks_mixed{group="rest"}`], 0)
+}
+
+// Of a name that is no UTF-8 no client of Redlatch can make a lock, but others can queue for it.
+func TestADeadWaiterForANameThatIsNoTextHidesNoFigures(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.Enqueue(t, s, "\xff", program.RedissonOwner, time.Hour)
+	_, base := start(t, s.URL(), "--every", "1s")
+	const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
+	var series map[string]float64
+	require.Eventually(t, func() bool {
+		series = scrape(t, base)
+		return series[failed] > 0 || series[ok] >= 2
+	}, program.Soon, 100*time.Millisecond)
+	require.Zero(t, series[failed])
+	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
+}
+
+// Of some names the keys are on two nodes: no lock of them works in a cluster.
+func TestADeadWaiterForANameThatNoClusterTakesHidesNoFigures(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 1, 0) // both keys are found there
+	for _, name := range []string{"a}b", "good"} {
+		c.DoAt(t, codec.QueueKey(name), "RPUSH", codec.QueueKey(name), program.RedissonOwner)
+	}
+	_, base := start(t, "redis-cluster://"+c.Addrs()[0], "--every", "1s")
+	const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
+	var series map[string]float64
+	require.Eventually(t, func() bool {
+		series = scrape(t, base)
+		return series[failed] > 0 || series[ok] >= 2
+	}, program.Soon, 100*time.Millisecond)
+	require.Zero(t, series[failed])
+	require.InDelta(t, 2, series[`redlatch_server_queue_length{group="all"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_exporter_waiters_unchecked`], 0)
+}
+
+// The golden list has every metric that is served, with its type and its labels, and no other.
+func TestWhatIsServedIsTheGoldenList(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../docs/observability/exporter.txt")
+	require.NoError(t, err)
+	want := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "redlatch_") {
+			want[f[0]] = f[1] + " " + f[3]
+		}
+	}
+	s := redistest.Start(t)
+	addLocks(t, s)
+	_, base := start(t, s.URL(), "--every", "1s")
+	looks(t, base, 1)
+	_, body := get(t, base+"/metrics")
+	have, kind := map[string]string{}, ""
+	for line := range strings.Lines(body) {
+		f := strings.Fields(line)
+		switch {
+		case f[0] == "#" && f[1] == "TYPE":
+			kind = f[3]
+		case f[0] != "#":
+			name, rest, labelled := strings.Cut(f[0], "{")
+			labels := "-"
+			if labelled {
+				var names []string
+				for pair := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), ",") {
+					label, _, _ := strings.Cut(pair, "=")
+					names = append(names, label)
+				}
+				labels = strings.Join(names, " ")
+			}
+			have[name] = kind + " " + labels
+		}
+	}
+	require.Equal(t, want, have)
+}
+
+// A waiter that a connection listens for on a replica lives, and one that has just come does.
+func TestWaitersWhoListenOnAReplicaAreNotDead(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	program.Enqueue(t, master, "job", program.LongOwner(0), time.Hour)
+	program.Enqueue(t, master, "job", program.LongOwner(1), time.Hour)
+	program.Listen(t, replica, "job", program.LongOwner(0))
+	_, base := start(t, master.URL(), "--every", "1s")
+	const dead = `redlatch_server_waiters_dead{group="all"}`
+	require.InDelta(t, 1, looks(t, base, 2)[dead], 0)
+	program.Enqueue(t, master, "job", program.LongOwner(2), time.Hour)
+	before := scrape(t, base)
+	after := looks(t, base, 1)
+	if after[`redlatch_exporter_looks_total{outcome="ok"}`]-before[`redlatch_exporter_looks_total{outcome="ok"}`] == 1 {
+		require.InDelta(t, 1, after[dead], 0, "one look is not enough")
+	}
+	require.InDelta(t, 2, looks(t, base, 2)[dead], 0)
+}
+
+// What is told when the server is away: that it is, then nothing of the locks any more.
+func TestStaleFiguresAreLeftOut(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	p, base := start(t, s.URL(), "--every", "1s")
+	const held = `redlatch_server_locks_held{group="all",kind="plain"}`
+	series := looks(t, base, 1)
+	require.InDelta(t, 1, series[held], 0)
+	require.InDelta(t, 1, series["redlatch_exporter_up"], 0)
+	status, body := get(t, base+"/healthz")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "ok\n", body)
+
+	s.Shutdown()
+	require.Eventually(t, func() bool { return scrape(t, base)["redlatch_exporter_up"] == 0 }, program.Soon, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, there := scrape(t, base)[held]
+		return !there
+	}, program.Soon, 20*time.Millisecond)
+	series = scrape(t, base)
+	require.Positive(t, series[`redlatch_exporter_looks_total{outcome="error"}`])
+	require.Greater(t, series[`redlatch_exporter_figures_age_seconds`], 3.0)
+	status, body = get(t, base+"/healthz")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Equal(t, "the figures are stale\n", body)
+
+	s.Restart()
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	require.InDelta(t, 1, looks(t, base, 2)[held], 0) // the first may have begun before the lock was there
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, 143, got.Code)
+	lines := strings.Split(strings.TrimSpace(got.Stderr), "\n")
+	require.Contains(t, lines[0], "redlatch: cannot reach Redis at ")
+	require.Equal(t, "redlatch: all is well again", lines[len(lines)-1])
+}
+
+// Before the first look, and when there never was one, the exporter is there and says so.
+func TestAnExporterWithoutAServerServes(t *testing.T) {
+	t.Parallel()
+	p, base := start(t, program.NoServer(t), "--every", "1s")
+	require.Eventually(t, func() bool { return scrape(t, base)[`redlatch_exporter_looks_total{outcome="error"}`] > 1 }, program.Soon, 20*time.Millisecond)
+	require.NotContains(t, scrape(t, base), "redlatch_exporter_figures_age_seconds")
+	status, body := get(t, base+"/healthz")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Equal(t, "no look has succeeded yet\n", body)
+	status, body = get(t, base+"/")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "/metrics")
+	status, _ = get(t, base+"/else")
+	require.Equal(t, http.StatusNotFound, status)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
+	program.OneLine(t, got.Stderr) // one problem, however often it was met
+	require.NotContains(t, got.Stderr, "sesame")
+}
+
+func TestTheUserOfTheManualMayExportAndOthersAreToldWhatTheyMiss(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	manual, err := os.ReadFile("../../../../docs/operations.md")
+	require.NoError(t, err)
+	_, command, found := strings.Cut(string(manual), "\nACL SETUSER onlooker ")
+	require.True(t, found, "the manual no longer shows the command")
+	command, _, _ = strings.Cut(command, "```")
+	args := []any{"SETUSER", "onlooker"}
+	for word := range strings.FieldsSeq(command) {
+		args = append(args, word)
+	}
+	s.Do(t, "ACL", args...)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	s.Do(t, "HSET", "secret", program.SomeOwner, 1)
+	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
+	_, base := start(t, "redis://onlooker:password@"+s.Addr(), "--every", "1s")
+	series := looks(t, base, 2)
+	require.InDelta(t, 1, series[`redlatch_server_locks_held{group="all",kind="fair"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
+	require.InDelta(t, 1, series[`redlatch_exporter_keys_unreadable`], 0)
+
+	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
+	p, base := start(t, s.UserURL("blind"), "--every", "1s")
+	series = looks(t, base, 2)
+	require.NotContains(t, series, `redlatch_server_waiters_dead{group="all"}`)
+	require.InDelta(t, 1, series[`redlatch_exporter_waiters_unchecked`], 0)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	got := p.Outcome(program.Soon)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "redlatch_server_waiters_dead is left out: subscribers cannot be counted: ")
+}
+
+func TestWhatCannotBeExportedIsAnError(t *testing.T) {
+	t.Parallel()
+	for flags, says := range map[string]string{
+		"--every 10ms":         "--every must be from 1s to 24h",
+		"--every 25h":          "--every must be from 1s to 24h",
+		"--listen=":            "--listen must be host:port, or :port for all interfaces",
+		"--match orders":       "--match: orders is not of the form GROUP=PATTERN",
+		"--match other=x*":     "--match: other is the group of the locks that no pattern matches: choose another name",
+		"--match a{b=x*":       "--match: a{b cannot be the name of a group: use up to 63 letters, digits, and . _ -",
+		"--listen 256.0.0.1:x": "cannot listen on 256.0.0.1:x: ",
+	} {
+		got := program.Finish(t, program.NoServer(t), append([]string{"exporter"}, strings.Fields(flags)...)...)
+		code := 2
+		if strings.HasPrefix(says, "cannot listen") {
+			code = 1
+		}
+		require.Equal(t, code, got.Code, flags)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, says, flags)
+	}
+	many := []string{"exporter"}
+	for i := range 101 {
+		many = append(many, "--match", fmt.Sprintf("g%d=x%d", i, i))
+	}
+	require.Contains(t, program.Finish(t, program.NoServer(t), many...).Stderr, "101 groups are too many")
+}

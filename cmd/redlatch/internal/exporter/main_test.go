@@ -1,0 +1,10 @@
+package exporter
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+func TestMain(m *testing.M) { program.Main(m, cli.Execute, New) }

@@ -1,0 +1,233 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acl"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/diagnosis"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// undoLimit bounds the time after a failed attempt in which what it may have left is undone. It adds
+// to --wait. Closing the connections ends a command that the server delays.
+const undoLimit = 500 * time.Millisecond
+
+// acquired is a lock that was taken.
+type acquired struct {
+	hold  *rlock.Hold
+	lock  locker
+	since time.Time // a moment at which it was held
+
+	srv    *connect.Server
+	client *redlatch.Client
+}
+
+// disconnect ends the connections. It also finishes, for a moment, what an Unlock without an answer
+// left open.
+func (h *acquired) disconnect() { _ = h.client.Close() }
+
+// acquire connects and takes the lock. A signal ends the waiting. An error is a cli.ExitError.
+func (o *lockFlags) acquire(ctx context.Context, name string, signals <-chan os.Signal) (*acquired, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	caught := make(chan os.Signal, 1)
+	go func() {
+		defer close(caught)
+		select {
+		case sig := <-signals:
+			caught <- sig
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	h, err := o.open(ctx, name)
+	cancel()
+	sig := <-caught
+	if sig == nil {
+		return h, err
+	}
+	if err == nil {
+		_ = h.hold.Unlock() // the signal is what counts; the lease frees it at worst
+		h.disconnect()
+	}
+	return nil, &cli.ExitError{Code: cli.SignalCode(sig)}
+}
+
+// open connects and takes the lock. Its errors have their exit codes.
+func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
+	if err := limits.Name(name); err != nil {
+		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	}
+	srv, err := o.Server()
+	if err != nil {
+		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	}
+	connecting, connected := o.connecting(ctx)
+	client, err := srv.Open(connecting,
+		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin().Truncate(time.Millisecond)))
+	connected()
+	if err != nil {
+		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	}
+	lock, hold, err := o.lockOrPermit(ctx, srv, client, name)
+	if err != nil {
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = engine.EngineOf(client).CloseWithin(undoLimit) // the first error tells more
+		}()
+		err = o.notTaken(ctx, srv, name, err)
+		<-closed
+		return nil, err
+	}
+	return &acquired{hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
+}
+
+// take takes the lock as the flags say.
+func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
+	var opts []rlock.Option
+	if o.lease > 0 {
+		opts = append(opts, rlock.WithLease(o.lease))
+	}
+	if o.maxHold > 0 {
+		opts = append(opts, rlock.WithMaxHold(o.maxHold))
+	}
+	if o.try {
+		return lock.TryLock(ctx, opts...)
+	}
+	if o.bounded {
+		opts = append(opts, rlock.WithWait(o.wait))
+	}
+	return lock.Lock(ctx, opts...)
+}
+
+// notTaken makes the exit code and the line of an acquire that failed.
+func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
+	var refusal *transport.ServerError
+	var odd *inspect.NotLock
+	var replica *connect.OnReplica
+	if o.permits != "" {
+		if refused := o.noPermit(err); refused != nil {
+			return refused
+		}
+	}
+	switch {
+	case errors.As(err, &odd), errors.As(err, &replica):
+	case errors.Is(err, redlatch.ErrNotAcquired):
+		return cli.Errorf(o.conflict, "lock %q is %s", name, o.heldBy(err))
+	case errors.Is(err, rfencedlock.ErrCounter):
+		return cli.Errorf(cli.CodeRunFailed, "lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
+			name, codec.TokenKey(name))
+	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
+		return cli.Errorf(cli.CodeRunFailed, "lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
+	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &refusal): // a hash of another program, which it names
+	case errors.Is(err, redlatch.ErrWrongType):
+		err = inspect.WrongType(ctx, srv, name)
+	case connect.Denied(err):
+		return cli.Errorf(cli.CodeRunFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
+	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &refusal):
+		err = srv.Problem(err)
+	}
+	return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+}
+
+// heldBy says why a lock was not acquired.
+func (o *lockFlags) heldBy(err error) string {
+	var at *redlatch.LockError
+	switch {
+	case !errors.As(err, &at):
+	case at.TTL > 0:
+		return "held by another owner, for " + limits.Show(at.TTL, 100*time.Millisecond) + " if it is not renewed"
+	case at.TTL == redlatch.NoTTL:
+		return "held by another owner, whose lease never ends: it stays until it is released"
+	case o.fair && at.Holder.IsZero():
+		return "free, but others are queued for it"
+	}
+	return "held by another owner"
+}
+
+// denied names the rights that a user lacks. Servers do not always name what a script
+// lacks, so the rights are tried.
+func (o *lockFlags) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
+	needs := []string{acl.Plain}
+	for need, is := range map[string]bool{
+		acl.Fair: o.fair, acl.Tokens: o.fenced, acl.Semaphores: o.permits != "", acl.ReadWrite: o.read || o.write, acl.Owners: o.atLeast > 0,
+	} {
+		if is {
+			needs = append(needs, need)
+		}
+	}
+	lacks, unknown := diagnosis.Lacks(ctx, srv, name, needs...)
+	if unknown != nil {
+		lacks = nil // the server's own words remain
+	}
+	return connect.Reason(err) + ". " + connect.Remedy(err, lacks...)
+}
+
+// why says why the lock could not be given up, or kept, in few words.
+func (o *lockFlags) why(ctx context.Context, h *acquired, err error) string {
+	if connect.Denied(err) {
+		return o.denied(ctx, h.srv, h.lock.Name(), err)
+	}
+	return sanitize.WithoutPrefix(connect.Reason(err))
+}
+
+// owner returns the owner that holds the lock, or the id of the permit.
+func (h *acquired) owner() string {
+	if owner := h.hold.Owner(); !owner.IsZero() {
+		return owner.String()
+	}
+	text, _ := h.hold.Internal().Request().Owner.(string) // always one
+	return text
+}
+
+// token returns the fencing token, "" where there is none.
+func (h *acquired) token() string {
+	if token := h.hold.Internal().Token(); token > 0 {
+		return strconv.FormatInt(token, 10)
+	}
+	return ""
+}
+
+// The variables that tell of a hold.
+const (
+	envLock   = "REDLATCH_LOCK"
+	envOwner  = "REDLATCH_OWNER"
+	envPermit = "REDLATCH_PERMIT"
+	envToken  = "REDLATCH_TOKEN" //nolint:gosec // the name of a fencing token, which is no secret
+	// envHold is the socket of a hold in the background, envPID its process.
+	envHold = "REDLATCH_HOLD"
+	envPID  = "REDLATCH_HOLD_PID"
+	// envLoss has the reason of a loss.
+	envLoss = "REDLATCH_LOSS"
+)
+
+// variables are the names of those that a hold sets.
+var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID}
+
+// environment tells a command of the hold. REDLATCH_TOKEN is in it only if there is one.
+func (h *acquired) environment() []string {
+	id := envOwner
+	if h.hold.Owner().IsZero() {
+		id = envPermit
+	}
+	env := []string{envLock + "=" + h.lock.Name(), id + "=" + h.owner()}
+	if token := h.token(); token != "" {
+		env = append(env, envToken+"="+token)
+	}
+	return env
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package hold
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// folder makes the folder for sockets one of this test: t.TempDir may be too long a path.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "control") //nolint:usetesting // as said above
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	return dir
+}
+
+func TestAReleaseIsAskedForAndAnswered(t *testing.T) {
+	folder(t)
+	s, err := listen("me")
+	require.NoError(t, err)
+	_, err = ask(t.Context(), s.path(), "you")
+	require.ErrorIs(t, err, errOther)
+	want := answer{Code: 125, Text: "it was lost\nlong ago"}
+	go func() { (<-s.requests).answer(want) }()
+	got, err := ask(t.Context(), s.path(), "me")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	s.close()
+	_, err = ask(t.Context(), s.path(), "me")
+	require.ErrorIs(t, err, errEnded)
+}
+
+func TestAProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
+	dir := folder(t)
+	path := filepath.Join(dir, "left.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false) // as after SIGKILL
+	require.NoError(t, l.Close())
+	_, err = ask(t.Context(), path, "me")
+	require.ErrorIs(t, err, errKilled)
+	require.NoFileExists(t, path)
+
+	s, err := listen("me")
+	require.NoError(t, err)
+	go func() { <-s.requests; s.close() }() // it ends without an answer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = ask(ctx, s.path(), "me")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestTheFolderIsTheUsersAlone(t *testing.T) {
+	dir := folder(t)
+	path, err := socketPath("me")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "redlatch"), filepath.Dir(path))
+	require.NoError(t, os.Chmod(filepath.Dir(path), 0o777))
+	_, err = socketPath("me")
+	require.ErrorContains(t, err, "can be used by other users")
+	t.Setenv("XDG_RUNTIME_DIR", "/no/such/folder")
+	_, err = socketPath("me")
+	require.ErrorContains(t, err, "no folder for a socket")
+}
+
+// A variable of the environment may name anything.
+func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
+	path := filepath.Join(folder(t), "text")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	_, err := ask(t.Context(), path, "me")
+	require.Error(t, err)
+	require.NotErrorIs(t, err, errKilled)
+	require.FileExists(t, path)
+}
+
+// Of several that ask at the same time the first is answered, and the hold has ended for the others.
+func TestThoseThatAskTooLateAreToldThatTheHoldHasEnded(t *testing.T) {
+	folder(t)
+	s, err := listen("me")
+	require.NoError(t, err)
+	const others = 3
+	first, late := make(chan error, 1), make(chan error, others)
+	go func() { _, err := ask(t.Context(), s.path(), "me"); first <- err }()
+	request := <-s.requests
+	for range others {
+		go func() { _, err := ask(t.Context(), s.path(), "me"); late <- err }()
+	}
+	time.Sleep(200 * time.Millisecond) // they are connected
+	request.answer(answer{})
+	s.close()
+	require.NoError(t, <-first)
+	for range others {
+		require.ErrorIs(t, <-late, errEnded)
+	}
+}

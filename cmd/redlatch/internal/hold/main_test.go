@@ -1,0 +1,12 @@
+package hold
+
+import (
+	"testing"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/test/program"
+)
+
+func TestMain(m *testing.M) {
+	program.Main(m, cli.Execute, New, NewDetached, NewRelease, NewRun, NewGuard)
+}

@@ -1,0 +1,118 @@
+//go:build unix
+
+package hold
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// snippets returns the blocks of a language of docs/shell.md.
+func snippets(t *testing.T, language string) (all []string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "shell.md"))
+	require.NoError(t, err)
+	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		all = append(all, found[1])
+	}
+	require.NotEmpty(t, all, "the check itself is broken")
+	return all
+}
+
+// does runs a command line of the page, in a folder with the programs that it names, and holds that
+// it did its work once under a lock.
+func does(t *testing.T, shell, line string) {
+	t.Helper()
+	s := redistest.Start(t)
+	cmd := command(t, shell, s.URL(), line)
+	cmd.Dir = t.TempDir()
+	for _, name := range []string{"deploy.sh", "report.sh", "backup.sh"} {
+		const work = "#!/bin/sh\nredlatch run --try \"$REDLATCH_LOCK\" -- true 2>/dev/null; echo \"$REDLATCH_LOCK $?\" >>work\n"
+		require.NoError(t, os.WriteFile(filepath.Join(cmd.Dir, name), []byte(work), 0o700))
+	}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s: %s", line, out)
+	require.Empty(t, string(out))
+	work, err := os.ReadFile(filepath.Join(cmd.Dir, "work"))
+	require.NoError(t, err)
+	require.Regexp(t, `^\w+ 124\n$`, string(work), "it does not run under a lock")
+}
+
+func TestTheScriptsOfThePageDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	for _, text := range snippets(t, "sh") {
+		for _, shell := range shells(t) {
+			does(t, shell, text)
+		}
+	}
+}
+
+func TestTheLinesForCronDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	for _, text := range snippets(t, "cron") {
+		for line := range strings.Lines(text) {
+			const times = 5
+			fields := strings.SplitN(strings.TrimSpace(line), " ", times+1)
+			require.Len(t, fields, times+1)
+			does(t, "sh", fields[times])
+		}
+	}
+}
+
+func TestTheCronJobDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	for _, text := range snippets(t, "yaml") {
+		require.NotContains(t, text, "\t")
+		var words []string
+		for _, found := range regexp.MustCompile(`(?m)^ +(?:command|args): (\[.*\])$`).FindAllStringSubmatch(text, -1) {
+			var some []string
+			require.NoError(t, json.Unmarshal([]byte(found[1]), &some))
+			words = append(words, some...)
+		}
+		does(t, "sh", strings.Join(words, " "))
+	}
+}
+
+func TestTheUnitsOfThePageAreGood(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	for _, text := range snippets(t, "ini") {
+		start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/redlatch (.*)$`).FindStringSubmatch(text)
+		require.NotNil(t, start)
+		// A program must be there; what redlatch makes of the line is for the next test.
+		text = strings.Replace(text, "/usr/bin/redlatch", "/bin/true", 1)
+		unit := filepath.Join(t.TempDir(), "lock.service")
+		require.NoError(t, os.WriteFile(unit, []byte(text), 0o600))
+		out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.NotContains(t, string(out), "lock.service", "it has something to say of the unit")
+	}
+}
+
+func TestTheCommandsOfTheUnitsHoldALock(t *testing.T) {
+	t.Parallel()
+	for _, text := range snippets(t, "ini") {
+		s := redistest.Start(t)
+		line := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/(redlatch .*)$`).FindStringSubmatch(text)[1]
+		line = strings.Replace(line, "/usr/bin/importer", "sleep 600", 1)
+		cmd := command(t, "sh", s.URL(), "exec "+line)
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") == int64(1) }, 10*time.Second, 10*time.Millisecond, line)
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		_ = cmd.Wait() // the code is that of the command
+		require.EqualValues(t, 0, s.Do(t, "DBSIZE"), line)
+	}
+}

@@ -1,0 +1,270 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	onLostIgnore = "ignore"
+	// lossLimit is how long the command of --on-lost-exec may take, and lossOutput for how long
+	// after that its outputs may stay open.
+	lossLimit  = 10 * time.Second
+	lossOutput = time.Second
+)
+
+// onLost is what the values of --on-lost mean.
+var onLost = map[string]runner.Action{
+	"term": runner.Terminate, "kill": runner.Kill, onLostIgnore: runner.Ignore,
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	lockFlags
+
+	onLost     string
+	onLostExec string
+}
+
+// NewRun returns the command run.
+func NewRun(g *cli.Globals) *cobra.Command {
+	o := &runFlags{lockFlags: lockFlags{Globals: g}}
+	cmd := &cobra.Command{
+		Use:     "run [flags] {NAME | --permits NAME:N} -- COMMAND [ARG...]",
+		Short:   "Run a command under a lock",
+		Long:    runHelp,
+		Example: runExamples,
+
+		ValidArgsFunction: completeRun,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if why := wrongRun(cmd, args); why != "" {
+				return cli.Errorf(cli.CodeRunFailed, "%s. Usage: redlatch %s; `redlatch run --help` tells more", why, cmd.Use)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), o.name(args), args[cmd.ArgsLenAtDash():])
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if err = cli.WrongFlag(cmd, err); !slices.Contains(os.Args, "--") {
+			err = fmt.Errorf("%w. COMMAND and its flags come behind --", err)
+		}
+		return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	})
+	f := cmd.Flags()
+	o.register(f, true)
+	f.StringVar(&o.onLost, "on-lost", "term", "what becomes of COMMAND when the lock is lost: term, kill or ignore")
+	f.StringVar(&o.onLostExec, "on-lost-exec", "", "run this command line of the shell when the lock is lost, for 10s at most")
+	cli.CompleteValues(cmd, "on-lost", "term", "kill", onLostIgnore)
+	return cmd
+}
+
+// NewGuard returns the hidden command of a command's guard, see package runner.
+func NewGuard(*cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:    runner.GuardCommand,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if code := runner.Guard(); code != 0 {
+				return &cli.ExitError{Code: code}
+			}
+			return nil
+		},
+	}
+}
+
+// completeRun offers what may stand after the flags of run: a name, the dashes, and
+// then the command and its arguments, as the shell has them.
+func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	// Cobra parses the command line with dashes added, and does not report afterwards
+	// whether there were any.
+	switch {
+	case slices.Contains(os.Args, "--"):
+		return nil, cobra.ShellCompDirectiveDefault
+	case len(args) == 1:
+		return []cobra.Completion{"--"}, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// wrongRun says what is wrong with the arguments, "" for nothing.
+func wrongRun(cmd *cobra.Command, args []string) string {
+	before := cmd.ArgsLenAtDash()
+	if before < 0 {
+		return "NAME or --permits comes before --, and COMMAND behind it"
+	}
+	n, wrong := names(cmd, args[:before])
+	switch {
+	case wrong != "":
+		return wrong
+	case before < n:
+		return "NAME is missing before --"
+	case before > n:
+		return sanitize.Word(args[n]) + " stands before --: what comes behind it is COMMAND and its arguments"
+	case len(args) == n:
+		return "COMMAND is missing behind --"
+	}
+	return ""
+}
+
+// check refuses flags that make no sense.
+func (o *runFlags) check(cmd *cobra.Command) error {
+	if err := o.lockFlags.check(cmd); err != nil {
+		return err
+	}
+	_, known := onLost[o.onLost]
+	switch {
+	case !known:
+		return cli.Errorf(cli.CodeRunFailed, "--on-lost must be term, kill or ignore")
+	case o.onLost == onLostIgnore && cmd.Flags().Changed("max-hold"):
+		return cli.Errorf(cli.CodeRunFailed, "--max-hold and --on-lost ignore contradict each other")
+	}
+	return nil
+}
+
+// run is the whole life: acquire, start, wait, unlock, exit code.
+func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
+	path, err := runner.Find(argv[0])
+	if err != nil {
+		return err
+	}
+	signals, stop := runner.Signals()
+	defer stop()
+	notify(notifyStatus("waits for lock " + sanitize.Word(name)))
+	held, err := o.acquire(ctx, name, signals)
+	if err != nil {
+		return err
+	}
+	defer held.disconnect()
+	proc, err := runner.Start(path, argv, environ(held.environment()))
+	if err != nil {
+		_ = held.hold.Unlock() // the lock was not used: its lease frees it at worst
+		return err
+	}
+	notify(notifyReady, held.status())
+	lost := held.hold.Context(ctx)
+	finish := o.onLoss(lost, name, held)
+	end := runner.Supervise(lost, proc, signals, onLost[o.onLost], runner.Grace(o.margin()))
+	reported := finish()
+	over := held.hold.Err()
+	if over == nil {
+		notify(notifyStopping, notifyStatus("frees lock "+sanitize.Word(name)))
+	}
+	unlocked := o.giveUp(ctx, held, signals)
+	if !reported && (errors.Is(over, redlatch.ErrLost) || errors.Is(unlocked, redlatch.ErrLost)) {
+		o.report(name, held, over, unlocked)
+	}
+	return o.finish(name, end, over, unlocked)
+}
+
+// status is what the service manager shows of a lock that is held.
+func (h *acquired) status() string {
+	return notifyStatus("holds lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
+}
+
+// finish makes the exit code of how the command, its hold and the unlocking went.
+func (o *runFlags) finish(name string, end runner.End, over, unlocked error) error {
+	lost := end.Lost || errors.Is(unlocked, redlatch.ErrLost)
+	switch {
+	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
+		return cli.Errorf(cli.CodeRunFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
+	case lost && o.onLost == onLostIgnore:
+		cli.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))
+	case lost:
+		return cli.Errorf(cli.CodeRunFailed, "lock %q was lost while the command ran: %s", name, o.lossOf(over, unlocked))
+	default:
+		// The command had the lock to its end, which is what its user needs to know.
+		if text := o.notFreed(name, unlocked); text != "" {
+			cli.Messagef(os.Stderr, "%s", text)
+		}
+	}
+	if end.Code != 0 {
+		return &cli.ExitError{Code: end.Code}
+	}
+	return nil
+}
+
+// onLoss reports a loss at the moment at which the hold ends, while the command is being ended:
+// that does not wait for the report. It returns a function that ends the watching, or waits for
+// the report, and says whether there was one.
+func (o *runFlags) onLoss(lost context.Context, name string, h *acquired) (finish func() (reported bool)) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(lost, func() {
+		defer close(done)
+		o.report(name, h, h.hold.Err(), nil)
+	})
+	return func() bool {
+		if stop() {
+			return false
+		}
+		<-done
+		return true
+	}
+}
+
+// report tells the service manager, and the command of --on-lost-exec, that the lock was lost, by
+// how its hold ended and how the unlocking went.
+func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
+	if errors.Is(over, redlatch.ErrMaxHold) {
+		return
+	}
+	why := o.lossOf(over, unlocked)
+	status := notifyStatus("lost lock " + sanitize.Word(name) + ": " + why)
+	if o.onLost == onLostIgnore {
+		notify(status)
+	} else {
+		notify(notifyStopping, status)
+	}
+	if o.onLostExec == "" {
+		return
+	}
+	if err := execute(o.onLostExec, append(h.environment(), envLoss+"="+why)); err != nil {
+		cli.Messagef(os.Stderr, "warning: --on-lost-exec: %v", err)
+	}
+}
+
+// execute runs a command line of the shell. What it prints goes to standard error: standard output
+// is that of the command under the lock.
+func execute(line string, env []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lossLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], line)...) //nolint:gosec // what the user asks for
+	cmd.Env = environ(env)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.WaitDelay = lossOutput
+	endWithChildren(cmd)
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return fmt.Errorf("it was killed after %v", lossLimit)
+	}
+	return err
+}
+
+// environ returns the environment of this process with more, each as name=value, in place of the
+// variables of another hold: this program may run within the command of another run, or in a script that
+// holds a lock.
+func environ(more []string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(old string) bool {
+		name, _, _ := strings.Cut(old, "=")
+		return slices.Contains(variables, name)
+	})
+	return append(env, more...)
+}

@@ -1,0 +1,140 @@
+package hold
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// An error names the missing right, and where to find the others.
+func TestRunNamesTheRightThatIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
+		"redis": redistest.Start, "valkey": redistest.StartValkey,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			url := s.GiveRights(t, []string{"Plain locks"}, "-hincrby")
+			got := program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
+			require.Equal(t, 125, got.Code)
+			require.Empty(t, got.Stdout)
+			program.OneLine(t, got.Stderr)
+			require.Regexp(t, ` refuses: (ERR|NOPERM) `, got.Stderr)
+			require.Contains(t, got.Stderr, ". The user lacks +hincrby. `redlatch doctor` shows which rights are missing, "+
+				"docs/operations.md what they are for.\n")
+			require.NotContains(t, got.Stderr, "@user_script", "where in a script")
+
+			s.Do(t, "ACL", "SETUSER", "locks", "+hincrby")
+			got = program.Finish(t, url, "run", "--try", "other:job", "--", "echo", "in")
+			require.Equal(t, 125, got.Code)
+			program.OneLine(t, got.Stderr)
+			require.Contains(t, got.Stderr, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor`")
+
+			for word, lacks := range map[string]string{"-publish": "+publish", "resetchannels": "&redisson_lock__channel:{app:job*"} {
+				s.Do(t, "ACL", "SETUSER", "locks", word)
+				got = program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
+				require.Equal(t, 125, got.Code, "before the command runs")
+				require.Empty(t, got.Stdout)
+				program.OneLine(t, got.Stderr)
+				require.Contains(t, got.Stderr, "The user lacks "+lacks+". `redlatch doctor`")
+				s.Do(t, "ACL", "SETUSER", "locks", "+publish", "&redisson_lock__channel:{app:*")
+			}
+
+			p := program.Start(t, url, "run", "--try", "app:job", "--", "sh", "-c", "echo in; read x; exit 0")
+			require.Equal(t, "in", p.Line())
+			s.Do(t, "ACL", "SETUSER", "locks", "-publish")
+			require.NoError(t, p.Stdin.Close())
+			got = p.Outcome(2 * program.Soon)
+			require.Equal(t, 0, got.Code)
+			require.Regexp(t, `lock "app:job" was freed, but its waiters were not notified, and ask for it when they next poll: (ERR|NOPERM) `, got.Stderr)
+			require.False(t, program.Exists(t, s, "app:job"))
+			require.Contains(t, got.Stderr, "The user lacks +publish. `redlatch doctor`")
+		})
+	}
+}
+
+func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "RPUSH", "app:list", "text")
+	s.Do(t, "SET", codec.QueueKey("app:job"), "text")
+	for name, says := range map[string]string{
+		"app:list": `the key "app:list" holds a list, and a lock is a hash: something else uses this name`,
+		"app:job":  `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: something else uses this name`,
+	} {
+		got := program.Finish(t, s.URL(), "run", "--fair", name, "--", "echo", "in")
+		require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: "redlatch: " + says + "\n"}, got)
+	}
+	url := s.GiveRights(t, []string{"Plain locks"})
+	got := program.Finish(t, url, "run", "app:list", "--", "echo", "in")
+	require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: `redlatch: the key "app:list", or one of those of its queue, holds something that is no lock: ` +
+		"something else uses this name. This user may not ask what it is (+type)\n"}, got)
+}
+
+// A hash of something else looks like a lock that another owner holds, for ever.
+func TestRunSaysThatAHashIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "user:1", "name", "bob", "age", 4)
+	for _, flags := range [][]string{nil, {"--fair"}, {"--try"}, {"--wait", "1ms"}, {"--wait", "20s"}, {"--fair", "--wait", "1s"}, {"--fair", "--try"}, {"--write"}, {"--read", "--try"}} {
+		began := time.Now()
+		got := program.Finish(t, s.URL(), append(append([]string{"run"}, flags...), "user:1", "--", "echo", "in")...)
+		require.Equal(t, 125, got.Code, flags)
+		require.Empty(t, got.Stdout)
+		require.Regexp(t, `^redlatch: "user:1" is a hash, but no lock: its field "(name|age)" is no owner\n$`, got.Stderr, flags)
+		require.Less(t, time.Since(began), program.Soon, flags)
+	}
+	require.EqualValues(t, 1, s.Do(t, "DBSIZE"), "a queue is left")
+}
+
+// A user that may not look learns it from the refusal.
+func TestRunSaysThatAHashIsNoLockAlsoToThoseWhoMayNotLook(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:user", "name", "bob")
+	url := s.GiveRights(t, []string{"Plain locks"})
+	got := program.Finish(t, url, "run", "app:user", "--", "echo", "in")
+	require.Equal(t, program.Outcome{
+		Code: 125, Stdout: "",
+		Stderr: "redlatch: lock \"app:user\": wrong kind of key: a hash with the field \"name\", which no owner has\n",
+	}, got)
+}
+
+// A lock that is held is said to be held, also to a user that may not look at it.
+func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	url := s.GiveRights(t, []string{"Plain locks"})
+	got := program.Finish(t, url, "run", "--wait", "1s", "app:job", "--", "echo", "in")
+	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"app:job\" is held by another owner, whose lease never ends: it stays until it is released\n"}, got)
+}
+
+// The server takes connections, as a system does for a program that stands still, and does not
+// answer.
+func TestRunWaitsForASilentServerAboutAsLongAsForTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Pause()
+	defer s.Resume()
+	var got program.Outcome
+	redistest.UnlessTheMachineStalls(t, func() error {
+		began := time.Now()
+		got = program.Finish(t, s.URL(), "run", "--wait", "2s", "job", "--", "echo", "in")
+		if took := time.Since(began); took >= 4500*time.Millisecond {
+			return fmt.Errorf("it took %v", took)
+		}
+		return nil
+	})
+	require.Equal(t, 125, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, " accepts connections, but does not answer in time: ")
+	require.NotContains(t, got.Stderr, "Start one")
+}

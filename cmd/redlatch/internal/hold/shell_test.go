@@ -1,0 +1,282 @@
+//go:build unix
+
+package hold
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func fields(line string) []string { return strings.Fields(line) }
+
+// shells are those of this machine.
+func shells(t *testing.T) (all []string) {
+	t.Helper()
+	for _, name := range []string{"dash", "bash", "busybox"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Logf("there is no %s: it is left out", name)
+			continue
+		}
+		all = append(all, name)
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// script runs a script in which redlatch is the program under test, and returns its output and
+// exit code. All of its outputs are pipes, which must be closed when it ends.
+func script(t *testing.T, shell, url, text string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := command(t, shell, url, text)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		require.NoError(t, err, "a process keeps the outputs open: %s", errs.String())
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func command(t *testing.T, shell, url, text string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	bin := t.TempDir()
+	require.NoError(t, os.Symlink(exe, filepath.Join(bin, "redlatch")))
+	args := []string{"-c", text}
+	if shell == "busybox" {
+		args = append([]string{"sh"}, args...)
+	}
+	cmd := exec.Command(shell, args...)
+	cmd.Env = append(os.Environ(), program.Env+"=1", "GORACE=atexit_sleep_ms=0", "REDIS_URL="+url, "PATH="+bin+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+func TestEvalHoldsTheLockUntilItIsReleased(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, shell := range shells(t) {
+		name := redistest.Key(t) + " it's $(false) \"`x`\"\n\\"
+		stdout, stderr, code := script(t, shell, s.URL(), `set -eu
+			eval "$(redlatch hold -s --fenced `+"'"+strings.ReplaceAll(name, "'", `'\''`)+"'"+`)"
+			printf '%s|' "$REDLATCH_LOCK" "$REDLATCH_TOKEN"; env | grep -c '^REDLATCH_\(OWNER\|HOLD\|HOLD_PID\)='
+			redlatch hold -s --try "$REDLATCH_LOCK" >second || echo "second $?"
+			redlatch release "$REDLATCH_LOCK"
+			echo "released $?"
+			redlatch release || echo "again $?"`)
+		require.Equal(t, name+"|1|3\nsecond 124\nreleased 0\nagain 125\n", stdout, "%s: %s", shell, stderr)
+		require.Contains(t, stderr, "no hold of this owner is left: it was released before")
+		require.Zero(t, code)
+		require.False(t, program.Exists(t, s, name))
+		_ = os.Remove("second")
+	}
+}
+
+func TestEvalFailsWithTheCodeOfAHoldThatDidNotGetTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	for _, shell := range shells(t) {
+		for flags, want := range map[string]int{"--try": 124, "--wait 1s": 124, "--try --conflict-exit-code 7": 7, "--nonsense": 125, "--wait 5": 125, "--lease 0s": 125, "x y": 125} {
+			stdout, stderr, code := script(t, shell, s.URL(), `REDLATCH_OWNER=old
+				eval "$(redlatch hold -s `+flags+` `+name+`)" || { code=$?; echo "${REDLATCH_OWNER-none}"; exit $code; }
+				echo went on`)
+			require.Equal(t, want, code, "%s %s: %s", shell, flags, stderr)
+			require.Equal(t, "none\n", stdout)
+			program.OneLine(t, stderr)
+		}
+		_, _, code := script(t, shell, s.URL(), `set -e; eval "$(redlatch hold -s --try `+name+`)"; exit 0`)
+		require.Equal(t, 124, code)
+	}
+}
+
+// A flag may be written in several ways, and eval must fail after each.
+func TestEvalFailsHoweverTheFlagIsWritten(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	for flag, want := range map[string]int{"-s": 124, "--shell": 124, "-s=true": 124, "--shell=true": 124, "--shell=1": 124, "-st": 125} {
+		stdout, stderr, code := script(t, "sh", s.URL(), `eval "$(redlatch hold `+flag+` --try `+name+`)" || exit
+			echo went on`)
+		require.Equal(t, want, code, "%s: %s", flag, stderr)
+		require.Empty(t, stdout, flag)
+	}
+}
+
+// With the exit code 0 eval would succeed, and the script go on without the lock.
+func TestEvalWantsAConflictExitCodeThatFails(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	stdout, stderr, code := script(t, "sh", s.URL(), `eval "$(redlatch hold -s --try --conflict-exit-code 0 `+name+`)" || exit
+		echo went on`)
+	require.Equal(t, 125, code)
+	require.Empty(t, stdout)
+	program.OneLine(t, stderr)
+	require.NotContains(t, stderr, "was killed")
+	require.Contains(t, stderr, "--conflict-exit-code 0")
+}
+
+func TestTheEndOfTheShellFreesTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, shell := range shells(t) {
+		name := redistest.Key(t)
+		for text, want := range map[string]int{"exit 3": 3, "kill -KILL $$": -1, "kill -TERM $$": -1} {
+			stdout, stderr, code := script(t, shell, s.URL(), `eval "$(redlatch hold -s --try `+name+`)" || exit; echo $REDLATCH_HOLD_PID; redlatch run --try `+name+` -- true 2>&- && exit 99; `+text)
+			require.Equal(t, want, code, stderr)
+			pid, err := strconv.Atoi(strings.TrimSpace(stdout))
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				if t.Failed() { // it may have stayed
+					_ = syscall.Kill(pid, syscall.SIGTERM)
+				}
+			})
+			awaitFree(t, s, name)
+		}
+	}
+}
+
+// In a pipe the parent of hold is a process that ends at once: $$ is not.
+func TestForPIDHoldsForTheScriptFromASubshell(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, shell := range shells(t) {
+		name := redistest.Key(t)
+		stdout, stderr, code := script(t, shell, s.URL(), `eval "$(redlatch hold -s --for-pid $$ `+name+` | cat; true)"
+			sleep 1
+			redlatch release && echo held`)
+		require.Zero(t, code, stderr)
+		require.Equal(t, "held\n", stdout)
+	}
+}
+
+func TestReleaseSaysThatTheLockWasLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	p := command(t, "sh", s.URL(), `trap 'echo told' USR1
+		eval "$(redlatch hold -s --watchdog 3s --on-lost-signal USR1 `+name+`)" || exit
+		echo $REDLATCH_HOLD_PID; read x; redlatch release`)
+	in, err := p.StdinPipe()
+	require.NoError(t, err)
+	out := &lines{got: make(chan string, 8)}
+	var errs strings.Builder
+	p.Stdout, p.Stderr = out, &errs
+	require.NoError(t, p.Start())
+	pid, err := strconv.Atoi(out.next(t))
+	require.NoError(t, err)
+	s.Kill()
+	require.Equal(t, "told", out.next(t))
+	require.NoError(t, syscall.Kill(pid, 0), "it stays to tell of the loss")
+	_, err = in.Write([]byte("\n\n"))
+	require.NoError(t, err)
+	require.Error(t, p.Wait())
+	require.Equal(t, 125, p.ProcessState.ExitCode())
+	require.Contains(t, errs.String(), `lock "`+name+`" was lost: `)
+}
+
+// lines passes on the lines that are written to it, each in one piece.
+type lines struct{ got chan string }
+
+func (l *lines) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		l.got <- strings.TrimSpace(line)
+	}
+	return len(text), nil
+}
+
+func (l *lines) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-l.got:
+		return line
+	case <-time.After(2 * program.Soon):
+		require.Fail(t, "nothing is printed")
+		return ""
+	}
+}
+
+func TestReleaseOfAHoldThatWasKilledDoesNotSucceed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	stdout, stderr, code := script(t, "sh", s.URL(), `eval "$(redlatch hold -s `+name+`)" || exit
+		kill -KILL $REDLATCH_HOLD_PID; while kill -0 $REDLATCH_HOLD_PID 2>&-; do sleep 0.05; done
+		redlatch release`)
+	require.Equal(t, 125, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "the process that held it was killed: the lock stays until its lease is over")
+	require.True(t, program.Exists(t, s, name))
+}
+
+func TestReleaseAsksTheHoldThatIsNamedAndNoOther(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	a, b := redistest.Key(t), redistest.Key(t)+"b"
+	stdout, stderr, code := script(t, "sh", s.URL(), `eval "$(redlatch hold -s `+a+`)" || exit; first=$REDLATCH_OWNER
+		eval "$(redlatch hold -s --permits `+b+`:2)" || exit
+		redlatch release `+a+` || echo "other $?"
+		REDLATCH_PERMIT=another redlatch release || echo "owner $?"
+		redlatch release --owner "$first" && redlatch release --owner "$REDLATCH_PERMIT" && echo both
+		unset REDLATCH_HOLD; redlatch release || echo "none $?"`)
+	require.Zero(t, code)
+	require.Equal(t, "other 125\nowner 125\nboth\nnone 125\n", stdout, stderr)
+	require.Contains(t, stderr, "the environment is that of lock "+b+", not of "+a+": --owner names the hold of another")
+	require.Contains(t, stderr, "it is a hold of another owner")
+	require.Contains(t, stderr, "the environment names no hold")
+	require.False(t, program.Exists(t, s, a))
+}
+
+// What is open in the script is not open for as long as the lock is held.
+func TestTheHoldKeepsNoFileOfTheScriptOpen(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	stdout, stderr, code := script(t, "bash", s.URL(), `closed=`+filepath.Join(t.TempDir(), "closed")+`
+		exec 9> >(cat >/dev/null; : >"$closed")
+		eval "$(redlatch hold -s `+name+`)" || exit
+		exec 9>&-; for i in {1..200}; do [ -e "$closed" ] && break; sleep 0.05; done
+		[ -e "$closed" ] && echo closed; redlatch release`)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "closed\n", stdout)
+}
+
+func TestAHoldThatIsNotWaitedForAnyMoreEnds(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
+	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGKILL: -1} {
+		p := program.Start(t, s.URL(), "hold", "-s", name)
+		awaitListeners(t, s, name, 1)
+		require.NoError(t, p.Cmd.Process.Signal(sig))
+		require.Equal(t, code, p.Code())
+		awaitListeners(t, s, name, 0)
+	}
+}
+
+// awaitListeners waits until so many clients wait for the lock.
+func awaitListeners(t *testing.T, s redistest.Target, name string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(name)), nil)
+		require.NoError(t, err)
+		return got[1] == int64(n)
+	}, program.Soon, program.PollEvery)
+}

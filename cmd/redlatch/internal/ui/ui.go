@@ -1,0 +1,192 @@
+// Package ui is the command redlatch ui: it serves a live page for locks.
+package ui
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/redlatchui"
+)
+
+// defaultAddr is where the page is served unless --addr says.
+const defaultAddr = "127.0.0.1:8374"
+
+// server serves the page.
+type server struct {
+	addr     string
+	authFile string
+	readOnly int
+	allow    []string
+	page     redlatchui.Options
+	out      io.Writer
+	errors   io.Writer
+}
+
+// New returns the command.
+func New(g *cli.Globals) *cobra.Command {
+	s := &server{}
+	cmd := &cobra.Command{
+		Use:     "ui [PATTERN]",
+		Short:   "Serve a live page for locks and queues",
+		Long:    uiHelp,
+		Example: uiExamples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.out, s.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if len(args) > 0 {
+				s.page.Pattern = args[0]
+			}
+			if err := s.check(); err != nil {
+				return err
+			}
+			srv, err := g.Server()
+			if err != nil {
+				return err
+			}
+			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return s.run(ctx, srv) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.addr, "addr", defaultAddr, "address to listen on")
+	f.StringVar(&s.authFile, "auth", "", "file with lines user:password, one of which browsers must give")
+	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
+	f.StringSliceVar(&s.allow, "allow", nil, "actions that the page has: unlock, evict (none without it; needs --auth)")
+	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without --allow; twice: it may be served beyond this machine without --auth")
+	f.DurationVar(&s.page.Every, "every", redlatchui.DefaultEvery, "the least time between two scans of all locks")
+	cli.CompleteFiles(cmd, "auth")
+	cli.CompleteValues(cmd, "allow", slices.Sorted(maps.Keys(actions))...)
+	return cmd
+}
+
+// check says what is wrong with the flags.
+func (s *server) check() error {
+	host, _, err := net.SplitHostPort(s.addr)
+	switch {
+	case err != nil:
+		return cli.Usagef("--addr must be host:port, such as %s", defaultAddr)
+	case s.page.Every < 100*time.Millisecond:
+		return cli.Usagef("--every must be at least 100ms")
+	case !isLoopback(host) && s.authFile == "" && s.readOnly < 2:
+		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
+	}
+	if host != "" && !isUnspecified(host) {
+		s.page.Hosts = append(s.page.Hosts, host)
+	}
+	return s.checkActions()
+}
+
+// actions are those that --allow has.
+var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
+
+// checkActions says what is wrong with --allow, and grants what it has. Actions want a password
+// also on this machine: without one each of its users has the rights of this program on the
+// server, and the audit names none of them.
+func (s *server) checkActions() error {
+	if len(s.allow) == 0 {
+		return nil
+	}
+	granted := redlatchui.ReadOnly
+	for _, what := range s.allow {
+		right, is := actions[what]
+		if !is {
+			return cli.Usagef("--allow has unlock and evict, with a comma between them, and no %s", sanitize.Word(what))
+		}
+		granted |= right
+	}
+	switch {
+	case s.readOnly > 0:
+		return cli.Usagef("--allow and --read-only contradict each other")
+	case s.authFile == "":
+		return cli.Usagef("--allow needs --auth FILE: a page that changes something wants a password, also on this machine")
+	}
+	s.page.Access = func(*http.Request) redlatchui.Access { return granted }
+	return nil
+}
+
+// isLoopback reports whether only this machine reaches a host.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+func isUnspecified(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsUnspecified()
+}
+
+// run serves the page until ctx ends.
+func (s *server) run(ctx context.Context, srv *connect.Server) error {
+	users, err := readAuth(s.authFile)
+	if err != nil {
+		return err
+	}
+	s.page.User, s.page.Audit = userOf, s.audit
+	client, err := cli.Client(ctx, srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // after the page
+	page, err := redlatchui.New(client, s.page)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = page.Close() }() // it only asked
+	listener, err := cli.Listen(s.addr)
+	if err != nil {
+		return err
+	}
+	if master, err := srv.Master(ctx); err == nil && master != "" {
+		cli.Messagef(s.errors, "warning: %s", srv.OfReplica(master))
+	}
+	fmt.Fprintf(s.out, "http://%s/\n", shownAddr(listener.Addr()))
+	kind := "read-only page"
+	if len(s.allow) > 0 {
+		kind = "page that may " + strings.Join(s.allow, " and ")
+	}
+	cli.Messagef(s.errors, "%s of the locks at %s; Ctrl-C ends it", kind, srv)
+	return cli.Serve(ctx, listener, users.protect(page, s.errors), func() { _ = page.Close() })
+}
+
+// shownAddr returns an address that a browser can open.
+func shownAddr(addr net.Addr) string {
+	tcp, is := addr.(*net.TCPAddr)
+	if is && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return addr.String()
+}
+
+// userOf returns the user that a browser has given, which was checked before.
+func userOf(r *http.Request) string {
+	user, _, _ := r.BasicAuth()
+	return user
+}
+
+// audit writes a line for each attempt, and one when it has ended, each with the time at which it
+// is written.
+func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
+	owners := make([]string, len(a.Owners))
+	for i, owner := range a.Owners {
+		owners[i] = sanitize.Word(owner)
+	}
+	said := string(a.Outcome)
+	if a.Detail != "" {
+		said += ": " + sanitize.Message(a.Detail)
+	}
+	cli.Messagef(s.errors, "audit: %s %s from %s: %s of lock %q from %s; reason %q; %s", time.Now().UTC().Format(time.RFC3339), sanitize.Word(a.User),
+		sanitize.Word(a.Remote), a.Action, a.Lock, strings.Join(owners, ", "), a.Reason, said)
+	return nil
+}

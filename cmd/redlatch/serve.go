@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+)
+
+// newServe returns the command serve, which starts a server for development, in memory.
+func newServe(*cli.Globals) *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start an in-memory server for development",
+		Long: `Starts a server that speaks Redis's protocol and keeps everything in memory,
+until it is interrupted. It is for development only: slow, without a password,
+and empty at each start.
+
+Exit codes:
+  1      it could not be started
+  2      the command line is wrong
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`,
+		Example: `  redlatch serve
+  redlatch serve --addr 127.0.0.1:0      # a free port; the URL is printed`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(addr); err != nil && addr != "" {
+				return cli.Usagef("--addr must be host:port, such as 127.0.0.1:0 for a free port")
+			}
+			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr, cmd.OutOrStdout()) })
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "address to listen on")
+	return cmd
+}
+
+// serve starts the server and ends it with ctx.
+func serve(ctx context.Context, addr string, out io.Writer) error {
+	srv, err := embedded.Start(embedded.WithAddr(addr))
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %s", addr, connect.Reason(err))
+	}
+	defer srv.Close()
+	fmt.Fprintln(out, srv.URL())
+	cli.Messagef(os.Stderr, "in-memory server, for development only; Ctrl-C ends it")
+	<-ctx.Done()
+	return nil
+}
