@@ -118,7 +118,7 @@ func WithLease(d time.Duration) AcquireOption { return leased(rlock.WithLease(d)
 
 // WithWatchdog takes permits with a lease of d that is renewed every third of it, in place of the
 // client's watchdog timeout: so long do the permits of a crashed holder stay away. At least
-// 1 ms.
+// 1 s.
 func WithWatchdog(d time.Duration) AcquireOption { return leased(rlock.WithWatchdog(d)) }
 
 // WithMaxHold ends the hold d after it was acquired, however well it is renewed: its contexts end
