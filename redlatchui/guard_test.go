@@ -3,6 +3,7 @@ package redlatchui_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -91,13 +92,15 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 		"a file that is not served": {"GET", "http://localhost/static/../vendored.txt", "", 307},
 		"the same, escaped":         {"GET", "http://localhost/static/..%2Fvendored.txt", "", 404},
 	} {
-		r := httptest.NewRequest(c.method, c.url, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a stream has no end
+		r := httptest.NewRequestWithContext(ctx, c.method, c.url, nil)
 		for h := range strings.SplitSeq(c.headers, ", ") {
 			if name, value, is := strings.Cut(h, ": "); is {
 				r.Header.Set(name, value)
 			}
 		}
 		got := answer(page, r)
+		cancel()
 		require.Equal(t, c.status, got.StatusCode, what)
 		if c.status == 404 {
 			require.Equal(t, "text/plain; charset=utf-8", got.Header.Get("Content-Type"), what)
