@@ -17,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -89,7 +88,7 @@ func New(g *cli.Globals) *cobra.Command {
 			}
 			var done interface{ print(w io.Writer) }
 			ctx, name := cmd.Context(), args[0]
-			err = onMaster(ctx, g, name, func(t repair.Target) (err error) {
+			err = cli.OnMaster(ctx, g, name, func(t repair.Target) (err error) {
 				if all.on {
 					done, err = all.run(ctx, t, name)
 				} else {
@@ -114,16 +113,6 @@ func New(g *cli.Globals) *cobra.Command {
 	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
 	cmd.Flags().DurationVar(&all.look, "for", repair.AbsentFor, "with --all-dead, for how long a waiter must have none")
 	return cmd
-}
-
-// onMaster is [cli.WithClient] for what writes.
-func onMaster(ctx context.Context, g *cli.Globals, name string, do func(repair.Target) error) error {
-	return cli.WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
-		if err := cli.NeedMaster(ctx, srv); err != nil {
-			return err
-		}
-		return do(repair.Target{Client: client, Dial: srv.Dial})
-	})
 }
 
 // notEvicted gives errors that are not the server's their exit code.

@@ -51,12 +51,8 @@ func New(g *cli.Globals) *cobra.Command {
 			if l.from, err = g.Server(); err != nil {
 				return err
 			}
-			master, err := l.from.Master(cmd.Context())
-			switch {
-			case err != nil:
+			if _, err := cli.WarnOfReplica(cmd.Context(), l.from, l.errors); err != nil {
 				return err
-			case master != "":
-				l.message("warning: %s", l.from.OfReplica(master))
 			}
 			do := func(ctx context.Context) error { return l.once(ctx) }
 			if l.watch {

@@ -123,12 +123,9 @@ func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error)
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
 			return err
 		}
-		master, err := srv.Master(ctx)
-		switch {
-		case err != nil:
+		master, err := cli.WarnOfReplica(ctx, srv, q.errors)
+		if err != nil {
 			return err
-		case master != "":
-			cli.Messagef(q.errors, "warning: %s", srv.OfReplica(master))
 		}
 		lock, err := q.watch(ctx, client)
 		if errors.Is(err, redlatch.ErrWrongType) {

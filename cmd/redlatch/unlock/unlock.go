@@ -18,9 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
@@ -90,13 +88,9 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	}
 	defer func() { _ = log.Close() }() // each line was written when it was made; a nil file is none
 	ctx := cmd.Context()
-	return cli.WithServer(ctx, o.Globals, name, func(srv *connect.Server, client *redlatch.Client) error {
-		if err := cli.NeedMaster(ctx, srv); err != nil {
-			return err
-		}
+	return cli.OnMaster(ctx, o.Globals, name, func(t repair.Target) error {
 		u := repair.Unlock{
-			Target: repair.Target{Client: client, Dial: srv.Dial}, Name: name, Owners: o.owners, Dead: o.dead,
-			EvenIfAlive: o.evenIfAlive, For: o.look,
+			Target: t, Name: name, Owners: o.owners, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
 			Looks: func(limit time.Duration) { tellLook(name, limit) },
 			// What is done is written down, some seconds later at most.
 			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },

@@ -86,12 +86,8 @@ func (w *watcher) run(ctx context.Context) error {
 		}
 		number = w.numberOf(ctx, client)
 	}
-	master, err := w.srv.Master(ctx)
-	switch {
-	case err != nil:
+	if _, err := cli.WarnOfReplica(ctx, w.srv, w.errors); err != nil {
 		return err
-	case master != "":
-		w.message("warning: %s", w.srv.OfReplica(master))
 	}
 	if w.length > 0 { // from now on: to connect takes its time
 		var cancel context.CancelFunc

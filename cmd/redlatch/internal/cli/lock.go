@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
 // WithServer connects for one question about a lock, and tells what went wrong in one
@@ -58,4 +60,23 @@ func NeedMaster(ctx context.Context, srv *connect.Server) error {
 		return &ExitError{Code: CodeReplica, Err: on}
 	}
 	return err
+}
+
+// OnMaster is [WithServer] for a command that repairs a lock.
+func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Target) error) error {
+	return WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := NeedMaster(ctx, srv); err != nil {
+			return err
+		}
+		return do(repair.Target{Client: client, Dial: srv.Dial})
+	})
+}
+
+// WarnOfReplica warns the user of a server that is a replica, and returns its master, "" for none. Its
+// errors are those of [connect.Server.Master].
+func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
+	if master, err = srv.Master(ctx); err == nil && master != "" {
+		Messagef(w, "warning: %s", srv.OfReplica(master))
+	}
+	return master, err
 }

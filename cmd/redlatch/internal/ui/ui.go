@@ -148,9 +148,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if err != nil {
 		return err
 	}
-	if master, err := srv.Master(ctx); err == nil && master != "" {
-		cli.Messagef(s.errors, "warning: %s", srv.OfReplica(master))
-	}
+	_, _ = cli.WarnOfReplica(ctx, srv, s.errors) // the page shows what is wrong
 	fmt.Fprintf(s.out, "http://%s/\n", shownAddr(listener.Addr()))
 	kind := "read-only page"
 	if len(s.allow) > 0 {
