@@ -17,7 +17,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/failover"
-	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -71,7 +70,7 @@ func (p *pair) says(t *testing.T, on, master int, epoch int64) int64 {
 	t.Helper()
 	host, port, err := net.SplitHostPort(p.servers[master].Addr())
 	require.NoError(t, err)
-	n, isNumber := p.servers[on].Do(t, "PUBLISH", sentinel.Channel,
+	n, isNumber := p.servers[on].Do(t, "PUBLISH", failover.Channel,
 		fmt.Sprintf("127.0.0.1,26379,id,%d,mymaster,%s,%s,%d", epoch, host, port, epoch)).(int64)
 	require.True(t, isNumber)
 	return n
@@ -152,7 +151,7 @@ func TestStaleMessagesMoveNoConnection(t *testing.T) {
 	for range 20 {
 		p.says(t, 0, 1, 6)
 		p.says(t, 0, 0, 7)
-		p.servers[0].Do(t, "PUBLISH", sentinel.Channel, "no,such,message")
+		p.servers[0].Do(t, "PUBLISH", failover.Channel, "no,such,message")
 	}
 	require.Equal(t, 0, p.at(t))
 	require.Equal(t, dials, p.dials.Load(), "no server was asked")

@@ -1,3 +1,14 @@
+// Package failover is a transport to the master that Redis Sentinels name, over
+// connections that others make. It listens to what every Sentinel publishes about the master
+// on the servers themselves, and drops its connections to a former master immediately.
+//
+//	connected ──another master named, READONLY, silence──▶ ask ──same──▶ connected
+//	    ▲                                                   │
+//	    └──────────── dial the server that they name ◀─another─┘
+//
+// The right to listen is &__sentinel__:hello. Without it the Sentinels are asked every
+// second. One goroutine watches, from the first call or subscription until Close, which
+// waits for it.
 package failover
 
 import (
@@ -12,7 +23,6 @@ import (
 	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisconn/config"
-	"github.com/redlatch/redlatch/internal/sentinel"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -82,6 +92,7 @@ var (
 	_ transport.Fencer      = (*Failover)(nil)
 	_ transport.Reconnecter = (*Failover)(nil)
 	_ transport.Counter     = (*Failover)(nil)
+	_ transport.Replicator  = (*Failover)(nil)
 	_ transport.Leader      = (*Failover)(nil)
 )
 
@@ -129,6 +140,16 @@ func (f *Failover) heedRefusal(err error) {
 	}
 }
 
+// Replicate is part of transport.Replicator. Its connection leads to the master as the
+// others do, and is cut as they are when the Sentinels name another one.
+func (f *Failover) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+	f.once.Do(f.begin)
+	f.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
+		f.heedRefusal(err)
+		done(reply, have, err)
+	})
+}
+
 // Subscribe is part of transport.Transport.
 func (f *Failover) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	f.once.Do(f.begin)
@@ -149,7 +170,7 @@ func (f *Failover) begin() { f.wg.Go(f.watch) }
 // watch runs until Close.
 func (f *Failover) watch() {
 	l := newHelloListener()
-	stop := f.Listen(sentinel.Channel, l)
+	stop := f.Listen(Channel, l)
 	defer func() { stop() }()
 	quiet := time.NewTimer(Silence)
 	defer quiet.Stop()
@@ -159,12 +180,14 @@ func (f *Failover) watch() {
 			n := l.take()
 			if n.failed != nil {
 				f.unsubscribed(n.failed)
-				stop = f.Listen(sentinel.Channel, l)
+				stop = f.Listen(Channel, l)
 			}
 			if n.received {
 				quiet.Reset(Silence)
 			}
-			f.heed(n)
+			if n.master != "" {
+				f.settle(n.master) // it may have been switched since the connections were made
+			}
 		case <-f.suspect:
 			f.settle("")
 		case <-quiet.C:
@@ -176,23 +199,13 @@ func (f *Failover) watch() {
 	}
 }
 
-// heed does what Sentinels' words call for.
-func (f *Failover) heed(n news) {
-	switch {
-	case n.switched != "":
-		f.settle(n.switched)
-	case n.first != "":
-		f.settle(n.first) // it may have been switched since the connections were made
-	}
-}
-
 // unsubscribed asks, for want of a subscription, once, after a pause.
 func (f *Failover) unsubscribed(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
 		f.refused.Do(func() {
 			f.cfg.Conn.Logger.Warn("redlatch: cannot subscribe to the Sentinels' messages: they are asked for the master every second",
-				"channel", sentinel.Channel, "error", err)
+				"channel", Channel, "error", err)
 		})
 	}
 	if f.pause(AskEvery) {

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/sentinel"
 )
 
 // masters is the servers that Sentinels may name, to which a Failover subscribes.
@@ -107,7 +106,7 @@ func (m *masters) says(master string, epoch int) {
 	m.mu.Lock()
 	peer := m.peer
 	m.mu.Unlock()
-	_, err := fmt.Fprintf(peer, "%s$%d\r\n%s\r\n", push("message", sentinel.Channel), len(text), text)
+	_, err := fmt.Fprintf(peer, "%s$%d\r\n%s\r\n", push("message", Channel), len(text), text)
 	assert.NoError(m.t, err)
 	time.Sleep(time.Second)
 }
