@@ -8,9 +8,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
-	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -136,8 +136,7 @@ func (s *settings) cluster(ctx context.Context, d *redisurl.Address) (transport.
 
 // clusterOf returns the transport to a cluster whose nodes dial connects to.
 func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDialer, publish transport.Sharding) (transport.Transport, error) {
-	cfg := s.conn()
-	c, err := redisconn.NewCluster(ctx, seeds, dial, publish, &cfg)
+	c, err := cluster.Open(ctx, seeds, dial, publish, s.conn())
 	if err != nil {
 		return nil, err // not a nil pointer in an interface
 	}

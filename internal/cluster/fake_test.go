@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/hashslot"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, publish string, masters ...string) *world {
 	}
 	w.Cluster = New(Config{
 		Seeds: masters, Dial: w.dial, Publish: publish,
-		Conn: config.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
+		Conn: redisconn.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
 	})
 	t.Cleanup(func() { assert.NoError(t, w.Close()) })
 	return w

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -55,4 +56,20 @@ func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 		return nil, unserved(c.err)
 	}
 	return all, nil
+}
+
+// Masters returns the addresses of the masters of a cluster, each once, in the order of
+// their slots, by what the node at from has answered to CLUSTER SLOTS.
+func Masters(reply any, from string) ([]string, error) {
+	spans, err := spansOf(reply, from)
+	if err != nil {
+		return nil, err
+	}
+	var masters []string
+	for _, s := range spans {
+		if !slices.Contains(masters, s.master) {
+			masters = append(masters, s.master)
+		}
+	}
+	return masters, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -117,7 +117,7 @@ func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
 				continue
 			}
 			require.ErrorIs(t, err, transport.ErrNotSent)
-			var node *config.NodeError
+			var node *redisconn.NodeError
 			require.ErrorAs(t, err, &node, "%v", err)
 			require.Contains(t, []string{one, two}, node.Addr)
 		}
@@ -132,7 +132,7 @@ func TestErrorNamesTheMasterThatIsDown(t *testing.T) {
 		synctest.Wait()
 		_, err := w.incr(key)
 		require.ErrorContains(t, err, one)
-		var node *config.NodeError
+		var node *redisconn.NodeError
 		require.ErrorAs(t, err, &node)
 		require.Equal(t, one, node.Addr)
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -25,15 +25,15 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, "SPUBLISH", one, two)
 			w.do(func() { w.servers[one].refuses = map[string]string{"PUBSUB": refusal} })
-			a := Asker{
-				Nodes: []string{one, two}, Dial: w.dial,
-				Conn: &config.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
+			a := Config{
+				Seeds: []string{one, two}, Dial: w.dial,
+				Conn: redisconn.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
 			}
-			got, err := a.PublishCommand(t.Context(), transport.ShardingAuto)
+			got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
 			require.NoError(t, err, refusal)
 			require.Equal(t, want, got, refusal)
-			a.Nodes = []string{one}
-			_, err = a.PublishCommand(t.Context(), transport.ShardingAuto)
+			a.Seeds = []string{one}
+			_, err = a.publishCommand(t.Context(), transport.ShardingAuto)
 			if want == "SPUBLISH" {
 				require.ErrorIs(t, err, transport.ErrNotSent, refusal)
 				require.ErrorContains(t, err, refusal)
@@ -48,16 +48,16 @@ func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "SPUBLISH", one, two)
 		w.do(func() { w.servers[one].silent = true })
-		a := Asker{
-			Nodes: []string{one, two}, Dial: w.dial,
-			Conn: &config.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
+		a := Config{
+			Seeds: []string{one, two}, Dial: w.dial,
+			Conn: redisconn.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
 		}
-		got, err := a.PublishCommand(t.Context(), transport.ShardingAuto)
+		got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
 		require.NoError(t, err)
 		require.Equal(t, "SPUBLISH", got)
 
-		a.Nodes = []string{one}
-		_, err = a.PublishCommand(t.Context(), transport.ShardingAuto)
+		a.Seeds = []string{one}
+		_, err = a.publishCommand(t.Context(), transport.ShardingAuto)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.NotErrorIs(t, err, transport.ErrUncertain, "nothing was to be done")
 	})

@@ -35,7 +35,7 @@ func (c *Cluster) copiesOn(n *node) {
 		return
 	}
 	n.copies = replication.New(replication.Config{
-		Dial: c.dialTo(n.addr), Conn: c.cfg.Conn, Replaced: n.mux.Reconnected,
+		Dial: c.dialTo(n.addr), DialTimeout: c.cfg.Conn.DialTimeout, Command: c.cfg.Conn.Command, Replaced: n.mux.Reconnected,
 	})
 }
 

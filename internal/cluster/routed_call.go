@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/redlatch/redlatch/internal/hashslot"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -122,7 +122,7 @@ func (t *routedCall) arrived(reply any, err error) {
 	}
 	if outdated(err) {
 		c.refresh()
-		err = config.AtNode(from.addr, err)
+		err = redisconn.AtNode(from.addr, err)
 	}
 	if t.slot < 0 && errors.Is(err, transport.ErrNotSent) {
 		t.elsewhere(err)

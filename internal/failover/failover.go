@@ -22,7 +22,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/backoff"
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -67,7 +66,7 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 		return nil, err
 	}
 	conn, err := f.cfg.Dial(ctx, addr)
-	return c.made(conn, config.AtNode(addr, err))
+	return c.made(conn, redisconn.AtNode(addr, err))
 }
 
 // Failover is the transport to a master that Sentinels may replace. A connection to a

@@ -17,8 +17,8 @@ import (
 func TestAServerWithoutRoomDoesNotRefuseTheName(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	n := &naming{name: "app", logger: slog.New(slog.NewTextHandler(&log, nil))}
-	dial := n.named(func(context.Context) (redis.Conn, error) {
+	cfg := Config{ClientName: "app", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	dial := cfg.Naming()(func(context.Context) (redis.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			_, _ = theirs.Read(make([]byte, 1024))

@@ -1,24 +1,21 @@
+// Package redisconn builds the transport to a single master, [NewRedigo], of the command
+// connection, the subscription connection, the count of listeners and the wait for replicas.
+// [Config] is what it has in common with the transports to a cluster and to a master that
+// Sentinels name. The package knows nothing of locks.
 package redisconn
 
 import (
 	"context"
-	"log/slog"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/pubsub"
 	"github.com/redlatch/redlatch/transport"
 )
-
-// Config says how the built-in transports connect.
-type Config = config.Config
 
 // Redigo is the built-in transport: one command connection and one subscription
 // connection to one master, one more while replicas are waited for, and one to each of
@@ -41,88 +38,31 @@ var (
 
 // NewRedigo returns a transport that dials on first use.
 func NewRedigo(cfg Config) *Redigo {
-	name := &naming{name: cfg.ClientName, logger: cfg.Logger}
-	dial := name.named(cfg.Dial)
-	m := muxOf(&cfg, dial)
-	m.Logger, m.OnReconnect = cfg.Logger, cfg.OnReconnect("commands")
-	sub := pubsub.New(pubsub.Config{
-		Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.OnReconnect("subscriptions"),
-	})
-	m.OnMoved = sub.Reconnect
-	r := &Redigo{Mux: mux.New(m), sub: sub}
-	r.copies = replication.New(replication.Config{Dial: dial, Conn: cfg, Replaced: r.Reconnected})
-	r.counter = subcount.New(subcount.Config{
-		Master: r.Mux, Replica: replicaOf(&cfg, name), Publish: r.PublishCommand(), Command: cfg.Command,
-	})
-	return r
-}
-
-func muxOf(cfg *Config, dial mux.Dial) mux.Config {
-	return mux.Config{Dial: dial, ReplyLimit: cfg.ReplyLimit(), DialTimeout: cfg.DialTimeout}
-}
-
-// replicaOf returns what makes the connections to replicas, nil when none can be
-// made.
-func replicaOf(cfg *Config, name *naming) func(addr string) subcount.Replica {
-	if cfg.DialReplica == nil {
-		return nil
-	}
-	return func(addr string) subcount.Replica {
-		m := muxOf(cfg, name.named(func(ctx context.Context) (redis.Conn, error) {
-			return cfg.DialReplica(ctx, addr)
-		}))
+	naming := cfg.Naming()
+	dial := naming(cfg.Dial)
+	m := mux.Config{Dial: dial, ReplyLimit: cfg.ReplyLimit(), DialTimeout: cfg.DialTimeout}
+	replica := func(addr string) subcount.Replica {
+		m := m
+		m.Dial = naming(func(ctx context.Context) (redis.Conn, error) { return cfg.DialReplica(ctx, addr) })
 		m.Logger = cfg.LoggerWith("replica", addr)
 		return mux.New(m)
 	}
-}
-
-// naming is what connections are called on the server.
-type naming struct {
-	name          string // "": nothing
-	logger        *slog.Logger
-	refusalLogged sync.Once // of a server that refuses
-}
-
-// named makes dial name its connections. A server that refuses is tolerated, and
-// refusalLogged of once: the name is for people who read CLIENT LIST.
-func (n *naming) named(dial func(context.Context) (redis.Conn, error)) func(context.Context) (redis.Conn, error) {
-	if n.name == "" {
-		return dial
+	if cfg.DialReplica == nil {
+		replica = nil
 	}
-	return func(ctx context.Context) (redis.Conn, error) {
-		conn, err := dial(ctx)
-		if err != nil || conn == nil {
-			return nil, err // what has no connection is refused as without a name
-		}
-		// The connection knows nothing of ctx: end the command with it.
-		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-		_, err = conn.Do("CLIENT", "SETNAME", n.name)
-		switch {
-		case !stop():
-			return nil, context.Cause(ctx)
-		case err != nil && conn.Err() != nil:
-			_ = conn.Close() // broken anyway
-			return nil, err
-		case err != nil && (&transport.ServerError{Text: err.Error()}).IsFull():
-			_ = conn.Close() // the server has no room for it, and hangs up
-			return nil, err
-		case err != nil:
-			n.refused(err)
-		}
-		return conn, nil
-	}
-}
-
-// refused tells of a server that refuses, once.
-func (n *naming) refused(err error) {
-	if n.logger == nil {
-		return
-	}
-	why := []any{"error", err}
-	if strings.HasPrefix(err.Error(), "NOPERM ") {
-		why = append(why, "right", "+client|setname")
-	}
-	n.refusalLogged.Do(func() { n.logger.Warn("redlatch: the server does not name this client's connections", why...) })
+	r := &Redigo{sub: pubsub.New(pubsub.Config{
+		Dial: dial, DialTimeout: cfg.DialTimeout, Logger: cfg.Logger, OnReconnect: cfg.OnReconnect("subscriptions"),
+	})}
+	commands := m
+	commands.Logger, commands.OnReconnect, commands.OnMoved = cfg.Logger, cfg.OnReconnect("commands"), r.sub.Reconnect
+	r.Mux = mux.New(commands)
+	r.copies = replication.New(replication.Config{
+		Dial: dial, DialTimeout: cfg.DialTimeout, Command: cfg.Command, Replaced: r.Reconnected,
+	})
+	r.counter = subcount.New(subcount.Config{
+		Master: r.Mux, Replica: replica, Publish: r.PublishCommand(), Command: cfg.Command,
+	})
+	return r
 }
 
 // Leads is part of transport.Leader. Calls are led on connections that Open and

@@ -10,7 +10,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/backoff"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -28,10 +27,11 @@ type Config struct {
 	// Dial opens a connection that the Batcher alone will use and close. It must
 	// honour ctx and support redis.ConnWithTimeout.
 	Dial func(ctx context.Context) (redis.Conn, error)
-	// Conn is what it has in common with other connections: DialTimeout, and Command,
-	// which is how long the server may take to answer besides the time that it waits for
-	// replicas. Nothing else of it is used.
-	Conn config.Config
+	// DialTimeout bounds one dial.
+	DialTimeout time.Duration
+	// Command is how long the server may take to answer besides the time that it waits for
+	// replicas.
+	Command time.Duration
 	// Replaced returns a channel that is closed when another connection to the master
 	// is made in place of a lost one: then this one is made anew, too, since the
 	// address may lead elsewhere by now. Nil: never.
@@ -159,7 +159,7 @@ func (b *Batcher) serve(batch []*request) {
 			endUnsent(batch, err)
 			return
 		}
-		left, v, err := b.link.exchange(withdraw(batch), b.cfg.Conn.Command)
+		left, v, err := b.link.exchange(withdraw(batch), b.cfg.Command)
 		switch {
 		case err == nil && b.outdated():
 			b.hangUp()
@@ -227,7 +227,7 @@ func (b *Batcher) connect() (fresh bool, err error) {
 	if b.cfg.Replaced != nil {
 		b.replaced = b.cfg.Replaced() // before the dial: what is replaced after it counts
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.Conn.DialTimeout)
+	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.DialTimeout)
 	defer cancel()
 	conn, err := b.cfg.Dial(ctx)
 	if err == nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/backoff"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -207,7 +206,7 @@ func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
 		p := serving()
 		replaced := make(chan struct{})
 		b := New(Config{
-			Dial: p.dial, Conn: config.Config{DialTimeout: time.Second, Command: command},
+			Dial: p.dial, DialTimeout: time.Second, Command: command,
 			Replaced: func() <-chan struct{} { return replaced },
 		})
 		defer b.Close()

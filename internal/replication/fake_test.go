@@ -15,7 +15,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -144,7 +143,7 @@ func serving() *peer {
 // opened makes a Batcher that is closed with the test.
 func opened(t *testing.T, dial func(context.Context) (redis.Conn, error)) *Batcher {
 	t.Helper()
-	b := New(Config{Dial: dial, Conn: config.Config{DialTimeout: 5 * time.Second, Command: command}})
+	b := New(Config{Dial: dial, DialTimeout: 5 * time.Second, Command: command})
 	t.Cleanup(b.Close)
 	return b
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -74,7 +73,7 @@ func replacing(t *testing.T, p *peer) (b *Batcher, replace func()) {
 	t.Helper()
 	replaced := make(chan struct{})
 	b = New(Config{
-		Dial: func(ctx context.Context) (redis.Conn, error) { return p.dial(ctx) }, Conn: config.Config{DialTimeout: time.Second, Command: command},
+		Dial: func(ctx context.Context) (redis.Conn, error) { return p.dial(ctx) }, DialTimeout: time.Second, Command: command,
 		Replaced: func() <-chan struct{} { p.mu.Lock(); defer p.mu.Unlock(); return replaced },
 	})
 	t.Cleanup(b.Close)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/failover"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
@@ -125,7 +125,7 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 		return nil, err
 	}
 	c, err := s.node(addrs[0]).dial(ctx)
-	return c, config.AtNode(addrs[0], err)
+	return c, redisconn.AtNode(addrs[0], err)
 }
 
 // routed is a connection to a cluster: each command goes to the master that serves its
@@ -157,7 +157,7 @@ func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 		Seeds:   s.at.Hosts,
 		Dial:    func(ctx context.Context, addr string) (redis.Conn, error) { return s.node(addr).dial(ctx) },
 		Publish: "PUBLISH",
-		Conn:    config.Config{Command: timeout, DialTimeout: timeout},
+		Conn:    redisconn.Config{Command: timeout, DialTimeout: timeout},
 	})
 	if err := roundtrip.Ping(ctx, nodes); err != nil {
 		_ = nodes.Close() // nothing was done with it
@@ -184,7 +184,7 @@ func (r *routed) start(command string, args []any) *roundtrip.Pending {
 func (r *routed) await(p *roundtrip.Pending) (any, error) {
 	reply, err := p.Wait(context.Background())
 	var refusal *transport.ServerError
-	var node *config.NodeError
+	var node *redisconn.NodeError
 	switch {
 	case errors.As(err, &node) && !errors.As(err, &refusal): // other nodes answer
 		return nil, err

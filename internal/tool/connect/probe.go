@@ -14,7 +14,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 	"github.com/redlatch/redlatch/transport"
@@ -91,7 +91,7 @@ func (s *Server) silence(err error) string {
 
 // suspects returns the servers that an error without an address may be about.
 func (s *Server) suspects(err error) []*Server {
-	if at := (*config.NodeError)(nil); s.IsDeployment() && errors.As(err, &at) {
+	if at := (*redisconn.NodeError)(nil); s.IsDeployment() && errors.As(err, &at) {
 		return []*Server{s.member(at.Addr)}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probe)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
@@ -86,7 +86,7 @@ func joined(what, remedy string) string {
 // placeOf names the server that err is about: the one of a cluster or of Sentinels that was dialed,
 // which is not always one that the user has named.
 func (s *Server) placeOf(err error) string {
-	switch at := (*config.NodeError)(nil); {
+	switch at := (*redisconn.NodeError)(nil); {
 	case s.of != nil:
 		return s.Place() + ", " + s.of.calls()
 	case s.IsDeployment() && errors.As(err, &at):
@@ -153,7 +153,7 @@ func (s *Server) advice(err error) string {
 	if s.of != nil {
 		of = s.of
 	}
-	switch at := (*config.NodeError)(nil); {
+	switch at := (*redisconn.NodeError)(nil); {
 	case of.IsCluster() && (s.of != nil || errors.As(err, &at)):
 		return "If it is down, a replica replaces it after cluster-node-timeout (15 s unless set) and some seconds; without one, its locks come back with it. " +
 			"If it is up, it announces an address that cannot be reached from here: see cluster-announce-ip, or give redlatch.NewCluster a dial function."
@@ -204,7 +204,7 @@ func Reason(err error) string {
 
 // ReasonAt is Reason with the server of a cluster, or the master of Sentinels, that failed.
 func ReasonAt(err error) string {
-	if at := (*config.NodeError)(nil); errors.As(err, &at) {
+	if at := (*redisconn.NodeError)(nil); errors.As(err, &at) {
 		return at.Addr + ": " + Reason(err)
 	}
 	return Reason(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -99,13 +99,13 @@ func TestUnreachableNodeIsNamedByItsOwnAddress(t *testing.T) {
 	t.Parallel()
 	s := at(t, "redis-cluster://127.0.0.1:1")
 	down := fmt.Errorf("lock: %w: %w", transport.ErrNotSent, os.NewSyscallError("connect", syscall.ECONNREFUSED))
-	for _, err := range []error{s.Problem(config.AtNode("h:9", down)), s.member("h:9").Problem(down)} {
+	for _, err := range []error{s.Problem(redisconn.AtNode("h:9", down)), s.member("h:9").Problem(down)} {
 		require.ErrorContains(t, err, "cannot reach Redis at h:9, a master of "+s.String()+": connection refused. If it is down, a replica replaces it")
 		require.ErrorContains(t, err, "see cluster-announce-ip")
 		require.ErrorIs(t, err, transport.ErrNotSent)
 	}
 	sentinels := at(t, "redis-sentinel://h:1/m")
-	for _, err := range []error{sentinels.Problem(config.AtNode("h:9", down)), sentinels.member("h:9").Problem(down)} {
+	for _, err := range []error{sentinels.Problem(redisconn.AtNode("h:9", down)), sentinels.member("h:9").Problem(down)} {
 		require.ErrorContains(t, err, "cannot reach Redis at h:9, the master that redis-sentinel://h:1/m names: connection refused. If it is down, the Sentinels")
 		require.ErrorContains(t, err, "see replica-announce-ip")
 	}

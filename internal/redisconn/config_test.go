@@ -1,4 +1,4 @@
-package config_test
+package redisconn_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/redisconn/config"
+	"github.com/redlatch/redlatch/internal/redisconn"
 )
 
 func TestAReplyIsOwedForLessThanALease(t *testing.T) {
@@ -18,14 +18,14 @@ func TestAReplyIsOwedForLessThanALease(t *testing.T) {
 		{100 * time.Millisecond, 30 * time.Second, 500 * time.Millisecond},
 		{3 * time.Second, time.Second, 500 * time.Millisecond},
 	} {
-		cfg := config.Config{Command: c.command, Lease: c.lease}
+		cfg := redisconn.Config{Command: c.command, Lease: c.lease}
 		require.Equal(t, c.want, cfg.ReplyLimit(), c)
 	}
 }
 
 func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
 	t.Parallel()
-	var cfg config.Config
+	var cfg redisconn.Config
 	require.Nil(t, cfg.OnReconnect("commands"))
 	require.Nil(t, cfg.LoggerWith("node", "a:1"))
 	var reported []string
