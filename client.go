@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/roundtrip"
-	"github.com/redlatch/redlatch/internal/servertime"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -236,7 +235,7 @@ func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer c.engine.Leave()
-	ahead, err := servertime.Of(c.engine).Compare(ctx)
+	ahead, err := c.engine.Clock.Compare(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("redlatch: the server's clock cannot be read: %w", err)
 	}

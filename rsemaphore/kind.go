@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/internal/servertime"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -40,12 +39,12 @@ type semaphore struct {
 
 // client is what the semaphores of one client have in common.
 type client struct {
-	clock   *servertime.Clock
+	clock   *engine.Clock
 	renewal watchdog.Renewal
 }
 
 var slot = engine.Slot[*client]{Make: func(e *engine.Engine) *client {
-	c := &client{clock: servertime.Of(e)}
+	c := &client{clock: &e.Clock}
 	c.renewal = watchdog.Renewal{Fill: c.fillRenewal, Renewed: reply.RenewedAt}
 	return c
 }}

@@ -49,6 +49,8 @@ type Engine struct {
 	Config
 	Lifecycle
 	Waiters
+	// Clock is the time that scripts are given.
+	Clock Clock
 	// Watchdog renews the leases of holds and declares losses.
 	Watchdog *watchdog.Loop
 	// LeaseArg is Config.Lease in milliseconds, an int64 boxed once.
@@ -77,6 +79,7 @@ type Engine struct {
 func New(cfg Config) *Engine {
 	e := &Engine{Config: cfg}
 	e.init()
+	e.Clock.engine = e
 	e.publish = cfg.Transport.PublishCommand()
 	if l, ok := cfg.Transport.(transport.Leader); ok && l.Leads(cfg.Transport) {
 		e.leader = l

@@ -32,7 +32,6 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/internal/servertime"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -79,7 +78,7 @@ func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
 // Queues are the waiters of a client, by lock. All methods are safe for concurrent use.
 type Queues struct {
 	engine   *engine.Engine
-	clock    *servertime.Clock
+	clock    *engine.Clock
 	groups   engine.Registry[lockID, *Group]
 	pool     pool
 	dequeuer dequeuer
@@ -95,7 +94,7 @@ func Of(e *engine.Engine) *Queues { return slot.Of(e) }
 
 // NewQueues returns the queues of an engine's client.
 func NewQueues(e *engine.Engine) *Queues {
-	qs := &Queues{engine: e, clock: servertime.Of(e)}
+	qs := &Queues{engine: e, clock: &e.Clock}
 	qs.pool.engine, qs.dequeuer.engine = e, e
 	return qs
 }

@@ -1,4 +1,4 @@
-package servertime
+package engine
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -18,19 +17,12 @@ const (
 	clockApart = time.Second
 )
 
-// Clock is the time that scripts are given. All methods are safe for concurrent use.
+// Clock is the time that scripts are given. It compares this machine's clock with the
+// server's. All methods are safe for concurrent use.
 type Clock struct {
-	engine *engine.Engine
+	engine *Engine
 	offset offset
 }
-
-var slot = engine.Slot[*Clock]{Make: New}
-
-// Of returns the clock of an engine's client.
-func Of(e *engine.Engine) *Clock { return slot.Of(e) }
-
-// New returns a clock that knows nothing yet.
-func New(e *engine.Engine) *Clock { return &Clock{engine: e} }
 
 // offset is how far the server's clock is ahead of this machine's.
 type offset struct {
@@ -189,5 +181,5 @@ func (c *Clock) compare() {
 	if err != nil && !c.engine.Lacks("+time", "the server's clock cannot be read, and not be compared with this machine's", err) {
 		c.engine.Logger.Info("redlatch: the server's clock cannot be read", "error", err)
 	}
-	c.offset.end(time.Now(), !engine.Retryable(err))
+	c.offset.end(time.Now(), !Retryable(err))
 }

@@ -1,53 +1,27 @@
-package servertime
+package engine
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/transport"
-)
-
-const testCommand = 3 * time.Second
-
-var (
-	errBroken  = fmt.Errorf("%w: connection reset", transport.ErrUncertain)
-	errNotSent = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
-	errRefused = &transport.ServerError{Text: "NOPERM this user has no permissions"}
 )
 
 // answer is a rule by which a transport answers.
 type answer = func(*faketransport.SentCall) (any, error, bool)
 
-// answering ends every call with one outcome, at once.
-func answering(reply any, err error) answer {
-	return func(*faketransport.SentCall) (any, error, bool) { return reply, err, true }
-}
-
 // clockOver returns the clock of a client that is closed with the test, and its log.
 func clockOver(t *testing.T, tr transport.Transport) (*Clock, *faketransport.Log) {
 	t.Helper()
-	log := &faketransport.Log{}
-	e := engine.New(engine.Config{
-		Transport: tr,
-		ClientID:  uuid.New(),
-		Lease:     30 * time.Second,
-		Command:   testCommand,
-		PollCap:   10 * time.Second,
-		Logger:    slog.New(slog.NewTextHandler(log, nil)),
-	})
-	t.Cleanup(func() { require.NoError(t, e.Close()) })
-	return Of(e), log
+	e, log := engineOver(t, tr)
+	return &e.Clock, log
 }
 
 // clockAt answers TIME with a server's clock that is ahead, after half of the round trip has

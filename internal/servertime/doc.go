@@ -1,3 +1,0 @@
-// Package servertime compares this machine's clock with the server's, and tells scripts the
-// time.
-package servertime
