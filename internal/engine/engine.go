@@ -62,7 +62,7 @@ type Engine struct {
 	publish    any // the publish command, boxed
 	fences     fences
 	slots      slots
-	rights     rights
+	lacked     sync.Map // rights that the server was found to refuse; each is logged once
 	publishing publishing
 	gauges     gauges
 

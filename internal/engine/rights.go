@@ -1,30 +1,16 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redlatch/redlatch/transport"
 )
-
-// rights are those that the server was found to refuse. Each is logged once.
-type rights struct {
-	mu    sync.Mutex // guards noted
-	noted map[string]bool
-}
-
-// news reports whether the right was not noted before.
-func (r *rights) news(right string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.noted[right] {
-		return false
-	}
-	if r.noted == nil {
-		r.noted = map[string]bool{}
-	}
-	r.noted[right] = true
-	return true
-}
 
 // Lacks logs what is worse because the user lacks a right, when err says that it
 // does: once for each right. It reports whether err says that.
@@ -32,8 +18,116 @@ func (e *Engine) Lacks(right, worse string, err error) bool {
 	if !transport.IsCode(err, "NOPERM") {
 		return false
 	}
-	if e.rights.news(right) {
+	if _, noted := e.lacked.LoadOrStore(right, true); !noted {
 		e.Logger.Warn("redlatch: "+worse, "right", right, "error", err)
 	}
 	return true
+}
+
+// GuardArg is the last argument of a call whose script must fail if the user may not publish, and
+// guarded the beginning of the error then: see package luasrc. Nothing was changed.
+const (
+	GuardArg = "guard"
+	guarded  = "NOPERM a release could not notify waiters"
+)
+
+// publishing records the kinds whose channels the user may publish to. The zero value is ready.
+type publishing struct {
+	mu    sync.Mutex // guards writes of kinds
+	kinds atomic.Pointer[map[string]bool]
+}
+
+// MayPublish reports whether the server has answered a guarded call about the kind: another guard
+// is not needed.
+func (e *Engine) MayPublish(kind string) bool {
+	kinds := e.publishing.kinds.Load()
+	return kinds != nil && (*kinds)[kind]
+}
+
+func (p *publishing) learn(kind string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kinds := map[string]bool{kind: true}
+	if old := p.kinds.Load(); old != nil {
+		maps.Copy(kinds, *old)
+	}
+	p.kinds.Store(&kinds)
+}
+
+// GuardPublish makes the call's script fail if the user may not publish to the channel. It sends
+// nothing. It reports whether the call has a script; then the caller must pass the result to
+// [Engine.Guarded].
+func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
+	if c.Script == nil {
+		return false
+	}
+	c.Args = append(c.Args, e.publish, channel, GuardArg)
+	return true
+}
+
+// Guarded takes the result of a call that [Engine.GuardPublish] has guarded, and explains its error.
+func (e *Engine) Guarded(kind, channel string, err error) error {
+	if err == nil {
+		e.publishing.learn(kind)
+		return nil
+	}
+	if IsGuarded(err) {
+		return e.lacksPublish(channel, err)
+	}
+	return err
+}
+
+// RunGuarded runs one attempt of a call whose script publishes.
+func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func(*transport.Call)) (any, error) {
+	a := e.Attempt()
+	fill(&a.Call)
+	guards := !e.MayPublish(kind) && e.GuardPublish(&a.Call, channel)
+	reply, err := a.Run(ctx, nil)
+	if guards {
+		err = e.Guarded(kind, channel, err)
+	}
+	return reply, err
+}
+
+// IsGuarded reports whether err is that of a guard: nothing was changed.
+func IsGuarded(err error) bool {
+	var se *transport.ServerError
+	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
+}
+
+// DeniedPublish reports whether err says that the server did not let a script publish. Redis before
+// version 7.2 does not name the command that it denied to a script: it may have been another one.
+func (e *Engine) DeniedPublish(err error) bool {
+	if err == nil {
+		return false // the usual case, for which what follows would allocate
+	}
+	var se *transport.ServerError
+	if !errors.As(err, &se) {
+		return false
+	}
+	inScript := strings.Contains(se.Text, "The user executing the script can't ") || strings.Contains(se.Text, "ACL failure in script: ")
+	return inScript && (strings.Contains(se.Text, "channel") || e.deniedCommand(se.Text))
+}
+
+// deniedCommand reports whether the server denied the publish command, not the channel.
+func (e *Engine) deniedCommand(text string) bool {
+	command := strings.ToLower(e.Transport.PublishCommand())
+	return strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'")
+}
+
+// NotNotified returns the error about a release that freed its lock before it was denied to publish.
+func (e *Engine) NotNotified(channel string, err error) error {
+	if se := (*transport.ServerError)(nil); errors.As(err, &se) {
+		err = se // without what it was wrapped in
+	}
+	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
+}
+
+// lacksPublish names the right that the user lacks.
+func (e *Engine) lacksPublish(channel string, err error) error {
+	right := "&" + channel + "*"
+	if e.deniedCommand(err.Error()) {
+		right = "+" + strings.ToLower(e.Transport.PublishCommand())
+	}
+	return fmt.Errorf("the user lacks %s: %w", right, err)
 }

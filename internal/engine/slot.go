@@ -1,6 +1,13 @@
 package engine
 
-import "sync"
+import (
+	"sync"
+)
+
+// EngineOf returns the engine inside a *redlatch.Client. The root package sets
+// it when it is initialised, so that the kinds of lock reach the engine without
+// a method for it on the public Client.
+var EngineOf func(client any) *Engine
 
 // Slot is a place that every engine has for the state of one package above it, which the
 // engine knows nothing of. Declare it as a package variable.
@@ -57,5 +64,45 @@ func (s *slots) close() {
 	s.mu.Unlock()
 	for _, f := range closes {
 		f()
+	}
+}
+
+// Registry shares values among those that use the same key at a time. The zero value is
+// ready.
+type Registry[K comparable, V any] struct {
+	mu    sync.Mutex // guards byKey
+	byKey map[K]*registered[V]
+}
+
+type registered[V any] struct {
+	value V
+	users int
+}
+
+// Join returns the value for key, which make makes for the first of its users. Each Join
+// needs a [Registry.Leave].
+func (r *Registry[K, V]) Join(key K, make func() V) V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entry := r.byKey[key]
+	if entry == nil {
+		entry = &registered[V]{value: make()}
+		if r.byKey == nil {
+			r.byKey = map[K]*registered[V]{}
+		}
+		r.byKey[key] = entry
+	}
+	entry.users++
+	return entry.value
+}
+
+// Leave ends one use of the key's value, and with the last one forgets it.
+func (r *Registry[K, V]) Leave(key K) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if entry := r.byKey[key]; entry != nil {
+		if entry.users--; entry.users == 0 {
+			delete(r.byKey, key)
+		}
 	}
 }

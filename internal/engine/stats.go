@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redlatch/redlatch/transport"
 )
 
 // Stats are counts of one moment, each read by itself.
@@ -65,32 +63,58 @@ func (e *Engine) Holds() []Held {
 	return all
 }
 
-// Subscribe is the transport's, counted.
-func (e *Engine) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
-	sub, err := e.Transport.Subscribe(ctx, channel)
-	if err != nil {
-		return nil, err
+var errTooMany = errors.New("as many callers wait as WithMaxWaiters allows")
+
+// Waiters has the callers that wait.
+type Waiters struct {
+	most int64 // 0: as many as may come
+
+	mu      sync.Mutex // guards waiting
+	waiting map[*Waiting]struct{}
+}
+
+// Waiting is a caller that waits.
+type Waiting struct {
+	// For which lock and kind.
+	Name, Kind string
+}
+
+// BeginWait counts a caller in that is about to wait. It returns an error when as many wait
+// as are allowed. Each that returned nil needs an EndWait; until then w must not be changed.
+func (ws *Waiters) BeginWait(w *Waiting) error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.most > 0 && int64(len(ws.waiting)) >= ws.most {
+		return errTooMany
 	}
-	e.gauges.subscriptions.Add(1)
-	return &counted{Subscription: sub, n: &e.gauges.subscriptions}, nil
+	if ws.waiting == nil {
+		ws.waiting = map[*Waiting]struct{}{}
+	}
+	ws.waiting[w] = struct{}{}
+	return nil
 }
 
-// counted is a subscription that counts itself out when it is closed.
-type counted struct {
-	transport.Subscription
-	n    *atomic.Int64
-	once sync.Once
+// EndWait counts a caller out.
+func (ws *Waiters) EndWait(w *Waiting) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.waiting, w)
 }
 
-// Close is part of transport.Subscription.
-func (c *counted) Close() {
-	c.Subscription.Close()
-	c.once.Do(func() { c.n.Add(-1) })
+// WaitingNow returns the callers that wait, in no order.
+func (ws *Waiters) WaitingNow() []Waiting {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	all := make([]Waiting, 0, len(ws.waiting))
+	for w := range ws.waiting {
+		all = append(all, *w)
+	}
+	return all
 }
 
-// count returns how many attempts wait for a reply.
-func (t *timeouts) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.waits
+// Waiting returns how many callers wait.
+func (ws *Waiters) Waiting() int64 {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return int64(len(ws.waiting))
 }

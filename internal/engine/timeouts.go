@@ -66,6 +66,13 @@ func (t *timeouts) unlink(a *Attempt) {
 	t.waits--
 }
 
+// count returns how many attempts wait for a reply.
+func (t *timeouts) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waits
+}
+
 // arm sets the timer unless it fires by due anyway, mu held.
 func (t *timeouts) arm(due time.Duration) {
 	if t.due != 0 && t.due <= due {
