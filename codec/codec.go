@@ -67,7 +67,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
@@ -292,4 +291,4 @@ const (
 //
 // Deprecated: it is transport.HashSlot under its former name, for adapters that are older than
 // the core.
-func Slot(key string) int { return hashslot.Of(key) }
+func Slot(key string) int { return limits.HashSlot(key) }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -20,7 +20,7 @@ const maxMute = 3
 // for as long as channels are wanted, and ends with Close.
 func (s *Subscriber) run() {
 	defer close(s.done)
-	pause := backoff.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
+	pause := clock.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
 	lost := false
 	for s.awaitDemand() && pause.Wait(s.ctx) {
 		conn, err := s.dial()

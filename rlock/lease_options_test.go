@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -38,7 +37,7 @@ func (c *counter) sent() int64 { return c.starts.Load() + c.subscribes.Load() }
 
 type clusterCounter struct{ counter }
 
-func (*clusterCounter) Slot(key string) int { return hashslot.Of(key) }
+func (*clusterCounter) Slot(key string) int { return transport.HashSlot(key) }
 
 func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // A slot that stays half moved costs readers their holds, since it is not known which of their
@@ -24,7 +24,7 @@ func TestAReaderWhoseSlotStaysHalfMovedIsTold(t *testing.T) {
 	if to == cluster.Owner(t, rw.Read().Name()) {
 		to = cluster.Nodes()[1]
 	}
-	cluster.MoveSlot(t, hashslot.Of(rw.Read().Name()), to, func() {
+	cluster.MoveSlot(t, transport.HashSlot(rw.Read().Name()), to, func() {
 		<-hold.Context(within(t)).Done()
 		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 		_, err := rw.Read().TryLock(within(t))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/internal/limits"
 )
 
 // Done receives the outcome of a call: the reply (nil, int64, string, []byte or
@@ -121,7 +121,7 @@ type Caller interface {
 
 // HashSlot returns the hash slot, 0 to 16383, of a key or shard channel in a Redis Cluster:
 // the CRC16 of its hash tag, or of the whole key where it has none. It is for [Slotter].
-func HashSlot(key string) int { return hashslot.Of(key) }
+func HashSlot(key string) int { return limits.HashSlot(key) }
 
 // Slotter is implemented by transports to a cluster.
 type Slotter interface {

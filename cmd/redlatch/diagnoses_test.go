@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestPausedWritesAreNotCalledAnOutage(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDiagnosesOfACluster(t *testing.T) {
 	s := newClusterLocks(t)
 	name := s.names[0]
 	from, to := s.c.Owner(t, name), s.c.Owner(t, s.names[1])
-	s.c.MoveSlot(t, hashslot.Of(name), to, func() {
+	s.c.MoveSlot(t, transport.HashSlot(name), to, func() {
 		text := s.ok(t, "status", name)
 		assert.Contains(t, text, s.id, "the holder is known")
 		assert.Contains(t, text, "queue  not shown: TRYAGAIN")

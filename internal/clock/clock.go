@@ -1,6 +1,5 @@
-// Package clock tells when a lease is over, by whichever of two clocks says so
-// first: the monotonic one, which cannot be set but which stands still while
-// the machine is suspended, and the wall clock, which runs on but can be set.
+// Package clock has what the library knows about time: a [Deadline] on two clocks, and a
+// [Backoff] between attempts at something that fails.
 package clock
 
 import (
@@ -11,7 +10,9 @@ import (
 // base is the origin of the monotonic readings. Only differences matter.
 var base = time.Now()
 
-// Deadline is a moment on both clocks. The zero Deadline has always passed.
+// Deadline is a moment on two clocks, and has passed when either says so: the monotonic one,
+// which cannot be set but stands still while the machine is suspended, and the wall clock,
+// which runs on but can be set. The zero Deadline has always passed.
 // It is an immutable value.
 type Deadline struct {
 	mono int64 // nanoseconds since base

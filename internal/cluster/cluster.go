@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -103,7 +102,7 @@ func (c *Cluster) Interrupt(call *transport.Call) {
 func (c *Cluster) PublishCommand() string { return c.cfg.Publish }
 
 // Slot is part of transport.Slotter.
-func (c *Cluster) Slot(key string) int { return hashslot.Of(key) }
+func (c *Cluster) Slot(key string) int { return transport.HashSlot(key) }
 
 // Reconnected is part of transport.Reconnecter: the channel is closed when a node was
 // connected to again, and when slots have another master.
@@ -159,7 +158,7 @@ func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	c.mu.Lock()
 	n := c.byTag[call.Conn()&^(1<<tagShift-1)]
 	if call.Conn() == 0 && call.NumKeys > 0 {
-		n = c.table[hashslot.Of(call.Key(0))] // it knows why the connection is not known
+		n = c.table[transport.HashSlot(call.Key(0))] // it knows why the connection is not known
 	}
 	c.mu.Unlock()
 	if n == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -40,7 +39,7 @@ func TestCallsGoWhereTheirSlotIsServed(t *testing.T) {
 			assert.Contains(t, w.servers[two].asked, "INCR")
 			assert.Equal(t, 1, count(w.servers[one].asked, "CLUSTER")+count(w.servers[two].asked, "CLUSTER"), "surveys")
 		})
-		assert.Equal(t, hashslot.Of(key), w.Slot(key))
+		assert.Equal(t, transport.HashSlot(key), w.Slot(key))
 		assert.Equal(t, "SPUBLISH", w.PublishCommand())
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/transport"
@@ -65,7 +64,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 	byNode := map[*node]*group{}
 	var groups []*group
 	for i, channel := range channels {
-		n := c.table[hashslot.Of(channel)]
+		n := c.table[transport.HashSlot(channel)]
 		if n == nil {
 			return nil, unserved(c.err)
 		}
@@ -87,7 +86,7 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	c.mu.Lock()
 	known := true
 	for _, channel := range channels {
-		known = known && c.table[hashslot.Of(channel)] != nil
+		known = known && c.table[transport.HashSlot(channel)] != nil
 	}
 	refreshed := c.refreshed
 	if !known {

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -118,7 +117,7 @@ func (w *world) do(f func()) {
 }
 
 // move gives the slot of key to another node.
-func (w *world) move(key, to string) { w.do(func() { w.owner[hashslot.Of(key)] = to }) }
+func (w *world) move(key, to string) { w.do(func() { w.owner[transport.HashSlot(key)] = to }) }
 
 // kill ends a node, and its connections.
 func (w *world) kill(addr string) {
@@ -279,7 +278,7 @@ func span2text(first, last int, nodes []string) string {
 
 // redirect returns where the server redirects a call for key, "" nowhere.
 func (s *server) redirect(key string, asking bool) string {
-	slot := hashslot.Of(key)
+	slot := transport.HashSlot(key)
 	switch {
 	case s.lies != "" && s.lied < 1000: // on fake time, what comes without a pause has no end
 		s.lied++

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -38,7 +37,7 @@ type routedCall struct {
 func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *routedCall {
 	t := &routedCall{c: c, call: call, done: done, slot: -1}
 	if call.NumKeys > 0 {
-		t.slot = hashslot.Of(call.Key(0))
+		t.slot = transport.HashSlot(call.Key(0))
 	}
 	return t
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -39,7 +38,7 @@ func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subs
 		return nil, err
 	}
 	s := &subscription{
-		c: c, channel: channel, slot: hashslot.Of(channel),
+		c: c, channel: channel, slot: transport.HashSlot(channel),
 		events: make(chan transport.Event, 1), ready: make(chan struct{}),
 	}
 	c.mu.Lock()

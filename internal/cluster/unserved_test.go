@@ -7,14 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // unserve takes the slot of key from all nodes, and has node one say so to those that listen.
 func (w *world) unserve(key string) {
 	w.do(func() {
-		w.owner[hashslot.Of(key)] = ""
+		w.owner[transport.HashSlot(key)] = ""
 		for _, c := range w.servers[one].subs["SHARDNUMSUB"+key] {
 			go func() { _, _ = c.Write([]byte(push("sunsubscribe", key))) }()
 		}

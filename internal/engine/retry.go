@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 )
 
 // Backoff is what all attempts at something that fails are spaced by.
-type Backoff = backoff.Backoff
+type Backoff = clock.Backoff
 
 // Retry runs do until it returns anything but an error that says the call did
 // not run and may succeed later. It gives up after one command timeout, when ctx

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -36,7 +36,7 @@ const (
 	// has named another.
 	doubtful = 10 * time.Second
 	// retryMin and retryMax bound the pause between two questions in that time: see
-	// backoff.Backoff.
+	// clock.Backoff.
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
@@ -218,7 +218,7 @@ func (f *Failover) unsubscribed(err error) {
 // there, that is enough; but it may call it otherwise than we do. So it gives up after
 // a while.
 func (f *Failover) settle(addr string) {
-	pause, cut := backoff.Backoff{Min: retryMin, Max: retryMax}, false
+	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
 		now, some := f.check()
 		cut = cut || some

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/redlatch/redlatch/internal/hashslot"
 )
 
 // ErrInvalid says that an argument cannot be used. All errors of this package wrap it.
@@ -41,7 +39,7 @@ func OneSlot(name string) error {
 	if !strings.Contains(name, "{") {
 		derived = ":{" + name + "}"
 	}
-	if own, of := hashslot.Tag(name), hashslot.Tag(derived); own != of {
+	if own, of := HashTag(name), HashTag(derived); own != of {
 		return fmt.Errorf("%w: the lock's name %s does not work in a cluster: its hash tag is %s, its channel's is %s",
 			ErrInvalid, Quote(name), Quote(own), Quote(of))
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
@@ -55,7 +54,7 @@ func checkClusterName(t *testing.T, name string, wantOK bool) {
 	require.Equal(t, wantOK, keysStayTogether(name), name)
 	if wantOK {
 		require.NoError(t, err, name)
-		require.Equal(t, hashslot.Of(name), hashslot.Of(codec.LatchKey(name, "deadbeef")), name)
+		require.Equal(t, limits.HashSlot(name), limits.HashSlot(codec.LatchKey(name, "deadbeef")), name)
 		return
 	}
 	require.ErrorIs(t, err, limits.ErrInvalid, name)
@@ -68,7 +67,7 @@ func keysStayTogether(name string) bool {
 	for _, derived := range []string{
 		codec.LockChannel(name), codec.OwnerChannel(name, "u:1"), codec.QueueKey(name), codec.TimeoutKey(name), codec.LatchKey(name, "00ff"),
 	} {
-		if hashslot.Tag(derived) != hashslot.Tag(name) {
+		if limits.HashTag(derived) != limits.HashTag(name) {
 			return false
 		}
 	}
@@ -83,6 +82,6 @@ func FuzzName(f *testing.F) {
 		wellFormed := name != "" && utf8.ValidString(name)
 		require.Equal(t, wellFormed, limits.Name(name) == nil)
 		require.Equal(t, wellFormed && keysStayTogether(name), limits.OneSlot(name) == nil)
-		require.Less(t, hashslot.Of(name), 16384)
+		require.Less(t, limits.HashSlot(name), 16384)
 	})
 }

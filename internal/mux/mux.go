@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -27,7 +27,7 @@ type Mux struct {
 	wg     sync.WaitGroup // every goroutine of the Mux
 
 	// Owned by the run goroutine.
-	backoff  backoff.Backoff
+	backoff  clock.Backoff
 	moved    bool // the last connection's server had become a replica
 	notified bool // of that
 	writer   writer
@@ -41,7 +41,7 @@ func New(cfg Config) *Mux {
 	m.queue.init()
 	m.history.init()
 	m.late.wg = &m.wg
-	m.backoff = backoff.Backoff{Min: m.cfg.BackoffMin, Max: m.cfg.BackoffMax}
+	m.backoff = clock.Backoff{Min: m.cfg.BackoffMin, Max: m.cfg.BackoffMax}
 	return m
 }
 

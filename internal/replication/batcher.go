@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -55,7 +55,7 @@ type Batcher struct {
 	// Owned by the run goroutine.
 	link     *link // nil: there is no connection
 	replaced <-chan struct{}
-	pause    backoff.Backoff // after a connection that was good for nothing
+	pause    clock.Backoff // after a connection that was good for nothing
 }
 
 // New returns a Batcher. It does no I/O and starts nothing.

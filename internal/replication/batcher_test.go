@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -164,7 +164,7 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 			require.ErrorIs(t, o.err, refused)
 		}
 		dials := p.dialled()
-		for i, most := 1, backoff.DefaultMin; i < len(dials); i, most = i+1, min(2*most, backoff.DefaultMax) {
+		for i, most := 1, clock.DefaultMin; i < len(dials); i, most = i+1, min(2*most, clock.DefaultMax) {
 			pause := dials[i].Sub(dials[i-1])
 			require.LessOrEqual(t, pause, most)
 			require.GreaterOrEqual(t, pause, most/2)
@@ -191,7 +191,7 @@ func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
 		dials := p.dialled()
 		require.Len(t, dials, 5)
 		for i := 1; i < len(dials); i++ {
-			require.GreaterOrEqual(t, dials[i].Sub(dials[i-1]), backoff.DefaultMin/2, "not without a pause")
+			require.GreaterOrEqual(t, dials[i].Sub(dials[i-1]), clock.DefaultMin/2, "not without a pause")
 		}
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": ":1\r\n"})
 		has(t, b, set("a"), time.Second, 1)

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // missing is how long replicas are waited for that are frozen.
@@ -49,7 +49,7 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	if to == c.Owner(tb, name) {
 		to = c.Nodes()[1]
 	}
-	c.MoveSlot(tb, hashslot.Of(name), to, func() { time.Sleep(50 * time.Millisecond) })
+	c.MoveSlot(tb, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
 // WaitsForReplicas holds what redlatch.WithReplicaSync promises. It freezes the

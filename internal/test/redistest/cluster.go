@@ -12,7 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -194,7 +194,7 @@ func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	tb.Helper()
 	votes, best := map[string]int{}, ""
 	for _, s := range c.nodes {
-		addr, err := s.ownerOf(hashslot.Of(key))
+		addr, err := s.ownerOf(transport.HashSlot(key))
 		if err != nil {
 			continue // it is down
 		}
@@ -252,7 +252,7 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 			return reply
 		}
 		c.mu.Lock()
-		delete(c.guesses, hashslot.Of(key))
+		delete(c.guesses, transport.HashSlot(key))
 		c.mu.Unlock()
 		var refusal redis.Error
 		if errors.As(err, &refusal) && !strings.HasPrefix(string(refusal), "TRYAGAIN") {
@@ -266,7 +266,7 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 // guess returns the node that serves key's slot, or did.
 func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	tb.Helper()
-	slot := hashslot.Of(key)
+	slot := transport.HashSlot(key)
 	c.mu.Lock()
 	s := c.guesses[slot]
 	c.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // eachKind runs body for each kind of server that clusters are made of.
@@ -41,7 +41,7 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 
 		// A slot moves with its keys.
 		other := c.Owner(t, otherSlot(t, c, key))
-		c.MoveSlot(t, hashslot.Of(key), other, func() {
+		c.MoveSlot(t, transport.HashSlot(key), other, func() {
 			require.Equal(t, []byte("v"), c.Do(t, "GET", key), "still where it was")
 			_, err := first.try("GET", "{"+key+"}:none")
 			word, addr := redirection(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/hashslot"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
@@ -119,7 +118,7 @@ func (p *place) move(t *testing.T, name string, between func()) {
 	if p.cluster.Owner(t, name) == to {
 		to = p.cluster.Nodes()[1]
 	}
-	p.cluster.MoveSlot(t, hashslot.Of(name), to, between)
+	p.cluster.MoveSlot(t, transport.HashSlot(name), to, between)
 }
 
 // workers makes workers of four clients, two of each library, for two locks of each kind

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/hashslot"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -190,7 +190,7 @@ func (c *Cluster) Addrs() []string {
 // Do runs one command on the master of key. An error ends the test.
 func (c *Cluster) Do(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
-	return c.owners[hashslot.Of(key)].Do(tb, cmd, args...)
+	return c.owners[transport.HashSlot(key)].Do(tb, cmd, args...)
 }
 
 // String says what the cluster is made of.

@@ -1,19 +1,18 @@
-// Package hashslot computes the hash slots of a Redis Cluster.
-package hashslot
+package limits
 
 import "strings"
 
 // slots is the number of hash slots of a Redis Cluster.
 const slots = 16384
 
-// Of returns the hash slot, 0 to 16383, of a key or shard channel in a Redis
+// HashSlot returns the hash slot, 0 to 16383, of a key or shard channel in a Redis
 // Cluster: the CRC16 of its hash tag, or of the whole key where it has none.
-func Of(key string) int { return int(crc16(Tag(key))) % slots }
+func HashSlot(key string) int { return int(crc16(HashTag(key))) % slots }
 
-// Tag returns the part of key that Redis hashes: what stands between the
+// HashTag returns the part of key that Redis hashes: what stands between the
 // first '{' and the first '}' after it, or the whole key if there is no such
 // pair or nothing inside.
-func Tag(key string) string {
+func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {
 		return key

@@ -1,4 +1,4 @@
-package hashslot
+package limits
 
 import (
 	"testing"
@@ -22,6 +22,6 @@ func TestSlotIsRedissOwn(t *testing.T) {
 		"foo{}{bar}":                   8363,
 		"foo{{bar}}zap":                4015,
 	} {
-		require.Equal(t, slot, Of(key), key)
+		require.Equal(t, slot, HashSlot(key), key)
 	}
 }

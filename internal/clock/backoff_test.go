@@ -1,4 +1,4 @@
-package backoff_test
+package clock_test
 
 import (
 	"context"
@@ -9,18 +9,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/redlatch/redlatch/internal/backoff"
+	"github.com/redlatch/redlatch/internal/clock"
 )
 
 func TestPausesDoubleBetweenTheirBoundsLessUpToAHalf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		b    backoff.Backoff
+		b    clock.Backoff
 		want []int // in milliseconds
 	}{
-		{backoff.Backoff{}, []int{20, 40, 80, 160, 320, 640, 1000, 1000}},
-		{backoff.Backoff{Min: 50 * time.Millisecond, Max: 150 * time.Millisecond}, []int{50, 100, 150, 150}},
-		{backoff.Backoff{Min: 3 * time.Second}, []int{3000, 3000}},
+		{clock.Backoff{}, []int{20, 40, 80, 160, 320, 640, 1000, 1000}},
+		{clock.Backoff{Min: 50 * time.Millisecond, Max: 150 * time.Millisecond}, []int{50, 100, 150, 150}},
+		{clock.Backoff{Min: 3 * time.Second}, []int{3000, 3000}},
 	} {
 		for range 2 {
 			for i, millis := range c.want {
@@ -40,7 +40,7 @@ func TestPausesVary(t *testing.T) {
 	t.Parallel()
 	seen := map[time.Duration]bool{}
 	for range 100 {
-		var b backoff.Backoff
+		var b clock.Backoff
 		seen[b.Next()] = true
 	}
 	assert.Greater(t, len(seen), 50, "clients that fail together do not come back together")
@@ -48,7 +48,7 @@ func TestPausesVary(t *testing.T) {
 
 func TestSenselessBoundsDoNoHarm(t *testing.T) {
 	t.Parallel()
-	b := backoff.Backoff{Min: math.MaxInt64, Max: math.MinInt64}
+	b := clock.Backoff{Min: math.MaxInt64, Max: math.MinInt64}
 	for range 5 {
 		assert.GreaterOrEqual(t, b.Next(), time.Duration(math.MaxInt64/2))
 	}
@@ -57,7 +57,7 @@ func TestSenselessBoundsDoNoHarm(t *testing.T) {
 func TestThePauseCountsFromTheFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := backoff.Backoff{Min: time.Second, Max: time.Second}
+		b := clock.Backoff{Min: time.Second, Max: time.Second}
 		began := time.Now()
 		assert.True(t, b.Wait(t.Context()), "nothing has failed")
 		assert.Zero(t, time.Since(began))
@@ -79,13 +79,13 @@ func TestThePauseCountsFromTheFailure(t *testing.T) {
 func TestThePauseEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := backoff.Backoff{Min: time.Hour}
+		b := clock.Backoff{Min: time.Hour}
 		b.Failed()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
 		assert.False(t, b.Wait(ctx))
 		assert.Equal(t, time.Second, time.Since(began))
-		assert.False(t, (&backoff.Backoff{}).Wait(ctx), "it is over")
+		assert.False(t, (&clock.Backoff{}).Wait(ctx), "it is over")
 	})
 }

@@ -1,6 +1,4 @@
-// Package backoff spaces attempts at something that fails: connections that cannot be
-// made, calls that the server cannot serve now, questions to Sentinels.
-package backoff
+package clock
 
 import (
 	"context"
