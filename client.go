@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/reply"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -109,7 +109,7 @@ func (s *settings) greet(ctx context.Context, t transport.Transport) error {
 	if s.lazy {
 		return nil
 	}
-	return roundtrip.Ping(ctx, t)
+	return mux.Ping(ctx, t)
 }
 
 // New returns a client that makes its connections with dial, which may be the

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -129,7 +129,7 @@ func (n *node) replica(addr string) *node {
 
 // replicas asks n for its replicas.
 func (n *node) replicas(ctx context.Context) ([]string, error) {
-	reply, err := roundtrip.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
+	reply, err := mux.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
 	if err != nil {
 		return nil, fmt.Errorf("redlatch: the replicas of %s cannot be found out: %w", n.addr, err)
 	}

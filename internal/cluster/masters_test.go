@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -31,9 +31,9 @@ func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, masters, 2)
 		for _, m := range masters {
-			_, err := roundtrip.Do(t.Context(), m, &transport.Call{Command: "PING"})
+			_, err := mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
 			require.NoError(t, err)
-			_, err = roundtrip.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
+			_, err = mux.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
 			if m.Addr() == one {
 				require.NoError(t, err)
 			} else {
@@ -67,7 +67,7 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 		masters, err := w.Masters(t.Context())
 		require.NoError(t, err)
 		for _, m := range masters {
-			_, _ = roundtrip.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}) // sent elsewhere
+			_, _ = mux.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}) // sent elsewhere
 		}
 		time.Sleep(time.Second)
 		require.ElementsMatch(t, []string{three, two}, addrs(t, w))
@@ -76,7 +76,7 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 		require.NoError(t, err)
 		for _, m := range masters {
 			if m.Addr() == three {
-				_, err = roundtrip.Do(t.Context(), m, &transport.Call{Command: "PING"})
+				_, err = mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
 				require.Error(t, err)
 			}
 		}
@@ -87,7 +87,7 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 		})
 		for range 3 {
 			for _, m := range masters {
-				_, _ = roundtrip.Do(t.Context(), m, &transport.Call{Command: "PING"})
+				_, _ = mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
 			}
 			time.Sleep(time.Second)
 		}
@@ -111,7 +111,7 @@ func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
 		for _, down := range []string{one, two} {
 			w.kill(down)
 			synctest.Wait()
-			_, err := roundtrip.Do(t.Context(), w, &transport.Call{Command: "PING"})
+			_, err := mux.Do(t.Context(), w, &transport.Call{Command: "PING"})
 			if down == one {
 				require.NoError(t, err)
 				continue

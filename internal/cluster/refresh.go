@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -95,7 +95,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	n.pending++
 	c.mu.Unlock()
 	c.wg.Go(func() {
-		reply, err := roundtrip.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}, Urgent: true})
+		reply, err := mux.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}, Urgent: true})
 		c.mu.Lock()
 		n.pending--
 		c.mu.Unlock()

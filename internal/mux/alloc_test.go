@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -58,7 +57,7 @@ func (c *instant) Close() error { close(c.closed); return nil }
 func instantMux(tb testing.TB) *mux.Mux {
 	tb.Helper()
 	m := open(tb, mux.Config{Dial: func(context.Context) (redis.Conn, error) { return newInstant(), nil }})
-	require.NoError(tb, roundtrip.Ping(tb.Context(), m))
+	require.NoError(tb, mux.Ping(tb.Context(), m))
 	return m
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -22,7 +21,7 @@ func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
 		p := &peer{}
 		g := p.gate()
 		m := open(t, p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		close(g.armed)
 		var last <-chan outcome
 		start(m, command("ECHO", "0"))
@@ -47,7 +46,7 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 		p := &peer{}
 		g := p.gate()
 		m := open(t, p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		close(g.armed)
 		first, c := start(m, command("ECHO", "1")), command("ECHO", "2")
 		synctest.Wait()
@@ -147,7 +146,7 @@ func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"HANG": silence})
 		g := p.gate()
 		m := mux.New(p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		flying := start(m, command("HANG"))
 		synctest.Wait()
 		close(g.armed)
@@ -171,7 +170,7 @@ func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
 			assert.NotErrorIs(t, o.err, transport.ErrUncertain)
 		}
 		require.NoError(t, m.Close())
-		require.ErrorIs(t, roundtrip.Ping(t.Context(), m), transport.ErrClosed)
+		require.ErrorIs(t, mux.Ping(t.Context(), m), transport.ErrClosed)
 		assert.Equal(t, []string{"HANG"}, p.commands())
 	})
 }
@@ -226,7 +225,7 @@ func TestReconnectIsReportedAfterEachConnectionButTheFirst(t *testing.T) {
 		}
 		m = open(t, cfg)
 		news := m.Reconnected()
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		for i := range int32(3) {
 			select {
 			case <-news:
@@ -252,7 +251,7 @@ func TestALostConnectionIsReportedAtOnceAndByItself(t *testing.T) {
 		cfg.OnLost = func() { notified.Add(1) }
 		m := open(t, cfg)
 		for i := range int32(3) {
-			require.NoError(t, roundtrip.Ping(t.Context(), m))
+			require.NoError(t, mux.Ping(t.Context(), m))
 			lost := m.Lost()
 			synctest.Wait()
 			require.Equal(t, i, notified.Load())
@@ -262,7 +261,7 @@ func TestALostConnectionIsReportedAtOnceAndByItself(t *testing.T) {
 			require.Equal(t, i+1, notified.Load())
 		}
 		lost := m.Lost()
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		require.NoError(t, m.Close())
 		<-lost
 		require.EqualValues(t, 3, notified.Load(), "its end is no loss")

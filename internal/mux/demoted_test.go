@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -97,7 +97,7 @@ func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence})
 		m := open(t, p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		began := time.Now()
 		hung := make([]<-chan outcome, 2)
 		require.NoError(t, do(t, m, command("ECHO", "x")).err)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,7 +20,7 @@ func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *te
 	synctest.Test(t, func(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"HANG": silence})
 		m := open(t, p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 
 		time.Sleep(7 * time.Second) // the guard's timer is half-way through
 		began := time.Now()
@@ -218,7 +217,7 @@ func TestDialTimeoutCoversTheFirstCommands(t *testing.T) {
 		p := (&peer{}).answer(map[string]string{"PING": silence})
 		m := open(t, p.config())
 		began := time.Now()
-		err := roundtrip.Ping(t.Context(), m)
+		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 5*time.Second, time.Since(began))

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -94,7 +93,7 @@ func (m *Mux) deny(right string, err error) {
 // the server works through the commands of a connection in their order.
 func (m *Mux) passed(ctx context.Context, name int64) bool {
 	ping := &transport.Call{Command: "PING"}
-	_, err := roundtrip.Do(ctx, m, ping)
+	_, err := Do(ctx, m, ping)
 	var refusal *transport.ServerError
 	answered := err == nil || errors.As(err, &refusal)
 	return answered && ping.Conn() == name
@@ -116,7 +115,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 				"right", "+client|info", "error", who.noAddr)
 		})
 	}
-	_, err := roundtrip.Do(ctx, m, c)
+	_, err := Do(ctx, m, c)
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
 		return err // nil with 1, killed, or 0, gone already

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -154,7 +153,7 @@ func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &peer{}
 		m := open(t, p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		c := command("ECHO", "x")
 		require.Error(t, m.Fence(t.Context(), c))
 		c.Claim(4711)
@@ -205,7 +204,7 @@ func TestFenceOnARealServer(t *testing.T) {
 	require.Eventually(t, func() bool { return c.Conn() != 0 }, patience, time.Millisecond)
 	server.Do(t, "CLIENT", "KILL", "ID", c.Conn())
 	require.ErrorIs(t, await(t, blocked).err, transport.ErrUncertain)
-	require.NoError(t, roundtrip.Ping(t.Context(), m))
+	require.NoError(t, mux.Ping(t.Context(), m))
 	require.NoError(t, m.Fence(t.Context(), c), "gone already")
 	again := command("ECHO", "x")
 	require.NoError(t, do(t, m, again).err)

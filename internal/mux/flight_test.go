@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,7 +20,7 @@ func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-c
 	t.Helper()
 	p = (&peer{}).answer(map[string]string{"SLOW": silence})
 	m = open(t, p.config())
-	require.NoError(t, roundtrip.Ping(t.Context(), m))
+	require.NoError(t, mux.Ping(t.Context(), m))
 	for range manyCalls {
 		c := command("SLOW")
 		all = append(all, c)

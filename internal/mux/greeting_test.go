@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,7 +20,7 @@ func TestServerThatIsNotReadyIsADialError(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n"})
 			m := open(t, p.config())
-			err := roundtrip.Ping(t.Context(), m)
+			err := mux.Ping(t.Context(), m)
 			require.ErrorIs(t, err, transport.ErrNotSent)
 			require.ErrorIs(t, err, redis.Error(refusal))
 			assert.ErrorIs(t, do(t, m, command("ECHO", "x")).err, transport.ErrNotSent)
@@ -36,7 +35,7 @@ func TestServerThatHangsUpHasSaidWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const refusal = "ERR max number of clients reached"
 		m := open(t, (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n" + hangUp}).config())
-		err := roundtrip.Ping(t.Context(), m)
+		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorIs(t, err, redis.Error(refusal))
 	})
@@ -48,7 +47,7 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 		noperm := "-NOPERM this user has no permissions\r\n"
 		p := (&peer{}).answer(map[string]string{"PING": noperm, "CLIENT": noperm})
 		m := open(t, p.config())
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		c := command("ECHO", "x")
 		require.NoError(t, do(t, m, c).err)
 		assert.Zero(t, c.Conn())
@@ -64,7 +63,7 @@ func TestConnectIsBoundedByItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		assert.ErrorIs(t, roundtrip.Ping(ctx, m), context.DeadlineExceeded)
+		assert.ErrorIs(t, mux.Ping(ctx, m), context.DeadlineExceeded)
 		assert.Equal(t, time.Second, time.Since(began))
 	})
 }
@@ -76,12 +75,12 @@ func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}
 		m := open(t, p.config())
-		err := roundtrip.Ping(t.Context(), m)
+		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorContains(t, err, "mux_test.bareConn")
 
 		nothing := func(context.Context) (redis.Conn, error) { return nil, nil } //nolint:nilnil // the mistake
-		assert.ErrorIs(t, roundtrip.Ping(t.Context(), open(t, mux.Config{Dial: nothing})), transport.ErrNotSent)
+		assert.ErrorIs(t, mux.Ping(t.Context(), open(t, mux.Config{Dial: nothing})), transport.ErrNotSent)
 	})
 	assert.Panics(t, func() { mux.New(mux.Config{}) })
 }

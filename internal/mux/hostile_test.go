@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -32,7 +32,7 @@ func TestOddGreetingsDoNoHarm(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				m := open(t, (&peer{}).answer(map[string]string{command: odd}).config())
-				require.NoError(t, roundtrip.Ping(t.Context(), m))
+				require.NoError(t, mux.Ping(t.Context(), m))
 				c := transport.NewScript("s", "x")
 				call := eval(c, 0)
 				require.NoError(t, do(t, m, call).err)

@@ -18,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
@@ -53,7 +52,7 @@ func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
 			y := &leaders{m: mux.New(mux.Config{
 				Dial: ledDial(server.Addr()), BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond,
 			})}
-			require.NoError(t, roundtrip.Ping(t.Context(), y.m))
+			require.NoError(t, mux.Ping(t.Context(), y.m))
 			var all sync.WaitGroup
 			for g := range n {
 				all.Go(func() { y.calls(t, g, n) })

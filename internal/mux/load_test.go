@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
@@ -92,7 +91,7 @@ func TestNoReplyReachesTheWrongCallerUnderKillsAndCancels(t *testing.T) {
 	server := redistest.Start(t)
 	for round := range testlevel.Rounds(1, 3) {
 		m := open(t, configFor(server.Addr()))
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		stop := make(chan struct{})
 		var killer, callers sync.WaitGroup
 		kills := 0

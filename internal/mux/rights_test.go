@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -42,7 +42,7 @@ func TestRightThatAFenceMissesIsNamedOnce(t *testing.T) {
 			cfg := p.config()
 			cfg.Logger = logger
 			m := open(t, cfg)
-			require.NoError(t, roundtrip.Ping(t.Context(), m))
+			require.NoError(t, mux.Ping(t.Context(), m))
 			require.Empty(t, log.Lines("right="), "nothing is in doubt yet")
 			for range 3 {
 				require.NoError(t, do(t, m, command("ECHO", "x")).err)

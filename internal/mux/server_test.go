@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -20,7 +20,7 @@ func TestCallsWorkOnEveryServer(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()
 		m := open(t, configFor(target.Addr()))
-		require.NoError(t, roundtrip.Ping(t.Context(), m))
+		require.NoError(t, mux.Ping(t.Context(), m))
 		script := transport.NewScript("echo", "return {KEYS[1], ARGV[1], ARGV[2], false}")
 		key := redistest.Key(t)
 		for range 3 {
@@ -56,7 +56,7 @@ func TestServerThatIsDownMeansNotSentAndComesBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	m := open(t, configFor(server.Addr()))
-	require.NoError(t, roundtrip.Ping(t.Context(), m))
+	require.NoError(t, mux.Ping(t.Context(), m))
 	server.Kill()
 	began := time.Now()
 	for {
@@ -69,7 +69,7 @@ func TestServerThatIsDownMeansNotSentAndComesBack(t *testing.T) {
 		}
 		require.Less(t, time.Since(began), patience)
 	}
-	require.ErrorIs(t, roundtrip.Ping(t.Context(), m), transport.ErrNotSent)
+	require.ErrorIs(t, mux.Ping(t.Context(), m), transport.ErrNotSent)
 	assert.Less(t, time.Since(began), 5*time.Second)
 	server.Restart()
 	assert.Equal(t, []byte("x"), eventually(t, m, "ECHO", "x"))
@@ -95,17 +95,17 @@ func TestWrongPasswordIsADialError(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	cfg := configFor(server.Addr())
-	err := roundtrip.Ping(t.Context(), open(t, cfg))
+	err := mux.Ping(t.Context(), open(t, cfg))
 	require.ErrorIs(t, err, transport.ErrNotSent)
 	var refusal redis.Error
 	require.ErrorAs(t, err, &refusal)
 	assert.Contains(t, string(refusal), "NOAUTH")
 
 	cfg.Dial = dialWith(server.Addr(), redis.DialPassword("guess"))
-	err = roundtrip.Ping(t.Context(), open(t, cfg))
+	err = mux.Ping(t.Context(), open(t, cfg))
 	require.ErrorAs(t, err, &refusal)
 	assert.Contains(t, string(refusal), "WRONGPASS")
 
 	cfg.Dial = dialWith(server.Addr(), redis.DialPassword("secret"))
-	assert.NoError(t, roundtrip.Ping(t.Context(), open(t, cfg)))
+	assert.NoError(t, mux.Ping(t.Context(), open(t, cfg)))
 }

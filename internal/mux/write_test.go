@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -43,7 +43,7 @@ func TestTroubleInTheMiddleOfABatchMakesNoUnwrittenCallUncertain(t *testing.T) {
 				return &hooked{ConnWithTimeout: inner, before: before, closed: make(chan struct{})}
 			}
 			m := open(t, p.config())
-			require.NoError(t, roundtrip.Ping(t.Context(), m))
+			require.NoError(t, mux.Ping(t.Context(), m))
 			close(g.armed)
 			start(m, command("ECHO", "0"))
 			synctest.Wait() // the writer is at the gate

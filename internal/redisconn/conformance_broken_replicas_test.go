@@ -9,8 +9,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -46,7 +46,7 @@ func elsewhere(r *redisconn.Redigo, call *transport.Call, replicas int, timeout 
 
 // waitAlone waits on a connection on which nothing was written.
 func waitAlone(r *redisconn.Redigo, replicas int, timeout time.Duration) (int64, error) {
-	info, err := redis.String(roundtrip.Do(context.Background(), r, &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
+	info, err := redis.String(mux.Do(context.Background(), r, &transport.Call{Command: "CLIENT", Args: []any{"INFO"}}))
 	if err != nil {
 		return 0, err
 	}

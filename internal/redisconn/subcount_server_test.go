@@ -11,8 +11,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -92,7 +92,7 @@ func expireList(t *testing.T, r *redisconn.Redigo, master *redistest.Server) {
 	next := r.Reconnected()
 	master.KillClients(t, "normal")
 	require.Eventually(t, func() bool {
-		_, _ = roundtrip.Do(t.Context(), r, &transport.Call{Command: "PING"}) // makes it connect
+		_, _ = mux.Do(t.Context(), r, &transport.Call{Command: "PING"}) // makes it connect
 		select {
 		case <-next:
 			return true

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -15,14 +15,14 @@ type round struct {
 
 // asked is one call to one node.
 type asked struct {
-	*roundtrip.Pending
+	*mux.Pending
 	where string
 }
 
 func newRound(replicas int) *round { return &round{asked: make([]*asked, 0, 1+2*replicas)} }
 
 func (r *round) start(node Node, where, command string, args []any) {
-	r.asked = append(r.asked, &asked{roundtrip.Start(node, &transport.Call{Command: command, Args: args}), where})
+	r.asked = append(r.asked, &asked{mux.Begin(node, &transport.Call{Command: command, Args: args}), where})
 }
 
 // await returns the i-th reply. The error says which node was asked what.

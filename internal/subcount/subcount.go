@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 )
 
 // Node is where calls can be started, as on a transport.Transport.
-type Node = roundtrip.Starter
+type Node = mux.Starter
 
 // Master is the connection to the master.
 type Master interface {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/failover"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
-	"github.com/redlatch/redlatch/internal/roundtrip"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -133,15 +133,15 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 // connections it is for one goroutine, but Close may come from another.
 type routed struct {
 	nodes Caller
-	sent  []*roundtrip.Pending // whose replies were not received, the oldest first
-	err   error                // why there was no reply to the last command that had none
+	sent  []*mux.Pending // whose replies were not received, the oldest first
+	err   error          // why there was no reply to the last command that had none
 }
 
 var _ redis.Conn = (*routed)(nil)
 
 // Caller is where calls can be started: a transport.Transport, or one master of a cluster.
 type Caller interface {
-	roundtrip.Starter
+	mux.Starter
 	// Close ends it.
 	Close() error
 }
@@ -159,7 +159,7 @@ func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 		Publish: "PUBLISH",
 		Conn:    redisconn.Config{Command: timeout, DialTimeout: timeout},
 	})
-	if err := roundtrip.Ping(ctx, nodes); err != nil {
+	if err := mux.Ping(ctx, nodes); err != nil {
 		_ = nodes.Close() // nothing was done with it
 		return nil, err
 	}
@@ -172,16 +172,16 @@ var keyless = map[string]bool{
 	"INFO": true, "PING": true, "PUBSUB": true, "ROLE": true, "SCAN": true, "TIME": true, "WAIT": true,
 }
 
-func (r *routed) start(command string, args []any) *roundtrip.Pending {
+func (r *routed) start(command string, args []any) *mux.Pending {
 	call := &transport.Call{Command: command, Args: args}
 	if len(args) > 0 && !keyless[command] {
 		call.NumKeys = 1
 	}
-	return roundtrip.Start(r.nodes, call)
+	return mux.Begin(r.nodes, call)
 }
 
 // await waits for what comes of a command. Each ends: within a bound of the cluster's.
-func (r *routed) await(p *roundtrip.Pending) (any, error) {
+func (r *routed) await(p *mux.Pending) (any, error) {
 	reply, err := p.Wait(context.Background())
 	var refusal *transport.ServerError
 	var node *redisconn.NodeError

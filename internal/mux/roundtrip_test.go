@@ -1,4 +1,4 @@
-package roundtrip_test
+package mux_test
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/roundtrip"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// server hands each call that it is sent to a function.
-type server func(call *transport.Call, done transport.Done)
+// starter hands each call that it is sent to a function.
+type starter func(call *transport.Call, done transport.Done)
 
-func (s server) Start(call *transport.Call, done transport.Done) { s(call, done) }
+func (s starter) Start(call *transport.Call, done transport.Done) { s(call, done) }
 
 var errWhy = errors.New("why")
 
@@ -33,7 +33,7 @@ func TestTheOutcomeIsReturned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call := &transport.Call{Command: "GET"}
-			reply, err := roundtrip.Do(t.Context(), server(func(c *transport.Call, done transport.Done) {
+			reply, err := mux.Do(t.Context(), starter(func(c *transport.Call, done transport.Done) {
 				assert.Same(t, call, c)
 				go done(want.reply, want.err)
 			}), call)
@@ -56,7 +56,7 @@ func TestTheErrorSaysWhetherTheCallWasSentWhenTheContextEnds(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			call := &transport.Call{Command: "GET"}
-			_, err := roundtrip.Do(ctx, server(func(call *transport.Call, _ transport.Done) {
+			_, err := mux.Do(ctx, starter(func(call *transport.Call, _ transport.Done) {
 				if c.sent {
 					assert.True(t, call.Claim(1))
 				}
@@ -73,7 +73,7 @@ func TestTheErrorSaysWhetherTheCallWasSentWhenTheContextEnds(t *testing.T) {
 func TestAnOutcomeThatHasComeCountsAfterTheContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := roundtrip.Start(server(func(_ *transport.Call, done transport.Done) { done("OK", nil) }), &transport.Call{Command: "GET"})
+	p := mux.Begin(starter(func(_ *transport.Call, done transport.Done) { done("OK", nil) }), &transport.Call{Command: "GET"})
 	cancel()
 	reply, err := p.Wait(ctx)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestALateOutcomeBlocksNothing(t *testing.T) {
 		var late transport.Done
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := roundtrip.Do(ctx, server(func(_ *transport.Call, done transport.Done) { late = done }), &transport.Call{})
+		_, err := mux.Do(ctx, starter(func(_ *transport.Call, done transport.Done) { late = done }), &transport.Call{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		late("OK", nil)
 	})
@@ -96,7 +96,7 @@ func TestALateOutcomeBlocksNothing(t *testing.T) {
 func TestPingIsAnsweredAlsoByAServerThatRefusesIt(t *testing.T) {
 	t.Parallel()
 	for text, answered := range map[string]bool{"": true, "NOPERM no ping": true, "LOADING for now": false} {
-		err := roundtrip.Ping(t.Context(), server(func(call *transport.Call, done transport.Done) {
+		err := mux.Ping(t.Context(), starter(func(call *transport.Call, done transport.Done) {
 			assert.Equal(t, "PING", call.Name())
 			assert.True(t, call.Urgent)
 			if text == "" {

@@ -1,7 +1,4 @@
-// Package roundtrip starts calls and waits for their replies, for code that has no
-// deadlines, retries and resolution of its own: the connections themselves, and what counts
-// and routes above them. Locks run their calls through internal/engine.
-package roundtrip
+package mux
 
 import (
 	"context"
@@ -10,7 +7,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Starter is where calls can be started, as on a transport.Transport.
+// Starter is where calls can be started: a Mux, any transport.Transport. What follows is for
+// code that starts calls and waits for their replies without deadlines, retries and resolution
+// of its own. Locks run their calls through internal/engine.
 type Starter interface {
 	// Start is that of transport.Transport.
 	Start(call *transport.Call, done transport.Done)
@@ -27,8 +26,8 @@ type outcome struct {
 	err   error
 }
 
-// Start starts call on a connection, or whatever else calls can be started on.
-func Start(on Starter, call *transport.Call) *Pending {
+// Begin starts call on a connection, or whatever else calls can be started on.
+func Begin(on Starter, call *transport.Call) *Pending {
 	p := &Pending{call: call, came: make(chan outcome, 1)}
 	on.Start(call, func(reply any, err error) { p.came <- outcome{reply, err} })
 	return p
@@ -63,7 +62,7 @@ func (p *Pending) Abandon() { p.call.Abandon() }
 
 // Do starts call and waits for its outcome: see [Pending.Wait].
 func Do(ctx context.Context, on Starter, call *transport.Call) (any, error) {
-	return Start(on, call).Wait(ctx)
+	return Begin(on, call).Wait(ctx)
 }
 
 // Ping returns nil when the server answers. It sends PING, before calls that are not
