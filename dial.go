@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/dialer"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
@@ -74,7 +73,7 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 		}
 		to.User, to.Password = user, password
 	}
-	d := dialer.Dialer{Timeout: s.dialTimeout, Write: s.command}
+	d := respconn.Dialer{Timeout: s.dialTimeout, Write: s.command}
 	switch {
 	case secure && s.tls != nil:
 		d.TLS = s.tls

@@ -1,4 +1,5 @@
-// Package respconn reads what a server sends, and does not trust it, at little cost.
+// Package respconn makes connections, with [Dialer] and [NewConn], and reads what a server
+// sends on them, and does not trust it, at little cost.
 //
 // A Redis reply says how long it is before it comes: so many bytes, so many
 // elements, and elements within elements. The client library makes room for what is

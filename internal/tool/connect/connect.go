@@ -25,9 +25,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/dialer"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisurl"
+	"github.com/redlatch/redlatch/internal/respconn"
 )
 
 // errNoPassword says that the user in an address would not be sent.
@@ -232,7 +232,7 @@ func (s *Server) dial(ctx context.Context) (redis.Conn, error) {
 	if s.IsDeployment() {
 		return s.dialDeployment(ctx)
 	}
-	d := dialer.Dialer{Timeout: timeout, Write: timeout}
+	d := respconn.Dialer{Timeout: timeout, Write: timeout}
 	if s.at.Secure {
 		d.TLS = s.tlsConfig()
 	}

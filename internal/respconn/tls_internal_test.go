@@ -1,4 +1,4 @@
-package dialer
+package respconn
 
 import (
 	"crypto/tls"

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Receive is redis.ReceiveWithTimeout, and an error instead of a panic when conn is
@@ -17,4 +19,18 @@ func Receive(conn redis.Conn, timeout time.Duration) (reply any, err error) {
 		}
 	}()
 	return redis.ReceiveWithTimeout(conn, timeout)
+}
+
+// Plain replaces the client library's errors inside a reply, on all levels, by the
+// transport's. It changes arrays in place.
+func Plain(reply any) any {
+	switch r := reply.(type) {
+	case []any:
+		for i := range r {
+			r[i] = Plain(r[i])
+		}
+	case redis.Error:
+		return &transport.ServerError{Text: string(r)}
+	}
+	return reply
 }

@@ -1,4 +1,4 @@
-package dialer_test
+package respconn_test
 
 import (
 	"go/ast"
@@ -18,10 +18,9 @@ import (
 // sites are the only functions that make connections. The connections of tests and of the
 // benchmark are left out.
 var sites = map[string]string{
-	"internal/dialer/dialer.go Dial":                 "the constructor",
-	"internal/dialer/dialer.go reach":                "the constructor",
-	"internal/dialer/tls.go secure":                  "the constructor",
-	"internal/respconn/own.go NewConn":               "guards a connection that the caller has made",
+	"internal/respconn/dial.go Dial":                 "the constructor",
+	"internal/respconn/dial.go secure":               "the constructor",
+	"internal/respconn/dial.go over":                 "the constructor, and guards a connection that the caller has made",
 	"adapter/goredis/dial.go connect":                "go-redis dials, over LimitReplies",
 	"adapter/rueidis/dial.go reach":                  "for NewConn of the library, which guards it",
 	"embedded/server.go Dial":                        "in memory, to a server of this process",
@@ -65,7 +64,7 @@ func TestConnectionsAreMadeInOnePlace(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, slices.Sorted(maps.Keys(sites)), slices.Sorted(maps.Keys(found)),
-		"use package dialer, or redlatch.NewConn for a connection of a caller's")
+		"use respconn.Dialer, or redlatch.NewConn for a connection of a caller's")
 }
 
 // dialsIn returns the functions of a file that make connections.

@@ -1,0 +1,158 @@
+package respconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/redisurl"
+)
+
+// Dialer makes every connection of the library and of the commands to a server: a test lists
+// the exceptions.
+//
+//	net.Dial ─▶ TLS ─▶ Bounded ─▶ Guard ─▶ the client library: AUTH, SELECT
+type Dialer struct {
+	// Timeout bounds the connect, the TLS handshake, and the wait for each reply. Callers
+	// may set other bounds for the replies to their own commands.
+	Timeout time.Duration
+	// Write bounds each write.
+	Write time.Duration
+	// TLS is nil for plain text. An empty ServerName stands for the host of the address.
+	TLS *tls.Config
+}
+
+// Dial connects to a server, authenticates and selects the database. It returns when ctx ends.
+func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error) {
+	raw, err := (&net.Dialer{Timeout: d.Timeout}).DialContext(ctx, to.Network, to.Addr)
+	if err != nil {
+		return nil, err
+	}
+	below := raw
+	if d.TLS != nil {
+		if below, err = d.secure(ctx, raw, to.Addr); err != nil {
+			return nil, err
+		}
+	}
+	conn := over(Guard(Bounded(below, d.Write)), d.Timeout)
+	// The connection knows nothing of ctx: end the commands with it.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	err = logIn(conn, to)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close() // broken, or of no use
+		return nil, err
+	}
+	return conn, nil
+}
+
+// logIn sends AUTH and SELECT where they are needed.
+func logIn(conn redis.Conn, to redisurl.Server) (err error) {
+	switch {
+	case to.Password == "":
+	case to.User == "":
+		_, err = conn.Do("AUTH", to.Password)
+	default:
+		_, err = conn.Do("AUTH", to.User, to.Password)
+	}
+	if err == nil && to.DB != 0 {
+		_, err = conn.Do("SELECT", to.DB)
+	}
+	return err
+}
+
+// secure returns a TLS connection over conn, which is connected to addr. It closes conn on an error.
+func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
+	config := d.TLS.Clone()
+	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
+		config.ServerName = host
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	c := &tlsConn{Conn: tls.Client(conn, config)}
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error is the cause
+		return nil, err
+	}
+	return c, nil
+}
+
+// alertPatience bounds the wait for an alert after a failed write.
+const alertPatience = 100 * time.Millisecond
+
+// tlsConn is a TLS connection that reports why the server rejected it. In TLS 1.3 the server
+// verifies the client's certificate after the client has finished its handshake. When the client
+// writes, the server may have sent an alert and closed the connection, and the write fails with
+// a reset.
+type tlsConn struct {
+	*tls.Conn
+	heard atomic.Bool // the server has sent data, so it accepted the certificate
+}
+
+func (c *tlsConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard.Store(true)
+	}
+	return n, err
+}
+
+// Write returns the server's alert, if there is one, in place of its own error.
+func (c *tlsConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil && !c.heard.Load() {
+		_ = c.SetReadDeadline(time.Now().Add(alertPatience)) // the connection is not read again
+		var said *net.OpError
+		if _, alert := c.Conn.Read(make([]byte, 1)); errors.As(alert, &said) && said.Op == "remote error" {
+			err = alert
+		}
+	}
+	return n, err
+}
+
+// NewConn returns conn as a connection of the client library, ready to use, with a bound on
+// each write. [Below] finds what is below it.
+func NewConn(conn net.Conn, write time.Duration) redis.Conn {
+	g, ok := conn.(*Guarded)
+	if !ok {
+		g = Guard(conn)
+	}
+	if _, ok := g.Conn.(*bounded); !ok && write > 0 {
+		g.Conn = Bounded(g.Conn, write)
+	}
+	return over(g, 0)
+}
+
+// over returns a connection of the client library over g, with a bound on each reply.
+func over(g *Guarded, reply time.Duration) redis.Conn {
+	timed, _ := redis.NewConn(g, reply, 0).(redis.ConnWithTimeout) // it is one
+	return &overGuarded{timed, g}
+}
+
+// overGuarded is a connection of the client library, and what is below it.
+type overGuarded struct {
+	redis.ConnWithTimeout
+	below *Guarded
+}
+
+// Below returns the guarded connection below conn, nil when there is none. It looks into
+// connections that say what they wrap with a method Unwrap.
+func Below(conn redis.Conn) *Guarded {
+	for {
+		switch c := conn.(type) {
+		case *overGuarded:
+			return c.below
+		case interface{ Unwrap() redis.Conn }:
+			conn = c.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
