@@ -3,16 +3,184 @@ package redlatch
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/cluster"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/failover"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
+	"github.com/redlatch/redlatch/transport"
 )
+
+// nodeDialer makes connections to servers of a deployment, by their addresses.
+type nodeDialer = func(ctx context.Context, addr string) (redis.Conn, error)
+
+// NewSentinel returns a client of a master that Sentinels may replace. master returns the
+// address, host:port, of the server that is master now; [AskSentinels] makes such a
+// function. dial connects to that address, and to those of replicas unless
+// [WithReplicaDialer] says how; what it returns must be as for [New], and lead to the
+// address that it was given. Both are called whenever a connection is made, master also
+// when the master may be another: when a Sentinel says so, when a server answers
+// READONLY, and once a second while no Sentinel is heard. Both must heed ctx, and may be
+// called at the same time by several goroutines.
+//
+// NewSentinel does no I/O: connections are made on first use, and what does not work
+// shows as ErrNotSent then. On the connection for subscriptions it sends SUBSCRIBE
+// __sentinel__:hello, where every Sentinel names the master every two seconds; it needs
+// the right to that channel, without which master is called once a second. Connections to
+// a former master are closed at once, since it goes on taking locks for seconds.
+func NewSentinel(
+	master func(ctx context.Context) (addr string, err error),
+	dial func(ctx context.Context, addr string) (redis.Conn, error),
+	opts ...Option,
+) (*Client, error) {
+	if master == nil || dial == nil {
+		return nil, errors.New("redlatch: NewSentinel needs two functions, one that names the master and one that dials")
+	}
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	node := func(ctx context.Context, addr string) (redis.Conn, error) { return made(dial(ctx, addr)) }
+	return newClient(set.masterOf(master, node), &set), nil
+}
+
+// AskSentinels returns a function for [NewSentinel] that asks the Sentinels at addrs,
+// host:port, and the others that these know of, which server is the master that they call
+// name. All are asked at once; of those that answer within 250 ms of the first, the one
+// counts that knows of the latest switch. dial connects to a Sentinel, with the user and
+// the password that Sentinels have; each connection is closed after the answer. The
+// function sends SENTINEL MASTER, SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
+// It is safe for concurrent use, and its error says why no Sentinel has named a master.
+func AskSentinels(
+	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
+) func(ctx context.Context) (addr string, err error) {
+	return failover.NewSentinels(name, addrs, func(ctx context.Context, addr string) (redis.Conn, error) {
+		if dial == nil {
+			return nil, errors.New("redlatch: AskSentinels needs a dial function")
+		}
+		return made(dial(ctx, addr))
+	}).Master
+}
+
+// NewCluster returns a client of the cluster of the nodes at seeds, host:port: those that
+// are there at first will do, the others are found (CLUSTER SLOTS). dial connects to the
+// node at addr, one of seeds or an address that a node has given; what it returns must be
+// as for [New]. It must heed ctx, and may be called at the same time by several
+// goroutines.
+//
+// To find out how messages are published NewCluster connects to a node and sends PUBSUB
+// SHARDNUMSUB, unless [WithShardedPubSub] decides: ctx bounds that, and the error wraps
+// ErrNotSent when no node could be asked. Otherwise it does no I/O.
+func NewCluster(
+	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
+) (*Client, error) {
+	engine.NeedContext(ctx)
+	if dial == nil || len(seeds) == 0 {
+		return nil, errors.New("redlatch: NewCluster needs the address of a node and a dial function")
+	}
+	set, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	node := func(ctx context.Context, addr string) (redis.Conn, error) { return made(dial(ctx, addr)) }
+	t, err := set.clusterOf(ctx, slices.Clone(seeds), node, set.sharding)
+	if err != nil {
+		return nil, fmt.Errorf("redlatch: connect to the cluster: %w", err)
+	}
+	return newClient(t, &set), nil
+}
+
+// made makes a dial that returned nothing an error.
+func made(conn redis.Conn, err error) (redis.Conn, error) {
+	if err == nil && conn == nil {
+		return nil, errors.New("redlatch: the dial function has made no connection")
+	}
+	return conn, err
+}
+
+// deployed returns the transport to the cluster, or to the master that Sentinels name, at d,
+// which has answered unless that is left to the first use.
+func (s *settings) deployed(ctx context.Context, d *redisurl.Address) (transport.Transport, error) {
+	open := s.cluster
+	switch {
+	case d.Kind == redisurl.Sentinels:
+		open = s.sentinel
+	case s.lazy && s.publishing(d) == transport.ShardingAuto:
+		// A wrong guess would leave waiters asleep.
+		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
+			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", d)
+	}
+	t, err := open(ctx, d)
+	if err == nil {
+		if err = s.greet(ctx, t); err == nil {
+			return t, nil
+		}
+		_ = t.Close() // the error that matters is why it does not answer
+	}
+	return nil, notConnected(d, err)
+}
+
+// notConnected says where a connection could not be made to.
+func notConnected(a *redisurl.Address, err error) error {
+	return fmt.Errorf("redlatch: connect to %s: %w", a, err)
+}
+
+// cluster returns the transport to a cluster.
+func (s *settings) cluster(ctx context.Context, d *redisurl.Address) (transport.Transport, error) {
+	return s.clusterOf(ctx, d.Hosts, s.nodes(d), s.publishing(d))
+}
+
+// clusterOf returns the transport to a cluster whose nodes dial connects to.
+func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDialer, publish transport.Sharding) (transport.Transport, error) {
+	c, err := cluster.Open(ctx, seeds, dial, publish, s.conn())
+	if err != nil {
+		return nil, err // not a nil pointer in an interface
+	}
+	return c, nil
+}
+
+// publishing returns how messages are published in a cluster: as its address says, else as
+// the option does.
+func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
+	switch d.Sharding {
+	case "auto":
+		return transport.ShardingAuto
+	case "on":
+		return transport.ShardingOn
+	case "off":
+		return transport.ShardingOff
+	}
+	return s.sharding
+}
+
+// sentinel returns the transport to a master that Sentinels name.
+func (s *settings) sentinel(_ context.Context, d *redisurl.Address) (transport.Transport, error) {
+	// Sentinels have users of their own.
+	alone := *s
+	alone.credentials = nil
+	ask := alone.nodes(&redisurl.Address{
+		Kind: redisurl.Sentinels, Secure: d.Secure, User: d.SentinelUser, Password: d.SentinelPassword,
+	})
+	return s.masterOf(failover.NewSentinels(d.Master, d.Hosts, ask).Master, s.nodes(d)), nil
+}
+
+// masterOf returns the transport to the server that master names, which dial connects to.
+func (s *settings) masterOf(master func(context.Context) (string, error), dial nodeDialer) transport.Transport {
+	cfg := s.conn()
+	if cfg.DialReplica == nil {
+		cfg.DialReplica = dial
+	}
+	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
+}
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 

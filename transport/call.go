@@ -1,6 +1,10 @@
 package transport
 
-import "sync/atomic"
+import (
+	"crypto/sha1" //nolint:gosec // Redis names scripts by SHA-1; nothing here relies on it for security.
+	"encoding/hex"
+	"sync/atomic"
+)
 
 // Call is one request to the server, complete but not sent: a script or a
 // command with its arguments. Fill it, hand it to [Transport.Start], and leave
@@ -127,3 +131,27 @@ func (c *Call) Abandoned() bool { return c.state.Load() == callAbandoned }
 // Conn returns the server's id of the connection that the call was last sent
 // on, 0 when it was not sent or the id is not known.
 func (c *Call) Conn() int64 { return c.conn.Load() }
+
+// Script is a Lua script and the digest that EVALSHA knows it by. It is
+// immutable and safe for concurrent use.
+type Script struct {
+	name string
+	text string
+	sha  string
+}
+
+// NewScript makes a script from its text. The name appears in logs and errors
+// only; Redis never sees it.
+func NewScript(name, text string) *Script {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
+	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// Name returns the name that the script was made with.
+func (s *Script) Name() string { return s.name }
+
+// Text returns the Lua text, for EVAL and SCRIPT LOAD.
+func (s *Script) Text() string { return s.text }
+
+// SHA returns the lower-case hexadecimal SHA-1 of the text, for EVALSHA.
+func (s *Script) SHA() string { return s.sha }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
@@ -93,4 +94,70 @@ func (m *Mux) finish(e entry, reply any, err error) {
 		return
 	}
 	e.done(reply, err)
+}
+
+// lateRunner runs functions one after the other on a goroutine that exists while
+// there are any. Only goroutines that wg counts may hand it one, and a caller that has
+// the read token, whose reader wg counts: then wg does not pass zero in between.
+type lateRunner struct {
+	wg *sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows; not held while a function runs
+	funcs []func()
+	runs  bool
+}
+
+func (r *lateRunner) do(f func()) {
+	r.mu.Lock()
+	r.funcs = append(r.funcs, f)
+	start := !r.runs
+	r.runs = true
+	r.mu.Unlock()
+	if start {
+		r.wg.Go(r.run)
+	}
+}
+
+func (r *lateRunner) run() {
+	for {
+		r.mu.Lock()
+		fs := r.funcs
+		r.funcs = nil
+		r.runs = len(fs) > 0
+		r.mu.Unlock()
+		if len(fs) == 0 {
+			return
+		}
+		for _, f := range fs {
+			f()
+		}
+	}
+}
+
+// Redirect is Start for a call that another server of a cluster has refused and sent
+// here, so that it has not run. With asking, ASKING is sent directly
+// before the call: the server does not own the call's slot yet. When the caller has left,
+// the call is not sent, and ends with transport.ErrNotSent.
+func (m *Mux) Redirect(call *transport.Call, done transport.Done, asking bool) {
+	e := entry{call: call, done: done, redirected: true, asking: asking}
+	switch first, ok := m.queue.push(e, &m.wg); {
+	case !ok:
+		done(nil, errClosedNotSent)
+	case first:
+		go m.run()
+	}
+}
+
+// ask writes ASKING and puts it in flight, as a call that no caller waits for: if
+// the server refuses it, it refuses the call, too. It returns false when the link
+// broke.
+func (w *writer) ask(l *link, now time.Duration) bool {
+	asking := &transport.Call{Command: "ASKING"}
+	l.flight.push(entry{call: asking, done: func(any, error) {}, at: now})
+	w.unflushed++
+	if err := l.conn.Send(asking.Command); err != nil {
+		l.fail(err)
+		return false
+	}
+	return true
 }

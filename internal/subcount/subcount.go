@@ -1,3 +1,44 @@
+// Package subcount counts the subscribers of channels, on a master and on all of its
+// replicas: what is published on a master reaches the subscribers there, and those on a
+// replica. A waiter without a subscriber may be taken for dead, so a count is of all nodes
+// or it is an error. The package knows of no lock, and of connections only that calls can
+// be started on them.
+//
+// # One count
+//
+//	Listeners ─▶ list: still good? ──yes──▶ PUBSUB NUMSUB to the master and to
+//	                 │ no                     every replica at once ─▶ added up
+//	                 ▼                                   │
+//	        HELLO and ROLE to the master                 └─ one does not answer:
+//	                 │                                      an error that names it
+//	                 └─ refused, or not a master alone:
+//	                    an error, remembered as long as a list of replicas is good
+//
+// A list is good for ten seconds, or until the connection to the master is
+// replaced: then the master may be another. One that the connection was replaced
+// during is not used. HELLO tells whether the server is part of a cluster, whose
+// other nodes ROLE says nothing of.
+//
+// Replicas are where ROLE says they are. Each is asked for its identity with every
+// count, since an address that leads elsewhere, to the master say, would hide the
+// listeners of the replica.
+//
+// # The life of a replica
+//
+//	in ROLE ──ROLE no longer shows it──▶ former ──a failure, or ten minutes──▶ forgotten
+//	   ▲                                   │
+//	   └───────────ROLE shows it───────────┘
+//
+// ROLE does not show a replica that is being synchronised anew, while its
+// subscribers stay connected. So a former replica is counted, too, as long as it
+// answers; when it cannot be reached, it has no subscribers.
+//
+// # Who owns what
+//
+// Each replica has a goroutine, which closes the connection when it was
+// not used for a minute, or with the Counter. Close waits for these goroutines. There are
+// no other goroutines: the answers come on those of the connections. No mutex is
+// held across I/O.
 package subcount
 
 import (
@@ -7,6 +48,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/transport"
 )
 
 const (
@@ -150,4 +192,66 @@ func (c *Counter) args(channels []string) []any {
 		args = append(args, channel)
 	}
 	return args
+}
+
+// round is calls that are under way at once, and the wait for their outcomes.
+type round struct {
+	asked []*asked
+}
+
+// asked is one call to one node.
+type asked struct {
+	*mux.Pending
+	where string
+}
+
+func newRound(replicas int) *round { return &round{asked: make([]*asked, 0, 1+2*replicas)} }
+
+func (r *round) start(node Node, where, command string, args []any) {
+	r.asked = append(r.asked, &asked{mux.Begin(node, &transport.Call{Command: command, Args: args}), where})
+}
+
+// await returns the i-th reply. The error says which node was asked what.
+func (r *round) await(ctx context.Context, i int) (any, error) {
+	reply, err := r.asked[i].Wait(ctx)
+	return reply, r.blame(i, err)
+}
+
+// blame adds to an error of the i-th call which node it concerns; nil stays
+// nil.
+func (r *round) blame(i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	a := r.asked[i]
+	return fmt.Errorf("redlatch: subscribers on %s cannot be counted: %s: %w", a.where, a.Name(), err)
+}
+
+// abandon leaves the calls that no caller waits for any more.
+func (r *round) abandon() {
+	for _, a := range r.asked {
+		a.Abandon()
+	}
+}
+
+// numbers returns the n numbers of a node, whose PUBSUB is the i-th call.
+func (r *round) numbers(ctx context.Context, i, n int) ([]int64, error) {
+	reply, err := r.await(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := numbers(reply, n)
+	return counts, r.blame(i, err)
+}
+
+// replicaNumbers is numbers for a replica, whose HELLO is the call before.
+func (r *round) replicaNumbers(ctx context.Context, i, n int) ([]int64, error) {
+	who, err := r.await(ctx, i-1)
+	if err != nil {
+		return nil, err
+	}
+	if err := isReplica(who); err != nil {
+		return nil, r.blame(i-1, err)
+	}
+	return r.numbers(ctx, i, n)
 }
