@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/luasrc"
-	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -70,7 +69,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := set.open(ctx, url)
+	t, err := set.connect(ctx, url)
 	if err != nil {
 		return nil, err
 	}
@@ -79,37 +78,6 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return newClient(t, &set), nil
-}
-
-// open returns the transport to what is at url, which has answered unless that is left to the
-// first use.
-func (s *settings) open(ctx context.Context, url string) (transport.Transport, error) {
-	a, err := s.parse(url)
-	if err != nil {
-		return nil, err
-	}
-	if a.Several() {
-		return s.deployed(ctx, a)
-	}
-	if s.dialReplica == nil {
-		replica := *a
-		replica.DB = 0 // subscribers are counted, and channels belong to no database
-		s.dialReplica = s.nodes(&replica)
-	}
-	t := s.single(s.dialer(a))
-	if err := s.greet(ctx, t); err != nil {
-		_ = t.Close() // the error that matters is why it could not connect
-		return nil, notConnected(a, err)
-	}
-	return t, nil
-}
-
-// greet returns nil when the server answers, or need not.
-func (s *settings) greet(ctx context.Context, t transport.Transport) error {
-	if s.lazy {
-		return nil
-	}
-	return mux.Ping(ctx, t)
 }
 
 // New returns a client that makes its connections with dial, which may be the
@@ -268,11 +236,7 @@ type Stats struct {
 // microsecond, however many holds and callers there are. It may be called at any time, also by
 // an observer, and after Close.
 func (c *Client) Stats() Stats {
-	s := c.engine.Stats()
-	return Stats{
-		Held: s.Held, OldestHold: s.Oldest, Waiting: s.Waiting,
-		InFlight: s.InFlight, Subscriptions: s.Subscriptions, InDoubt: s.InDoubt,
-	}
+	return Stats(c.engine.Stats())
 }
 
 // KindStats are the counts of the locks of one kind and group.

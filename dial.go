@@ -14,14 +14,12 @@ import (
 	"github.com/redlatch/redlatch/internal/cluster"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/failover"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
-
-// nodeDialer makes connections to servers of a deployment, by their addresses.
-type nodeDialer = func(ctx context.Context, addr string) (redis.Conn, error)
 
 // NewSentinel returns a client of a master that Sentinels may replace. master returns the
 // address, host:port, of the server that is master now; [AskSentinels] makes such a
@@ -49,8 +47,7 @@ func NewSentinel(
 	if err != nil {
 		return nil, err
 	}
-	node := func(ctx context.Context, addr string) (redis.Conn, error) { return made(dial(ctx, addr)) }
-	return newClient(set.masterOf(master, node), &set), nil
+	return newClient(set.sentinel(master, checked(dial)), &set), nil
 }
 
 // AskSentinels returns a function for [NewSentinel] that asks the Sentinels at addrs,
@@ -63,12 +60,12 @@ func NewSentinel(
 func AskSentinels(
 	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
 ) func(ctx context.Context) (addr string, err error) {
-	return failover.NewSentinels(name, addrs, func(ctx context.Context, addr string) (redis.Conn, error) {
-		if dial == nil {
+	if dial == nil {
+		dial = func(context.Context, string) (redis.Conn, error) {
 			return nil, errors.New("redlatch: AskSentinels needs a dial function")
 		}
-		return made(dial(ctx, addr))
-	}).Master
+	}
+	return failover.NewSentinels(name, addrs, checked(dial)).Master
 }
 
 // NewCluster returns a client of the cluster of the nodes at seeds, host:port: those that
@@ -91,61 +88,96 @@ func NewCluster(
 	if err != nil {
 		return nil, err
 	}
-	node := func(ctx context.Context, addr string) (redis.Conn, error) { return made(dial(ctx, addr)) }
-	t, err := set.clusterOf(ctx, slices.Clone(seeds), node, set.sharding)
+	t, err := set.cluster(ctx, slices.Clone(seeds), checked(dial), set.sharding)
 	if err != nil {
 		return nil, fmt.Errorf("redlatch: connect to the cluster: %w", err)
 	}
 	return newClient(t, &set), nil
 }
 
-// made makes a dial that returned nothing an error.
-func made(conn redis.Conn, err error) (redis.Conn, error) {
-	if err == nil && conn == nil {
-		return nil, errors.New("redlatch: the dial function has made no connection")
+// checked returns dial with an error in place of nothing.
+func checked(dial redisconn.NodeDial) redisconn.NodeDial {
+	return func(ctx context.Context, addr string) (redis.Conn, error) {
+		conn, err := dial(ctx, addr)
+		if err == nil && conn == nil {
+			return nil, errors.New("redlatch: the dial function has made no connection")
+		}
+		return conn, err
 	}
-	return conn, err
 }
 
-// deployed returns the transport to the cluster, or to the master that Sentinels name, at d,
-// which has answered unless that is left to the first use.
-func (s *settings) deployed(ctx context.Context, d *redisurl.Address) (transport.Transport, error) {
-	open := s.cluster
-	switch {
-	case d.Kind == redisurl.Sentinels:
-		open = s.sentinel
-	case s.lazy && s.publishing(d) == transport.ShardingAuto:
-		// A wrong guess would leave waiters asleep.
-		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
-			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", d)
+// connect returns the transport to what is at url, which has answered unless that is left to
+// the first use.
+func (s *settings) connect(ctx context.Context, url string) (transport.Transport, error) {
+	a, err := s.parse(url)
+	if err != nil {
+		return nil, err
 	}
-	t, err := open(ctx, d)
+	t, err := s.transport(ctx, a)
 	if err == nil {
 		if err = s.greet(ctx, t); err == nil {
 			return t, nil
 		}
 		_ = t.Close() // the error that matters is why it does not answer
 	}
-	return nil, notConnected(d, err)
+	return nil, fmt.Errorf("redlatch: connect to %s: %w", a, err)
 }
 
-// notConnected says where a connection could not be made to.
-func notConnected(a *redisurl.Address, err error) error {
-	return fmt.Errorf("redlatch: connect to %s: %w", a, err)
+// greet returns nil when the server answers, or need not.
+func (s *settings) greet(ctx context.Context, t transport.Transport) error {
+	if s.lazy {
+		return nil
+	}
+	return mux.Ping(ctx, t)
 }
 
-// cluster returns the transport to a cluster.
-func (s *settings) cluster(ctx context.Context, d *redisurl.Address) (transport.Transport, error) {
-	return s.clusterOf(ctx, d.Hosts, s.nodes(d), s.publishing(d))
+// transport returns the transport to what is at a.
+func (s *settings) transport(ctx context.Context, a *redisurl.Address) (transport.Transport, error) {
+	switch a.Kind {
+	case redisurl.Cluster:
+		return s.cluster(ctx, a.Hosts, s.nodes(a), s.publishing(a))
+	case redisurl.Sentinels:
+		// Sentinels have users of their own.
+		alone := *s
+		alone.credentials = nil
+		ask := alone.nodes(&redisurl.Address{
+			Kind: redisurl.Sentinels, Secure: a.Secure, User: a.SentinelUser, Password: a.SentinelPassword,
+		})
+		return s.sentinel(failover.NewSentinels(a.Master, a.Hosts, ask).Master, s.nodes(a)), nil
+	}
+	if s.dialReplica == nil {
+		replica := *a
+		replica.DB = 0 // subscribers are counted, and channels belong to no database
+		s.dialReplica = s.nodes(&replica)
+	}
+	return s.single(func(ctx context.Context) (redis.Conn, error) { return s.dialTo(ctx, a.Server(), a.Secure) }), nil
 }
 
-// clusterOf returns the transport to a cluster whose nodes dial connects to.
-func (s *settings) clusterOf(ctx context.Context, seeds []string, dial nodeDialer, publish transport.Sharding) (transport.Transport, error) {
+// single returns the transport to one master.
+func (s *settings) single(dial redisconn.Dial) transport.Transport {
+	cfg := s.conn()
+	cfg.Dial = dial
+	return redisconn.NewRedigo(cfg)
+}
+
+// cluster returns the transport to a cluster whose nodes dial connects to.
+func (s *settings) cluster(
+	ctx context.Context, seeds []string, dial redisconn.NodeDial, publish transport.Sharding,
+) (transport.Transport, error) {
 	c, err := cluster.Open(ctx, seeds, dial, publish, s.conn())
 	if err != nil {
 		return nil, err // not a nil pointer in an interface
 	}
 	return c, nil
+}
+
+// sentinel returns the transport to the server that master names, which dial connects to.
+func (s *settings) sentinel(master func(context.Context) (string, error), dial redisconn.NodeDial) transport.Transport {
+	cfg := s.conn()
+	if cfg.DialReplica == nil {
+		cfg.DialReplica = dial
+	}
+	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
 }
 
 // publishing returns how messages are published in a cluster: as its address says, else as
@@ -162,28 +194,6 @@ func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 	return s.sharding
 }
 
-// sentinel returns the transport to a master that Sentinels name.
-func (s *settings) sentinel(_ context.Context, d *redisurl.Address) (transport.Transport, error) {
-	// Sentinels have users of their own.
-	alone := *s
-	alone.credentials = nil
-	ask := alone.nodes(&redisurl.Address{
-		Kind: redisurl.Sentinels, Secure: d.Secure, User: d.SentinelUser, Password: d.SentinelPassword,
-	})
-	return s.masterOf(failover.NewSentinels(d.Master, d.Hosts, ask).Master, s.nodes(d)), nil
-}
-
-// masterOf returns the transport to the server that master names, which dial connects to.
-func (s *settings) masterOf(master func(context.Context) (string, error), dial nodeDialer) transport.Transport {
-	cfg := s.conn()
-	if cfg.DialReplica == nil {
-		cfg.DialReplica = dial
-	}
-	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
-}
-
-type dialFunc = func(ctx context.Context) (redis.Conn, error)
-
 // conn returns what all connections of a client have in common.
 func (s *settings) conn() redisconn.Config {
 	return redisconn.Config{
@@ -195,13 +205,6 @@ func (s *settings) conn() redisconn.Config {
 		Logger:      s.logger,
 		Reconnected: s.reconnected(),
 	}
-}
-
-// single returns the transport to one master.
-func (s *settings) single(dial dialFunc) *redisconn.Redigo {
-	cfg := s.conn()
-	cfg.Dial = dial
-	return redisconn.NewRedigo(cfg)
 }
 
 // parse returns the address at rawURL, which the settings go with.
@@ -218,17 +221,17 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	if _, _, err := a.Credentials(); err != nil && s.credentials == nil {
 		return nil, fmt.Errorf("redlatch: address %s: %w", a, err)
 	}
+	if s.lazy && a.Kind == redisurl.Cluster && s.publishing(a) == transport.ShardingAuto {
+		// A wrong guess would leave waiters asleep.
+		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
+			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", a)
+	}
 	return a, nil
-}
-
-// dialer returns the function that makes connections to the one server at a.
-func (s *settings) dialer(a *redisurl.Address) dialFunc {
-	return func(ctx context.Context) (redis.Conn, error) { return s.dialTo(ctx, a.Server(), a.Secure) }
 }
 
 // nodes returns the function that makes connections to servers by their addresses, host:port, with
 // the credentials, the database and the TLS of a. The replicas of a socket's server are reached over TCP.
-func (s *settings) nodes(a *redisurl.Address) nodeDialer {
+func (s *settings) nodes(a *redisurl.Address) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) { return s.dialTo(ctx, a.At(addr), a.Secure) }
 }
 

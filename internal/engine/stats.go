@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Stats are counts of one moment, each read by itself.
+// Stats is redlatch.Stats.
 type Stats struct {
-	// As in redlatch.Stats.
 	Held          int
-	Oldest        time.Duration
+	OldestHold    time.Duration
 	Waiting       int
 	InFlight      int
 	Subscriptions int
@@ -35,7 +34,7 @@ func (e *Engine) Stats() Stats {
 		InDoubt:       int(e.gauges.inDoubt.Load()),
 	}
 	if began := e.Watchdog.Oldest(); !began.IsZero() {
-		s.Oldest = time.Since(began)
+		s.OldestHold = time.Since(began)
 	}
 	return s
 }
