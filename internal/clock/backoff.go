@@ -59,7 +59,12 @@ func (b *Backoff) Wait(ctx context.Context) bool {
 	if left <= 0 {
 		return ctx.Err() == nil
 	}
-	t := time.NewTimer(left)
+	return Sleep(ctx, left)
+}
+
+// Sleep waits for d. It returns false when ctx ended before.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -8,10 +8,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-var (
-	errClosed        = transport.ErrClosed
-	errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
-)
+var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
 
 // Cluster is a transport to a cluster. Make one with [New].
 type Cluster struct {
@@ -199,7 +196,7 @@ func (c *Cluster) Close() error {
 		t.done(nil, errClosedNotSent)
 	}
 	for s := range subs {
-		s.fail(errClosed)
+		s.fail(transport.ErrClosed)
 	}
 	c.wg.Wait()
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/subcount"
@@ -113,18 +112,13 @@ func (c *Cluster) counters(n *node) [kinds]*subcount.Counter {
 		if n.counts[k] == nil {
 			n.counts[k] = subcount.New(subcount.Config{
 				Master:   n.mux,
-				Replica:  func(addr string) subcount.Replica { return c.muxTo(n.replica(addr), 0) },
+				Replica:  func(addr string) subcount.Replica { return mux.New(c.muxConfig(addr)) },
 				Replicas: func(ctx context.Context) ([]string, error) { return n.replicas(ctx) },
 				Publish:  command, Command: c.cfg.Conn.Command,
 			})
 		}
 	}
 	return n.counts
-}
-
-// replica returns a node that n's replica at addr is dialled as.
-func (n *node) replica(addr string) *node {
-	return &node{addr: addr, left: time.Now()}
 }
 
 // replicas asks n for its replicas.

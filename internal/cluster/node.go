@@ -63,24 +63,20 @@ func (c *Cluster) node(addr string) *node {
 	}
 	c.tags++
 	n := &node{addr: addr, tag: c.tags << tagShift, left: time.Now()}
-	n.mux = c.muxTo(n, n.tag)
+	m := c.muxConfig(addr)
+	m.Tag, m.OnReconnect, m.OnLost = n.tag, func() { c.reconnected(n) }, func() { c.disconnected(n) }
+	m.Gone = func() bool { return c.replaced(n) }
+	n.mux = mux.New(m)
 	c.nodes[addr], c.byTag[n.tag] = n, n
 	return n
 }
 
-// dialTo returns a function that connects to the server at addr.
-func (c *Cluster) dialTo(addr string) func(ctx context.Context) (redis.Conn, error) {
-	return func(ctx context.Context) (redis.Conn, error) { return c.cfg.Dial(ctx, addr) }
-}
-
-// muxTo makes a mux to n.
-func (c *Cluster) muxTo(n *node, tag int64) *mux.Mux {
-	return mux.New(mux.Config{
-		Dial: c.dialTo(n.addr),
-		Tag:  tag, ReplyLimit: c.cfg.Conn.ReplyLimit(), DialTimeout: c.cfg.Conn.DialTimeout,
-		Logger: c.cfg.Conn.LoggerWith("node", n.addr), OnReconnect: func() { c.reconnected(n) },
-		OnLost: func() { c.disconnected(n) }, Gone: func() bool { return c.replaced(n) },
-	})
+// muxConfig returns what connections for calls to the server at addr have in common.
+func (c *Cluster) muxConfig(addr string) mux.Config {
+	return mux.Config{
+		Dial:       func(ctx context.Context) (redis.Conn, error) { return c.cfg.Dial(ctx, addr) },
+		ReplyLimit: c.cfg.Conn.ReplyLimit(), DialTimeout: c.cfg.Conn.DialTimeout, Logger: c.cfg.Conn.LoggerWith("node", addr),
+	}
 }
 
 // replaced reports whether n, which owes replies, is no master any more. While it is one,
@@ -99,9 +95,9 @@ func (c *Cluster) replaced(n *node) bool {
 // subscriber returns what listens on n, mu held.
 func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
 	if n.subs[k] == nil {
+		m := c.muxConfig(n.addr)
 		n.subs[k] = pubsub.New(pubsub.Config{
-			Dial:    c.dialTo(n.addr),
-			Sharded: k == sharded, DialTimeout: c.cfg.Conn.DialTimeout, Logger: c.cfg.Conn.LoggerWith("node", n.addr),
+			Dial: m.Dial, DialTimeout: m.DialTimeout, Logger: m.Logger, Sharded: k == sharded,
 			OnLost: func(error) { c.unsubscribed(n, k) }, OnReconnect: c.cfg.Conn.OnReconnect("subscriptions"),
 		})
 	}

@@ -232,8 +232,9 @@ func (c *Cluster) copiesOn(n *node) {
 	if n.copies != nil {
 		return
 	}
+	m := c.muxConfig(n.addr)
 	n.copies = replication.New(replication.Config{
-		Dial: c.dialTo(n.addr), DialTimeout: c.cfg.Conn.DialTimeout, Command: c.cfg.Conn.Command, Replaced: n.mux.Reconnected,
+		Dial: m.Dial, DialTimeout: m.DialTimeout, Command: c.cfg.Conn.Command, Replaced: n.mux.Reconnected,
 	})
 }
 

@@ -46,7 +46,7 @@ func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subs
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil, errClosed
+		return nil, transport.ErrClosed
 	}
 	c.begin()
 	c.subs[s] = struct{}{}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/clock"
 )
 
 // Lifecycle is an engine's end, and the work that it waits for.
@@ -16,7 +18,8 @@ import (
 type Lifecycle struct {
 	closing context.Context    //nolint:containedctx // ends first
 	refuse  context.CancelFunc // ends closing
-	quit    chan struct{}      // closed last
+	running context.Context    //nolint:containedctx // ends last
+	end     context.CancelFunc // ends running
 	open    inFlight           // users' calls, calls that were left, calls in doubt
 
 	work     sync.WaitGroup
@@ -25,7 +28,7 @@ type Lifecycle struct {
 }
 
 func (l *Lifecycle) init() {
-	l.quit = make(chan struct{})
+	l.running, l.end = context.WithCancel(context.Background())
 	l.closing, l.refuse = context.WithCancel(context.Background())
 	l.open.zero = make(chan struct{}, 1)
 }
@@ -74,35 +77,19 @@ func (l *Lifecycle) Go(f func()) bool {
 
 // Sleep pauses for d. It returns false when ctx ended or the client closes.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-l.Closing():
-		return false
-	}
+	ctx, cancel := l.Open(ctx)
+	defer cancel()
+	return clock.Sleep(ctx, d)
 }
 
 // Wait pauses for d, also while the client closes. It returns false when the client is
 // closed.
-func (l *Lifecycle) Wait(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-l.quit:
-		return false
-	}
-}
+func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d) }
 
 // finish ends the waiting for what is open: no more goroutines begin.
 func (l *Lifecycle) finish(ctx context.Context) {
 	l.open.wait(ctx)
-	close(l.quit)
+	l.end()
 	l.spawning.Lock()
 	l.closed = true
 	l.spawning.Unlock()

@@ -140,7 +140,7 @@ func (e *Engine) Rest(since time.Duration) bool {
 	select {
 	case <-timer.C:
 	case <-e.Reconnected():
-	case <-e.quit:
+	case <-e.running.Done():
 		return false
 	}
 	return true

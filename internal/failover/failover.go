@@ -207,7 +207,7 @@ func (f *Failover) unsubscribed(err error) {
 				"channel", Channel, "error", err)
 		})
 	}
-	if f.pause(AskEvery) {
+	if clock.Sleep(f.ctx, AskEvery) {
 		f.check()
 	}
 }
@@ -225,7 +225,7 @@ func (f *Failover) settle(addr string) {
 		if cut && f.live.leadTo(now) || f.live.leadTo(addr) {
 			return
 		}
-		if !f.pause(pause.Next()) {
+		if !clock.Sleep(f.ctx, pause.Next()) {
 			return
 		}
 	}
@@ -246,16 +246,4 @@ func (f *Failover) check() (addr string, cut bool) {
 			"master", addr, "connections", n)
 	}
 	return addr, n > 0
-}
-
-// pause returns false when the transport was closed meanwhile.
-func (f *Failover) pause(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-f.ctx.Done():
-		return false
-	}
 }

@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -66,8 +67,8 @@ func (c Config) withDefaults() Config {
 	if c.Dial == nil {
 		panic("mux: Config.Dial is nil")
 	}
-	orElse(&c.ReplyLimit, 10*time.Second)
-	orElse(&c.DialTimeout, 5*time.Second)
+	c.ReplyLimit = cmp.Or(c.ReplyLimit, 10*time.Second)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -81,10 +82,4 @@ func (c Config) withDefaults() Config {
 		c.OnMoved = func() {}
 	}
 	return c
-}
-
-func orElse(d *time.Duration, def time.Duration) {
-	if *d <= 0 {
-		*d = def
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -13,27 +12,6 @@ import (
 // errNoFence is the reason when the server cannot be asked about the call's
 // connection, because it is not known what it is called there.
 var errNoFence = errors.New("mux: the call's connection is not known on the server")
-
-// denial remembers that the server does not let us kill connections.
-type denial struct {
-	mu  sync.Mutex // guards err
-	err error
-}
-
-func (d *denial) get() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.err
-}
-
-// set reports whether err is news.
-func (d *denial) set(err error) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	first := d.err == nil
-	d.err = err
-	return first
-}
 
 // Fence makes sure that call, which its caller has abandoned or whose done has
 // run, either has run on the server already or never will. Nil means that this is
@@ -82,7 +60,7 @@ func (m *Mux) nameless() error {
 // deny takes in that calls in doubt cannot be fenced, which is logged once. The
 // right is the one that the user lacks, "" if the server lacks the command.
 func (m *Mux) deny(right string, err error) {
-	if !m.denied.set(err) {
+	if m.denied.Swap(&err) != nil {
 		return
 	}
 	m.cfg.Logger.Warn("redlatch: calls in doubt cannot be fenced: they are asked about for the length of a lease",
@@ -101,8 +79,8 @@ func (m *Mux) passed(ctx context.Context, name int64) bool {
 
 // kill ends a former connection on the server.
 func (m *Mux) kill(ctx context.Context, who identity) error {
-	if err := m.denied.get(); err != nil {
-		return err
+	if denied := m.denied.Load(); denied != nil {
+		return *denied
 	}
 	c := &transport.Call{Command: "CLIENT", Args: []any{"KILL", "ID", who.id}, Urgent: true}
 	if who.addr != "" {

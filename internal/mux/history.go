@@ -20,8 +20,7 @@ const historySize = 64
 type history struct {
 	mu          sync.Mutex // guards what follows; held for a few instructions only
 	current     *link      // nil when disconnected
-	made        int        // connections so far
-	past        []identity // the latest rosterSize of them, the present one included
+	past        []identity // the latest historySize of them, the present one included
 	reconnected chan struct{}
 	lost        chan struct{}
 }
@@ -34,12 +33,12 @@ func (r *history) enter(l *link) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = l
+	again = len(r.past) > 0
 	if len(r.past) == historySize {
 		r.past = append(r.past[:0], r.past[1:]...)
 	}
 	r.past = append(r.past, l.who)
-	r.made++
-	if again = r.made > 1; again {
+	if again {
 		close(r.reconnected)
 		r.reconnected = make(chan struct{})
 	}

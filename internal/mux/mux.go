@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/clock"
@@ -20,8 +21,8 @@ type Mux struct {
 	queue   queue
 	history history
 	late    lateRunner
-	denied  denial
-	noAddr  sync.Once // tells that connections are killed by their id alone
+	denied  atomic.Pointer[error] // why the server does not let us kill connections
+	noAddr  sync.Once             // tells that connections are killed by their id alone
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
