@@ -13,6 +13,7 @@ import (
 // held. A context that they get has the values of the caller's, or of the one that an earlier
 // hook returned; it may be nil where there was none.
 type Hooks struct {
+	// As there.
 	Started     func(context.Context, Started) context.Context
 	Attempted   func(context.Context, Attempted)
 	Queued      func(context.Context, Queued)
@@ -34,12 +35,14 @@ type Hooks struct {
 type (
 	// Started is redlatch.Started.
 	Started struct {
+		// As there.
 		Op, Name, Kind string
 		Locks          int
 	}
 
 	// Attempted is redlatch.Attempted.
 	Attempted struct {
+		// As there.
 		Name, Kind string
 		Attempt    int
 		Took       time.Duration
@@ -50,21 +53,27 @@ type (
 
 	// Queued is redlatch.Queued.
 	Queued struct {
+		// As there.
 		Name, Kind string
 		Position   int
 	}
 
 	// Woken is redlatch.Woken. By is WokenByMessage, WokenByGap or WokenByTurn.
-	Woken struct{ Name, Kind, By string }
+	Woken struct {
+		// As there.
+		Name, Kind, By string
+	}
 
 	// DoStarted is redlatch.DoStarted.
 	DoStarted struct {
+		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 	}
 
 	// DoEnded is redlatch.DoEnded.
 	DoEnded struct {
+		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 		Took       time.Duration
@@ -74,6 +83,7 @@ type (
 
 	// Acquired is redlatch.Acquired.
 	Acquired struct {
+		// As there.
 		Op, Name, Kind string
 		Owner          codec.Owner
 		Wait           time.Duration
@@ -85,6 +95,7 @@ type (
 
 	// NotAcquired is redlatch.NotAcquired.
 	NotAcquired struct {
+		// As there.
 		Op, Name, Kind string
 		Wait           time.Duration
 		Attempts       int
@@ -93,6 +104,7 @@ type (
 
 	// Ended is redlatch.Ended.
 	Ended struct {
+		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 		Held       time.Duration
@@ -101,6 +113,7 @@ type (
 
 	// Released is redlatch.Released, whose Err is what Unlock returned.
 	Released struct {
+		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 		Took       time.Duration
@@ -108,10 +121,14 @@ type (
 	}
 
 	// Gap is redlatch.Gap.
-	Gap struct{ Name, Kind string }
+	Gap struct {
+		// As there.
+		Name, Kind string
+	}
 
 	// Renewed is redlatch.Renewed.
 	Renewed struct {
+		// As there.
 		Holds, Lost int
 		Took, Slack time.Duration
 		Err         error
@@ -119,6 +136,7 @@ type (
 
 	// Evicted is redlatch.Evicted. Name is the lock's.
 	Evicted struct {
+		// As there.
 		Name, Kind, Owner         string
 		Absent                    time.Duration
 		IsRedlatch, WasSubscribed bool

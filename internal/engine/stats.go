@@ -9,6 +9,7 @@ import (
 
 // Stats is redlatch.Stats.
 type Stats struct {
+	// As there.
 	Held          int
 	OldestHold    time.Duration
 	Waiting       int
