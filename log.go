@@ -22,7 +22,6 @@ func brief(l *slog.Logger) *slog.Logger {
 
 type briefHandler struct{ slog.Handler }
 
-// Handle is part of slog.Handler.
 func (h briefHandler) Handle(ctx context.Context, r slog.Record) error {
 	short := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
@@ -32,12 +31,10 @@ func (h briefHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, short)
 }
 
-// WithAttrs is part of slog.Handler.
 func (h briefHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return briefHandler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup is part of slog.Handler.
 func (h briefHandler) WithGroup(name string) slog.Handler {
 	return briefHandler{h.Handler.WithGroup(name)}
 }

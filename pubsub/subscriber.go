@@ -223,17 +223,14 @@ type listener struct {
 
 var _ transport.Subscription = (*listener)(nil)
 
-// Events implements [transport.Subscription].
 func (l *listener) Events() <-chan transport.Event { return l.events }
 
-// Err implements [transport.Subscription].
 func (l *listener) Err() error {
 	l.sub.mu.Lock()
 	defer l.sub.mu.Unlock()
 	return l.err
 }
 
-// Close implements [transport.Subscription].
 func (l *listener) Close() { l.sub.leave(l) }
 
 // establish ends the wait of a pending listener, and tells an established one

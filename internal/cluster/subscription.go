@@ -69,17 +69,14 @@ func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subs
 	return s, nil
 }
 
-// Events is part of transport.Subscription.
 func (s *subscription) Events() <-chan transport.Event { return s.events }
 
-// Err is part of transport.Subscription.
 func (s *subscription) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Close is part of transport.Subscription.
 func (s *subscription) Close() {
 	s.mu.Lock()
 	s.over = true
@@ -230,7 +227,6 @@ var _ pubsub.Sink = (*channelSub)(nil)
 // current reports whether l is a channel subscription that still counts, the subscription's mu held.
 func (l *channelSub) current() bool { return !l.s.over && l.s.channelSubs[l.kind] == l }
 
-// Acked is part of pubsub.Sink.
 func (l *channelSub) Acked(again bool) {
 	s := l.s
 	s.mu.Lock()
@@ -243,7 +239,6 @@ func (l *channelSub) Acked(again bool) {
 	s.complete()
 }
 
-// Message is part of pubsub.Sink.
 func (l *channelSub) Message(payload string) {
 	s := l.s
 	s.mu.Lock()
@@ -253,7 +248,6 @@ func (l *channelSub) Message(payload string) {
 	}
 }
 
-// Failed is part of pubsub.Sink.
 func (l *channelSub) Failed(err error) {
 	s := l.s
 	c := s.c

@@ -35,7 +35,6 @@ type counted struct {
 	once sync.Once
 }
 
-// Close is part of transport.Subscription.
 func (c *counted) Close() {
 	c.Subscription.Close()
 	c.once.Do(func() { c.n.Add(-1) })

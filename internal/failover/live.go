@@ -82,7 +82,6 @@ func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 // Unwrap returns the connection that was added.
 func (c *liveConn) Unwrap() redis.Conn { return c.ConnWithTimeout }
 
-// Close is part of redis.Conn.
 func (c *liveConn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.conns, c)

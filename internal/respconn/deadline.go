@@ -23,7 +23,6 @@ type bounded struct {
 	hasty   bool      // there is a deadline for reads, or may be
 }
 
-// Write is part of net.Conn.
 func (b *bounded) Write(p []byte) (int, error) {
 	if now := time.Now(); b.writeBy.Sub(now) < b.bound-b.bound/4 {
 		b.writeBy = now.Add(b.bound)
@@ -34,7 +33,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// SetReadDeadline is part of net.Conn.
 func (b *bounded) SetReadDeadline(t time.Time) error {
 	if t.IsZero() && !b.hasty {
 		return nil
