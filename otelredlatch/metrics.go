@@ -3,6 +3,11 @@ package otelredlatch
 import (
 	"context"
 	"errors"
+	"maps"
+	"math"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -119,7 +124,21 @@ func (t *Telemetry) of(name, kind string) labels {
 	return l
 }
 
-func (t *Telemetry) groupOf(name string) string { return t.groups.of(t.set.grouping(name)) }
+// groupOf returns the group of a lock's name: OtherGroup when there are too many, or when it is not
+// valid UTF-8.
+func (t *Telemetry) groupOf(name string) string {
+	group := t.set.grouping(name)
+	if _, known := t.groups.all()[group]; known {
+		return group
+	}
+	if len(t.groups.all()) >= MaxGroups || !utf8.ValidString(group) {
+		return OtherGroup
+	}
+	if _, ok := t.groups.addUpTo(MaxGroups, group, func() (none struct{}) { return none }); !ok {
+		return OtherGroup
+	}
+	return group
+}
 
 // failed is the outcome of a call that has an error.
 const failed = "failed"
@@ -173,4 +192,94 @@ func (t *Telemetry) now() map[series]redlatch.KindStats {
 		}
 	}
 	return all
+}
+
+// cache has what was made once for each of a few keys. To read it takes no lock and allocates
+// nothing.
+type cache[K comparable, V any] struct {
+	mu   sync.Mutex // held to add
+	have atomic.Pointer[map[K]V]
+}
+
+// all returns what there is. It must not be changed.
+func (c *cache[K, V]) all() map[K]V {
+	if have := c.have.Load(); have != nil {
+		return *have
+	}
+	return nil
+}
+
+// add returns the value of a key, which make makes when there is none.
+func (c *cache[K, V]) add(key K, make func() V) V {
+	v, _ := c.addUpTo(math.MaxInt, key, make)
+	return v
+}
+
+// addUpTo is add, but makes none when there are as many as may be.
+func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, known := c.all()[key]; known {
+		return v, true
+	}
+	if len(c.all()) >= most {
+		return v, false
+	}
+	next := maps.Clone(c.all())
+	if next == nil {
+		next = map[K]V{}
+	}
+	next[key] = make()
+	c.have.Store(&next)
+	return next[key], true
+}
+
+// together is how many measurements are recorded one after the other: code that runs once in a while
+// is not in the processor's cache, and costs several times as much.
+const together = 64
+
+// measurement is a duration that is yet to be recorded.
+type measurement struct {
+	to      metric.Float64Histogram
+	seconds float64
+	labels  labels
+}
+
+// pending has the measurements that are yet to be recorded. They are recorded with mu held: so a
+// collection, which flushes, has all that was measured before it.
+type pending struct {
+	mu     sync.Mutex
+	all    []measurement // fewer than together
+	closed bool          // nothing flushes any more
+}
+
+// record passes a duration to the meter: that of a call that is traced at once, with its context for
+// an exemplar, and others together, at the latest when the metrics are collected.
+func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
+	if traced {
+		m.to.Record(ctx, m.seconds, t.attributes(m.labels).record...)
+		return
+	}
+	t.pending.mu.Lock()
+	defer t.pending.mu.Unlock()
+	if t.pending.all = append(t.pending.all, m); len(t.pending.all) >= together || t.pending.closed {
+		t.recordAll()
+	}
+}
+
+// flush records what is left.
+func (t *Telemetry) flush() {
+	t.pending.mu.Lock()
+	defer t.pending.mu.Unlock()
+	t.recordAll()
+}
+
+// recordAll empties pending, its mu held.
+func (t *Telemetry) recordAll() {
+	all := t.pending.all
+	t.pending.all = all[:0]
+	for i := range all {
+		m := &all[i]
+		m.to.Record(context.Background(), m.seconds, t.attributes(m.labels).record...)
+	}
 }

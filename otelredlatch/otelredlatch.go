@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -74,7 +73,7 @@ type Telemetry struct {
 	set    settings
 	tracer trace.Tracer
 	meter  metric.Meter
-	groups groups
+	groups cache[string, struct{}]
 	instruments
 
 	registered metric.Registration
@@ -116,37 +115,4 @@ func (t *Telemetry) Close() error {
 	t.recordAll()
 	t.pending.mu.Unlock()
 	return t.registered.Unregister()
-}
-
-// groups bounds how many groups there are.
-type groups struct {
-	mu   sync.RWMutex
-	have map[string]struct{}
-}
-
-// of returns the group, or OtherGroup when there are too many, or when it is no UTF-8.
-func (g *groups) of(group string) string {
-	if !utf8.ValidString(group) {
-		return OtherGroup
-	}
-	g.mu.RLock()
-	_, known := g.have[group]
-	full := len(g.have) >= MaxGroups
-	g.mu.RUnlock()
-	switch {
-	case known:
-		return group
-	case full:
-		return OtherGroup
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.have == nil {
-		g.have = map[string]struct{}{}
-	}
-	if len(g.have) >= MaxGroups {
-		return OtherGroup
-	}
-	g.have[group] = struct{}{}
-	return group
 }

@@ -2,7 +2,11 @@ package promredlatch
 
 import (
 	"context"
+	"maps"
+	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -109,9 +113,20 @@ func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
 
-// groupOf returns the group of a lock's name, as a label can have it.
+// groupOf returns the group of a lock's name, as a label can have it: OtherGroup when there are too
+// many, or when it is not valid UTF-8.
 func (m *Metrics) groupOf(name string) string {
-	return m.groups.of(m.grouping(name))
+	group := m.grouping(name)
+	if _, known := m.groups.all()[group]; known {
+		return group
+	}
+	if len(m.groups.all()) >= MaxGroups || !utf8.ValidString(group) {
+		return OtherGroup
+	}
+	if _, ok := m.groups.addUpTo(MaxGroups, group, func() (none struct{}) { return none }); !ok {
+		return OtherGroup
+	}
+	return group
 }
 
 // observe adds a duration to a histogram, with an exemplar if there is one.
@@ -221,4 +236,98 @@ func (m *Metrics) now() map[series]redlatch.KindStats {
 		}
 	}
 	return all
+}
+
+// cache has what was made once for each of a few keys. To read it takes no lock and allocates
+// nothing.
+type cache[K comparable, V any] struct {
+	mu   sync.Mutex // held to add
+	have atomic.Pointer[map[K]V]
+}
+
+// all returns what there is. It must not be changed.
+func (c *cache[K, V]) all() map[K]V {
+	if have := c.have.Load(); have != nil {
+		return *have
+	}
+	return nil
+}
+
+// add returns the value of a key, which make makes when there is none.
+func (c *cache[K, V]) add(key K, make func() V) V {
+	v, _ := c.addUpTo(math.MaxInt, key, make)
+	return v
+}
+
+// addUpTo is add, but makes none when there are as many as may be.
+func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, known := c.all()[key]; known {
+		return v, true
+	}
+	if len(c.all()) >= most {
+		return v, false
+	}
+	next := maps.Clone(c.all())
+	if next == nil {
+		next = map[K]V{}
+	}
+	next[key] = make()
+	c.have.Store(&next)
+	return next[key], true
+}
+
+// acquireKey are the labels of an acquisition, holdKey those of a hold.
+type (
+	acquireKey struct {
+		series
+		operation, outcome, errorType string
+	}
+	holdKey struct {
+		series
+		end string
+	}
+)
+
+// together is how many measurements are counted one after the other: code that runs once in a while
+// is not in the processor's cache, and costs several times as much.
+const together = 64
+
+// measurement is a duration that is yet to be counted, in seconds.
+type measurement struct {
+	to      prometheus.Observer
+	seconds float64
+}
+
+// pending has the measurements that are yet to be counted. They are counted with mu held: so a
+// collection, which flushes, has all that was measured before it.
+type pending struct {
+	mu  sync.Mutex
+	all []measurement // fewer than together
+}
+
+// add counts a measurement with others, at the latest when the metrics are collected.
+func (p *pending) add(m measurement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all = append(p.all, m); len(p.all) >= together {
+		p.count()
+	}
+}
+
+// flush counts what is left.
+func (p *pending) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count()
+}
+
+// count empties it, mu held.
+func (p *pending) count() {
+	all := p.all
+	p.all = all[:0]
+	for _, m := range all {
+		m.to.Observe(m.seconds)
+	}
 }

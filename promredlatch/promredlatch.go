@@ -3,7 +3,6 @@ package promredlatch
 import (
 	"context"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -47,7 +46,7 @@ func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option 
 type Metrics struct {
 	grouping func(name string) string
 	exemplar func(ctx context.Context) prometheus.Labels
-	groups   groups
+	groups   cache[string, struct{}]
 
 	acquire, hold         *prometheus.HistogramVec
 	renewal               *prometheus.HistogramVec
@@ -114,37 +113,4 @@ func (*Metrics) counter(name, help string, labels []string) *prometheus.CounterV
 
 func (m *Metrics) gauge(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("redlatch_"+name, help, m.labels(), nil)
-}
-
-// groups bounds how many groups there are.
-type groups struct {
-	mu   sync.RWMutex
-	have map[string]struct{}
-}
-
-// of returns the group, or OtherGroup when there are too many, or when it is no UTF-8.
-func (g *groups) of(group string) string {
-	if !utf8.ValidString(group) {
-		return OtherGroup
-	}
-	g.mu.RLock()
-	_, known := g.have[group]
-	full := len(g.have) >= MaxGroups
-	g.mu.RUnlock()
-	switch {
-	case known:
-		return group
-	case full:
-		return OtherGroup
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.have == nil {
-		g.have = map[string]struct{}{}
-	}
-	if len(g.have) >= MaxGroups {
-		return OtherGroup
-	}
-	g.have[group] = struct{}{}
-	return group
 }

@@ -40,11 +40,7 @@ func (n *nodes) dial(ctx context.Context, addr string) (redigo.Conn, error) {
 	}
 	opt := *node.Options()
 	_ = node.Close() // it has nothing
-	conn, err := connect(ctx, opt)
-	if err != nil {
-		return nil, err
-	}
-	return redlatch.NewConn(conn, writeTimeout), nil
+	return dial(ctx, opt)
 }
 
 // settings returns what the client's options say of the connections to a node.

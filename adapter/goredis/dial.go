@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
@@ -73,6 +74,15 @@ func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 		return nil, fmt.Errorf("goredis: connect: %w", serverError(err))
 	}
 	return conn, nil
+}
+
+// dial is connect for a Redlatch client.
+func dial(ctx context.Context, settings redis.Options) (redigo.Conn, error) {
+	conn, err := connect(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
 // detacher dials a connection for go-redis and takes it away from it again.

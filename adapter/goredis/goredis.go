@@ -75,13 +75,7 @@ type master struct {
 	options redis.Options // a copy
 }
 
-func (m *master) dial(ctx context.Context) (redigo.Conn, error) {
-	conn, err := connect(ctx, m.options)
-	if err != nil {
-		return nil, err
-	}
-	return redlatch.NewConn(conn, writeTimeout), nil
-}
+func (m *master) dial(ctx context.Context) (redigo.Conn, error) { return dial(ctx, m.options) }
 
 // dialNamed connects to the master at addr. The client's dialer leads to the master that
 // the Sentinels name, whatever the address.
@@ -105,11 +99,7 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	if m.options.Addr == failoverAddr {
 		opt.Dialer = redis.NewDialer(&redis.Options{DialTimeout: opt.DialTimeout, TLSConfig: opt.TLSConfig})
 	}
-	conn, err := connect(ctx, opt)
-	if err != nil {
-		return nil, err
-	}
-	return redlatch.NewConn(conn, writeTimeout), nil
+	return dial(ctx, opt)
 }
 
 // named connects to the master that the Sentinels name now, and returns its address.
