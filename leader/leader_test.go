@@ -3,12 +3,14 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/leader"
 	"github.com/redlatch/redlatch/rlock"
@@ -279,4 +282,43 @@ func TestErrorsAreLoggedWhenNoFunctionTakesThem(t *testing.T) {
 	}
 	require.Contains(t, all, "asks again after a pause")
 	require.Contains(t, all, name)
+}
+
+// The error is about something else that Lead uses.
+func TestErrorOfLeadDoesNotEndRunAfterLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.New(srv.Server.Dial)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		c := run(t, client, "job", leader.Config{Lead: func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("the work: %w", redlatch.ErrInvalid)
+		}})
+		<-c.leads
+		srv.Do(t, "DEL", "job")
+		require.ErrorIs(t, receive(t, c.errors), redlatch.ErrLost)
+		<-c.leads
+		c.stop()
+		require.ErrorIs(t, <-c.ended, redlatch.ErrInvalid)
+	})
+}
+
+// The context ends while the server has granted the lock, and its reply is on the way.
+func TestACandidateThatStopsInDoubtSaysThatTheLockMayNotBeFree(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	proxy := redistest.NewProxy(t, s.Addr())
+	client := connect(t, proxy.URL())
+	h, err := rlock.New(client, "job").Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Unlock())
+	proxy.Blackhole(redistest.ToClient)
+	c := run(t, client, "job", leader.Config{})
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", "job") == int64(1) }, 10*time.Second, time.Millisecond)
+	c.stop()
+	err = receive(t, c.ended)
+	require.EqualValues(t, 1, s.Do(t, "EXISTS", "job"))
+	require.ErrorIs(t, err, redlatch.ErrUncertain)
+	proxy.Heal()
 }

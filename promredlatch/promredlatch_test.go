@@ -328,3 +328,16 @@ func TestAClientThatIsClosedIsForgotten(t *testing.T) {
 	require.Zero(t, count(t, registry, "redlatch_lock_held", "kind=plain"))
 	require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=closed"))
 }
+
+// What the events of an uncontended pair cost.
+func BenchmarkPair(b *testing.B) {
+	o := promredlatch.New().Observer()
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx := o.Started(b.Context(), redlatch.Started{Op: "lock", Name: "orders:42", Kind: "plain", Locks: 1})
+		ctx = o.Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "orders:42", Kind: "plain", Wait: time.Millisecond, Attempts: 1})
+		o.Ended(ctx, redlatch.Ended{Name: "orders:42", Kind: "plain", Held: time.Millisecond})
+	}
+}
+
+func TestMain(m *testing.M) { redistest.Main(m) }

@@ -2,6 +2,8 @@ package goredis
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"testing"
 	"time"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
+	"github.com/redlatch/redlatch/internal/test/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -95,4 +99,135 @@ func TestConformsOnAMasterOfSentinels(t *testing.T) {
 		h.Stop, h.Start = breakable.Outage(proxy, master.Do, "SCRIPT", "FLUSH")
 		return h
 	})
+}
+
+func TestCallerThatIsAloneReadsOnConnectionsOfGoRedis(t *testing.T) {
+	t.Parallel()
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		locksuite.Leads(t, over(t, redis.NewClient(reckless(redistest.Start(t).Addr()))))
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		locksuite.Leads(t, named(t, redistest.StartCluster(t, 3, 0), ""))
+	})
+	t.Run("Sentinels", func(t *testing.T) {
+		t.Parallel()
+		locksuite.Leads(t, over(t, redis.NewFailoverClient(failoverOptions(redistest.StartSentinels(t, time.Minute), "", nil))))
+	})
+}
+
+func TestLocksOnOneServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locksuite.Run(t, locksuite.OnServer(server, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, redis.NewClient(reckless(server.Addr())))
+	}))
+}
+
+// sentineled is a deployment of what Sentinels watch.
+func sentineled(set *redistest.Sentinels) locksuite.Deployment {
+	return locksuite.OnServer(set, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, redis.NewFailoverClient(failoverOptions(set, "", nil)))
+	})
+}
+
+func TestLocksOnAMasterOfSentinels(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, time.Minute)
+	d := sentineled(set)
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
+	locksuite.Run(t, d)
+}
+
+// TestFailoverTable replaces masters under locks; see package failovers.
+func TestFailoverTable(t *testing.T) {
+	failovers.Run(t, failovers.Adapter{
+		Name: "go-redis",
+		Cluster: func(tb testing.TB, c *redistest.Cluster) transport.Transport {
+			tb.Helper()
+			return named(tb, c, "")
+		},
+		Sentinels: func(tb testing.TB, set *redistest.Sentinels) transport.Transport {
+			tb.Helper()
+			return over(tb, redis.NewFailoverClient(failoverOptions(set, "", nil)))
+		},
+	})
+}
+
+// named makes a transport to a cluster whose connections have a name.
+func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport {
+	tb.Helper()
+	return over(tb, redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ClientName: name}))
+}
+
+func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T) {
+	t.Parallel()
+	locksuite.ManyWaiters(t, named)
+}
+
+func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
+	locksuite.ManyHolds(t, func(tb testing.TB, c *redistest.Cluster) transport.Transport {
+		tb.Helper()
+		return named(tb, c, "")
+	})
+}
+
+// BenchmarkCalls compares the transport with the client's own EvalSha, by 64 callers.
+func BenchmarkCalls(b *testing.B) {
+	server := redistest.Start(b)
+	script := transport.NewScript("echo", "return ARGV[1]")
+	b.Run("transport", func(b *testing.B) {
+		tr := over(b, redis.NewClient(&redis.Options{Addr: server.Addr()}))
+		defer func() { _ = tr.Close() }()
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			came := make(chan error, 1)
+			for pb.Next() {
+				call := &transport.Call{Script: script, NumKeys: 1, Args: []any{"key", "value"}}
+				tr.Start(call, func(_ any, err error) { came <- err })
+				if err := <-came; err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+	b.Run("client", func(b *testing.B) {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 64})
+		defer func() { _ = client.Close() }()
+		lua := redis.NewScript(script.Text())
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if err := lua.Run(b.Context(), client, []string{"key"}, "value").Err(); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+}
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{log.New(io.Discard, "", 0)}) // it tells of every connection that a test breaks
+	redistest.Main(m)
+}
+
+type quiet struct{ *log.Logger }
+
+func (q quiet) Printf(_ context.Context, format string, v ...any) { q.Logger.Printf(format, v...) }
+
+// go-redis panics when it is given neither a connection nor an error.
+func TestADialWithoutAWaiterIsAnError(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer func() { assert.NoError(t, far.Close()) }()
+	d := &detacher{reach: func(context.Context, string, string) (net.Conn, error) { return near, nil }}
+	d.hangUp()
+	conn, err := d.dial(t.Context(), "tcp", "127.0.0.1:6379")
+	require.ErrorIs(t, err, errTooLate)
+	require.Nil(t, conn)
+	_, err = far.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "the connection is closed")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // reachFunc makes a network connection, TLS included, as redis.Options.Dialer does.
@@ -158,4 +159,14 @@ func (c *heldConn) Close() error {
 		return nil
 	}
 	return c.Conn.Close()
+}
+
+// serverError turns an error that a server sent, and go-redis returned, into the
+// transport's type of it. Others stay what they are.
+func serverError(err error) error {
+	var sent redis.Error
+	if errors.As(err, &sent) && !errors.Is(err, redis.Nil) {
+		return &transport.ServerError{Text: sent.Error()}
+	}
+	return err
 }

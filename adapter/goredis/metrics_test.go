@@ -2,17 +2,22 @@ package goredis
 
 import (
 	"context"
+	"errors"
+	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // recorder takes in the channels for which go-redis counts messages; the other methods, which
@@ -88,3 +93,85 @@ func TestGoRedisCountsNoMessagesOfLocks(t *testing.T) {
 		require.NotContains(t, channel, l.Name())
 	}
 }
+
+// badInput are the exported functions, and what tries each with values that its types
+// permit and no program needs.
+var badInput = map[string]func(t *testing.T){
+	"goredis.New": badClients,
+}
+
+func TestExportedFunctionsSurviveBadInput(t *testing.T) {
+	t.Parallel()
+	for name, try := range badInput {
+		t.Run(name, func(t *testing.T) { t.Parallel(); try(t) })
+	}
+}
+
+func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
+	t.Parallel()
+	names := exported.Names(t, ".")
+	for name := range names {
+		assert.Contains(t, badInput, name, "it is tried with no bad input: add a row")
+	}
+	for name := range badInput {
+		assert.Contains(t, names, name, "it does not exist any more")
+	}
+}
+
+// badClients are of no use, or of none any more. Their errors have a class and come
+// in time.
+func badClients(t *testing.T) {
+	t.Helper()
+	for _, c := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil), other{}} {
+		tr, err := newTransport(t.Context(), c)
+		require.ErrorContains(t, err, "goredis: ", "%T", c)
+		require.Nil(t, tr)
+	}
+	works := redis.NewClient(&redis.Options{Addr: redistest.Shared(t).Addr()})
+	require.PanicsWithValue(t, "goredis: nil Context", func() { _, _ = New(nil, works) }) //nolint:staticcheck // the mistake
+	require.Panics(t, func() { _, _ = New(t.Context(), &redis.Client{}) }, "that is documented")
+	require.Panics(t, func() { _, _ = New(t.Context(), &redis.ClusterClient{}) })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	tr, err := newTransport(ended, works)
+	require.NoError(t, err, "nothing is asked")
+	_, err = ask(tr, "PING")
+	require.NoError(t, err)
+	require.NoError(t, works.Close())
+	_, err = ask(tr, "PING")
+	require.NoError(t, err, "its connections are its own")
+	require.NoError(t, tr.Close())
+
+	nowhere := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	_, err = New(ended, nowhere)
+	require.ErrorIs(t, err, transport.ErrNotSent)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, nowhere.Close())
+
+	noConn := func(context.Context, string, string) (net.Conn, error) { return nil, nil } //nolint:nilnil // the mistake
+	for want, c := range map[string]redis.UniversalClient{
+		"connection refused": redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}),
+		"no connection":      redis.NewClient(&redis.Options{Dialer: noConn}),
+		"no client": redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{"127.0.0.1:1"}, NewClient: func(*redis.Options) *redis.Client { return nil },
+		}),
+		"no way": redis.NewFailoverClient(&redis.FailoverOptions{
+			SentinelAddrs: []string{""}, MasterName: "",
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") },
+		}),
+	} {
+		tr, err := newTransport(t.Context(), c, nil, redlatch.WithShardedPubSub(transport.ShardingOn))
+		require.NoError(t, err, want)
+		_, err = ask(tr, "PING")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		t.Log(err)
+		require.ErrorContains(t, err, want)
+		_, err = tr.Subscribe(ended, "channel")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, tr.Close())
+		_ = c.Close() // it may have nothing to close
+	}
+}
+
+// other is a client of an unknown type.
+type other struct{ redis.UniversalClient }

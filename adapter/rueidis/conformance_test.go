@@ -3,13 +3,21 @@ package rueidis_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"testing"
 	"time"
 
 	lib "github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/adapter/rueidis"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
+	"github.com/redlatch/redlatch/internal/test/locksuite/failovers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
 	"github.com/redlatch/redlatch/transport"
@@ -119,5 +127,172 @@ func TestConformsWithSentinel(t *testing.T) {
 func sentinels(set *redistest.Sentinels) lib.ClientOption {
 	return lib.ClientOption{
 		InitAddress: set.Addrs(), Sentinel: lib.SentinelOption{MasterSet: redistest.MasterName},
+	}
+}
+
+// Connections of a rueidis client itself have no socket to read from: see New.
+func TestCallerThatIsAloneReadsOnConnectionsOfDialer(t *testing.T) {
+	t.Parallel()
+	locksuite.Leads(t, overSentinels(t, sentinels(redistest.StartSentinels(t, time.Minute))))
+}
+
+// sharing returns what makes transports over client.
+func sharing(client lib.Client) func(testing.TB) transport.Transport {
+	return func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return over(tb, client)
+	}
+}
+
+func TestLocksOnOneServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locksuite.Run(t, locksuite.OnServer(server, sharing(clientOf(t, plainly(server.Addr())))))
+}
+
+// named makes a transport to a cluster over a client whose connections have a name.
+func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport {
+	tb.Helper()
+	return over(tb, clientOf(tb, lib.ClientOption{InitAddress: c.Addrs(), ClientName: name}))
+}
+
+func unnamed(tb testing.TB, c *redistest.Cluster) transport.Transport {
+	tb.Helper()
+	return named(tb, c, "")
+}
+
+func TestAThousandWaitersShareTwoSubscriptionConnectionsToEachNode(t *testing.T) {
+	t.Parallel()
+	locksuite.ManyWaiters(t, named)
+}
+
+func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
+	locksuite.ManyHolds(t, unnamed)
+}
+
+// TestFailoverTable replaces masters under locks; see package failovers.
+func TestFailoverTable(t *testing.T) {
+	failovers.Run(t, failovers.Adapter{
+		Name:    "rueidis",
+		Cluster: unnamed,
+		Sentinels: func(tb testing.TB, set *redistest.Sentinels) transport.Transport {
+			tb.Helper()
+			return overSentinels(tb, sentinels(set))
+		},
+	})
+}
+
+// TestMain lets rueidis be late with what it closes in its own time, five seconds after.
+func TestMain(m *testing.M) {
+	redistest.Main(m,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*sentinelClient).refreshRetry"),
+	)
+}
+
+// plainly are the options of a client to one server.
+func plainly(addr string) lib.ClientOption {
+	return lib.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
+}
+
+// clientOf makes a client that ends with the test.
+func clientOf(tb testing.TB, opt lib.ClientOption) lib.Client {
+	tb.Helper()
+	client, err := lib.NewClient(opt)
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
+	return client
+}
+
+// over makes a transport over client, for its caller to close.
+func over(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.Transport {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	defer cancel()
+	tr, err := newTransport(ctx, client, opts...)
+	require.NoError(tb, err)
+	return tr
+}
+
+// newTransport is New, for the transport that the Redlatch client has.
+func newTransport(ctx context.Context, client lib.Client, opts ...redlatch.Option) (transport.Transport, error) {
+	c, err := rueidis.New(ctx, client, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return engine.EngineOf(c).Transport, nil
+}
+
+// overSentinels makes a transport to the master that Sentinels name, for its caller to
+// close.
+func overSentinels(tb testing.TB, opt lib.ClientOption) transport.Transport {
+	tb.Helper()
+	c, err := rueidis.NewSentinel(opt)
+	require.NoError(tb, err)
+	return engine.EngineOf(c).Transport
+}
+
+// opened is over, closed with the test.
+func opened(tb testing.TB, client lib.Client, opts ...redlatch.Option) transport.Transport {
+	tb.Helper()
+	tr := over(tb, client, opts...)
+	tb.Cleanup(func() { assert.NoError(tb, tr.Close()) })
+	return tr
+}
+
+// outcome is what a call ended with.
+type outcome struct {
+	reply any
+	err   error
+}
+
+// start starts a call.
+func start(tr transport.Transport, call *transport.Call) <-chan outcome {
+	came := make(chan outcome, 1)
+	tr.Start(call, func(reply any, err error) { came <- outcome{reply, err} })
+	return came
+}
+
+// do runs a command with one key.
+func do(tr transport.Transport, command, key string, args ...any) (any, error) {
+	o := <-start(tr, &transport.Call{Command: command, NumKeys: 1, Args: append([]any{key}, args...)})
+	return o.reply, o.err
+}
+
+// class is which of the contract's errors err is, "" for none.
+func class(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, transport.ErrUncertain):
+		return "uncertain"
+	case errors.Is(err, transport.ErrNotSent):
+		return "not sent"
+	}
+	return err.Error()
+}
+
+// subscribe makes a subscription that ends with the test.
+func subscribe(tb testing.TB, tr transport.Transport, channel string) transport.Subscription {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	defer cancel()
+	sub, err := tr.Subscribe(ctx, channel)
+	require.NoError(tb, err)
+	tb.Cleanup(sub.Close)
+	return sub
+}
+
+// event waits for the next event.
+func event(tb testing.TB, sub transport.Subscription) transport.Event {
+	tb.Helper()
+	select {
+	case e, ok := <-sub.Events():
+		require.True(tb, ok, "the subscription has failed: %v", sub.Err())
+		return e
+	case <-time.After(30 * time.Second):
+		require.Fail(tb, "no event")
+		return transport.Event{}
 	}
 }

@@ -1,9 +1,0 @@
-package promredlatch_test
-
-import (
-	"testing"
-
-	"github.com/redlatch/redlatch/internal/test/redistest"
-)
-
-func TestMain(m *testing.M) { redistest.Main(m) }
