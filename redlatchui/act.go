@@ -86,7 +86,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			page.Title, page.Done, page.Waiters = "Done", fullSentence(done), fullSentence(waiters)
 		}
 		page.Name, page.Link = nameText(a.Lock), lockLink(a.Lock)
-		p.showWith(w, statusOf(err), "acted.html", &page)
+		p.show(w, statusOf(err), "acted.html", &page)
 	}
 }
 

@@ -93,8 +93,8 @@ func (page *lockPage) UnlockLinkOf(owner string) string {
 
 // unlockForm serves the form that takes a lock away, from one holder if the address names one, or
 // a permit back.
-func (p *Page) unlockForm(w http.ResponseWriter, r *http.Request) {
-	p.form(w, r, unlockDeed, func(page *formPage, l *board.Lock, owner string) {
+func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
+	return p.form(r, unlockDeed, func(page *formPage, l *board.Lock, owner string) {
 		page.Title = "Force unlock " + page.Name
 		if l.Number == nil && l.Mode != codec.ModeRead {
 			page.lasts(l.TTL)
@@ -121,8 +121,8 @@ func (page *formPage) lasts(left time.Duration) {
 }
 
 // evictForm serves the form that takes a waiter out of the queue.
-func (p *Page) evictForm(w http.ResponseWriter, r *http.Request) {
-	p.form(w, r, evictDeed, func(page *formPage, l *board.Lock, owner string) {
+func (p *Page) evictForm(r *http.Request) (template string, _ any, err error) {
+	return p.form(r, evictDeed, func(page *formPage, l *board.Lock, owner string) {
 		page.Title, page.Wait, page.Param = "Evict from the queue of "+page.Name, repair.AbsentFor, ownerParam(owner)
 		for i := range l.Queue {
 			if l.Queue[i].Owner == owner {
@@ -133,29 +133,30 @@ func (p *Page) evictForm(w http.ResponseWriter, r *http.Request) {
 }
 
 // form serves the form of an action on a lock as it is now, and on the owner that the address names.
-func (p *Page) form(w http.ResponseWriter, r *http.Request, d deed, fill func(*formPage, *board.Lock, string)) {
-	err := accessOf(r).needs(d.right)
-	owner, name := "", ""
-	var l *board.Lock
-	if param := r.URL.Query().Get("owner"); err == nil && (param != "" || d.name == ActionEvict) {
-		owner, err = ownerFrom(param)
+func (p *Page) form(r *http.Request, d deed, fill func(*formPage, *board.Lock, string)) (template string, _ any, err error) {
+	if err := accessOf(r).needs(d.right); err != nil {
+		return "", nil, err
 	}
-	if err == nil {
-		name, err = p.named(r)
+	owner := ""
+	if param := r.URL.Query().Get("owner"); param != "" || d.name == ActionEvict {
+		if owner, err = ownerFrom(param); err != nil {
+			return "", nil, err
+		}
 	}
+	name, err := p.named(r)
 	if err == nil && limits.Name(name) != nil {
 		err = errOddName
 	}
-	if err == nil {
-		l, _, err = p.look(r, name)
-	}
 	if err != nil {
-		p.fail(w, err)
-		return
+		return "", nil, err
+	}
+	l, _, err := p.look(r, name)
+	if err != nil {
+		return "", nil, err
 	}
 	page := formPage{lockPage: p.lockPage(r, name, l), Link: lockLink(name), Action: string(d.name) + "?" + lockQuery(name)}
 	if page.Title = page.Name; page.Lock != nil {
 		fill(&page, l, owner)
 	}
-	p.show(w, string(d.name)+".html", &page)
+	return string(d.name) + ".html", &page, nil
 }

@@ -93,16 +93,14 @@ func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.L
 }
 
 // lock serves the page of one lock.
-func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
+func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	name, err := p.named(r)
 	if err != nil {
-		p.fail(w, err)
-		return
+		return "", nil, err
 	}
 	l, live, err := p.look(r, name)
 	if err != nil {
-		p.fail(w, err)
-		return
+		return "", nil, err
 	}
 	page := p.lockPage(r, name, l)
 	page.Title, page.Section, page.Stream = page.Name, "locks", "events?"+lockQuery(name)
@@ -113,7 +111,7 @@ func (p *Page) lock(w http.ResponseWriter, r *http.Request) {
 		page.Stream = ""
 		page.Err = strings.TrimSpace(page.Err + " The pages of too many locks are open, so this one is not kept up to date: load it again to see the lock as it is then.")
 	}
-	p.show(w, "lock.html", &page)
+	return "lock.html", &page, nil
 }
 
 // look looks at a lock, and reports whether its page can be kept up to date. It returns nil when the

@@ -124,7 +124,7 @@ type group struct {
 func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
 
 // locks serves the page of all locks.
-func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
+func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
 	page := locksPage{frame: p.frame("Locks"), choice: choiceOf(r)}
 	feed := p.board.Locks
 	if page.Section, page.Stream = "locks", "events"; page.Only == numbers {
@@ -132,15 +132,14 @@ func (p *Page) locks(w http.ResponseWriter, r *http.Request) {
 	}
 	all, err := current(r, feed)
 	if err != nil {
-		p.fail(w, err)
-		return
+		return "", nil, err
 	}
 	if all == nil {
 		page.Err = "The first scan goes on. This page shows the locks when it has ended."
 	} else {
 		page.fill(all)
 	}
-	p.show(w, "locks.html", &page)
+	return "locks.html", &page, nil
 }
 
 // fill puts the locks in.

@@ -33,11 +33,7 @@ func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
 	}
-	var all []byte
-	for _, part := range about {
-		all = fmt.Appendf(all, "%d:%s", len(part), part)
-	}
-	key := "k" + hashOf(string(all))[:32]
+	key := "k" + hashOf(fmt.Sprintf("%q", about))[:32]
 	before := f.keys[key]
 	f.keys[key]++
 	if before > 0 {
@@ -102,12 +98,20 @@ func minutes(d time.Duration) string {
 	return span(d)
 }
 
-// show writes a page.
-func (p *Page) show(w http.ResponseWriter, name string, page any) {
-	p.showWith(w, http.StatusOK, name, page)
+// view serves the page that make returns, with its template, or the error.
+func (p *Page) view(make func(*http.Request) (name string, page any, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name, page, err := make(r)
+		if err != nil {
+			p.fail(w, err)
+			return
+		}
+		p.show(w, http.StatusOK, name, page)
+	}
 }
 
-func (p *Page) showWith(w http.ResponseWriter, status int, name string, page any) {
+// show writes a page.
+func (p *Page) show(w http.ResponseWriter, status int, name string, page any) {
 	var out bytes.Buffer // so that an error is no half of a page
 	if err := p.pages.ExecuteTemplate(&out, name, page); err != nil {
 		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
@@ -125,7 +129,7 @@ func (p *Page) fail(w http.ResponseWriter, err error) {
 	if errors.Is(err, errNoAccess) {
 		page.Where, page.Pattern = "", ""
 	}
-	p.showWith(w, statusOf(err), "error.html", &page)
+	p.show(w, statusOf(err), "error.html", &page)
 }
 
 // statusOf returns the status of an answer that says what is wrong.

@@ -37,25 +37,24 @@ type whoPage struct {
 }
 
 // who serves the page of all clients, or of one.
-func (p *Page) who(w http.ResponseWriter, r *http.Request) {
+func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 	all, err := current(r, p.board.Locks)
 	if err != nil {
-		p.fail(w, err)
-		return
+		return "", nil, err
 	}
-	q, show := r.URL.Query(), "who.html"
+	q, template := r.URL.Query(), "who.html"
 	page := whoPage{frame: p.frame("Clients"), Query: q.Get("q"), ID: q.Get("client")}
 	page.Query = page.Query[:min(len(page.Query), longestQuery)]
 	page.Section, page.Stream = "who", "events"
 	if page.ID != "" {
-		page.Title, show = nameText(page.ID), "client.html"
+		page.Title, template = nameText(page.ID), "client.html"
 	}
 	if all == nil {
 		page.Err = firstScan
 	} else {
 		page.fill(all)
 	}
-	p.show(w, show, &page)
+	return template, &page, nil
 }
 
 // fill puts the client in, or all: those in a circle first, then those with most locks.
@@ -175,11 +174,10 @@ type serverPage struct {
 }
 
 // server serves the page of the server.
-func (p *Page) server(w http.ResponseWriter, r *http.Request) {
+func (p *Page) server(r *http.Request) (template string, _ any, err error) {
 	exam, err := current(r, p.board.Server)
 	if err != nil {
-		p.fail(w, err)
-		return
+		return "", nil, err
 	}
 	page := serverPage{frame: p.frame("Server")}
 	page.Section, page.Stream = "server", "events?about="+aboutServer
@@ -188,7 +186,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 	} else {
 		page.fill(exam)
 	}
-	p.show(w, "server.html", &page)
+	return "server.html", &page, nil
 }
 
 // fill puts the findings in, the worst first.
