@@ -45,10 +45,8 @@ func (a Access) needs(right Access) error {
 	return nil
 }
 
-// isDenied reports whether err is one of needs.
 func isDenied(err error) bool { return errors.Is(err, errNoAccess) || errors.Is(err, errNoRight) }
 
-// access returns what the viewer who sends a request may do.
 func (o *Options) access(r *http.Request) Access {
 	a := ReadOnly
 	if o.Access != nil {
@@ -60,13 +58,10 @@ func (o *Options) access(r *http.Request) Access {
 	return a
 }
 
-// changesNothing reports whether no viewer may change anything.
 func (o *Options) changesNothing() bool { return o.Access == nil || o.ReadOnly }
 
-// accessKey is the key of a request's Access in its context.
 type accessKey struct{}
 
-// accessOf returns what admit has found.
 func accessOf(r *http.Request) Access {
 	a, _ := r.Context().Value(accessKey{}).(Access)
 	return a
@@ -171,7 +166,6 @@ func (a *Attempt) bound() {
 	a.Reason = a.Reason[:min(len(a.Reason), reasonSize)]
 }
 
-// report gives an attempt to the audit.
 func (p *Page) report(ctx context.Context, a *Attempt) error {
 	if p.options.Audit == nil {
 		return nil

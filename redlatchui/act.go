@@ -146,7 +146,6 @@ func (p *Page) check(r *http.Request, d deed, a *Attempt, malformed error) error
 	return incomplete
 }
 
-// do does it.
 func (p *Page) do(ctx context.Context, d deed, a *Attempt) (done, waiters string, err error) {
 	target, err := p.source.Target(ctx)
 	if err != nil {
@@ -209,7 +208,6 @@ func doUnlock(ctx context.Context, t repair.Target, a *Attempt) (done, waiters s
 	return "the lock was taken from " + strings.Join(losers, ", "), f.Heard(), nil
 }
 
-// readEvict takes the waiter.
 func readEvict(a *Attempt, form url.Values) error {
 	owner, err := ownerFrom(form.Get("owner"))
 	if err == nil {

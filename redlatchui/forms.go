@@ -120,7 +120,6 @@ func (page *formPage) lasts(left time.Duration) {
 	}
 }
 
-// evictForm serves the form that takes a waiter out of the queue.
 func (p *Page) evictForm(r *http.Request) (template string, _ any, err error) {
 	return p.form(r, evictDeed, func(page *formPage, l *board.Lock, owner string) {
 		page.Title, page.Wait, page.Param = "Evict from the queue of "+page.Name, repair.AbsentFor, ownerParam(owner)

@@ -12,7 +12,6 @@ import (
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// headers are those of all answers.
 var headers = map[string]string{
 	"Content-Security-Policy":      policy,
 	"Cache-Control":                "no-store",
@@ -64,7 +63,6 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// hostOf returns the host of host:port, or of a host alone.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host

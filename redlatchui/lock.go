@@ -28,7 +28,6 @@ var (
 // looksApart is about how much longer a lease may be than the most that was seen of it.
 const looksApart = time.Second
 
-// lockPage is the page of one lock.
 type lockPage struct {
 	frame
 	Name string
@@ -47,7 +46,6 @@ type lockPage struct {
 // words name what board.Lock.Why speaks of.
 var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
 
-// isLock reports whether a request names a lock.
 func isLock(r *http.Request) bool {
 	q := r.URL.Query()
 	return q.Has("name") || q.Has("hash")
@@ -92,7 +90,6 @@ func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.L
 	return nil, errUnknown
 }
 
-// lock serves the page of one lock.
 func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	name, err := p.named(r)
 	if err != nil {
@@ -186,7 +183,6 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	return page
 }
 
-// top returns the first n of some.
 func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }
 
 // Lease says what the lease of a lock that is held has left.
@@ -215,7 +211,6 @@ func (page *lockPage) LeaseWhole() int64 {
 	return 0
 }
 
-// ageText says since when a hold lasts.
 func ageText(a board.Age, at time.Time) string {
 	if a.Exact {
 		return "since " + a.Since.UTC().Format(time.TimeOnly) + " UTC, for " + span(at.Sub(a.Since))
@@ -223,7 +218,6 @@ func ageText(a board.Age, at time.Time) string {
 	return "for at least " + span(at.Sub(a.Since))
 }
 
-// roleOf says what a holder holds a read/write lock for.
 func roleOf(h inspect.Holder) string {
 	switch {
 	case h.Mode == "write":
@@ -236,7 +230,6 @@ func roleOf(h inspect.Holder) string {
 	return ""
 }
 
-// deadlineText says when the deadline of a waiter is, as of a moment.
 func deadlineText(q board.Waiter, at time.Time) string {
 	switch {
 	case q.Deadline.IsZero():
@@ -247,7 +240,6 @@ func deadlineText(q board.Waiter, at time.Time) string {
 	return "in " + span(q.Deadline.Sub(at))
 }
 
-// permitText says what there is to say of a permit.
 func permitText(h inspect.Holder) string {
 	return h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
 }

@@ -32,7 +32,6 @@ const (
 // choice is which locks are shown, by the address.
 type choice struct{ Query, Sort, Only, By, page string }
 
-// orders are the ways to sort.
 var orders = map[string]func(a, b board.Entry) int{
 	"trouble": board.ByTrouble,
 	"age":     board.ByAge,
@@ -42,7 +41,6 @@ var orders = map[string]func(a, b board.Entry) int{
 	},
 }
 
-// choiceOf reads the address.
 func choiceOf(r *http.Request) choice {
 	q := r.URL.Query()
 	c := choice{Query: q.Get("q"), Sort: q.Get("sort"), Only: q.Get("only"), By: q.Get("by"), page: q.Get("page")}
@@ -93,7 +91,6 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 	return some
 }
 
-// locksPage is the page of all locks.
 type locksPage struct {
 	frame
 	choice
@@ -123,7 +120,6 @@ type group struct {
 // isHeld reports whether a lock is held, or permits of a semaphore are.
 func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
 
-// locks serves the page of all locks.
 func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
 	page := locksPage{frame: p.frame("Locks"), choice: choiceOf(r)}
 	feed := p.board.Locks
@@ -142,7 +138,6 @@ func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
 	return "locks.html", &page, nil
 }
 
-// fill puts the locks in.
 func (page *locksPage) fill(all *board.Locks) {
 	page.Total, page.Cut = all.Total, all.Total > len(all.Entries)
 	page.seen(&all.Seen)

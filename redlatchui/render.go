@@ -110,7 +110,6 @@ func (p *Page) view(make func(*http.Request) (name string, page any, err error))
 	}
 }
 
-// show writes a page.
 func (p *Page) show(w http.ResponseWriter, status int, name string, page any) {
 	var out bytes.Buffer // so that an error is no half of a page
 	if err := p.pages.ExecuteTemplate(&out, name, page); err != nil {
@@ -122,7 +121,6 @@ func (p *Page) show(w http.ResponseWriter, status int, name string, page any) {
 	_, _ = w.Write(out.Bytes()) // a browser that is gone needs no answer
 }
 
-// fail writes a page that says what is wrong.
 func (p *Page) fail(w http.ResponseWriter, err error) {
 	page := p.frame("No page")
 	page.Err = fullSentence(strings.TrimPrefix(err.Error(), "redlatchui: "))
@@ -132,7 +130,6 @@ func (p *Page) fail(w http.ResponseWriter, err error) {
 	p.show(w, statusOf(err), "error.html", &page)
 }
 
-// statusOf returns the status of an answer that says what is wrong.
 func statusOf(err error) int {
 	switch {
 	case err == nil:

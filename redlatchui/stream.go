@@ -86,7 +86,6 @@ func (p *Page) ticks(r *http.Request) (ticker, error) {
 	return tick(feed), nil
 }
 
-// tick returns what waits for the next change of a feed.
 func tick[T any](f *board.Feed[T]) ticker {
 	return func(ctx context.Context) (<-chan struct{}, error) {
 		_, changed, err := f.Get(ctx)

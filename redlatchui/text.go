@@ -26,7 +26,6 @@ const (
 	linkedName = 1024
 )
 
-// functions are what templates call.
 var functions = template.FuncMap{
 	"name": nameText, "link": lockLink, "label": labelText, "word": ownerWord, "owner": ownerOf, "clientlink": clientLink, "client": clientOf,
 	"kind": kindText, "number": numberText, "queue": queueText, "sentence": sentence, "full": fullSentence, "span": span, "message": sanitize.Message,
@@ -56,7 +55,6 @@ func nameText(name string) string {
 	return fmt.Sprintf("%s … %s (%d bytes)", sanitize.Word(head), sanitize.Word(tail), len(name))
 }
 
-// labelText returns a label as it is shown.
 func labelText(label string) string {
 	if len(label) > shownName {
 		label = label[:shownName] + "…"
@@ -75,7 +73,6 @@ func ownerText(owner, label string) string {
 // named is an owner as it is shown, and the address of its client's page, "" for none.
 type named struct{ Name, Link string }
 
-// ownerOf names an owner as ownerText does.
 func ownerOf(owner, label string) named { return named{ownerText(owner, label), clientLink(owner)} }
 
 // clientLink returns the address of the page of an owner's client, as lockLink does. A client
@@ -150,7 +147,6 @@ func queueText(e board.Entry) string {
 	return ""
 }
 
-// numberText says what a number is.
 func numberText(kind inspect.Kind, n *inspect.Number) string {
 	switch kind {
 	case inspect.Semaphore:
@@ -161,7 +157,6 @@ func numberText(kind inspect.Kind, n *inspect.Number) string {
 	return fmt.Sprintf("number %d", n.Available)
 }
 
-// kindText names a kind of lock.
 func kindText(kind inspect.Kind, mode string) string {
 	switch {
 	case kind == inspect.ReadWrite && mode != "":

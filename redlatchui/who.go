@@ -36,7 +36,6 @@ type whoPage struct {
 	Client *board.Client
 }
 
-// who serves the page of all clients, or of one.
 func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 	all, err := current(r, p.board.Locks)
 	if err != nil {
@@ -128,7 +127,6 @@ func (page *whoPage) Oldest(c *board.Client) string {
 	return page.Span(oldest.Since)
 }
 
-// worst returns the worst trouble of the locks that a client holds.
 func worst(c *board.Client) string {
 	for i := range c.Holds {
 		if c.Holds[i].Trouble != "" {
@@ -138,7 +136,6 @@ func worst(c *board.Client) string {
 	return ""
 }
 
-// clientOf names a client, with the address of its page.
 func clientOf(c *board.Client) named { return named{clientName(c), clientLink(c.ID)} }
 
 // clientName names a client by its label, or by its library and the end of its UUID.
@@ -162,10 +159,8 @@ func circlesOf(all []board.Circle, sure bool) (some []board.Circle) {
 	return some
 }
 
-// stepsOf returns the waits of a circle that are shown.
 func stepsOf(c board.Circle) []board.Step { return top(c.Steps, shownSteps) }
 
-// serverPage is the page of the server.
 type serverPage struct {
 	frame
 	Findings         []diagnosis.Finding
@@ -173,7 +168,6 @@ type serverPage struct {
 	Took             string
 }
 
-// server serves the page of the server.
 func (p *Page) server(r *http.Request) (template string, _ any, err error) {
 	exam, err := current(r, p.board.Server)
 	if err != nil {

@@ -27,7 +27,6 @@ type ages struct {
 	scanned time.Time // when the last scan that found all locks began
 }
 
-// sighting is a lock as it was seen last.
 type sighting struct {
 	at    time.Time
 	token int64
@@ -87,7 +86,6 @@ func (a *ages) sees(name string, l *look) []Age {
 	return all
 }
 
-// hold returns what is known of a hold that a look has found.
 func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seenHold {
 	seen := a.scanned
 	if before != nil && before.at.After(seen) {

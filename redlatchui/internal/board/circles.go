@@ -142,7 +142,6 @@ func circleOf(name string, came map[string]Step, who func(owner string) string) 
 	return c
 }
 
-// key tells a circle from others.
 func (c *Circle) key() string {
 	var parts []string
 	for _, s := range c.Steps {

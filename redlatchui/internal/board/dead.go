@@ -31,7 +31,6 @@ const (
 // of them. It is -1 for one that cannot be counted. An error says that it is not known.
 type counter func(all []place) ([]int64, error)
 
-// fronts is of how many queues the first waiters are looked for after a scan.
 func (s *Source) fronts() int {
 	if s.cluster {
 		return nodeFronts
@@ -137,7 +136,6 @@ func (l *Locks) count(m *memory, count counter, all []place) {
 	}
 }
 
-// isDead reports whether a waiter is known to be dead.
 func (m *memory) isDead(lock, owner string) bool {
 	state, _ := m.seen.presence.known(lock, owner)
 	return state == Dead
@@ -161,13 +159,11 @@ type presence struct {
 	absent map[place]absence
 }
 
-// place is that of an owner in the queue of a lock.
 type place struct{ lock, owner string }
 
 // absence is when a waiter was first and last counted without a subscriber.
 type absence struct{ first, last time.Time }
 
-// state is Dead for an absence that has lasted.
 func (a *absence) state() string {
 	if a.last.Sub(a.first) >= absentFor {
 		return Dead

@@ -91,7 +91,6 @@ func (l *Lock) hasHoldersOf(before *Lock) bool {
 	return l.Held() && slices.EqualFunc(l.Holders, before.Holders, func(a, b inspect.Holder) bool { return a.Owner == b.Owner })
 }
 
-// has reports whether a wait is still one for the lock.
 func (l *Lock) has(s Step) bool {
 	return s.Lock == l.Name &&
 		slices.ContainsFunc(l.Queue, func(q Waiter) bool { return q.Owner == s.Waiter && q.State != Dead }) &&

@@ -23,7 +23,6 @@ const (
 	Untaken   = "free with a queue"
 )
 
-// troubles are in order of severity.
 var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 
 // Entry is a lock as a scan has found it.
@@ -72,7 +71,6 @@ type Locks struct {
 	pending bool
 }
 
-// add takes a lock in.
 func (l *Locks) add(lock *inspect.Lock) error {
 	l.Total++
 	l.Entries = append(l.Entries, Entry{Lock: lock, Trouble: troubleOf(lock)})
@@ -188,7 +186,6 @@ func pauseAfter(took time.Duration, err error) time.Duration {
 	return lookEvery
 }
 
-// scanOnce scans all locks, or all numbers.
 func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Locks) *Locks {
 	began := time.Now()
 	found := &Locks{}
@@ -221,7 +218,6 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	return found
 }
 
-// date notes since when the holders have the locks.
 func (l *Locks) date(m *memory) {
 	for i := range l.Entries {
 		e := &l.Entries[i]

@@ -115,7 +115,6 @@ func (w *watcher) receive(m *follow.Message) {
 	}
 }
 
-// disconnect closes the connection for details.
 func (w *watcher) disconnect() {
 	if w.conn != nil {
 		_ = w.conn.Close() // only read from
@@ -123,7 +122,6 @@ func (w *watcher) disconnect() {
 	}
 }
 
-// look looks once, and returns what it has seen.
 func (w *watcher) look(ctx context.Context) *Lock {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -208,7 +206,6 @@ func (w *watcher) number(ctx context.Context) bool {
 	return true
 }
 
-// lockOf makes a lock of what was seen.
 func (w *watcher) lockOf(seen *inspect.Snapshot) *Lock {
 	w.lease.See(seen)
 	now := &Lock{Name: w.name, Seen: Seen{At: seen.Answered}, Kind: seen.Kind, Mode: seen.Mode, Holders: slices.Clone(seen.Holders),
@@ -278,7 +275,6 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	return labels
 }
 
-// happened notes what has happened since the look before.
 func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]string) {
 	now.Events = slices.Clone(w.last.Events)
 	again := false

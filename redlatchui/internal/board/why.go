@@ -52,7 +52,6 @@ func (l *Lock) whyAround(in *Words) string {
 	return " Clients wait for each other's locks: " + said + ". That is a circle of waits only if in each client the same thread or goroutine holds and waits."
 }
 
-// sentences say what waits are.
 func sentences(in *Words, steps []Step, self string) string {
 	var said []string
 	for i := range steps {
@@ -63,7 +62,6 @@ func sentences(in *Words, steps []Step, self string) string {
 	return strings.Join(said, "; ")
 }
 
-// whyHeld is Why for a lock that is held.
 func (l *Lock) whyHeld(in *Words) string {
 	who := in.Owner(l.Holders[0].Owner, l.Holders[0].Label)
 	switch n := len(l.Holders) - 1; {
@@ -201,7 +199,6 @@ func (l *Lock) Waits() string {
 	return none + fmt.Sprintf(", and %d connections listen for the release of the lock.", l.Listening) + hint
 }
 
-// whyNumber is Why for a number.
 func (l *Lock) whyNumber() string {
 	n := l.Number
 	over := l.over(" The lease of one is over: the next client that asks gets it.",
@@ -228,7 +225,6 @@ func (l *Lock) whyNumber() string {
 	return "It is a semaphore without a free permit, and " + waitText(n, n.PermitWaiters) + ": until one is given back, or the lease of one is over." + over
 }
 
-// waitText says how many connections wait.
 func waitText(of *inspect.Number, n int64) string {
 	switch {
 	case of.Uncounted != nil:
