@@ -28,12 +28,12 @@ const (
 type whoPage struct {
 	frame
 	Query       string
-	Rows        []*board.Client
+	Rows        []board.Client
 	Found, More int
 	Circles     []board.Circle
-	// ID is the client that the page is about. Client is nil when it neither holds nor waits.
+	// ID is the client that the page is about. Client is empty when it neither holds nor waits.
 	ID     string
-	Client *board.Client
+	Client board.Client
 }
 
 func (p *Page) who(r *http.Request) (template string, _ any, err error) {
@@ -67,13 +67,12 @@ func (page *whoPage) fill(all *board.Locks) {
 		page.fillOne(all)
 		return
 	}
-	for i := range all.Clients {
-		c := &all.Clients[i]
+	for _, c := range all.Clients {
 		if strings.Contains(c.ID, page.Query) || strings.Contains(c.Label, page.Query) {
 			page.Rows = append(page.Rows, c)
 		}
 	}
-	slices.SortStableFunc(page.Rows, func(a, b *board.Client) int {
+	slices.SortStableFunc(page.Rows, func(a, b board.Client) int {
 		switch {
 		case a.InCircle && !b.InCircle:
 			return -1
@@ -88,7 +87,10 @@ func (page *whoPage) fill(all *board.Locks) {
 
 // fillOne puts the client in, and the circles that it is part of.
 func (page *whoPage) fillOne(all *board.Locks) {
-	if page.Client = all.Client(page.ID); page.Client != nil && page.Client.Label != "" {
+	if c := all.Client(page.ID); c != nil {
+		page.Client = *c
+	}
+	if page.Client.Label != "" {
 		page.Title = labelText(page.Client.Label)
 	}
 	page.Circles = nil
@@ -117,7 +119,7 @@ func (page *whoPage) Others(owner string) int {
 }
 
 // Oldest says for how long the client has held a lock at most.
-func (page *whoPage) Oldest(c *board.Client) string {
+func (page *whoPage) Oldest(c board.Client) string {
 	var oldest board.Age
 	for i := range c.Holds {
 		if a := c.Holds[i].Age; oldest.Since.IsZero() || a.Since.Before(oldest.Since) {
@@ -127,7 +129,7 @@ func (page *whoPage) Oldest(c *board.Client) string {
 	return page.Span(oldest.Since)
 }
 
-func worst(c *board.Client) string {
+func worst(c board.Client) string {
 	for i := range c.Holds {
 		if c.Holds[i].Trouble != "" {
 			return c.Holds[i].Trouble
@@ -136,10 +138,10 @@ func worst(c *board.Client) string {
 	return ""
 }
 
-func clientOf(c *board.Client) named { return named{clientName(c), clientLink(c.ID)} }
+func clientOf(c board.Client) named { return named{clientName(c), clientLink(c.ID)} }
 
 // clientName names a client by its label, or by its library and the end of its UUID.
-func clientName(c *board.Client) string {
+func clientName(c board.Client) string {
 	switch {
 	case c.Label != "":
 		return labelText(c.Label)
