@@ -34,14 +34,6 @@ var functions = template.FuncMap{
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }
 
-// matching returns what reports whether a name matches the pattern of the options.
-func matching(pattern string) func(string) bool {
-	if pattern == "" {
-		return func(string) bool { return true }
-	}
-	return inspect.Match(pattern)
-}
-
 // nameText returns a name as it is shown: bytes that are no text, control characters and those
 // that change the direction of writing as escapes, and the middle of a long one cut.
 func nameText(name string) string {

@@ -1,6 +1,7 @@
 package redlatchui
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
@@ -64,7 +66,6 @@ type Page struct {
 	source  *board.Source
 	acting  acting
 	options Options
-	where   string
 	shown   func(name string) bool
 	pages   *template.Template
 	handler http.Handler
@@ -86,7 +87,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}
-	p := &Page{options: o, source: source, where: source.Place, shown: matching(o.Pattern)}
+	p := &Page{options: o, source: source, shown: inspect.Match(cmp.Or(o.Pattern, "*"))}
 	if o.Every < board.LeastEvery {
 		return nil, errors.Join(fmt.Errorf("%w: Options.Every of the page must be at least 100ms", redlatch.ErrInvalid), source.Close())
 	}

@@ -96,14 +96,13 @@ func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause
 func New(source *Source, pattern string, every time.Duration) *Board {
 	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	locks, numbers := memory{seen: &b.seen}, memory{seen: &b.seen}
-	b.Locks = &Feed[Locks]{board: b, run: func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
-		b.scanAgain(ctx, false, &locks, last, publish)
-	}}
-	b.Numbers = &Feed[Locks]{board: b, run: func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
-		b.scanAgain(ctx, true, &numbers, last, publish)
-	}}
-	b.Server = &Feed[Exam]{board: b, run: b.examine}
+	scans := func(numbers bool) *Feed[Locks] {
+		m := memory{seen: &b.seen}
+		return &Feed[Locks]{board: b, run: func(ctx context.Context, last *Locks, publish func(*Locks) bool) {
+			b.scanAgain(ctx, numbers, &m, last, publish)
+		}}
+	}
+	b.Locks, b.Numbers, b.Server = scans(false), scans(true), &Feed[Exam]{board: b, run: b.examine}
 	return b
 }
 
@@ -137,7 +136,7 @@ func (b *Board) examine(ctx context.Context, last *Exam, publish func(*Exam) boo
 		if err == nil {
 			exam = Exam{Seen: Seen{At: time.Now(), Took: time.Since(began)}, Findings: findings}
 		} else {
-			exam.Err, pause = b.source.problem(err), examAgain
+			exam.Err, pause = b.source.Problem(err), examAgain
 		}
 		exam.expect(ExamEvery, exam.Took)
 		if value := exam; !publish(&value) || inspect.Pause(ctx, pause) != nil {

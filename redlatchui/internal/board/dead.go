@@ -31,13 +31,6 @@ const (
 // of them. It is -1 for one that cannot be counted. An error says that it is not known.
 type counter func(all []place) ([]int64, error)
 
-func (s *Source) fronts() int {
-	if s.cluster {
-		return nodeFronts
-	}
-	return fronts
-}
-
 // counter returns what counts for the time that a scan has for it.
 func (b *Board) counter(ctx context.Context) counter {
 	until := time.Now().Add(countWait)

@@ -104,18 +104,9 @@ func ByTrouble(a, b Entry) int {
 	return cmp.Or(cmp.Compare(severity(b.Trouble), severity(a.Trouble)), cmp.Compare(b.Waiters(), a.Waiters()), ByAge(a, b))
 }
 
-// ByAge compares two locks: the one that was seen held for longer comes first.
+// ByAge compares two locks: the one that was seen held for longer comes first, one that is free last.
 func ByAge(a, b Entry) int {
-	return cmp.Or(compareTimes(a.Since, b.Since), strings.Compare(a.Name, b.Name))
-}
-
-// compareTimes puts the zero time, that of a free lock, last.
-func compareTimes(a, b time.Time) int {
-	switch {
-	case a.IsZero() || b.IsZero():
-		return cmp.Compare(btoi(a.IsZero()), btoi(b.IsZero()))
-	}
-	return a.Compare(b)
+	return cmp.Or(btoi(a.Since.IsZero())-btoi(b.Since.IsZero()), a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
 }
 
 func btoi(is bool) int {
@@ -194,7 +185,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	})
 	if err != nil {
 		failed := *last
-		failed.Err, failed.pending = b.source.problem(err), false
+		failed.Err, failed.pending = b.source.Problem(err), false
 		return &failed
 	}
 	if unread.Uncounted != nil {
@@ -209,7 +200,11 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	}
 	found.passing(m)
 	found.sort()
-	found.findDead(m, b.source.fronts(), b.counter(ctx))
+	most := fronts
+	if b.source.cluster {
+		most = nodeFronts
+	}
+	found.findDead(m, most, b.counter(ctx))
 	found.findCircles(m, b.counter(ctx))
 	found.Entries = found.Entries[:min(len(found.Entries), kept)]
 	found.Clients = clientsOf(found.Entries, found.Circles, m.isDead)

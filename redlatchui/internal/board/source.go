@@ -30,13 +30,14 @@ var (
 type Source struct {
 	// Place names the server, without user and password; empty when it is not known.
 	Place string
+	// Problem returns an error of the server's as it is shown.
+	Problem func(error) error
 
-	client  *redlatch.Client
-	close   func() error
-	dial    connect.Dialer
-	scan    func(context.Context, inspect.Request) (inspect.Unread, error)
-	look    func(context.Context) ([]diagnosis.Finding, error)
-	problem func(error) error
+	client *redlatch.Client
+	close  func() error
+	dial   connect.Dialer
+	scan   func(context.Context, inspect.Request) (inspect.Unread, error)
+	look   func(context.Context) ([]diagnosis.Finding, error)
 	// master fails when nothing can be written.
 	master func(context.Context) error
 	// cluster is whether it is one.
@@ -80,7 +81,7 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 		return nil, err
 	}
 	return &Source{
-		client: own, close: own.Close, problem: connect.Explain, cluster: isCluster,
+		client: own, close: own.Close, Problem: connect.Explain, cluster: isCluster,
 		dial:   func(context.Context) (redis.Conn, error) { return connect.Over(t), nil },
 		master: func(context.Context) error { return nil },
 		scan: func(ctx context.Context, r inspect.Request) (inspect.Unread, error) {
@@ -105,7 +106,7 @@ func FromClient(client *redlatch.Client) (*Source, error) {
 func fromServer(srv *connect.Server, client *redlatch.Client) *Source {
 	return &Source{
 		Place: srv.String(), client: client, close: func() error { return nil },
-		dial: srv.Dial, problem: srv.Problem, master: srv.NeedMaster, listens: !srv.IsCluster(), cluster: srv.IsCluster(),
+		dial: srv.Dial, Problem: srv.Problem, master: srv.NeedMaster, listens: !srv.IsCluster(), cluster: srv.IsCluster(),
 		scan: func(ctx context.Context, r inspect.Request) (inspect.Unread, error) {
 			return inspect.RunOnMasters(ctx, srv, r)
 		},
@@ -155,9 +156,6 @@ func (s *Source) Target(ctx context.Context) (repair.Target, error) {
 	}
 	return repair.Target{Client: s.client, Dial: s.dial}, nil
 }
-
-// Problem returns err as it is shown.
-func (s *Source) Problem(err error) error { return s.problem(err) }
 
 // Close ends the connections that the source has made.
 func (s *Source) Close() error { return s.close() }

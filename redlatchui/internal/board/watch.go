@@ -153,7 +153,7 @@ func (w *watcher) try(ctx context.Context) (err error) {
 	if w.conn == nil {
 		if w.conn, err = w.source.dial(ctx); err != nil {
 			w.conn = nil
-			return w.source.problem(err)
+			return w.source.Problem(err)
 		}
 	}
 	conn := w.conn
@@ -170,9 +170,9 @@ func (w *watcher) try(ctx context.Context) (err error) {
 		if w.number(ctx) {
 			return nil
 		}
-		return inspect.WrongTypeOn(w.conn, w.name, w.source.problem)
+		return inspect.WrongTypeOn(w.conn, w.name, w.source.Problem)
 	case err != nil:
-		return w.source.problem(err)
+		return w.source.Problem(err)
 	}
 	now := w.lockOf(seen)
 	w.count(ctx, now)
