@@ -15,7 +15,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
@@ -221,9 +220,10 @@ func TestTwentyTabsCostTheServerWhatOneCosts(t *testing.T) {
 
 // It is not parallel: it counts.
 func TestTwentyTabsOfTheServersPageAreOneExamination(t *testing.T) {
-	s, most := redistest.Start(t), time.Duration(testlevel.Rounds(300, 1000))*time.Millisecond
+	s, most := redistest.Start(t), 1200*time.Millisecond
 	page := open(t, s, redlatchui.Options{})
 	s.Do(t, "CONFIG", "RESETSTAT")
+	began := time.Now()
 	var done sync.WaitGroup
 	for range 20 {
 		done.Go(func() {
@@ -236,7 +236,7 @@ func TestTwentyTabsOfTheServersPageAreOneExamination(t *testing.T) {
 	pings := s.CommandStats(t)["ping"]
 	t.Logf("%d times PING", pings)
 	require.GreaterOrEqual(t, pings, int64(20))
-	require.LessOrEqual(t, pings, int64(50), "one examination, or two when the test takes very long, and the client's own")
+	require.LessOrEqual(t, pings, 30+20*int64(time.Since(began)/(15*time.Second)), "one examination, more when the test takes very long, and the client's own")
 }
 
 func TestWithoutViewersNothingIsSent(t *testing.T) {
