@@ -25,8 +25,8 @@ var sites = map[string]string{
 	"adapter/rueidis/dial.go reach":                  "for NewConn of the library, which guards it",
 	"embedded/server.go Dial":                        "in memory, to a server of this process",
 	"examples/jobs/main.go run":                      "the example's own data, not a lock",
-	"internal/tool/connect/silence.go accepts":       "reads nothing",
-	"internal/tool/connect/stranger.go ask":          "reads 256 bytes, and does not parse them",
+	"internal/tool/connect/probe.go accepts":         "reads nothing",
+	"internal/tool/connect/probe.go ask":             "reads 256 bytes, and does not parse them",
 	"cmd/redlatch/internal/hold/control_unix.go ask": "no server: the process that holds the lock",
 	"cmd/redlatch/internal/hold/sdnotify.go notify":  "no server: systemd",
 }
