@@ -174,7 +174,6 @@ func (a threadCounts) timeouts() string {
 // it is over.
 type counters struct {
 	key   string
-	total int64        // over when the key has it
 	done  atomic.Int64 // rounds
 	ended chan error   // of each of them
 }
