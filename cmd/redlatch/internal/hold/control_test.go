@@ -27,7 +27,9 @@ func TestAReleaseIsAskedForAndAnswered(t *testing.T) {
 	folder(t)
 	s, err := listen("me")
 	require.NoError(t, err)
-	_, err = ask(t.Context(), s.path(), "you")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = ask(ctx, s.path(), "you")
 	require.ErrorIs(t, err, errOther)
 	want := answer{Code: 125, Text: "it was lost\nlong ago"}
 	go func() { (<-s.requests).answer(want) }()
