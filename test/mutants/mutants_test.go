@@ -200,6 +200,15 @@ func (e endsWith) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+func TestWorkshopKillsWhatTestsLeft(t *testing.T) {
+	t.Parallel()
+	w := &workshop{dir: filepath.Join(t.TempDir(), "src")}
+	left := exec.CommandContext(t.Context(), "sh", "-c", "sleep 1000; true", filepath.Join(filepath.Dir(w.dir), "tmp"))
+	require.NoError(t, left.Start())
+	w.close()
+	require.ErrorContains(t, left.Wait(), "killed")
+}
+
 func TestRunsAreJudgedByTheTestThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]verdict{

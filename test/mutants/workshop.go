@@ -77,8 +77,14 @@ func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	return w, nil
 }
 
-// close removes the copy.
-func (w *workshop) close() { _ = os.RemoveAll(filepath.Dir(w.dir)) } // the system also clears its temporary folder
+// close kills what the tests have left running, whose command lines name the copy, and removes
+// the copy.
+func (w *workshop) close() {
+	base := filepath.Dir(w.dir)
+	//nolint:gosec // the folder is our own
+	_ = exec.CommandContext(context.Background(), "pkill", "-KILL", "-f", base).Run() // it fails if there is none
+	_ = os.RemoveAll(base)                                                            // the system also clears its temporary folder
+}
 
 // copyFile copies a regular file; others, and those deleted but still tracked, are left out.
 func copyFile(from, to string) error {
