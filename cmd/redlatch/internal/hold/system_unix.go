@@ -45,9 +45,11 @@ func exists(p *os.Process) bool {
 }
 
 // isZombie reports whether a process has ended that its parent has not waited for, where the
-// system says so, as Linux does.
+// system says so, as Linux does. One whose first thread has ended while others run has the state
+// of a zombie, too, and has not ended.
 func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	_, state, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" ")) // the name may have any, and blanks
-	return err == nil && (bytes.HasPrefix(state, []byte("Z")) || bytes.HasPrefix(state, []byte("X")))
+	const state, threads = 0, 17
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may have any, and blanks
+	return err == nil && len(fields) > threads && bytes.ContainsAny(fields[state], "ZX") && len(fields[threads]) == 1 && fields[threads][0] <= '1'
 }

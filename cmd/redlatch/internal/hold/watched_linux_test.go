@@ -1,7 +1,11 @@
 package hold
 
 import (
+	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -44,4 +48,42 @@ func TestANumberWithoutAProcessIsNotWatched(t *testing.T) {
 	}
 	var none *watched
 	require.Nil(t, none.ended())
+}
+
+// firstThreadEnds makes this program one whose first thread ends at once, while others go on.
+const firstThreadEnds = "REDLATCH_TEST_FIRST_THREAD_ENDS"
+
+func init() {
+	if os.Getenv(firstThreadEnds) == "" {
+		return
+	}
+	go func() { time.Sleep(10 * program.Soon); os.Exit(0) }()
+	runtime.LockOSThread() // init runs on the first thread
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
+func TestAProcessWhoseFirstThreadHasEndedGoesOn(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), firstThreadEnds+"=1")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	stat := "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat"
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(stat)
+		return err == nil && strings.Contains(string(text), ") Z ")
+	}, program.Soon, program.PollEvery)
+	w, err := watch(cmd.Process.Pid)
+	require.NoError(t, err)
+	select {
+	case <-w.ended():
+		require.Fail(t, "it is taken for dead")
+	case <-time.After(3 * pollEvery):
+	}
+	require.NoError(t, cmd.Process.Kill())
+	select {
+	case <-w.ended():
+	case <-time.After(program.Soon):
+		require.Fail(t, "the end of the process is not noticed")
+	}
 }
