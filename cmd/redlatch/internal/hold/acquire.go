@@ -163,19 +163,28 @@ func (o *lockFlags) heldBy(err error) string {
 // denied names the rights that a user lacks. Servers do not always name what a script
 // lacks, so the rights are tried.
 func (o *lockFlags) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
-	needs := []string{acl.Plain}
-	for need, is := range map[string]bool{
-		acl.Fair: o.fair, acl.Tokens: o.fenced, acl.Semaphores: o.permits != "", acl.ReadWrite: o.read || o.write, acl.Owners: o.atLeast > 0,
-	} {
-		if is {
-			needs = append(needs, need)
-		}
-	}
-	lacks, unknown := diagnosis.Lacks(ctx, srv, name, needs...)
+	lacks, unknown := diagnosis.Lacks(ctx, srv, name, o.needs()...)
 	if unknown != nil {
 		lacks = nil // the server's own words remain
 	}
 	return connect.Reason(err) + ". " + connect.Remedy(err, lacks...)
+}
+
+// needs returns what rights are for that the flags ask for, in one order.
+func (o *lockFlags) needs() []string {
+	needs := []string{acl.Plain}
+	for _, need := range []struct {
+		id string
+		is bool
+	}{
+		{acl.Fair, o.fair}, {acl.Tokens, o.fenced}, {acl.Semaphores, o.permits != ""}, {acl.ReadWrite, o.read || o.write},
+		{acl.Owners, o.atLeast > 0},
+	} {
+		if need.is {
+			needs = append(needs, need.id)
+		}
+	}
+	return needs
 }
 
 // why says why the lock could not be given up, or kept, in few words.
