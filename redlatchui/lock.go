@@ -241,7 +241,7 @@ func deadlineText(q board.Waiter, at time.Time) string {
 }
 
 func permitText(h inspect.Holder) string {
-	return h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) })
+	return strings.TrimPrefix(h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) }), "permit, ")
 }
 
 // happenings say what has happened; %s is the owner.
