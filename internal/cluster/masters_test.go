@@ -137,3 +137,17 @@ func TestErrorNamesTheMasterThatIsDown(t *testing.T) {
 		require.Equal(t, one, node.Addr)
 	})
 }
+
+// Each span costs a look at all slots, or at all masters before it.
+func TestMoreSpansThanSlotsAreABadReply(t *testing.T) {
+	t.Parallel()
+	reply := []any{}
+	for i := range slots {
+		reply = append(reply, []any{int64(i), int64(i), []any{[]byte("10.0.0.1"), int64(i + 1)}})
+	}
+	masters, err := Masters(reply, one)
+	require.NoError(t, err)
+	require.Len(t, masters, slots)
+	_, err = Masters(append(reply, reply[0]), one)
+	require.ErrorIs(t, err, transport.ErrBadReply)
+}

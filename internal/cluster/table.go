@@ -21,10 +21,10 @@ type span struct {
 }
 
 // spansOf returns what a node said in answer to CLUSTER SLOTS. Nodes that do not know
-// their own host mean the one that they were reached at.
+// their own host mean the one that they were reached at. There are no more spans than slots.
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)
-	if !ok {
+	if !ok || len(all) > slots {
 		return nil, fmt.Errorf("%w to CLUSTER SLOTS", transport.ErrBadReply)
 	}
 	spans := make([]span, 0, len(all))
