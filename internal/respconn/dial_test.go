@@ -1,0 +1,128 @@
+package respconn_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redisurl"
+	"github.com/redlatch/redlatch/internal/respconn"
+)
+
+const patience = 10 * time.Second
+
+// server accepts one connection, and answers each command by its first word: "" is no answer. It
+// returns its address, and a function that waits for the end of the connection and returns the
+// commands.
+func server(t *testing.T, answers map[string]string) (at redisurl.Server, commands func() string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	all := make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		assert.NoError(t, err)
+		var got []string
+		in := bufio.NewReader(conn)
+		for words, left := []string{}, 0; ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				break
+			}
+			switch line[0] {
+			case '*':
+				words, left = nil, int(line[1]-'0')
+				continue
+			case '$':
+				continue
+			}
+			words = append(words, strings.TrimSuffix(line, "\r\n"))
+			if left--; left == 0 {
+				got = append(got, strings.Join(words, " "))
+				_, _ = io.WriteString(conn, answers[words[0]])
+			}
+		}
+		_, _ = conn.Close(), l.Close()
+		all <- strings.Join(got, ", ")
+	}()
+	return redisurl.Server{Network: "tcp", Addr: l.Addr().String()}, func() string {
+		select {
+		case got := <-all:
+			return got
+		case <-time.After(patience):
+			require.FailNow(t, "the connection has not ended")
+			return ""
+		}
+	}
+}
+
+var welcome = map[string]string{"AUTH": "+OK\r\n", "SELECT": "+OK\r\n"}
+
+func TestALoginSendsWhatTheAddressHas(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		user, password string
+		db             int
+		want           string
+	}{
+		{"", "", 0, ""},
+		{"app", "", 0, ""},
+		{"", "sesame", 0, "AUTH sesame"},
+		{"app", "sesame", 3, "AUTH app sesame, SELECT 3"},
+		{"", "", 2, "SELECT 2"},
+	} {
+		at, commands := server(t, welcome)
+		at.User, at.Password, at.DB = c.user, c.password, c.db
+		conn, err := respconn.Dialer{Timeout: patience, Write: time.Second}.Dial(t.Context(), at)
+		require.NoError(t, err)
+		require.NotNil(t, respconn.Below(conn), "it can be looked at without reading")
+		require.NoError(t, conn.Close())
+		require.Equal(t, c.want, commands())
+	}
+}
+
+func TestALoginEndsWithItsContextAndInItsTime(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []string{"AUTH", "SELECT"} {
+		answers := map[string]string{"AUTH": welcome["AUTH"], "SELECT": welcome["SELECT"], silent: ""}
+		at, commands := server(t, answers)
+		at.Password, at.DB = "sesame", 3
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := respconn.Dialer{Timeout: patience, Write: time.Second}.Dial(ctx, at)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, time.Since(began), patience)
+		require.NotContains(t, err.Error(), "closed", "the cause, and not how it was done")
+		require.Contains(t, commands(), silent)
+
+		at, commands = server(t, answers)
+		at.Password, at.DB = "sesame", 3
+		ctx, cancel = context.WithTimeout(t.Context(), patience)
+		_, err = respconn.Dialer{Timeout: 200 * time.Millisecond, Write: time.Second}.Dial(ctx, at)
+		cancel()
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Contains(t, commands(), silent)
+	}
+}
+
+func TestALoginThatIsRefusedEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"-WRONGPASS no\r\n": "WRONGPASS", "$99999999999\r\n": respconn.ErrLimit.Error(), "*99999999\r\n": respconn.ErrLimit.Error(),
+	} {
+		at, commands := server(t, map[string]string{"AUTH": answer})
+		at.Password, at.DB = "sesame", 3
+		_, err := respconn.Dialer{Timeout: patience, Write: time.Second}.Dial(t.Context(), at)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, "AUTH sesame", commands(), "it goes no further")
+	}
+}
