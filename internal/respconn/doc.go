@@ -9,7 +9,7 @@
 //
 // # What may be announced
 //
-// [Guard] stands between the network and the client library, and below TLS. It
+// [Guard] stands between the network and the client library, and above TLS. It
 // follows the replies, and keeps none, but on a connection that callers read: there one
 // reply is kept until it is complete, within the limits:
 //
