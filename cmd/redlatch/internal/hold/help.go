@@ -9,13 +9,14 @@ process group. COMMAND finds the lock's name in REDLATCH_LOCK and its owner, as
 redlatch status shows it, in REDLATCH_OWNER.
 
 If the lock is lost, COMMAND's process group gets SIGTERM, and SIGKILL before
-another owner can get the lock; --on-lost changes that. A loss that is noticed
-only when the lock is freed counts. If redlatch is killed, so is COMMAND (on
-Linux with its children, but for those in a session of their own; on Windows
-not). Processes that COMMAND leaves in the background go on without the lock.
---on-lost-exec CMD runs a command line of the shell at the moment of the
-SIGTERM; redlatch waits for both. It finds the reason in REDLATCH_LOSS, and is
-not run when --max-hold is over.
+another owner can get the lock. --on-lost kill sends SIGKILL at once, and
+--on-lost ignore lets COMMAND go on. A loss that is noticed only when the lock
+is freed counts. If redlatch is killed, so is COMMAND (on Linux with its
+children, but for those in a session of their own; on Windows not). Processes
+that COMMAND leaves in the background go on without the lock. --on-lost-exec
+CMD runs a command line of the shell at the moment of the SIGTERM; redlatch
+waits for both. It finds the reason in REDLATCH_LOSS, and is not run when
+--max-hold is over.
 
 With --at-least the lock stays for that long from when it was acquired,
 whatever COMMAND's exit code: a job that many machines start at about the same
@@ -26,7 +27,8 @@ of what remains. A machine that dies leaves it for one lease at most.
 
 Use one kind of lock for all users of a name: plain, --fair, or --read and
 --write. Plain and fair locks exclude each other, but do not wake each other's
-waiters; a read/write lock fails (125) where the lock is held as another kind.
+waiters; a read/write lock fails (125) where the lock is held as another kind,
+and any lock where NAME is the hash of another program.
 With --fair, --try gets a free lock only when the queue is empty. With
 --fenced, alone or with --fair, COMMAND finds a number in REDLATCH_TOKEN that
 is higher than that of every holder before it: pass it on with each write, to
@@ -120,7 +122,7 @@ Exit codes:
 that is done. The variables that hold -s has set say which; with NAME it is
 an error if they are those of another lock. With --owner it is the hold of that
 owner, by the same user on this machine: the value of REDLATCH_OWNER, or of
-REDLATCH_PERMIT for a permit. It is not there on Windows.
+REDLATCH_PERMIT for a permit. Windows has no release.
 
 Exit codes:
   0     the lock was held to this moment, and is free, or left to its lease
