@@ -1,11 +1,9 @@
 // Program bench measures lock clients and compares them: see docs/performance.md.
 //
-//	bench run      all of them on all work, for tables and plots
-//	bench quick    the working tree against another build of itself
-//	bench plots    the plots and the tables of a run anew, from its results.json
-//	bench summary  the tables of docs/performance.md, from the results.json of whole runs
-//	bench loss     when holders learn that they have lost a lock
-//	bench worker   the side that takes locks; run and quick start it
+//	bench run     all of them on all work, for tables and plots
+//	bench quick   the working tree against another build of itself
+//	bench loss    when holders learn that they have lost a lock
+//	bench worker  the side that takes locks; run and quick start it
 package main
 
 import (
@@ -18,7 +16,7 @@ import (
 )
 
 // errUsage says that the command line makes no sense.
-var errUsage = errors.New("usage: bench run|quick|plots|summary|loss|worker [flags]")
+var errUsage = errors.New("usage: bench run|quick|loss|worker [flags]")
 
 func main() {
 	if err := command(os.Args[1:]); err != nil {
@@ -36,10 +34,6 @@ func command(args []string) error {
 		return runAll(args[1:])
 	case "quick":
 		return runQuick(args[1:])
-	case "plots":
-		return drawPlots(args[1:])
-	case "summary":
-		return printSummary(args[1:])
 	case "loss":
 		return runLoss(args[1:])
 	case "worker":

@@ -3,17 +3,23 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"image/color"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/run"
 	"github.com/redlatch/redlatch/bench/internal/stats"
@@ -77,7 +83,9 @@ func svg(p *plot.Plot, legend plot.Legend) ([]byte, error) {
 }
 
 // chart makes the plot of a case and its legend. It is nil when there is nothing to draw.
-func chart(c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample) (*plot.Plot, plot.Legend, error) {
+func chart(
+	c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample,
+) (*plot.Plot, plot.Legend, error) {
 	p, legend := plot.New(), plot.NewLegend()
 	p.Title.Text = c.Title + "\n" + placed(place)
 	p.X.Label.Text, p.Y.Label.Text = c.Level, c.Figures[0].Title
@@ -90,7 +98,7 @@ func chart(c run.Case, place host.Placement, entrants []run.Entrant, samples []r
 		of.Typeface, of.Variant = typeface.Typeface, typeface.Variant
 	}
 	p.Add(plotter.NewGrid())
-	var drawn []plotter.XYs
+	drawn := false
 	for _, e := range entrants {
 		points := series(c, place, e.Label, entrants, samples)
 		if len(points) == 0 {
@@ -100,35 +108,58 @@ func chart(c run.Case, place host.Placement, entrants []run.Entrant, samples []r
 		if err != nil {
 			return nil, legend, err
 		}
-		lookOf(e).apply(line, dots)
+		hue, variant := style(e.Label)
+		line.Color, line.Dashes, line.Width = hue, plotutil.Dashes(variant), vg.Points(1.2)
+		dots.Color, dots.Shape = hue, plotutil.Shape(variant)
+		if e.Contestant.Role == contest.Own {
+			line.Width *= 2
+		}
 		p.Add(line, dots)
 		legend.Add(e.Label, line, dots)
-		drawn = append(drawn, points)
+		drawn = true
 	}
-	if len(drawn) == 0 {
+	if !drawn {
 		return nil, legend, nil
 	}
-	scale(p, c, drawn)
+	scale(p, c)
 	return p, legend, nil
 }
 
-// scale makes the axes end where the data end.
-func scale(p *plot.Plot, c run.Case, drawn []plotter.XYs) {
-	least, most := math.Inf(1), 0.0
-	for _, points := range drawn {
-		for _, at := range points {
-			least, most = min(least, at.Y), max(most, at.Y)
+// libraries are prefixes of contestants' names, in the order of their colors.
+var libraries = []string{"redlatch", "redsync-redigo", "redsync-goredis", "redislock", "rueidislock", "redisson", "raw"}
+
+// style returns the color of a contestant's library and the contestant's number within the library. It
+// does not depend on the other contestants of a plot.
+func style(label string) (hue color.Color, variant int) {
+	i := slices.IndexFunc(libraries, func(library string) bool { return strings.HasPrefix(label, library) })
+	if i < 0 {
+		return color.Black, 0
+	}
+	for _, c := range contest.All() {
+		if c.Name == label {
+			break
+		}
+		if strings.HasPrefix(c.Name, libraries[i]) {
+			variant++
 		}
 	}
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, levels(c.Levels)
+	return plotutil.DarkColors[i], variant
+}
+
+// scale sets the axes. The plot has the range of its curves.
+func scale(p *plot.Plot, c run.Case) {
+	var levels plot.ConstantTicks
+	for _, level := range c.Levels {
+		levels = append(levels, plot.Tick{Value: float64(level), Label: strconv.Itoa(level)})
+	}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, levels
 	p.X.Min, p.X.Max = float64(c.Levels[0]), float64(c.Levels[len(c.Levels)-1])
-	if c.Log {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, steps{}
-		p.Y.Min, p.Y.Max = step(least, false), step(most, true)
+	if !c.Log {
+		p.Y.Min = 0
 		return
 	}
-	p.Y.Tick.Marker = even{}
-	p.Y.Min, p.Y.Max = 0, math.Ceil(most/apart(most))*apart(most)
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 }
 
 // series returns the medians of an entrant over the levels. What a logarithmic scale
