@@ -1,5 +1,5 @@
 // Package contest has the contestants: the lock clients that are measured, each
-// behind the same three small interfaces, set up as its own documentation says.
+// behind the same Locker, set up as its own documentation says.
 //
 // What is particular to a contestant, such as how it waits, is written where it is
 // defined, and no peer is set up to be slow: where its defaults would hold it back
@@ -10,6 +10,7 @@ package contest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,14 @@ const (
 	Peer Role = "peer"
 	// Limit is no lock client: raw commands, as fast as they go.
 	Limit Role = "limit"
+)
+
+// Kinds of semaphores.
+const (
+	// Permits have ids, and a lease that Redlatch renews.
+	Permits = "permits"
+	// Counter is a number.
+	Counter = "counter"
 )
 
 // PoolSize is how many connections a contestant with a pool may use.
@@ -52,7 +61,7 @@ type Contestant struct {
 	// Cluster says that its server is a cluster: Settings.Addr has several addresses, with
 	// commas between them.
 	Cluster bool
-	// ReadWrite says that its lock has readers and writers: its Locker is a Reader.
+	// ReadWrite says that its lock has readers and writers.
 	ReadWrite bool
 	// Waits says that a lock that is held can be waited for.
 	Waits bool
@@ -70,48 +79,38 @@ type Contestant struct {
 	// also be called within its scripts, so that requests can be distinguished from the
 	// calls of scripts. A test looks at both.
 	Sends []string
-	// Open connects it. It is nil for what is no Locker, and does its work apart.
+	// Open connects it. It is nil for Java contestants and raw-pipelined.
 	Open func(ctx context.Context, s Settings) (Locker, error)
 }
 
-// Locker is a connected client. It is safe for concurrent use.
-type Locker interface {
-	// Key returns the lock called name, for one goroutine.
-	Key(name string) Key
-	// RedisKey returns the key that exists on the server while name is held, ""
-	// if there is none.
-	RedisKey(name string) string
+// Locker is a connected client. Its functions are safe for concurrent use.
+type Locker struct {
+	// Key returns the lock called name, for one goroutine. ReadKey returns it for a goroutine that reads,
+	// and is nil for a lock without readers.
+	Key, ReadKey func(name string) Key
+	// RedisKey returns the key that exists on the server while name is held.
+	RedisKey func(name string) string
 	// Close disconnects. Holds and waiters are gone by then.
-	Close() error
+	Close func() error
 }
 
-// Reader is a Locker whose locks have readers, too. Its Key is that of a writer.
-type Reader interface {
-	// ReadKey returns the lock called name, for one goroutine that reads.
-	ReadKey(name string) Key
-}
+// Key is one goroutine's handle of a lock: the function that acquires it.
+type Key func(ctx context.Context) (Held, error)
 
-// Key is one goroutine's handle of a lock.
-type Key interface {
-	// Lock waits for the lock until ctx ends.
-	Lock(ctx context.Context) (Held, error)
-}
+// Lock waits for the lock until ctx ends.
+func (k Key) Lock(ctx context.Context) (Held, error) { return k(ctx) }
 
-// Held is a lock that was taken.
+// Held is an acquired lock.
 type Held interface {
-	// Unlock gives it back.
+	// Unlock releases it.
 	Unlock() error
 }
 
+// sameKey is RedisKey of clients that use the lock's name as the key.
+func sameKey(name string) string { return name }
+
 // All returns every contestant, Redlatch first.
-func All() []Contestant {
-	return []Contestant{
-		redlatchPlain, redlatchAsync, redlatchCluster, redlatchFair, redlatchReadWrite, redlatchPermits, redlatchCounter,
-		redsyncRedigo, redsyncGoRedis, bsmRedislock, rueidisLock,
-		redisson, redissonFair, redissonReadWrite, redissonPermits, redissonCounter,
-		rawOne, rawPool, rawPipelined,
-	}
-}
+func All() []Contestant { return slices.Concat(redlatchKinds, peers, redissonKinds, limits) }
 
 // Find returns the contestant called name.
 func Find(name string) (Contestant, error) {

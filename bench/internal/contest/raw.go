@@ -2,6 +2,7 @@ package contest
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,81 +14,54 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The limits send Redlatch's two scripts with nothing around them: no loss of a reply is
-// handled, no lease is renewed, and a refused caller does not wait. The third of them,
-// which pipelines, has no goroutine per lock and so is no Locker: see package work.
+// limits send Redlatch's two scripts with nothing around them: no loss of a reply is handled, no lease is
+// renewed, and a refused caller does not wait. They use one connection, one caller at a time; a pool of 64
+// connections; and pipelines for many locks, which has no goroutine per lock: see package work.
+var limits = []Contestant{
+	{Name: "raw-one", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
+		conn, err := redis.Dial("tcp", s.Addr)
+		if err != nil {
+			return Locker{}, err
+		}
+		var mu sync.Mutex // held across I/O: one caller at a time is what is measured
+		return openRaw(func(cmd string, args ...any) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return conn.Do(cmd, args...)
+		}, conn.Close)
+	}},
+	{Name: "raw-pool", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
+		pool := redigoPool(s.Addr)
+		return openRaw(func(cmd string, args ...any) (any, error) {
+			conn := pool.Get()
+			defer conn.Close() //nolint:errcheck // back to the pool
+			return conn.Do(cmd, args...)
+		}, pool.Close)
+	}},
+	{Name: "raw-pipelined", Role: Limit, Sends: rawSends},
+}
 
 var rawSends = []string{"evalsha", "eval", "script|load"}
 
-// rawOne sends both scripts on one connection, one caller at a time.
-var rawOne = Contestant{
-	Name: "raw-one", Role: Limit, Sends: rawSends,
-	Open: func(_ context.Context, s Settings) (Locker, error) {
-		conn, err := redis.Dial("tcp", s.Addr)
-		if err != nil {
-			return nil, err
-		}
-		l := &rawLocker{one: conn}
-		return l, l.load()
-	},
-}
+// doer runs one command.
+type doer func(cmd string, args ...any) (any, error)
 
-// rawPool sends them on a pool of 64 connections.
-var rawPool = Contestant{
-	Name: "raw-pool", Role: Limit, Sends: rawSends,
-	Open: func(_ context.Context, s Settings) (Locker, error) {
-		l := &rawLocker{pool: redigoPool(s.Addr)}
-		return l, l.load()
-	},
-}
-
-// rawPipelined sends them for many locks at once; package work does that.
-var rawPipelined = Contestant{Name: "raw-pipelined", Role: Limit, Sends: rawSends}
-
-type rawLocker struct {
-	mu   sync.Mutex // one caller at a time on one; that is what is measured
-	one  redis.Conn
-	pool *redis.Pool
-	last atomic.Int64
-}
-
-// do runs one command on the connection, or on one of the pool.
-func (l *rawLocker) do(cmd string, args ...any) (any, error) {
-	if l.pool == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.one.Do(cmd, args...)
-	}
-	conn := l.pool.Get()
-	defer conn.Close() //nolint:errcheck // back to the pool
-	return conn.Do(cmd, args...)
-}
-
-func (l *rawLocker) load() error {
+// openRaw loads the scripts.
+func openRaw(do doer, end func() error) (Locker, error) {
 	for _, text := range []string{luasrc.Acquire.Text(), luasrc.Release.Text()} {
-		if _, err := l.do("SCRIPT", "LOAD", text); err != nil {
-			return err
+		if _, err := do("SCRIPT", "LOAD", text); err != nil {
+			return Locker{}, errors.Join(err, end())
 		}
 	}
-	return nil
-}
-
-func (l *rawLocker) RedisKey(name string) string { return name }
-
-func (l *rawLocker) Key(name string) Key {
-	owner := "0c2c7e4e-5f53-7c6b-9d3e-2b1f6a7c8d9e:" + strconv.FormatInt(l.last.Add(1), 10)
-	return &rawKey{
-		locker:  l,
-		acquire: AcquireArgs(name, owner),
-		release: ReleaseArgs(name, owner),
-	}
-}
-
-func (l *rawLocker) Close() error {
-	if l.pool != nil {
-		return l.pool.Close()
-	}
-	return l.one.Close()
+	var last atomic.Int64
+	return Locker{
+		Key: func(name string) Key {
+			owner := "0c2c7e4e-5f53-7c6b-9d3e-2b1f6a7c8d9e:" + strconv.FormatInt(last.Add(1), 10)
+			return (&rawKey{do: do, acquire: AcquireArgs(name, owner), release: ReleaseArgs(name, owner)}).Lock
+		},
+		RedisKey: sameKey,
+		Close:    end,
+	}, nil
 }
 
 // AcquireArgs returns the arguments of the EVALSHA that takes the lock called name.
@@ -109,19 +83,19 @@ func evalSHA(name string, fill func(l *luasrc.Plain, c *transport.Call)) []any {
 
 // rawKey is its own Held: nothing is allocated for it.
 type rawKey struct {
-	locker           *rawLocker
+	do               doer
 	acquire, release []any
 }
 
 func (k *rawKey) Lock(context.Context) (Held, error) {
-	if reply, err := k.locker.do("EVALSHA", k.acquire...); err != nil || reply != nil {
+	if reply, err := k.do("EVALSHA", k.acquire...); err != nil || reply != nil {
 		return nil, rawError("the lock is held", err)
 	}
 	return k, nil
 }
 
 func (k *rawKey) Unlock() error {
-	if reply, err := k.locker.do("EVALSHA", k.release...); err != nil || reply == nil {
+	if reply, err := k.do("EVALSHA", k.release...); err != nil || reply == nil {
 		return rawError("the lock is not held", err)
 	}
 	return nil

@@ -4,64 +4,94 @@ import (
 	"context"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// redlatchPlain is Redlatch as its README has it: one client, two connections, a
-// lease that is renewed. No option is set.
-var redlatchPlain = Contestant{
-	Name: "redlatch", Role: Own, Waits: true, Renews: true,
-	// HELLO, ROLE and PUBSUB ask whether other processes wait, for a turn that takes long.
-	Sends: []string{
+// redlatchKinds are Redlatch as its README has it: one client, two connections, leases that are renewed.
+// No option is set.
+var redlatchKinds = []Contestant{
+	own(Contestant{Name: "redlatch", Renews: true}, lockOf(rlock.New)),
+	own(Contestant{Name: "redlatch-async", Async: true, Renews: true}, asyncLock),
+	own(Contestant{Name: "redlatch-cluster", Cluster: true, Renews: true}, lockOf(rlock.New), "cluster|slots", "cluster|shards"),
+	// TIME is part of the search for dead waiters.
+	own(Contestant{Name: "redlatch-fair", Fair: true, Renews: true}, lockOf(rfairlock.New), "time"),
+	own(Contestant{Name: "redlatch-rw", ReadWrite: true, Renews: true}, readWriteLock),
+	// TIME is the clock that leases end by.
+	own(Contestant{Name: "redlatch-permits", Semaphore: Permits, Renews: true}, permits, "time"),
+	own(Contestant{Name: "redlatch-counter", Semaphore: Counter}, counter),
+}
+
+// own completes a contestant that is a kind of lock of Redlatch; kind returns its keys.
+func own(c Contestant, kind func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
+	c.Role, c.Waits = Own, true
+	// HELLO, ROLE and PUBSUB check whether other processes wait, for a turn that takes long.
+	c.Sends = append([]string{
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",
-	},
-	Open: openRedlatch(rlock.New),
+	}, sends...)
+	scheme := "redis://"
+	if c.Cluster {
+		scheme = "redis-cluster://"
+	}
+	c.Open = func(ctx context.Context, s Settings) (Locker, error) {
+		client, err := redlatch.Open(ctx, scheme+s.Addr, observed()...)
+		if err != nil {
+			return Locker{}, err
+		}
+		l := kind(client, &s)
+		l.Close = client.Close
+		if l.RedisKey == nil {
+			l.RedisKey = sameKey
+		}
+		return l, nil
+	}
+	return c
 }
 
-// redlatchCluster is the plain lock on a cluster.
-var redlatchCluster = Contestant{
-	Name: "redlatch-cluster", Role: Own, Cluster: true, Waits: true, Renews: true,
-	Sends: append([]string{"cluster|slots", "cluster|shards"}, redlatchPlain.Sends...),
-	Open: func(ctx context.Context, s Settings) (Locker, error) {
-		client, err := redlatch.Open(ctx, "redis-cluster://"+s.Addr)
+// lockOptions are the options of a lock with these settings.
+func lockOptions(s *Settings) []rlock.Option {
+	if s.Lease == 0 {
+		return nil
+	}
+	return []rlock.Option{rlock.WithLease(s.Lease)}
+}
+
+// lockKey is the key of a lock that is released with Unlock.
+func lockKey(lock *rlock.Lock, s *Settings) Key {
+	return func(ctx context.Context) (Held, error) {
+		hold, err := lock.Lock(ctx, lockOptions(s)...)
 		if err != nil {
 			return nil, err
 		}
-		return &redlatchLocker{Client: client, kind: rlock.New}, nil
-	},
+		return hold, nil
+	}
 }
 
-// redlatchFair is the fair lock of the same client.
-var redlatchFair = Contestant{
-	Name: "redlatch-fair", Role: Own, Fair: true, Waits: true, Renews: true,
-	// TIME, too, belongs to the look-out for waiters that are dead.
-	Sends: append([]string{"time"}, redlatchPlain.Sends...),
-	Open:  openRedlatch(rfairlock.New),
+// lockOf returns the kind of lock that newLock makes.
+func lockOf(newLock func(*redlatch.Client, string) *rlock.Lock) func(*redlatch.Client, *Settings) Locker {
+	return func(client *redlatch.Client, s *Settings) Locker {
+		return Locker{Key: func(name string) Key { return lockKey(newLock(client, name), s) }}
+	}
 }
 
-// redlatchAsync is the plain lock, freed by UnlockAsync.
-var redlatchAsync = Contestant{
-	Name: "redlatch-async", Role: Own, Async: true, Waits: true, Renews: true, Sends: redlatchPlain.Sends,
-	Open: func(ctx context.Context, s Settings) (Locker, error) {
-		l, err := newRedlatch(ctx, s, rlock.New)
-		if err != nil {
-			return nil, err
-		}
-		return asyncLocker{l}, nil
-	},
+func readWriteLock(client *redlatch.Client, s *Settings) Locker {
+	return Locker{
+		Key:     func(name string) Key { return lockKey(rreadwritelock.New(client, name).Write(), s) },
+		ReadKey: func(name string) Key { return lockKey(rreadwritelock.New(client, name).Read(), s) },
+	}
 }
 
-// asyncLocker is a client whose Unlock does not wait for the reply.
-type asyncLocker struct{ *redlatchLocker }
-
-func (l asyncLocker) Key(name string) Key {
-	return &asyncKey{lock: rlock.New(l.Client, name), options: l.options}
+func asyncLock(client *redlatch.Client, s *Settings) Locker {
+	return Locker{Key: func(name string) Key {
+		return (&asyncKey{lock: rlock.New(client, name), options: lockOptions(s)}).Lock
+	}}
 }
 
-// asyncKey is the lock, and what becomes of its last release.
+// asyncKey is a lock that is released with UnlockAsync, and the outcome of its last release.
 type asyncKey struct {
 	lock    *rlock.Lock
 	options []rlock.Option
@@ -81,75 +111,66 @@ func (k *asyncKey) Lock(ctx context.Context) (Held, error) {
 	return k, <-k.outcome
 }
 
+// Unlock does not wait for the reply.
 func (k *asyncKey) Unlock() error {
 	k.outcome = k.hold.UnlockAsync()
 	return nil
 }
 
-// redlatchReadWrite is the read/write lock of the same client.
-var redlatchReadWrite = Contestant{
-	Name: "redlatch-rw", Role: Own, ReadWrite: true, Waits: true, Renews: true, Sends: redlatchPlain.Sends,
-	Open: func(ctx context.Context, s Settings) (Locker, error) {
-		l, err := newRedlatch(ctx, s, func(c *redlatch.Client, name string) *rlock.Lock {
-			return rreadwritelock.New(c, name).Write()
-		})
-		if err != nil {
-			return nil, err
-		}
-		return redlatchReader{l}, nil
-	},
-}
-
-// redlatchReader is a client whose locks have readers, too.
-type redlatchReader struct{ *redlatchLocker }
-
-func (l redlatchReader) ReadKey(name string) Key {
-	return redlatchKey{lock: rreadwritelock.New(l.Client, name).Read(), options: l.options}
-}
-
-func openRedlatch(kind func(*redlatch.Client, string) *rlock.Lock) func(context.Context, Settings) (Locker, error) {
-	return func(ctx context.Context, s Settings) (Locker, error) {
-		l, err := newRedlatch(ctx, s, kind)
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
-	}
-}
-
-func newRedlatch(ctx context.Context, s Settings, kind func(*redlatch.Client, string) *rlock.Lock) (*redlatchLocker, error) {
-	client, err := redlatch.Open(ctx, "redis://"+s.Addr, observed()...)
-	if err != nil {
-		return nil, err
-	}
-	l := &redlatchLocker{Client: client, kind: kind}
+func permits(client *redlatch.Client, s *Settings) Locker {
+	var options []rsemaphore.AcquireOption
 	if s.Lease > 0 {
-		l.options = []rlock.Option{rlock.WithLease(s.Lease)}
+		options = []rsemaphore.AcquireOption{rsemaphore.WithLease(s.Lease)}
 	}
-	return l, nil
+	return Locker{RedisKey: codec.PermitsKey, Key: func(name string) Key {
+		semaphore := rsemaphore.NewExpirable(client, name)
+		return prepared(func(ctx context.Context) error {
+			_, err := semaphore.TrySetPermits(ctx, max(s.Permits, 1))
+			return err
+		}, func(ctx context.Context) (Held, error) {
+			hold, err := semaphore.Acquire(ctx, 1, options...)
+			if err != nil {
+				return nil, err
+			}
+			return heldPermit{hold}, nil
+		})
+	}}
 }
 
-type redlatchLocker struct {
-	*redlatch.Client
-	kind    func(*redlatch.Client, string) *rlock.Lock
-	options []rlock.Option
+type heldPermit struct{ *rsemaphore.Hold }
+
+func (h heldPermit) Unlock() error { return h.Release() }
+
+func counter(client *redlatch.Client, s *Settings) Locker {
+	return Locker{Key: func(name string) Key {
+		semaphore := rsemaphore.New(client, name)
+		return prepared(func(ctx context.Context) error {
+			_, err := semaphore.TrySet(ctx, max(s.Permits, 1), 0)
+			return err
+		}, func(ctx context.Context) (Held, error) {
+			if err := semaphore.Acquire(ctx, 1); err != nil {
+				return nil, err
+			}
+			return heldCount{semaphore}, nil
+		})
+	}}
 }
 
-func (l *redlatchLocker) Key(name string) Key {
-	return redlatchKey{lock: l.kind(l.Client, name), options: l.options}
-}
+type heldCount struct{ *rsemaphore.Semaphore }
 
-func (l *redlatchLocker) RedisKey(name string) string { return name }
+// Unlock releases one permit, not a particular one.
+func (h heldCount) Unlock() error { return h.Release(context.Background(), 1) }
 
-type redlatchKey struct {
-	lock    *rlock.Lock
-	options []rlock.Option
-}
-
-func (k redlatchKey) Lock(ctx context.Context) (Held, error) {
-	hold, err := k.lock.Lock(ctx, k.options...)
-	if err != nil {
-		return nil, err
+// prepared calls prepare before the first acquisition.
+func prepared(prepare func(context.Context) error, lock Key) Key {
+	ready := false
+	return func(ctx context.Context) (Held, error) {
+		if !ready {
+			if err := prepare(ctx); err != nil {
+				return nil, err
+			}
+			ready = true
+		}
+		return lock(ctx)
 	}
-	return hold, nil
 }

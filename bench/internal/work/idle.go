@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -27,16 +28,13 @@ var errFreed = errors.New("a waiter got a lock that was never freed")
 // idle are waiters for locks that stay held, by another client with a lease that is
 // not renewed, so that what is seen on the server is the waiters'.
 type idle struct {
+	common
 	holder, waiter contest.Locker
 	probe          redis.Conn
 	connections    float64
 	waiters        float64
 	before         runtime.MemStats
 	goroutines     int
-	cancel         context.CancelFunc
-	done           sync.WaitGroup
-	failed         failure
-	since          usage
 }
 
 func startIdle(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
@@ -123,13 +121,8 @@ func (i *idle) wait(ctx context.Context, key contest.Key) {
 	}
 }
 
-func (i *idle) begin() { i.since = now() }
-
 func (i *idle) end() Values {
-	v := i.since.per(i.waiters)
-	delete(v, Rate) // nothing happens: there is nothing to count
-	v[CPU] /= time.Since(i.since.at).Seconds()
-	v[Allocs] /= time.Since(i.since.at).Seconds()
+	v := i.since.resting(i.waiters)
 	v[Goroutines] = float64(runtime.NumGoroutine()-i.goroutines) / i.waiters
 	var m runtime.MemStats
 	heap(&m)
@@ -143,8 +136,110 @@ func (i *idle) end() Values {
 	return v
 }
 
-func (i *idle) close() error {
-	i.cancel()
-	i.done.Wait()
-	return errors.Join(i.failed.get(), i.waiter.Close(), i.holder.Close(), i.probe.Close())
+func (i *idle) close() error { return i.finish(i.waiter.Close, i.holder.Close, i.probe.Close) }
+
+const (
+	// lookEvery and lookAt are how often leases are looked at, and how many at once.
+	lookEvery = 250 * time.Millisecond
+	lookAt    = 500
+)
+
+// watchdog holds many locks with leases that are renewed, and looks at them on the
+// server, some at a time.
+type watchdog struct {
+	common
+	locker contest.Locker
+	names  []string
+	before runtime.MemStats
+
+	least, lease, gone atomic.Int64 // milliseconds, milliseconds, leases
 }
+
+func startWatchdog(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
+	locker, err := c.Open(ctx, contest.Settings{Addr: spec.Addr})
+	if err != nil {
+		return nil, err
+	}
+	w := &watchdog{locker: locker, names: numbered(spec.Key, spec.Goroutines)}
+	heap(&w.before)
+	if err := takeAll(ctx, locker, w.names); err != nil {
+		return nil, errors.Join(err, locker.Close())
+	}
+	conn, err := redis.Dial("tcp", spec.Addr)
+	if err != nil {
+		return nil, errors.Join(err, locker.Close())
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	w.start(func() error {
+		defer conn.Close() //nolint:errcheck // it was only read from
+		return w.look(ctx, conn)
+	})
+	return w, nil
+}
+
+// look goes through the locks again and again.
+func (w *watchdog) look(ctx context.Context, conn redis.Conn) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for at := 0; ; at += lookAt {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := w.lookFrom(conn, at); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *watchdog) lookFrom(conn redis.Conn, at int) error {
+	n := min(lookAt, len(w.names))
+	for i := range n {
+		if err := conn.Send("PTTL", w.locker.RedisKey(w.names[(at+i)%len(w.names)])); err != nil {
+			return err
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		return err
+	}
+	for range n {
+		left, err := redis.Int64(conn.Receive())
+		if err != nil {
+			return err
+		}
+		w.seen(left)
+	}
+	return nil
+}
+
+// seen takes note of a lease. The longest is what was taken for the whole lease.
+func (w *watchdog) seen(left int64) {
+	w.lease.Store(max(w.lease.Load(), left))
+	if !w.counting.Load() {
+		return
+	}
+	if left < 0 {
+		w.gone.Add(1)
+		return
+	}
+	w.least.Store(min(w.least.Load(), left))
+}
+
+func (w *watchdog) begin() {
+	w.least.Store(int64(longLease / time.Millisecond))
+	w.common.begin()
+}
+
+func (w *watchdog) end() Values {
+	w.counting.Store(false)
+	v := w.since.resting(float64(len(w.names)))
+	v[Oldest] = float64(w.lease.Load()-w.least.Load()) / 1000
+	v[Gone] = float64(w.gone.Load())
+	var m runtime.MemStats
+	heap(&m)
+	v[Heap] = (float64(m.HeapAlloc) - float64(w.before.HeapAlloc)) / float64(len(w.names))
+	return v
+}
+
+func (w *watchdog) close() error { return w.finish(w.locker.Close) }

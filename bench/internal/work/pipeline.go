@@ -1,9 +1,9 @@
 package work
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
-	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
 // errRefused says that a raw script found the lock in a state it cannot be in.
@@ -22,15 +21,10 @@ var errRefused = errors.New("a raw script was refused")
 // goroutine that writes and reads whole batches on one connection. The locks are in
 // two halves, so that the server has the one while the other is written or read.
 type pipeline struct {
-	conn     redis.Conn
-	halves   [2]half
-	stop     atomic.Bool
-	counting atomic.Bool
-	done     sync.WaitGroup
-	failed   failure
-	pairs    atomic.Int64
-	times    stats.Histogram
-	since    usage
+	common
+	conn   redis.Conn
+	halves [2]half
+	pairs  atomic.Int64
 }
 
 // half are some of the locks, all of them in the same state.
@@ -40,7 +34,7 @@ type half struct {
 	began            time.Time
 }
 
-func startPipeline(spec Spec) (job, error) {
+func startPipeline(ctx context.Context, spec Spec) (job, error) {
 	if spec.Kind != Pairs {
 		return nil, fmt.Errorf("work: %s does nothing but %s", spec.Contestant, Pairs)
 	}
@@ -60,16 +54,13 @@ func startPipeline(spec Spec) (job, error) {
 		h.acquire = append(h.acquire, contest.AcquireArgs(name, owner))
 		h.release = append(h.release, contest.ReleaseArgs(name, owner))
 	}
-	p.done.Go(func() {
-		if err := p.run(); err != nil {
-			p.failed.set(err)
-		}
-	})
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.start(func() error { return p.run(ctx) })
 	return p, nil
 }
 
 // run keeps both halves under way, and ends with no lock held.
-func (p *pipeline) run() error {
+func (p *pipeline) run(ctx context.Context) error {
 	for i := range p.halves {
 		if err := p.send(&p.halves[i]); err != nil {
 			return err
@@ -81,7 +72,7 @@ func (p *pipeline) run() error {
 			return err
 		}
 		// After the first half's releases come the second's: then all are free.
-		if i == 0 && !h.taking && p.stop.Load() {
+		if i == 0 && !h.taking && ctx.Err() != nil {
 			return p.receive(&p.halves[1])
 		}
 		if err := p.send(h); err != nil {
@@ -126,21 +117,9 @@ func (p *pipeline) receive(h *half) error {
 	return nil
 }
 
-func (p *pipeline) begin() {
-	p.since = now()
-	p.counting.Store(true)
-}
-
 func (p *pipeline) end() Values {
 	p.counting.Store(false)
-	v := p.since.per(float64(p.pairs.Load()))
-	v[P50], v[P99] = micros(p.times.Quantile(0.5)), micros(p.times.Quantile(0.99))
-	v[Longest] = micros(p.times.Max())
-	return v
+	return p.describe(p.since.per(float64(p.pairs.Load())))
 }
 
-func (p *pipeline) close() error {
-	p.stop.Store(true)
-	p.done.Wait()
-	return errors.Join(p.failed.get(), p.conn.Close())
-}
+func (p *pipeline) close() error { return p.finish(p.conn.Close) }

@@ -6,19 +6,116 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
 // job is a measurement under way.
 type job interface {
-	// begin starts to count; end tells what was counted and may be called once.
+	// begin starts to count; end returns what was counted and may be called once.
 	begin()
 	end() Values
-	// close ends the work and says what went wrong in it.
+	// close ends the work and returns what went wrong in it.
 	close() error
 }
+
+// common is the part of a job that all kinds of work share.
+type common struct {
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+	failed   failure
+	counting atomic.Bool
+	times    stats.Histogram
+	since    usage
+}
+
+// start runs f in a goroutine, which cancel must end.
+func (c *common) start(f func() error) {
+	c.done.Go(func() {
+		if err := f(); err != nil {
+			c.failed.set(err)
+		}
+	})
+}
+
+func (c *common) begin() {
+	c.since = now()
+	c.counting.Store(true)
+}
+
+// describe adds the figures of the times.
+func (c *common) describe(v Values) Values {
+	v[P50], v[P99] = micros(c.times.Quantile(0.5)), micros(c.times.Quantile(0.99))
+	v[Longest] = micros(c.times.Max())
+	return v
+}
+
+// finish ends the work, then calls each of closers.
+func (c *common) finish(closers ...func() error) error {
+	c.cancel()
+	c.done.Wait()
+	err := c.failed.get()
+	for _, closer := range closers {
+		err = errors.Join(err, closer())
+	}
+	return err
+}
+
+// failure keeps the first error of many goroutines.
+type failure struct{ err atomic.Pointer[error] }
+
+func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
+
+func (f *failure) get() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// usage is what this process has used until a moment.
+type usage struct {
+	at      time.Time
+	cpu     time.Duration
+	mallocs uint64
+}
+
+func now() usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{at: time.Now(), cpu: host.OwnCPUTime(), mallocs: m.Mallocs}
+}
+
+// per returns the common figures of count events since u.
+func (u usage) per(count float64) Values {
+	n := now()
+	return Values{
+		Count:  count,
+		Rate:   count / n.at.Sub(u.at).Seconds(),
+		Allocs: float64(n.mallocs-u.mallocs) / count,
+		CPU:    micros(n.cpu-u.cpu) / count,
+	}
+}
+
+// resting returns the figures of count waiters or holds: CPU time and allocations are for each second, and
+// there is no rate.
+func (u usage) resting(count float64) Values {
+	v := u.per(count)
+	delete(v, Rate)
+	v[CPU] /= time.Since(u.at).Seconds()
+	v[Allocs] /= time.Since(u.at).Seconds()
+	return v
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // Serve does what in asks for until in ends, and writes what came of it to out.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -103,7 +200,7 @@ func open(ctx context.Context, spec Spec) (job, error) {
 		return nil, fmt.Errorf("work: %s needs a JVM", c.Name)
 	}
 	if c.Open == nil {
-		return startPipeline(spec)
+		return startPipeline(ctx, spec)
 	}
 	switch spec.Kind {
 	case Pairs, Turns:
@@ -117,4 +214,23 @@ func open(ctx context.Context, spec Spec) (job, error) {
 	default:
 		return nil, fmt.Errorf("work: no kind %q", spec.Kind)
 	}
+}
+
+// profile writes a profile of the processor's time to a file until the function that it
+// returns is called. Without a file it does nothing.
+func profile(file string) (stop func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(file) //nolint:gosec // where its user wants it
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,18 +19,12 @@ var errTogether = errors.New("more goroutines were inside at once than may be")
 // turns are goroutines that lock and unlock until they are ended: the same key, or
 // each its own.
 type turns struct {
-	spec   Spec
-	locker contest.Locker
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	failed failure
-
-	counting atomic.Bool
-	times    stats.Histogram
-	inside   atomic.Int32 // a writer, or what has no readers, or permits
-	readers  atomic.Int32
-	members  []member
-	since    usage
+	common
+	spec    Spec
+	locker  contest.Locker
+	inside  atomic.Int32 // a writer, or what has no readers, or permits
+	readers atomic.Int32
+	members []member
 }
 
 // member is one goroutine. Its fields are written by it, read when it is counted,
@@ -42,24 +35,12 @@ type member struct {
 	_     [48]byte // a cache line of its own
 }
 
-// failure keeps the first error of many goroutines.
-type failure struct{ err atomic.Pointer[error] }
-
-func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
-
-func (f *failure) get() error {
-	if err := f.err.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
 	locker, err := c.Open(ctx, contest.Settings{Addr: spec.Addr, Permits: spec.Permits})
 	if err != nil {
 		return nil, err
 	}
-	readers, has := locker.(contest.Reader)
+	has := locker.ReadKey != nil
 	if !has && spec.Reads > 0 {
 		return nil, errors.Join(fmt.Errorf("work: %s has no readers", c.Name), locker.Close())
 	}
@@ -72,13 +53,9 @@ func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, erro
 		}
 		write, read := locker.Key(name), contest.Key(nil)
 		if has {
-			read = readers.ReadKey(name)
+			read = locker.ReadKey(name)
 		}
-		t.done.Go(func() {
-			if err := t.take(ctx, write, read, &t.members[i]); err != nil {
-				t.failed.set(err)
-			}
-		})
+		t.start(func() error { return t.take(ctx, write, read, &t.members[i]) })
 	}
 	return t, nil
 }
@@ -136,11 +113,6 @@ func unlessEnded(ctx context.Context, err error) error {
 	return nil
 }
 
-func (t *turns) begin() {
-	t.since = now()
-	t.counting.Store(true)
-}
-
 func (t *turns) end() Values {
 	t.counting.Store(false)
 	var sum, most int64
@@ -155,8 +127,7 @@ func (t *turns) end() Values {
 	}
 	v := t.since.per(float64(sum))
 	t.countOpenWaits()
-	v[P50], v[P99] = micros(t.times.Quantile(0.5)), micros(t.times.Quantile(0.99))
-	v[Longest] = micros(t.times.Max())
+	t.describe(v)
 	equal := float64(sum) / float64(len(t.members))
 	v[Luckiest], v[Unluckiest] = float64(most)/equal, float64(least)/equal
 	return v
@@ -177,8 +148,78 @@ func (t *turns) countOpenWaits() {
 	}
 }
 
-func (t *turns) close() error {
-	t.cancel()
-	t.done.Wait()
-	return errors.Join(t.failed.get(), t.locker.Close())
+func (t *turns) close() error { return t.finish(t.locker.Close) }
+
+// settle is how long a waiter gets to be waiting for good before it is woken.
+const settle = 3 * time.Millisecond
+
+// wakeups pass a lock between two clients of this process, which share nothing but
+// the server: one clock tells when it was given and when it was got.
+type wakeups struct {
+	common  // times are from the unlock's return
+	lockers [2]contest.Locker
+	keys    [2]contest.Key
+	whole   stats.Histogram // from the unlock's call
 }
+
+// got is what a waiter says when it has the lock.
+type got struct {
+	held contest.Held
+	at   time.Time
+	err  error
+}
+
+func startWakeups(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {
+	w := &wakeups{}
+	for i := range w.lockers {
+		locker, err := c.Open(ctx, contest.Settings{Addr: spec.Addr})
+		if err != nil {
+			return nil, err
+		}
+		w.lockers[i], w.keys[i] = locker, locker.Key(spec.Key)
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	w.start(func() error { return w.pass(ctx) })
+	return w, nil
+}
+
+// pass hands the lock to and fro until ctx ends.
+func (w *wakeups) pass(ctx context.Context) error {
+	held, err := w.keys[0].Lock(ctx)
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	for next := 1; ; next = 1 - next {
+		result := make(chan got, 1)
+		go func() {
+			h, err := w.keys[next].Lock(ctx)
+			result <- got{h, time.Now(), err}
+		}()
+		time.Sleep(settle)
+		called := time.Now()
+		if err := held.Unlock(); err != nil {
+			w.cancel()
+			<-result
+			return err
+		}
+		freed := time.Now()
+		g := <-result
+		if g.err != nil {
+			return unlessEnded(ctx, g.err)
+		}
+		if w.counting.Load() {
+			w.times.Add(g.at.Sub(freed)) // not before: see Histogram.Add
+			w.whole.Add(g.at.Sub(called))
+		}
+		held = g.held
+	}
+}
+
+func (w *wakeups) end() Values {
+	w.counting.Store(false)
+	v := w.describe(w.since.per(float64(w.times.Count())))
+	v[Whole] = micros(w.whole.Quantile(0.5))
+	return v
+}
+
+func (w *wakeups) close() error { return w.finish(w.lockers[0].Close, w.lockers[1].Close) }
