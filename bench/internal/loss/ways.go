@@ -1,7 +1,13 @@
 package loss
 
 import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -59,7 +65,7 @@ func Ways() []Way {
 		},
 		{
 			Name: "deleted", Title: "The keys are deleted", Forgets: true, lives: true,
-			strike: func(r *ruin) { r.server.Do(r.tb, "DEL", texts(r.keys)...) },
+			strike: func(r *ruin) { r.server.Do(r.tb, "DEL", redis.Args{}.AddFlat(r.keys)...) },
 			repair: func(*ruin) {},
 		},
 		{
@@ -85,10 +91,71 @@ func (w Way) prepare(tb testing.TB) (*ruin, string) {
 	return r, r.proxy.Addr()
 }
 
-func texts(s []string) []any {
-	all := make([]any, len(s))
-	for i, x := range s {
-		all[i] = x
+// stage takes the place of the test that servers and proxies of redistest belong to.
+type stage struct {
+	testing.TB // nil: redistest calls nothing but what is below
+
+	mu      sync.Mutex // guards what follows
+	endings []func()
+	err     error
+}
+
+// perform runs f, which ends early when something fails, and then what was to be
+// cleaned up. It returns what failed.
+func perform(f func(tb testing.TB)) error {
+	s := &stage{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer s.cleanUp()
+		f(s)
+	}()
+	<-done
+	return s.err
+}
+
+func (s *stage) cleanUp() {
+	for {
+		s.mu.Lock()
+		endings := s.endings
+		s.endings = nil
+		s.mu.Unlock()
+		if len(endings) == 0 {
+			return
+		}
+		for _, end := range slices.Backward(endings) {
+			end()
+		}
 	}
-	return all
+}
+
+func (s *stage) Helper() {}
+
+func (s *stage) Cleanup(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endings = append(s.endings, f)
+}
+
+func (s *stage) Failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
+}
+
+// Logf is called after a failure: the server's last output goes with the error.
+func (s *stage) Logf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = fmt.Errorf("%w\n%s", s.err, fmt.Sprintf(format, args...))
+}
+
+// Fatalf ends the goroutine.
+func (s *stage) Fatalf(format string, args ...any) {
+	s.mu.Lock()
+	if s.err == nil {
+		s.err = fmt.Errorf(format, args...)
+	}
+	s.mu.Unlock()
+	runtime.Goexit()
 }
