@@ -1,8 +1,10 @@
 package dev.redlatch.bench;
 
+import dev.redlatch.bench.Main.Spec;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -20,6 +22,18 @@ final class Clients {
 
     /** Milliseconds: a slow answer is to be measured, not to be an error. */
     private static final int PATIENCE = 60_000;
+
+    /** Work that waits. */
+    interface Wait {
+        void run() throws InterruptedException;
+    }
+
+    /** One thread's way into a lock or to a permit, and out of it. */
+    record Entrance(Wait enter, Runnable leave) {
+        static Entrance of(RLock lock) {
+            return new Entrance(lock::lockInterruptibly, lock::unlock);
+        }
+    }
 
     private final Map<String, RedissonClient> clients = new HashMap<>();
 
@@ -45,17 +59,18 @@ final class Clients {
         return spec.reads() == 0 ? lock(client, spec, name) : client.getReadWriteLock(name).readLock();
     }
 
-    /** One thread's way to what is measured, a lock or a semaphore, which it makes. */
+    /** The entrance to a lock or to a semaphore, which it makes. */
     Entrance entrance(RedissonClient client, Spec spec, String name) {
         if (spec.contestant().endsWith("-permits")) {
             RPermitExpirableSemaphore permits = client.getPermitExpirableSemaphore(name);
             permits.trySetPermits(spec.permits());
-            return Entrance.of(permits);
+            AtomicReference<String> id = new AtomicReference<>();
+            return new Entrance(() -> id.set(permits.acquire()), () -> permits.release(id.get()));
         }
         if (spec.contestant().endsWith("-counter")) {
             RSemaphore counter = client.getSemaphore(name);
             counter.trySetPermits(spec.permits());
-            return Entrance.of(counter);
+            return new Entrance(counter::acquire, counter::release);
         }
         return Entrance.of(lock(client, spec, name));
     }

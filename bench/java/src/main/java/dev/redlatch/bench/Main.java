@@ -8,8 +8,25 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
-/** Does what stdin asks for until it ends. */
+/**
+ * Redisson as a contestant: the Java side of the conversation that the Go package
+ * bench/internal/work describes, and the same work, with threads for goroutines. A
+ * JVM is kept for many measurements, so that it is warm.
+ */
 public final class Main {
+    /** One measurement; the Go type of this name says what the fields are. */
+    record Spec(
+            String kind,
+            String contestant,
+            String addr,
+            String key,
+            int goroutines,
+            int reads,
+            int permits,
+            boolean separate,
+            long warmup,
+            long duration) {}
+
     private static final Gson GSON = new Gson();
 
     private final JsonStreamParser in =
@@ -29,7 +46,7 @@ public final class Main {
     }
 
     private void measure(Spec spec) throws Exception {
-        Job job;
+        Jobs.Job job;
         try {
             job = open(spec);
         } catch (Exception e) {
@@ -51,12 +68,12 @@ public final class Main {
         }
     }
 
-    private Job open(Spec spec) throws Exception {
+    private Jobs.Job open(Spec spec) throws Exception {
         return switch (spec.kind()) {
-            case "pairs", "turns" -> new Turns(clients, spec);
-            case "wakeup" -> new Wakeups(clients, spec);
-            case "idle" -> new Idle(clients, spec);
-            case "watchdog" -> new Renewals(clients, spec);
+            case "pairs", "turns" -> new Jobs.Turns(clients, spec);
+            case "wakeup" -> new Jobs.Wakeups(clients, spec);
+            case "idle" -> new Jobs.Idle(clients, spec);
+            case "watchdog" -> new Jobs.Renewals(clients, spec);
             default -> throw new IllegalArgumentException("no kind " + spec.kind());
         };
     }
