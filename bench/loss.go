@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,13 +49,11 @@ func runLoss(args []string) error {
 	outcomes = loss.Merge(outcomes)
 	s.note = strings.TrimSpace(s.note + fmt.Sprintf(" Load average %s at the beginning, %s at the end.", before, load()))
 	text := fmt.Sprintf("%v\n\n%s\n\n%s", env, s.note, loss.Notes(outcomes))
-	markdown := text
-	for _, t := range slices.Concat(loss.Overview(outcomes), loss.Tables(outcomes)) {
-		text += "\n" + t.Text()
-		markdown += "\n" + t.Markdown()
+	for _, t := range loss.Tables(outcomes) {
+		text += "\n" + t.String()
 	}
 	fmt.Print(text)
-	return errors.Join(failed, s.write(env, outcomes, markdown))
+	return errors.Join(failed, s.write(env, outcomes, text))
 }
 
 // load returns the load average of the last minute, which tells what else went on.

@@ -86,7 +86,7 @@ func runAll(args []string) error {
 			return err
 		}
 		for _, t := range report.Tables(c, entrants, samples) {
-			fmt.Println(t.Text())
+			fmt.Println(t)
 		}
 		// Case by case: a run that is cut short leaves what it had.
 		if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
@@ -94,7 +94,7 @@ func runAll(args []string) error {
 		}
 	}
 	if t := report.Targets(entrants, samples); len(t.Rows) > 0 {
-		fmt.Println(t.Text())
+		fmt.Println(t)
 	}
 	return report.Failures(entrants, samples)
 }
@@ -239,7 +239,7 @@ func runQuick(args []string) error {
 		}
 		changes = append(changes, report.Changes(q.Case, q.Contestant, samples)...)
 	}
-	fmt.Print(report.ChangeTable(changes, treeLabel, baseLabel).Text())
+	fmt.Print(report.ChangeTable(changes, treeLabel, baseLabel))
 	fmt.Print("\n" + report.Verdict(changes))
 	return report.Least(changes, *least)
 }

@@ -58,49 +58,6 @@ func (o Outcome) Unclear() int {
 	return unclear
 }
 
-// Tables returns a table for each way that has outcomes, which Merge has made.
-func Tables(outcomes []Outcome) []report.Table {
-	var tables []report.Table
-	for _, w := range Ways() {
-		t := report.Table{Title: w.Title, Head: []string{
-			"lease s", "told by", "trials", "late", "unclear", "never", "min ms", "p1 ms", "p50 ms", "p99 ms", "max ms", "resolution ms",
-		}}
-		if w.Forgets {
-			t.Title += ": how late"
-			t.Head = []string{"lease s", "told by", "trials", "never", "min ms", "p50 ms", "p99 ms", "max ms", "resolution ms"}
-		}
-		for _, o := range outcomes {
-			if o.Way == w.Name {
-				t.Rows = append(t.Rows, o.row(w))
-			}
-		}
-		if len(t.Rows) > 0 {
-			tables = append(tables, t)
-		}
-	}
-	return tables
-}
-
-// row is an outcome as its table has it.
-func (o Outcome) row(w Way) []string {
-	row := []string{o.seconds(), o.teller(), strconv.Itoa(len(o.Before))}
-	figures, quantiles := o.Before, []float64{0, 0.01, 0.5, 0.99, 1}
-	if w.Forgets {
-		quantiles = []float64{0, 0.5, 0.99, 1}
-		figures = make([]float64, len(o.Before))
-		for i, us := range o.Before {
-			figures[i] = -us
-		}
-	} else {
-		row = append(row, strconv.Itoa(o.Late()), strconv.Itoa(o.Unclear()))
-	}
-	row = append(row, strconv.Itoa(o.Never))
-	for _, q := range quantiles {
-		row = append(row, millis(stats.Quantile(figures, q)))
-	}
-	return append(row, strconv.FormatFloat(stats.Quantile(o.Gap, 1)/1000, 'f', 2, 64))
-}
-
 func millis(us float64) string { return strconv.FormatFloat(us/1000, 'f', 0, 64) }
 
 // Notes returns sentences for which the tables have no column. A hold whose client reports
@@ -131,9 +88,9 @@ func Notes(outcomes []Outcome) string {
 	return text + fmt.Sprintf(" Keys that were free early, because holders that had been told gave them back: %d.\n", givenBack)
 }
 
-// Overview returns the tables that sum the others up, of outcomes that Merge has made: all ways in which
-// the lock stays, each way and lease of those, and each of those in which Redis forgets the lock.
-func Overview(outcomes []Outcome) []report.Table {
+// Tables returns the tables of outcomes that Merge has made: all ways in which the lock stays, each way and
+// lease of those, and each of those in which Redis forgets the lock.
+func Tables(outcomes []Outcome) []report.Table {
 	stays, forgotten := parted(outcomes)
 	return []report.Table{
 		worst(stays),

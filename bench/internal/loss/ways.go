@@ -14,14 +14,13 @@ import (
 
 // Way is a way to lose Redis.
 type Way struct {
-	// Name is what tables and flags call it, Title what it is.
-	Name, Title string
+	// Name is what tables and flags call it.
+	Name string
 	// Forgets means that the server has no lock afterwards, so that the holder can only
 	// learn of it too late.
 	Forgets bool
 
 	proxied bool // clients go through the proxy
-	silent  bool // the server does not answer at all, not even around the proxy
 	lives   bool // the server runs on, as if nothing had happened
 	strike  func(r *ruin)
 	repair  func(r *ruin)
@@ -39,37 +38,44 @@ type ruin struct {
 func Ways() []Way {
 	return []Way{
 		{
-			Name: "frozen", Title: "The server stands still (SIGSTOP)", silent: true,
+			// SIGSTOP: the kernel still accepts connections and bytes.
+			Name:   "frozen",
 			strike: func(r *ruin) { r.server.Pause() },
 			repair: func(r *ruin) { r.server.Resume() },
 		},
 		{
-			Name: "deaf", Title: "Black hole towards the server", proxied: true, lives: true,
+			// The proxy holds back all traffic to the server.
+			Name: "deaf", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Blackhole(redistest.ToServer) },
 			repair: func(r *ruin) { r.proxy.Heal() },
 		},
 		{
-			Name: "mute", Title: "Black hole from the server", proxied: true, lives: true,
+			// The proxy holds back all traffic from the server.
+			Name: "mute", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Blackhole(redistest.ToClient) },
 			repair: func(r *ruin) { r.proxy.Heal() },
 		},
 		{
-			Name: "reset", Title: "Connections reset, new ones refused", proxied: true, lives: true,
+			// Connections are reset, and new ones refused.
+			Name: "reset", proxied: true, lives: true,
 			strike: func(r *ruin) { r.proxy.Refuse(true); r.proxy.Reset() },
 			repair: func(r *ruin) { r.proxy.Refuse(false) },
 		},
 		{
-			Name: "killed", Title: "The server is killed (SIGKILL), its data kept", silent: true,
+			// SIGKILL: the data stays on disk.
+			Name:   "killed",
 			strike: func(r *ruin) { r.server.Kill() },
 			repair: func(r *ruin) { r.server.Restart() },
 		},
 		{
-			Name: "deleted", Title: "The keys are deleted", Forgets: true, lives: true,
+			// The keys are deleted.
+			Name: "deleted", Forgets: true, lives: true,
 			strike: func(r *ruin) { r.server.Do(r.tb, "DEL", redis.Args{}.AddFlat(r.keys)...) },
 			repair: func(*ruin) {},
 		},
 		{
-			Name: "replaced", Title: "The server is killed (SIGKILL), and an empty one takes its place", Forgets: true, lives: true,
+			// SIGKILL, then an empty server at the same address.
+			Name: "replaced", Forgets: true, lives: true,
 			strike: func(r *ruin) { r.server.Kill(); r.server.Restart() },
 			repair: func(*ruin) {},
 		},

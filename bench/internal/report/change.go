@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,31 +74,16 @@ func ChangeTable(changes []Change, tree, base string) Table {
 	return t
 }
 
-// Verdict says in words which figures moved beyond their interval.
+// Verdict returns how many figures moved beyond their interval, as a sentence.
 func Verdict(changes []Change) string {
-	var b strings.Builder
 	moved := 0
 	for _, c := range changes {
-		if c.Failed {
-			fmt.Fprintf(&b, "failed: %s\n", strings.Join(c.What, ", "))
-			continue
+		if !c.Failed && c.Ratio.Moved() {
+			moved++
 		}
-		if !c.Ratio.Moved() {
-			continue
-		}
-		moved++
-		word := "better"
-		if c.Worse() {
-			word = "worse"
-		}
-		fmt.Fprintf(&b, "%s: %s, %s: %+.1f %% (%s to %s)\n", word, strings.Join(c.What, ", "), c.Figure.Title,
-			100*(c.Ratio.Median-1), percent(c.Ratio.Low), percent(c.Ratio.High))
 	}
-	if moved == 0 {
-		b.WriteString("No figure moved beyond its interval.\n")
-	}
-	fmt.Fprintf(&b, "%d of %d figures moved; one in twenty does by chance, more on a busy machine.\n", moved, len(changes))
-	return b.String()
+	return fmt.Sprintf("%d of %d figures moved beyond their interval; one in twenty does by chance, more on a busy machine.\n",
+		moved, len(changes))
 }
 
 // Least returns an error for the changes whose rate is less than a share of the base's, or that
@@ -124,11 +108,4 @@ func Least(changes []Change, share float64) error {
 		return errors.New("no rate was compared")
 	}
 	return errors.Join(below...)
-}
-
-func percent(ratio float64) string {
-	if math.IsNaN(ratio) {
-		return none
-	}
-	return fmt.Sprintf("%+.1f %%", 100*(ratio-1))
 }

@@ -201,46 +201,37 @@ func Interval(r stats.Ratio) string {
 	return Ratio(r.Low) + "–" + Ratio(r.High)
 }
 
-// Text prints the table in columns.
-func (t Table) Text() string {
+// String returns the table in Markdown, with padded cells: names to the left, numbers to the right.
+func (t Table) String() string {
+	rows := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
-	for _, row := range append([][]string{t.Head}, t.Rows...) {
+	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
 	var b strings.Builder
-	b.WriteString(t.Title + "\n\n")
-	for _, row := range append([][]string{t.Head}, t.Rows...) {
-		var line strings.Builder
-		for i, cell := range row {
-			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 1 { // names to the left, numbers to the right
-				line.WriteString("  " + cell + gap)
-			} else {
-				line.WriteString("  " + gap + cell)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	return b.String()
-}
-
-// Markdown prints the table for a document.
-func (t Table) Markdown() string {
-	var b strings.Builder
 	b.WriteString("### " + t.Title + "\n\n")
-	b.WriteString("| " + strings.Join(t.Head, " | ") + " |\n|")
-	for i := range t.Head {
-		if i == 1 {
-			b.WriteString("---|")
-		} else {
-			b.WriteString("---:|")
+	for n, row := range rows {
+		for i, cell := range row {
+			width := widths[i]
+			if i == 1 {
+				width = -width
+			}
+			fmt.Fprintf(&b, "| %*s ", width, cell)
 		}
+		b.WriteString("|\n")
+		if n > 0 {
+			continue
+		}
+		for i, width := range widths {
+			end := ":"
+			if i == 1 {
+				end = "-"
+			}
+			b.WriteString("|" + strings.Repeat("-", width+1) + end)
+		}
+		b.WriteString("|\n")
 	}
-	for _, row := range t.Rows {
-		b.WriteString("\n| " + strings.Join(row, " | ") + " |")
-	}
-	b.WriteString("\n")
 	return b.String()
 }
