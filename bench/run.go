@@ -24,7 +24,7 @@ const allowed = 0.03
 // settings are the flags of run.
 type settings struct {
 	rounds    int
-	what, who string
+	what, who regexp.Regexp
 	out, java string
 	profiles  string
 	scale     float64
@@ -33,12 +33,15 @@ type settings struct {
 	command   string // as the documents name it
 }
 
-func flags(args []string) (settings, error) {
+// everything is the default of flags that choose by a regular expression.
+var everything = regexp.MustCompile("")
+
+func flags(args []string) (*settings, error) {
 	var s settings
 	f := flag.NewFlagSet("bench run", flag.ContinueOnError)
 	f.IntVar(&s.rounds, "rounds", 5, "rounds of all contestants")
-	f.StringVar(&s.what, "what", "", "only cases whose letter or title this regular expression matches")
-	f.StringVar(&s.who, "who", "", "only contestants whose name this regular expression matches")
+	f.TextVar(&s.what, "what", everything, "only cases whose letter or title this regular expression matches")
+	f.TextVar(&s.who, "who", everything, "only contestants whose name this regular expression matches")
 	f.StringVar(&s.out, "out", "docs/performance", "folder to write to")
 	f.StringVar(&s.java, "java", "", "class path of the Java contestant; none leaves it out")
 	f.StringVar(&s.profiles, "profiles", "", "folder for profiles of the Go contestants; their figures suffer a little")
@@ -46,13 +49,13 @@ func flags(args []string) (settings, error) {
 	f.IntVar(&s.levels, "levels", 0, "leave out sizes above this; 0 for none")
 	f.DurationVar(&s.patience, "patience", 15*time.Minute, "how long to measure again what the machine's host disturbs, in all")
 	if err := f.Parse(args); err != nil {
-		return s, err
+		return nil, err
 	}
 	s.command = fmt.Sprintf("make bench ROUNDS=%d SCALE=%g", s.rounds, s.scale)
-	if s.what != "" {
-		s.command += fmt.Sprintf(" WHAT='%s'", s.what)
+	if s.what.String() != "" {
+		s.command += fmt.Sprintf(" WHAT='%s'", s.what.String())
 	}
-	return s, nil
+	return &s, nil
 }
 
 func runAll(args []string) error {
@@ -100,14 +103,10 @@ func runAll(args []string) error {
 }
 
 // chosen returns the cases that are to be run.
-func chosen(s settings) ([]run.Case, error) {
-	what, err := regexp.Compile(s.what)
-	if err != nil {
-		return nil, err
-	}
+func chosen(s *settings) ([]run.Case, error) {
 	var cases []run.Case
 	for _, c := range run.Cases() {
-		if !what.MatchString(c.ID) && (s.what == "" || !what.MatchString(c.Title)) {
+		if !s.what.MatchString(c.ID) && !s.what.MatchString(c.Title) {
 			continue
 		}
 		var levels []int
@@ -121,17 +120,13 @@ func chosen(s settings) ([]run.Case, error) {
 		}
 	}
 	if len(cases) == 0 {
-		return nil, fmt.Errorf("no case matches %q", s.what)
+		return nil, fmt.Errorf("no case matches %q", s.what.String())
 	}
 	return cases, nil
 }
 
 // entrants returns the clients to be measured.
-func entrants(s settings) ([]run.Entrant, error) {
-	who, err := regexp.Compile(s.who)
-	if err != nil {
-		return nil, err
-	}
+func entrants(s *settings) ([]run.Entrant, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -145,18 +140,18 @@ func entrants(s settings) ([]run.Entrant, error) {
 			}
 			e.Command = []string{"java", "-Xmx2g", "-Xss256k", "-cp", s.java, "dev.redlatch.bench.Main"}
 		}
-		if who.MatchString(c.Name) {
+		if s.who.MatchString(c.Name) {
 			all = append(all, e)
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no contestant matches %q", s.who)
+		return nil, fmt.Errorf("no contestant matches %q", s.who.String())
 	}
 	return all, nil
 }
 
 // environment finds out what the run runs on.
-func environment(s settings) (report.Environment, error) {
+func environment(s *settings) (report.Environment, error) {
 	l := host.NewLauncher()
 	defer l.Close()
 	server, err := host.StartServer(l, nil)
@@ -190,12 +185,6 @@ func revision() string {
 	return strings.TrimSpace(string(out))
 }
 
-// Labels of the two that are compared.
-const (
-	treeLabel = "tree"
-	baseLabel = "base"
-)
-
 // errNoBase says that there is nothing to compare with.
 var errNoBase = errors.New("quick: -base must name another build of this program")
 
@@ -204,13 +193,10 @@ func runQuick(args []string) error {
 	f := flag.NewFlagSet("bench quick", flag.ContinueOnError)
 	base := f.String("base", "", "the program to compare with, built from another revision")
 	rounds := f.Int("rounds", 12, "rounds of both; an even number, so that each goes first as often")
-	what := f.String("what", "", "only cases whose letter this regular expression matches")
+	var what regexp.Regexp
+	f.TextVar(&what, "what", everything, "only cases whose letter this regular expression matches")
 	least := f.Float64("least", 0, "fail when this build does less per second than this share of the other, in any case")
 	if err := f.Parse(args); err != nil {
-		return err
-	}
-	chosen, err := regexp.Compile(*what)
-	if err != nil {
 		return err
 	}
 	if *base == "" {
@@ -222,7 +208,7 @@ func runQuick(args []string) error {
 	}
 	var changes []report.Change
 	for _, q := range run.QuickCases() {
-		if !chosen.MatchString(q.ID) {
+		if !what.MatchString(q.ID) {
 			continue
 		}
 		c, err := contest.Find(q.Contestant)
@@ -230,8 +216,8 @@ func runQuick(args []string) error {
 			return err
 		}
 		r := &run.Runner{Rounds: *rounds, Swap: true, Allowed: allowed, Patience: 20 * time.Second, Log: os.Stderr, Entrants: []run.Entrant{
-			{Label: treeLabel, Contestant: c, Command: []string{self, "worker"}},
-			{Label: baseLabel, Contestant: c, Command: []string{*base, "worker"}},
+			{Label: "tree", Contestant: c, Command: []string{self, "worker"}},
+			{Label: "base", Contestant: c, Command: []string{*base, "worker"}},
 		}}
 		samples, err := r.Run(q.Case)
 		if err != nil {
@@ -239,7 +225,7 @@ func runQuick(args []string) error {
 		}
 		changes = append(changes, report.Changes(q.Case, q.Contestant, samples)...)
 	}
-	fmt.Print(report.ChangeTable(changes, treeLabel, baseLabel))
+	fmt.Print(report.ChangeTable(changes))
 	fmt.Print("\n" + report.Verdict(changes))
 	return report.Least(changes, *least)
 }

@@ -16,8 +16,6 @@ type Info struct {
 	At time.Time
 	// CPU is the processor time that it used.
 	CPU time.Duration
-	// Clients is how many connections it has, that of the benchmark included.
-	Clients int
 	// Version is that of the server.
 	Version string
 
@@ -57,8 +55,6 @@ func parseInfo(text string) Info {
 		switch key {
 		case "used_cpu_sys", "used_cpu_user":
 			info.CPU += time.Duration(number(value) * float64(time.Second))
-		case "connected_clients":
-			info.Clients = int(number(value))
 		case "redis_version":
 			info.Version = value
 		case "process_id":

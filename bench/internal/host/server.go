@@ -31,11 +31,8 @@ type Server struct {
 }
 
 // StartServer starts a server with l on these processors, the program being the one
-// that REDLATCH_SERVER names, else redis-server, else valkey-server.
-func StartServer(l *Launcher, cpus []int) (*Server, error) { return startServer(l, cpus) }
-
-// startServer starts a server with more settings than all have.
-func startServer(l *Launcher, cpus []int, more ...string) (*Server, error) {
+// that REDLATCH_SERVER names, else redis-server, else valkey-server. More are arguments of the program.
+func StartServer(l *Launcher, cpus []int, more ...string) (*Server, error) {
 	program, err := serverProgram()
 	if err != nil {
 		return nil, err
@@ -154,7 +151,7 @@ type Cluster struct{ masters []*Server }
 func StartCluster(l *Launcher, cpus []int, masters int) (*Cluster, error) {
 	c := &Cluster{}
 	for range masters {
-		s, err := startServer(l, cpus, "--cluster-enabled", "yes")
+		s, err := StartServer(l, cpus, "--cluster-enabled", "yes")
 		if err != nil {
 			c.Stop()
 			return nil, err
@@ -163,11 +160,7 @@ func StartCluster(l *Launcher, cpus []int, masters int) (*Cluster, error) {
 	}
 	err := c.form()
 	if err == nil {
-		err = c.await("every master serves its slots", func(s *Server) (bool, error) {
-			state, err := redis.String(s.Do("CLUSTER", "INFO"))
-			return strings.Contains(state, "cluster_state:ok") &&
-				strings.Contains(state, fmt.Sprintf("cluster_known_nodes:%d", masters)), err
-		})
+		err = c.awaitOK()
 	}
 	if err != nil {
 		c.Stop()
@@ -200,20 +193,21 @@ func (c *Cluster) form() error {
 	return nil
 }
 
-// await waits until something is so on every master.
-func (c *Cluster) await(what string, is func(s *Server) (bool, error)) error {
+// awaitOK waits until every master knows the others and serves its slots.
+func (c *Cluster) awaitOK() error {
+	known := fmt.Sprintf("cluster_known_nodes:%d", len(c.masters))
 	deadline := time.Now().Add(startTimeout)
 	for _, s := range c.masters {
 		for {
-			ok, err := is(s)
+			state, err := redis.String(s.Do("CLUSTER", "INFO"))
 			if err != nil {
 				return err
 			}
-			if ok {
+			if strings.Contains(state, "cluster_state:ok") && strings.Contains(state, known) {
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("not within %v: %s", startTimeout, what)
+				return fmt.Errorf("%s is not ready after %v", s.addr, startTimeout)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -266,7 +260,6 @@ func (i Info) plus(other Info) Info {
 	}
 	i.commands = all
 	i.CPU += other.CPU
-	i.Clients += other.Clients
 	return i
 }
 

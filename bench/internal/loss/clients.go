@@ -10,6 +10,7 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	goredislib "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
@@ -116,13 +117,8 @@ type redsyncHolder struct {
 	loops  sync.WaitGroup
 }
 
-// silence keeps go-redis from telling the terminal of each attempt to connect.
-type silence struct{}
-
-// Printf is part of go-redis's logger.
-func (silence) Printf(context.Context, string, ...any) {}
-
-var silenceGoRedis = sync.OnceFunc(func() { goredislib.SetLogger(silence{}) })
+// silenceGoRedis keeps go-redis from logging each attempt to connect.
+var silenceGoRedis = sync.OnceFunc(logging.Disable)
 
 func openRedsync(_ context.Context, addr string, lease time.Duration) (holder, error) {
 	silenceGoRedis()

@@ -51,10 +51,10 @@ func Changes(c run.Case, who string, samples []run.Sample) []Change {
 }
 
 // ChangeTable returns all changes as a table.
-func ChangeTable(changes []Change, tree, base string) Table {
+func ChangeTable(changes []Change) Table {
 	t := Table{
 		Title: "The working tree against the base, pair by pair",
-		Head:  []string{"size", "what", "figure", tree, base, "ratio", "95 %", ""},
+		Head:  []string{"size", "what", "figure", "tree", "base", "ratio", "95 %", ""},
 	}
 	for _, c := range changes {
 		verdict := ""

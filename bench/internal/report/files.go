@@ -100,17 +100,22 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 			fmt.Fprintf(&markdown, "\n![%s](%s)\n", c.Title, name)
 		}
 	}
-	data, err := json.MarshalIndent(struct {
+	return Save(folder, "results.json", "tables.md", markdown.String(), struct {
 		Environment Environment  `json:"environment"`
 		Samples     []run.Sample `json:"samples"`
-	}{env, samples}, "", " ")
+	}{env, samples})
+}
+
+// Save writes figures and tables to two files in folder, which it creates.
+func Save(folder, figuresFile, tablesFile, tables string, figures any) error {
+	data, err := json.MarshalIndent(figures, "", " ")
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{
-		"results.json": append(data, '\n'),
-		"tables.md":    []byte(markdown.String()),
-	} {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // not secret
+		return err
+	}
+	for name, content := range map[string][]byte{figuresFile: append(data, '\n'), tablesFile: []byte(tables)} {
 		//nolint:gosec // not secret
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
 			return err

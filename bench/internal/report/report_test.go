@@ -135,7 +135,7 @@ func TestChangesNameWhatMovedAndWhichWay(t *testing.T) {
 	assert.True(t, changes[0].Worse(), "fewer per second")
 	assert.True(t, changes[1].Better(), "a shorter wait")
 	assert.False(t, changes[2].Better() || changes[2].Worse(), changes[2])
-	golden(t, "changes.txt", report.ChangeTable(changes, "tree", "base").String()+"\n"+report.Verdict(changes))
+	golden(t, "changes.txt", report.ChangeTable(changes).String()+"\n"+report.Verdict(changes))
 
 	require.NoError(t, report.Least(changes, 0.79))
 	require.ErrorContains(t, report.Least(changes, 0.81), "redlatch, one key, 8: 0.80 of the base's rate, and 0.81 is the least")
@@ -144,7 +144,7 @@ func TestChangesNameWhatMovedAndWhichWay(t *testing.T) {
 
 	all[0].Error = "gone"
 	failed := report.Changes(c, "redlatch", all)
-	assert.Contains(t, report.ChangeTable(failed, "tree", "base").String(), "FAILED")
+	assert.Contains(t, report.ChangeTable(failed).String(), "FAILED")
 	require.Error(t, report.Least(failed, 0.5))
 }
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/host"
@@ -63,17 +63,12 @@ func measure(server target, parties []party) ([]work.Values, host.Work, error) {
 
 // sends returns the commands that any of the parties sends.
 func sends(parties []party) []string {
-	seen := map[string]bool{}
 	var all []string
 	for _, p := range parties {
-		for _, name := range p.entrant.Contestant.Sends {
-			if !seen[name] {
-				seen[name] = true
-				all = append(all, name)
-			}
-		}
+		all = append(all, p.entrant.Contestant.Sends...)
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func each(parties []party, do func(party) error) error {
@@ -113,12 +108,7 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	}
 	v[RequestRate] = w.Requests / seconds
 	v[RedisLoad] = 100 * w.CPU.Seconds() / seconds
-	for name, x := range v {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			delete(v, name) // nothing was counted: there is no such figure
-		}
-	}
-	return v
+	return v.Known()
 }
 
 // together adds processes up: rates are summed, the middle of the middles and the

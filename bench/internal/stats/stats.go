@@ -179,12 +179,3 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	}
 	return h.Max()
 }
-
-// Reset empties it. What is added meanwhile may be counted in part.
-func (h *Histogram) Reset() {
-	for i := range h.buckets {
-		h.buckets[i].Store(0)
-	}
-	h.count.Store(0)
-	h.max.Store(0)
-}

@@ -92,9 +92,7 @@ func TestHistogramIsRightWithinItsBuckets(t *testing.T) {
 	}
 	assert.Equal(t, 100*time.Millisecond, h.Max())
 	assert.Equal(t, h.Max(), h.Quantile(1))
-	h.Reset()
-	assert.Zero(t, h.Count())
-	assert.Zero(t, h.Quantile(0.5))
+	assert.Zero(t, new(stats.Histogram).Quantile(0.5))
 }
 
 func TestHistogramTakesAnyDuration(t *testing.T) {

@@ -161,7 +161,7 @@ func (s server) measure(ctx context.Context, spec Spec) error {
 	if err := profiled(); err != nil {
 		return errors.Join(err, j.close())
 	}
-	if err := s.out.Encode(Event{Event: EventMeasured, Values: j.end().known()}); err != nil {
+	if err := s.out.Encode(Event{Event: EventMeasured, Values: j.end().Known()}); err != nil {
 		return err
 	}
 	err = s.order(orderStop)

@@ -96,8 +96,8 @@ type Event struct {
 // Values are figures by name.
 type Values map[string]float64
 
-// known leaves out what is no number, because nothing was counted.
-func (v Values) known() Values {
+// Known deletes values that are not numbers, because nothing was counted, and returns v.
+func (v Values) Known() Values {
 	maps.DeleteFunc(v, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 	return v
 }
