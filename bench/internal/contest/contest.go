@@ -27,12 +27,25 @@ const (
 	Limit Role = "limit"
 )
 
-// Kinds of semaphores.
+// Kind is a kind of lock, as the name of a contestant ends.
+type Kind string
+
+// Kinds of locks.
 const (
-	// Permits have ids, and a lease that Redlatch renews.
-	Permits = "permits"
-	// Counter is a number.
-	Counter = "counter"
+	Plain Kind = ""
+	// Fair locks serve waiters in the order of arrival.
+	Fair Kind = "-fair"
+	// ReadWrite locks have readers and writers.
+	ReadWrite Kind = "-rw"
+	// Async locks are plain locks whose Unlock returns before the reply to the release.
+	Async Kind = "-async"
+	// Cluster locks are plain locks on a cluster: Settings.Addr has several addresses, with commas between
+	// them.
+	Cluster Kind = "-cluster"
+	// Permits are a semaphore's. They have ids, and a lease that Redlatch renews.
+	Permits Kind = "-permits"
+	// Counter is a semaphore that is a number.
+	Counter Kind = "-counter"
 )
 
 // PoolSize is how many connections a contestant with a pool may use.
@@ -54,20 +67,9 @@ type Contestant struct {
 	// Name is what tables call it, Role what it is compared as.
 	Name string
 	Role Role
-	// Fair says that its waiters are served in the order of arrival.
-	Fair bool
-	// Semaphore is Permits or Counter for one whose lock is a permit of a semaphore.
-	Semaphore string
-	// Cluster says that its server is a cluster: Settings.Addr has several addresses, with
-	// commas between them.
-	Cluster bool
-	// ReadWrite says that its lock has readers and writers.
-	ReadWrite bool
+	Kind Kind
 	// Waits says that a lock that is held can be waited for.
 	Waits bool
-	// Async says that its Unlock returns when the release is on its way, so that it is
-	// measured only where that is the question.
-	Async bool
 	// Renews says that it renews its leases by itself.
 	Renews bool
 	// Java says that it runs in a JVM, bench/java, and Open is nil.

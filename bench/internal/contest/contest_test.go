@@ -51,7 +51,7 @@ func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
 // inProcess are the contestants that this process can try on one server. That of a cluster is
 // tried where its case is.
 func inProcess() []contest.Contestant {
-	return slices.DeleteFunc(contest.All(), func(c contest.Contestant) bool { return c.Open == nil || c.Cluster })
+	return slices.DeleteFunc(contest.All(), func(c contest.Contestant) bool { return c.Open == nil || c.Kind == contest.Cluster })
 }
 
 // count raises a counter in two steps under a lock, by several goroutines of several

@@ -58,22 +58,21 @@ var peers = []Contestant{
 // fair lock, for which each needs a channel of its own: with the default 50
 // connections of 5 channels a queue of 1,000 does not move at all.
 var redissonKinds = []Contestant{
-	inJVM(Contestant{Name: "redisson", Renews: true}),
-	inJVM(Contestant{Name: "redisson-fair", Fair: true, Renews: true}),
-	inJVM(Contestant{Name: "redisson-rw", ReadWrite: true, Renews: true}),
-	// Redisson does not renew permits: they have no lease.
-	inJVM(Contestant{Name: "redisson-permits", Semaphore: Permits}),
-	inJVM(Contestant{Name: "redisson-counter", Semaphore: Counter}),
+	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
 
-// inJVM completes a contestant that is a kind of lock of Redisson. Each goroutine elsewhere is a thread in
+// inJVM returns a kind of lock of Redisson as a contestant. Redisson does not renew permits: they have no
+// lease. Each goroutine elsewhere is a thread in
 // the JVM, and 10,000 of those would measure the system and not the lock: it is used up to 1,000.
-func inJVM(c Contestant) Contestant {
-	c.Role, c.Java, c.Waits, c.Most = Peer, true, true, 1000
-	c.Sends = []string{
-		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "hello", "client|setname", "client|setinfo", "script|load", "role",
+func inJVM(kind Kind) Contestant {
+	return Contestant{
+		Name: "redisson" + string(kind), Role: Peer, Kind: kind, Java: true, Most: 1000,
+		Waits: true, Renews: kind != Permits && kind != Counter,
+		Sends: []string{
+			"evalsha", "eval", "subscribe", "unsubscribe", "ping", "hello", "client|setname", "client|setinfo",
+			"script|load", "role",
+		},
 	}
-	return c
 }
 
 // redigoPool returns a pool in which callers wait for one of PoolSize connections.

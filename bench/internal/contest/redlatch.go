@@ -14,27 +14,28 @@ import (
 // redlatchKinds are Redlatch as its README has it: one client, two connections, leases that are renewed.
 // No option is set.
 var redlatchKinds = []Contestant{
-	own(Contestant{Name: "redlatch", Renews: true}, lockOf(rlock.New)),
-	own(Contestant{Name: "redlatch-async", Async: true, Renews: true}, asyncLock),
-	own(Contestant{Name: "redlatch-cluster", Cluster: true, Renews: true}, lockOf(rlock.New), "cluster|slots", "cluster|shards"),
+	own(Plain, lockOf(rlock.New)),
+	own(Async, asyncLock),
+	own(Cluster, lockOf(rlock.New), "cluster|slots", "cluster|shards"),
 	// TIME is part of the search for dead waiters.
-	own(Contestant{Name: "redlatch-fair", Fair: true, Renews: true}, lockOf(rfairlock.New), "time"),
-	own(Contestant{Name: "redlatch-rw", ReadWrite: true, Renews: true}, readWriteLock),
+	own(Fair, lockOf(rfairlock.New), "time"),
+	own(ReadWrite, readWriteLock),
 	// TIME is the clock that leases end by.
-	own(Contestant{Name: "redlatch-permits", Semaphore: Permits, Renews: true}, permits, "time"),
-	own(Contestant{Name: "redlatch-counter", Semaphore: Counter}, counter),
+	own(Permits, permits, "time"),
+	own(Counter, counter),
 }
 
-// own completes a contestant that is a kind of lock of Redlatch; kind returns its keys.
-func own(c Contestant, kind func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
-	c.Role, c.Waits = Own, true
+// own returns a kind of lock of Redlatch as a contestant, which sends more commands than all of them. The
+// Locker that newLocker returns lacks Close, and RedisKey if that is the lock's name.
+func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
+	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
 	// HELLO, ROLE and PUBSUB check whether other processes wait, for a turn that takes long.
 	c.Sends = append([]string{
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",
 	}, sends...)
 	scheme := "redis://"
-	if c.Cluster {
+	if kind == Cluster {
 		scheme = "redis-cluster://"
 	}
 	c.Open = func(ctx context.Context, s Settings) (Locker, error) {
@@ -42,7 +43,7 @@ func own(c Contestant, kind func(*redlatch.Client, *Settings) Locker, sends ...s
 		if err != nil {
 			return Locker{}, err
 		}
-		l := kind(client, &s)
+		l := newLocker(client, &s)
 		l.Close = client.Close
 		if l.RedisKey == nil {
 			l.RedisKey = sameKey

@@ -85,21 +85,21 @@ var (
 	apart      = []host.Placement{host.Apart}
 )
 
+// of returns Fits of the contestants of a kind.
+func of(kind contest.Kind) func(contest.Contestant) bool {
+	return func(c contest.Contestant) bool { return c.Kind == kind }
+}
+
 func locks(c contest.Contestant) bool {
-	return !c.ReadWrite && c.Semaphore == "" && !c.Async && !c.Cluster && (!c.Fair || c.Role == contest.Own)
+	return c.Kind == contest.Plain || c.Kind == contest.Fair && c.Role == contest.Own
 }
-func waits(c contest.Contestant) bool { return c.Waits && locks(c) }
-func fair(c contest.Contestant) bool  { return c.Fair }
-func plain(c contest.Contestant) bool {
-	return !c.Fair && !c.ReadWrite && c.Semaphore == "" && !c.Cluster
+func waits(c contest.Contestant) bool    { return c.Waits && locks(c) }
+func renews(c contest.Contestant) bool   { return c.Renews && c.Kind == contest.Plain }
+func redlatch(c contest.Contestant) bool { return c.Role == contest.Own && c.Kind == contest.Plain }
+func sharded(c contest.Contestant) bool  { return redlatch(c) || c.Kind == contest.Cluster }
+func single(c contest.Contestant) bool {
+	return c.Open != nil && (c.Kind == contest.Plain || c.Kind == contest.Async)
 }
-func single(c contest.Contestant) bool    { return c.Open != nil && plain(c) }
-func readWrite(c contest.Contestant) bool { return c.ReadWrite }
-func permits(c contest.Contestant) bool   { return c.Semaphore == contest.Permits }
-func counter(c contest.Contestant) bool   { return c.Semaphore == contest.Counter }
-func renews(c contest.Contestant) bool    { return c.Renews && plain(c) && !c.Async }
-func redlatch(c contest.Contestant) bool  { return c.Role == contest.Own && plain(c) && !c.Async }
-func sharded(c contest.Contestant) bool   { return redlatch(c) || c.Cluster }
 
 // Cases returns all of them.
 func Cases() []Case {
@@ -156,8 +156,8 @@ func distant() (all []Case) {
 // more of them wait.
 func counted() (all []Case) {
 	for _, c := range []Case{
-		{ID: "k", Title: "One semaphore, eight permits with ids, one process", Fits: permits},
-		{ID: "l", Title: "One semaphore that counts, eight permits, one process", Fits: counter},
+		{ID: "k", Title: "One semaphore, eight permits with ids, one process", Fits: of(contest.Permits)},
+		{ID: "l", Title: "One semaphore that counts, eight permits, one process", Fits: of(contest.Counter)},
 	} {
 		c.Level, c.Levels, c.Places, c.Log = "goroutines", []int{1, 8, 64}, apart, true
 		c.Figures = []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU}
@@ -210,19 +210,19 @@ func restful() []Case {
 		},
 		{
 			ID: "g", Title: "One fair lock, one process", Level: "queued",
-			Levels: []int{10, 100, 1000, 10000}, Places: apart, Fits: fair, Log: true,
+			Levels: []int{10, 100, 1000, 10000}, Places: apart, Fits: of(contest.Fair), Log: true,
 			Figures: []Figure{rate, p50, p99, longest, requests, {Busy, "Redis busy µs each", false}, redisCPU},
 			spec:    work.Spec{Kind: work.Turns, Warmup: 1000, Duration: 2000},
 		},
 		{
 			ID: "h", Title: "One read/write lock, one process: readers", Level: "goroutines",
-			Levels: []int{1, 8, 64, 512}, Places: apart, Fits: readWrite, Log: true,
+			Levels: []int{1, 8, 64, 512}, Places: apart, Fits: of(contest.ReadWrite), Log: true,
 			Figures: []Figure{rate, p50, p99, longest, requests, clientCPU, redisCPU},
 			spec:    work.Spec{Kind: work.Turns, Reads: 100, Warmup: 500, Duration: 1500},
 		},
 		{
 			ID: "i", Title: "One read/write lock, one process: nine of ten acquisitions read", Level: "goroutines",
-			Levels: []int{8, 64}, Places: apart, Fits: readWrite,
+			Levels: []int{8, 64}, Places: apart, Fits: of(contest.ReadWrite),
 			Figures: []Figure{rate, p50, p99, longest, requests, {work.Unluckiest, "unluckiest ×", true}, redisCPU},
 			spec:    work.Spec{Kind: work.Turns, Reads: 90, Warmup: 500, Duration: 1500},
 		},

@@ -187,7 +187,7 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 
 // patiently measures what e does, and again while the host disturbs it.
 func (r *Runner) patiently(blank Sample, c Case, e Entrant, server target) Sample {
-	if e.Contestant.Cluster {
+	if e.Contestant.Kind == contest.Cluster {
 		server = r.cluster
 	}
 	for {
@@ -235,7 +235,7 @@ func (r *Runner) spec(c Case, p party, level int) work.Spec {
 		spec.Duration = int64(float64(spec.Duration) * r.Scale)
 	}
 	spec.Contestant, spec.Addr, spec.Goroutines = p.entrant.Contestant.Name, r.addr, level
-	if p.entrant.Contestant.Cluster {
+	if p.entrant.Contestant.Kind == contest.Cluster {
 		spec.Addr = r.cluster.Addr()
 	}
 	spec.Key = "bench:" + strconv.Itoa(r.runs)
