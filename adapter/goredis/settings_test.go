@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -183,7 +182,7 @@ func clustered(c *redistest.Cluster, publish []string, opts ...redlatch.Option) 
 	return locksuite.Deployment{
 		New: func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: c.Addrs()}), opts...)
+			return over(tb, redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()}), opts...)
 		},
 		Do:      c.DoAt,
 		Publish: publish,
@@ -223,7 +222,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 		fence := redistest.NewProxies(t, c.Nodes()...)
 		return breakable.Cluster(c, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
-			return over(tb, goredis.NewClusterClient(&goredis.ClusterOptions{
+			return over(tb, redis.NewClusterClient(&redis.ClusterOptions{
 				Addrs: c.Addrs(), Dialer: fence.Dial, MaxRedirects: 10, MaxRetries: 10, ReadTimeout: -1, PoolSize: 1,
 			}), redlatch.WithShardedPubSub(transport.ShardingOn)) // no server has to be asked
 		})
@@ -264,11 +263,11 @@ func slotsMove(t *testing.T, c *redistest.Cluster) {
 
 func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
 	t.Parallel()
-	others := []goredis.UniversalClient{
-		goredis.NewRing(&goredis.RingOptions{}),
-		goredis.NewFailoverClusterClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}}),
+	others := []redis.UniversalClient{
+		redis.NewRing(&redis.RingOptions{}),
+		redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}}),
 	}
-	for _, c := range []goredis.UniversalClient{nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil)} {
+	for _, c := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)
 		require.Nil(t, tr)
@@ -279,7 +278,7 @@ func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
 		require.Nil(t, tr)
 		require.NoError(t, c.Close())
 	}
-	unreachable := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	unreachable := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer func() { require.NoError(t, unreachable.Close()) }()
 	_, err := New(t.Context(), unreachable)
 	require.ErrorIs(t, err, transport.ErrNotSent)
