@@ -1,5 +1,4 @@
-// The nemesis run: a module of its own, so that the second opinion of its checker
-// stays out of users' go.sum.
+// The nemesis run: a module of its own, because it takes minutes and make test must not.
 module github.com/redlatch/redlatch/test/stress
 
 go 1.25.0
