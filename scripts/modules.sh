@@ -69,17 +69,25 @@ tests() {
 	# Most of what they do is to wait.
 	adapter/*) go test -race -parallel 16 -timeout 5m "${run[@]}" ./... ;;
 	# With the race detector its allocations would be counted, too.
-	bench) REDLATCH_BENCH_JAVA=$("$root/scripts/bench-java.sh") go test -timeout 2m "${run[@]}" ./... ;;
+	bench)
+		REDLATCH_BENCH_JAVA=$("$root/scripts/bench-java.sh")
+		export REDLATCH_BENCH_JAVA
+		go test -timeout 2m "${run[@]}" ./...
+		;;
 	promredlatch) without '^go\.opentelemetry\.io/' && go test -race -timeout 3m "${run[@]}" ./... ;;
 	otelredlatch) without '^github\.com/prometheus/' && go test -race -timeout 3m "${run[@]}" ./... ;;
 	test/browser) "$root/scripts/chromium.sh" && go test -vet=off -parallel 4 -timeout 5m "${run[@]}" ./... ;;
 	# What differs here is the servers, not the code that the race detector sees elsewhere. go
 	# test prints what was skipped for the package in its folder alone.
 	test/containers)
-		"$root/scripts/more-servers.sh" && scripts_elsewhere
+		"$root/scripts/more-servers.sh"
+		scripts_elsewhere
 		both 'go test -count=1 -timeout 2m ./servers' go test -parallel 16 -timeout 15m "${run[@]}"
 		;;
-	test/fence) databases && go test -race -timeout 5m "${run[@]}" ./... ;;
+	test/fence)
+		databases
+		go test -race -timeout 5m "${run[@]}" ./...
+		;;
 	test/observability)
 		"$root/scripts/prometheus.sh" >/dev/null
 		both "$root/scripts/observe.sh" go test -race -timeout 3m "${run[@]}"
