@@ -230,7 +230,6 @@ func (s scripts) testSteps(t *testing.T) {
 					}
 					require.NoError(rt, err)
 				})
-				require.Empty(t, referee.Unseen(), "listed differences that did not occur")
 				s.noteSteps(t, g.kind, way, referee)
 			})
 		}
