@@ -45,11 +45,9 @@ setup: ## day | 1 min once | Get a redis-server and a valkey-server to test agai
 	@scripts/redis-server.sh setup
 
 test: setup ## day | 3 min | The tests, race detector, real server; lists at its end what is left to test-all
-	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet -fleets 5
 	$(GO) run ./test/testrun ./...
 
 test-all: setup ## change | 15 min | All tests: also Java machines, clusters, load, long leases, many rounds
-	cd test/stress && $(GO) test -race -vet=off -count=1 -timeout 5m ./fleet
 	$(GO) run ./test/testrun -all ./...
 
 flaky: LIMIT = 90m
@@ -96,10 +94,10 @@ loss: setup ## measure | 8 min | When holders of a lost lock are told, beside ot
 # Without a bound of its own: each of its steps has one.
 stress: RUN = TestStress
 stress: setup ## measure | DURATION | Break servers, networks and processes (10m), and judge what clients saw (SEED, RUN; REPORTS: a file to add to)
-	cd test/stress && $(GO) test -race -count=1 -v -timeout 0 -run '^$(RUN)$$' . -duration $(DURATION) -seed $(SEED) $(if $(REPORTS),-reports '$(abspath $(REPORTS))')
+	$(GO) test -race -count=1 -v -timeout 0 -run '^$(RUN)$$' ./test/stress -duration $(DURATION) -seed $(SEED) $(if $(REPORTS),-reports '$(abspath $(REPORTS))')
 
 fleet: ## measure | DURATION | Fleets of clients on fake time, with faults, from random seeds (SEED; FLEETS: so many instead of DURATION)
-	cd test/stress && $(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./fleet -seed $(SEED) \
+	$(GO) test -count=1 -v -timeout 0 -run '^TestFleets$$' ./test/stress/fleet -seed $(SEED) \
 		$(if $(filter-out 0,$(FLEETS)),-fleets $(FLEETS),-duration $(DURATION))
 
 # One adapter after the other, and one failure after the other: they are timed.

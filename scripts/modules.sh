@@ -92,7 +92,6 @@ tests() {
 		"$root/scripts/prometheus.sh" >/dev/null
 		both "$root/scripts/observe.sh" go test -race -timeout 3m "${run[@]}"
 		;;
-	test/stress) go test -race -vet=off -timeout 10m -skip '^Test(ReadWrite|Permit)?Stress$' "${run[@]}" ./... ;;
 	*) go test -race -timeout 15m "${run[@]}" ./... ;;
 	esac
 }

@@ -64,6 +64,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
 
@@ -221,9 +222,7 @@ func runAndReport(t *testing.T, class string, p plan) {
 // focus returns the plan that they have in common: no fault, and plain habits.
 func focus(t *testing.T) plan {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: a campaign needs a server and takes a quarter of a minute")
-	}
+	testlevel.All(t, "a quarter of a minute of faults for each kind of bug")
 	return plan{
 		seed: 1, duration: 12 * time.Second, round: 6 * time.Second, gap: 1500 * ms,
 		keys: locks(3, 3, short), workers: 2, callers: 6,

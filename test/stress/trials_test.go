@@ -26,6 +26,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
@@ -78,9 +79,7 @@ type trial struct {
 // own, again and again, while a live Redisson and Redlatch take and give permits of the same
 // semaphores. Each permit must be back within a lease and five seconds, once.
 func TestPermitsOfAKilledHolderAreBackWithinItsLease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: it needs a server and waits for leases")
-	}
+	testlevel.All(t, "half a minute of leases that run out")
 	s := redistest.Start(t)
 	client, err := redlatch.Open(t.Context(), s.URL())
 	require.NoError(t, err)

@@ -135,8 +135,8 @@ func (f *fleet) audit(p *process, h *held) {
 }
 
 var (
-	fleets   = flag.Int("fleets", 30, "how many fleets are run")
-	duration = flag.Duration("duration", 0, "for how long fleets are run; 0: as many as -fleets says")
+	fleets   = flag.Int("fleets", testlevel.Rounds(5, 30), "how many fleets run")
+	duration = flag.Duration("duration", 0, "how long fleets run; 0: until -fleets have run")
 	seed     = flag.Uint64("seed", 1, "of the first fleet, from which the others count on; 0 is a random one")
 )
 
