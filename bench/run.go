@@ -96,9 +96,6 @@ func runAll(args []string) error {
 			return err
 		}
 	}
-	if t := report.Targets(entrants, samples); len(t.Rows) > 0 {
-		fmt.Println(t)
-	}
 	return report.Failures(entrants, samples)
 }
 

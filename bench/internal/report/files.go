@@ -85,9 +85,6 @@ func Write(folder string, env Environment, cases []run.Case, entrants []run.Entr
 	}
 	var markdown strings.Builder
 	markdown.WriteString(env.String() + "\n\n" + Disturbances(samples) + "\n")
-	if t := Targets(entrants, samples); len(t.Rows) > 0 {
-		markdown.WriteString("\n" + t.String())
-	}
 	for _, c := range cases {
 		for _, t := range Tables(c, entrants, samples) {
 			markdown.WriteString("\n" + t.String())

@@ -157,36 +157,6 @@ func TestNumbersKeepThreeDigits(t *testing.T) {
 	}
 }
 
-func TestTargetsAreComparedPairByPairAndOnlyWhereTheyWereMeasured(t *testing.T) {
-	t.Parallel()
-	all := append(entrants(), run.Entrant{Label: "raw-pipelined", Contestant: contest.Contestant{Role: contest.Limit}})
-	var measured []run.Sample
-	add := func(id string, place host.Placement, level, round int, who string, v work.Values) {
-		measured = append(measured, run.Sample{Case: id, Place: place, Level: level, Round: round, Entrant: who, Values: v})
-	}
-	for round, speed := range []float64{1, 0.5, 1.1} {
-		for who, rate := range map[string]float64{
-			"redlatch": 2500, "fast-peer": 1000, "slow-peer": 500, "redisson": 5000, "raw-pipelined": 2600,
-		} {
-			add("a", host.Apart, 64, round+1, who, work.Values{work.Rate: rate * speed, work.Allocs: 3.004})
-			add("a", host.Free, 64, round+1, who, work.Values{work.Rate: rate * speed})
-		}
-		add("c", host.Apart, 16, round+1, "redlatch", work.Values{run.Least: 7.9})
-	}
-	got := report.Targets(all, measured)
-	require.Equal(t, []string{"case", "figure", "target", "median", "95 %", "met"}, got.Head)
-	require.Equal(t, [][]string{
-		{"a 64", "pairs/s ÷ best Go peer", "≥ 1.6", "2.50", "2.50–2.50", "yes"},
-		{"a 64", "pairs/s ÷ raw, pipelined", "≥ 0.95", "0.96", "0.96–0.96", "yes"},
-		{"a 64", "pairs/s ÷ Redisson", "≥ 7", "0.50", "0.50–0.50", "no"},
-		{"a 64, unpinned", "pairs/s ÷ best Go peer", "≥ 1.4", "2.50", "2.50–2.50", "yes"},
-		{"a 64, unpinned", "pairs/s ÷ raw, pipelined", "≥ 0.95", "0.96", "0.96–0.96", "yes"},
-		{"a 64", "allocations of a pair", "≤ 3", "3.00", "3.00–3.00", "yes"},
-		{"c 16", "least of a process, %", "≥ 8", "7.90", "7.90–7.90", "no"},
-	}, got.Rows)
-	require.Empty(t, report.Targets(all, samples()).Rows, "other work")
-}
-
 func TestARunInWhichRedlatchWasNotMeasuredFails(t *testing.T) {
 	t.Parallel()
 	some := []run.Sample{

@@ -46,7 +46,7 @@ var rivals = []struct {
 	title string
 	is    func(contest.Contestant) bool
 }{
-	{bestPeer, goPeer},
+	{"best Go peer", goPeer},
 	{"Redisson", func(c contest.Contestant) bool { return c.Java }},
 	{"limit", func(c contest.Contestant) bool { return c.Role == contest.Limit }},
 }
