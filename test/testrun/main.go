@@ -5,6 +5,8 @@
 //	go run ./test/testrun ./...        what `make test` runs
 //	go run ./test/testrun -all ./...   all tests: REDLATCH_TEST=all
 //
+// Without -all, packages whose results Go has cached are not run again.
+//
 // With -all, tests that the race detector would disturb or only slow down (testlevel.NoRace) run
 // once more without it, and a test that is left out although it is to run (testlevel.All) is a
 // failure. It vets nothing: make lint does, and here it would take more than half of the
@@ -34,10 +36,12 @@ func main() {
 	all := flag.Bool("all", false, "run all tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	r := &run{out: os.Stdout, all: *all, args: []string{"-count=1", "-vet=off", "-timeout=" + limit(*all).String()}}
+	r := &run{out: os.Stdout, all: *all, args: []string{"-vet=off", "-timeout=" + limit(*all).String()}}
 	// Most of these tests wait most of the time; of all, some load the machine.
 	at := max(4, runtime.GOMAXPROCS(0))
-	if !r.all {
+	if r.all {
+		r.args = append(r.args, "-count=1")
+	} else {
 		at = max(6, at)
 		r.args = append(r.args, "-parallel="+strconv.Itoa(at))
 	}
