@@ -26,43 +26,36 @@ func init() {
 	}
 }
 
-// Client is a connection to Redis, an identity, and a lifetime. Locks are made
-// from it with rlock.New, rfairlock.New and rfencedlock.New and share its two
-// connections, however many they are; in a cluster, its three to each master that is
-// used. Counting subscribers opens one connection to each replica, too. A Client is safe
-// for concurrent use; a process needs one for each Redis.
+// Client is a connection to Redis, an identity and a lifetime. All locks made from it with
+// rlock.New, rfairlock.New and other kinds share its two connections; in a cluster, its three
+// connections to each master in use. Counting subscribers opens one more to each replica. A Client
+// is safe for concurrent use; a process needs one for each Redis.
 type Client struct {
 	engine *engine.Engine
 }
 
-// Open connects to the Redis or Valkey server at url and checks that it answers
-// before it returns. The forms of url are
+// Open connects to the Redis or Valkey server at url and waits for its answer. url is one of
 //
 //	redis://[[user]:password@]host[:port][/db]
 //	rediss://[[user]:password@]host[:port][/db]     (TLS)
 //	unix://[[user]:password@]/path/to/socket[?db=n]
-//
-// and for a cluster, of which some nodes are named, and for a master that Sentinels
-// name, with rediss for TLS,
-//
 //	redis-cluster://[[user]:password@]host[:port][,host[:port]...][?sharded_pubsub=auto]
 //	redis-sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]
 //
-// In each scheme valkey may replace redis, as in valkeys://host. Special characters in the
-// user and the password are percent-encoded: / is %2F.
+// with rediss for TLS. In each scheme valkey may replace redis, as in valkeys://host.
+// Percent-encode special characters in the user and the password: / is %2F.
 //
-// User and password are those of the servers. Those of the Sentinels are the options
-// ?sentinel_user=u&sentinel_password=p; TLS is spoken with both. How messages are
-// published in a cluster is auto, on or off, as [transport.Sharding] has it, and must be
-// the same in the whole fleet. For a go-redis or rueidis client that you have there are
-// the modules adapter/goredis and adapter/rueidis; for another client, [NewWithTransport].
+// User and password are those of the servers; those of the Sentinels are the options
+// ?sentinel_user=u&sentinel_password=p. sharded_pubsub is auto, on or off, see [transport.Sharding],
+// and must be the same in the whole fleet. Open rejects other options. To use an existing go-redis
+// or rueidis client, see the modules adapter/goredis and adapter/rueidis; for another client,
+// [NewWithTransport].
 //
-// Other options are refused. ctx bounds the connecting alone. An error wraps ErrNotSent
-// when the server could not be reached; with [WithLazyConnect] Open does not try. It
-// sends PING, and AUTH, SELECT, CLIENT SETNAME and CLIENT ID where they apply; CLUSTER
-// SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster, SENTINEL MASTER,
-// GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE __sentinel__:hello to
-// their master.
+// ctx bounds only the connecting. The error wraps ErrNotSent if the server could not be reached;
+// with [WithLazyConnect] Open does not connect. It sends PING, and AUTH, SELECT, CLIENT SETNAME and
+// CLIENT ID as needed; CLUSTER SLOTS and PUBSUB SHARDNUMSUB to nodes of a cluster; SENTINEL MASTER,
+// GET-MASTER-ADDR-BY-NAME and SENTINELS to Sentinels, and SUBSCRIBE __sentinel__:hello to their
+// master.
 func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	engine.NeedContext(ctx)
 	set, err := configure(opts)
@@ -74,21 +67,19 @@ func Open(ctx context.Context, url string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	if err := set.mayUse(t); err != nil {
-		_ = t.Close() // nothing was done with it
+		_ = t.Close() // unused
 		return nil, err
 	}
 	return newClient(t, &set), nil
 }
 
-// New returns a client that makes its connections with dial, which may be the
-// DialContext of a *redis.Pool. It does no I/O: connections are made on first use, and a
-// dial that does not work shows as ErrNotSent then. Connections must come ready to use, authenticated and with their database
-// selected; a read timeout they were dialled with applies while dialling only. What
-// a server may announce is bounded on connections that Open makes; on these, if dial uses
-// [LimitReplies]. For a cluster there is [NewCluster], for a master that Sentinels name
-// [NewSentinel].
-// On a master that has replicas subscribers cannot be counted, unless
-// [WithReplicaDialer] says how to reach them.
+// New returns a client that connects with dial, such as the DialContext of a *redis.Pool. It does
+// no I/O: connections are made on first use, and failures to dial are returned as ErrNotSent then.
+// dial must return connections that are ready to use, with authentication and database selection
+// done; their read timeout applies only to the dialing. To bound the replies that a server may
+// send, as Open does, use [LimitReplies] in dial. For a cluster see [NewCluster], for Sentinels
+// [NewSentinel]. If the master has replicas, subscribers cannot be counted without
+// [WithReplicaDialer].
 func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*Client, error) {
 	if dial == nil {
 		return nil, errors.New("redlatch: New needs a dial function")
@@ -100,8 +91,7 @@ func New(dial func(ctx context.Context) (redis.Conn, error), opts ...Option) (*C
 	return newClient(set.single(dial), &set), nil
 }
 
-// NewWithTransport returns a client over a transport of the caller's, which the
-// client closes when it is closed. It does no I/O.
+// NewWithTransport returns a client over t, which Close closes. It does no I/O.
 func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 	if t == nil {
 		return nil, errors.New("redlatch: NewWithTransport needs a transport")
@@ -116,7 +106,7 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 	return newClient(t, &set), nil
 }
 
-// mayUse says why a transport cannot do what the settings ask for.
+// mayUse returns an error if t does not support the settings.
 func (s *settings) mayUse(t transport.Transport) error {
 	if s.replicas > 0 {
 		if err := engine.NoReplicator(t); err != nil {
@@ -174,29 +164,25 @@ func newClient(t transport.Transport, set *settings) *Client {
 // ID returns the UUID that the client's owners begin with.
 func (c *Client) ID() uuid.UUID { return c.engine.ClientID }
 
-// Close ends the client: calls that wait return ErrClosed, and the contexts of
-// holds end with it. Locks that are held are not released, because the work
-// under them may go on; they free themselves when their leases run out. Unlock
-// first what should be free at once. Close deletes the client's label, waits up to
-// one command timeout for calls whose outcome is open, then closes the connections.
-// It is safe for concurrent use, and later calls return the first result.
+// Close ends the client: waiting calls return ErrClosed, and the contexts of holds end with it.
+// Close does not release locks, because work under them may continue; they expire with their
+// leases. To free a lock immediately, unlock it first. Close deletes the client's label, waits up
+// to one command timeout for calls with unknown outcome, and closes the connections. It is safe for
+// concurrent use, and later calls return the first result.
 func (c *Client) Close() error { return c.engine.Close() }
 
-// Shutdown ends the client in peace: new calls and those that wait return
-// ErrClosed at once, holds go on, renewed as before, and when the last was
-// unlocked, or ctx ends, it closes the client as [Client.Close] does. When
-// holds were left the error says how many, with ctx's error, or ErrClosed when a
-// Close did not wait for them; otherwise it is the result of Close. A hold that has
-// reached the time of WithMaxHold is not waited for. HandOver works meanwhile,
-// re-entry does not. It is safe for concurrent use.
+// Shutdown ends the client gracefully. New and waiting calls return ErrClosed immediately, while
+// holds continue to be renewed. When the last hold is unlocked or ctx ends, Shutdown closes the
+// client as [Client.Close] does and returns its result. If holds remain, the error says how many,
+// with ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that have
+// reached the limit of WithMaxHold. Meanwhile, HandOver works and re-entry does not. It is safe for
+// concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 
-// ClockOffset asks the server for its time and returns how far its clock is ahead
-// of this machine's, which is negative when it is behind, give or take half of a
-// round trip. More than a second apart, waiters of fair locks may lose their
-// places: set the clocks right, or see [WithServerTime]. The client compares by
-// itself, once a minute while fair locks are used, and logs a warning. It sends
-// TIME.
+// ClockOffset sends TIME and returns how far the server's clock is ahead of this machine's, negative
+// if it is behind, to within half a round trip. If they differ by more than a second, waiters of
+// fair locks may lose their places: correct the clocks, or see [WithServerTime]. While fair locks
+// are used, the client compares the clocks once a minute and logs a warning.
 func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
 	engine.NeedContext(ctx)
 	if err := c.engine.Enter(); err != nil {
@@ -210,40 +196,35 @@ func (c *Client) ClockOffset(ctx context.Context) (time.Duration, error) {
 	return ahead, nil
 }
 
-// Stats are counts of one client at one moment, as sql.DBStats are of a pool. Each count is
-// right by itself; they are not read at once.
+// Stats are counts of one client, as sql.DBStats are of a pool. Each count is exact, but they are
+// not read atomically.
 type Stats struct {
-	// Held is how many holds there are, re-entries included.
+	// Held is the number of holds, including re-entries.
 	Held int
-	// OldestHold is how long the oldest of them has lasted, from the moment its acquisition
-	// was sent; 0 without holds.
+	// OldestHold is the time since the acquisition of the oldest hold was sent; 0 without holds.
 	OldestHold time.Duration
-	// Waiting is how many calls wait: for a lock or permits, for a latch, or for an inner hold
-	// to be given up.
+	// Waiting is the number of calls that wait for a lock, permits, a latch or the end of an inner
+	// hold.
 	Waiting int
-	// InFlight is how many calls to Redis there are whose reply a caller waits for. Renewals
-	// are not counted.
+	// InFlight is the number of calls to Redis whose reply a caller waits for, without renewals.
 	InFlight int
-	// Subscriptions is how many subscriptions waiters have, or keep for the next waiter.
-	// Those to one channel count each.
+	// Subscriptions is the number of subscriptions of waiters, including those kept for the next
+	// waiter. Several to one channel all count.
 	Subscriptions int
-	// InDoubt is how many calls there are whose outcome is not known, and that the client
-	// still resolves: after lost replies, and after callers that left before the reply.
+	// InDoubt is the number of calls with unknown outcome that the client still resolves, after lost
+	// replies and after callers that left before the reply.
 	InDoubt int
 }
 
-// Stats returns counts of this moment. It asks nothing of Redis, and takes well below a
-// microsecond, however many holds and callers there are. It may be called at any time, also by
-// an observer, and after Close.
-func (c *Client) Stats() Stats {
-	return Stats(c.engine.Stats())
-}
+// Stats returns current counts. It sends nothing and takes well below a microsecond, however many
+// holds and waiters there are. It may be called at any time, also by an observer or after Close.
+func (c *Client) Stats() Stats { return Stats(c.engine.Stats()) }
 
 // KindStats are the counts of the locks of one kind and group.
 type KindStats struct {
 	// Kind is the kind of the locks, such as "plain" or "fair".
 	Kind string
-	// Group is what the function that was given to StatsBy made of their names.
+	// Group is the result of StatsBy's function for their names.
 	Group string
 	// Held, OldestHold and Waiting are as in Stats.
 	Held       int
@@ -251,10 +232,9 @@ type KindStats struct {
 	Waiting    int
 }
 
-// StatsBy returns counts for each kind of lock of which there are holds or callers that wait,
-// in no order. Group, if not nil, makes groups of the locks' names: it is called for each hold
-// and each caller that waits, and must be quick. It asks nothing of Redis; 10,000 holds take a
-// few milliseconds. It may be called at any time, also by an observer.
+// StatsBy returns counts, in no order, for each kind of lock with holds or waiters. group, if not
+// nil, maps the name of each hold and waiter to a group, and must be fast. StatsBy sends nothing;
+// 10,000 holds take a few milliseconds. It may be called at any time, also by an observer.
 func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	if group == nil {
 		group = func(string) string { return "" }
@@ -284,18 +264,18 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 	return all
 }
 
-// Owner identifies a holder of a lock: a client, by its UUID, and a number that the client
-// gave to one acquisition (in Redisson: a thread id). It is an immutable value; the zero
-// Owner stands for none. See [codec.Owner] for its methods.
+// Owner identifies a holder of a lock: the UUID of a client, and a number that the client gave to
+// one acquisition, a thread ID in Redisson. The zero Owner means none. See [codec.Owner] for its
+// methods.
 type Owner = codec.Owner
 
-// NewOwner returns the owner with number n of the client with this id. Any n is allowed, as
-// it is in Redisson. It is for rlock.WithOwner.
+// NewOwner returns owner n of the client with this id, for rlock.WithOwner. As in Redisson, n may be
+// any number.
 func NewOwner(id uuid.UUID, n int64) Owner { return codec.NewOwner(id, n) }
 
-// ParseOwner reads the text of an owner, such as "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57".
-// Other spellings than that of Owner.String give [ErrInvalid].
+// ParseOwner parses the result of Owner.String, such as "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57".
+// Any other spelling gives [ErrInvalid].
 func ParseOwner(text string) (Owner, error) { return codec.ParseOwner(text) }
 
-// NoTTL is the time left of a key that never expires. It is negative.
+// NoTTL is the TTL of a key that never expires. It is negative.
 const NoTTL = reply.NoTTL

@@ -21,20 +21,19 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// NewSentinel returns a client of a master that Sentinels may replace. master returns the
-// address, host:port, of the server that is master now; [AskSentinels] makes such a
-// function. dial connects to that address, and to those of replicas unless
-// [WithReplicaDialer] says how; what it returns must be as for [New], and lead to the
-// address that it was given. Both are called whenever a connection is made, master also
-// when the master may be another: when a Sentinel says so, when a server answers
-// READONLY, and once a second while no Sentinel is heard. Both must heed ctx, and may be
-// called at the same time by several goroutines.
+// NewSentinel returns a client of a master that Sentinels may replace. master returns the address,
+// host:port, of the current master; [AskSentinels] makes such a function. dial connects to that
+// address, and to replicas unless [WithReplicaDialer] is set; it must return connections as for
+// [New], and connect to the given address. Both are called for each new connection. master is
+// also called when the master may have changed: when a Sentinel says so, when a server answers
+// READONLY, and once a second while no Sentinel is heard. Both must respect ctx and be safe for
+// concurrent use.
 //
-// NewSentinel does no I/O: connections are made on first use, and what does not work
-// shows as ErrNotSent then. On the connection for subscriptions it sends SUBSCRIBE
-// __sentinel__:hello, where every Sentinel names the master every two seconds; it needs
-// the right to that channel, without which master is called once a second. Connections to
-// a former master are closed at once, since it goes on taking locks for seconds.
+// NewSentinel does no I/O: connections are made on first use, and failures are returned as
+// ErrNotSent then. On its subscription connection it sends SUBSCRIBE __sentinel__:hello, where
+// Sentinels name the master every two seconds. Without the right to that channel, the client calls
+// master once a second. It immediately closes connections to a former master, which would keep
+// granting locks for seconds.
 func NewSentinel(
 	master func(ctx context.Context) (addr string, err error),
 	dial func(ctx context.Context, addr string) (redis.Conn, error),
@@ -50,13 +49,12 @@ func NewSentinel(
 	return newClient(set.sentinel(master, checked(dial)), &set), nil
 }
 
-// AskSentinels returns a function for [NewSentinel] that asks the Sentinels at addrs,
-// host:port, and the others that these know of, which server is the master that they call
-// name. All are asked at once; of those that answer within 250 ms of the first, the one
-// counts that knows of the latest switch. dial connects to a Sentinel, with the user and
-// the password that Sentinels have; each connection is closed after the answer. The
-// function sends SENTINEL MASTER, SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
-// It is safe for concurrent use, and its error says why no Sentinel has named a master.
+// AskSentinels returns a function for [NewSentinel] that asks the Sentinels at addrs, host:port,
+// and the others that they know of, for the master that they call name. It asks all of them
+// concurrently and, of the answers within 250 ms of the first, uses the one with the latest
+// failover. dial connects to a Sentinel and authenticates there; each connection is closed after
+// the answer. The function sends SENTINEL MASTER, SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL
+// SENTINELS. It is safe for concurrent use, and its error says why no Sentinel named a master.
 func AskSentinels(
 	name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error),
 ) func(ctx context.Context) (addr string, err error) {
@@ -68,15 +66,14 @@ func AskSentinels(
 	return failover.NewSentinels(name, addrs, checked(dial)).Master
 }
 
-// NewCluster returns a client of the cluster of the nodes at seeds, host:port: those that
-// are there at first will do, the others are found (CLUSTER SLOTS). dial connects to the
-// node at addr, one of seeds or an address that a node has given; what it returns must be
-// as for [New]. It must heed ctx, and may be called at the same time by several
-// goroutines.
+// NewCluster returns a client of the cluster with nodes at seeds, host:port. Any reachable node is
+// enough: CLUSTER SLOTS lists the others. dial connects to the node at addr, which is one of seeds
+// or an address from a node; it must return connections as for [New], respect ctx and be safe for
+// concurrent use.
 //
-// To find out how messages are published NewCluster connects to a node and sends PUBSUB
-// SHARDNUMSUB, unless [WithShardedPubSub] decides: ctx bounds that, and the error wraps
-// ErrNotSent when no node could be asked. Otherwise it does no I/O.
+// Unless [WithShardedPubSub] is set, NewCluster connects to a node and sends PUBSUB SHARDNUMSUB to
+// find out how messages are published. ctx bounds only that, and the error wraps ErrNotSent if no
+// node could be asked. Otherwise it does no I/O.
 func NewCluster(
 	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
 ) (*Client, error) {
@@ -95,7 +92,7 @@ func NewCluster(
 	return newClient(t, &set), nil
 }
 
-// checked returns dial with an error in place of nothing.
+// checked turns a nil connection into an error.
 func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := dial(ctx, addr)
@@ -106,32 +103,24 @@ func checked(dial redisconn.NodeDial) redisconn.NodeDial {
 	}
 }
 
-// connect returns the transport to what is at url, which has answered unless that is left to
-// the first use.
+// connect returns the transport to the servers at url. Unless lazy, they have answered.
 func (s *settings) connect(ctx context.Context, url string) (transport.Transport, error) {
 	a, err := s.parse(url)
 	if err != nil {
 		return nil, err
 	}
 	t, err := s.transport(ctx, a)
-	if err == nil {
-		if err = s.greet(ctx, t); err == nil {
-			return t, nil
+	if err == nil && !s.lazy {
+		if err = mux.Ping(ctx, t); err != nil {
+			_ = t.Close() // the error of PING is more useful
 		}
-		_ = t.Close() // the error that matters is why it does not answer
 	}
-	return nil, fmt.Errorf("redlatch: connect to %s: %w", a, err)
+	if err != nil {
+		return nil, fmt.Errorf("redlatch: connect to %s: %w", a, err)
+	}
+	return t, nil
 }
 
-// greet returns nil when the server answers, or need not.
-func (s *settings) greet(ctx context.Context, t transport.Transport) error {
-	if s.lazy {
-		return nil
-	}
-	return mux.Ping(ctx, t)
-}
-
-// transport returns the transport to what is at a.
 func (s *settings) transport(ctx context.Context, a *redisurl.Address) (transport.Transport, error) {
 	switch a.Kind {
 	case redisurl.Cluster:
@@ -147,20 +136,18 @@ func (s *settings) transport(ctx context.Context, a *redisurl.Address) (transpor
 	}
 	if s.dialReplica == nil {
 		replica := *a
-		replica.DB = 0 // subscribers are counted, and channels belong to no database
+		replica.DB = 0 // channels belong to no database
 		s.dialReplica = s.nodes(&replica)
 	}
 	return s.single(func(ctx context.Context) (redis.Conn, error) { return s.dialTo(ctx, a.Server(), a.Secure) }), nil
 }
 
-// single returns the transport to one master.
 func (s *settings) single(dial redisconn.Dial) transport.Transport {
 	cfg := s.conn()
 	cfg.Dial = dial
 	return redisconn.NewRedigo(cfg)
 }
 
-// cluster returns the transport to a cluster whose nodes dial connects to.
 func (s *settings) cluster(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, publish transport.Sharding,
 ) (transport.Transport, error) {
@@ -171,7 +158,6 @@ func (s *settings) cluster(
 	return c, nil
 }
 
-// sentinel returns the transport to the server that master names, which dial connects to.
 func (s *settings) sentinel(master func(context.Context) (string, error), dial redisconn.NodeDial) transport.Transport {
 	cfg := s.conn()
 	if cfg.DialReplica == nil {
@@ -180,8 +166,7 @@ func (s *settings) sentinel(master func(context.Context) (string, error), dial r
 	return failover.New(failover.Config{Master: master, Dial: dial, Conn: cfg})
 }
 
-// publishing returns how messages are published in a cluster: as its address says, else as
-// the option does.
+// publishing returns the sharding mode of the address or, by default, of the option.
 func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 	switch d.Sharding {
 	case "auto":
@@ -194,7 +179,7 @@ func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 	return s.sharding
 }
 
-// conn returns what all connections of a client have in common.
+// conn returns the configuration common to all connections of a client.
 func (s *settings) conn() redisconn.Config {
 	return redisconn.Config{
 		DialReplica: s.dialReplica,
@@ -203,18 +188,19 @@ func (s *settings) conn() redisconn.Config {
 		DialTimeout: s.dialTimeout,
 		ClientName:  s.clientName,
 		Logger:      s.logger,
-		Reconnected: s.reconnected(),
+		Reconnected: alone(s, "Reconnected", s.observer.Reconnected,
+			func(connection string) Reconnected { return Reconnected{Connection: connection} }),
 	}
 }
 
-// parse returns the address at rawURL, which the settings go with.
+// parse parses rawURL and checks that the settings can be used with it.
 func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 	a, err := redisurl.Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("redlatch: %w", err)
 	}
 	if s.tls != nil && !a.Secure {
-		// It would be plain text, without a warning.
+		// Otherwise the connection would silently be plain text.
 		return nil, fmt.Errorf("redlatch: address %s: WithTLSConfig needs an address with the scheme rediss, "+
 			"rediss-cluster or rediss-sentinel", a)
 	}
@@ -222,20 +208,20 @@ func (s *settings) parse(rawURL string) (*redisurl.Address, error) {
 		return nil, fmt.Errorf("redlatch: address %s: %w", a, err)
 	}
 	if s.lazy && a.Kind == redisurl.Cluster && s.publishing(a) == transport.ShardingAuto {
-		// A wrong guess would leave waiters asleep.
+		// With a wrong guess waiters are never woken.
 		return nil, fmt.Errorf("redlatch: address %s: WithLazyConnect cannot ask a node how messages are published: "+
 			"add ?sharded_pubsub=on, or off where the fleet uses PUBLISH", a)
 	}
 	return a, nil
 }
 
-// nodes returns the function that makes connections to servers by their addresses, host:port, with
-// the credentials, the database and the TLS of a. The replicas of a socket's server are reached over TCP.
+// nodes returns a function that connects to servers by address, with the credentials, the database
+// and the TLS of a. Replicas of a server on a Unix socket are reached over TCP.
 func (s *settings) nodes(a *redisurl.Address) redisconn.NodeDial {
 	return func(ctx context.Context, addr string) (redis.Conn, error) { return s.dialTo(ctx, a.At(addr), a.Secure) }
 }
 
-// dialTo connects to a server with the settings that every connection has.
+// dialTo connects to a server with the settings common to all connections.
 func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) (redis.Conn, error) {
 	if s.credentials != nil {
 		user, password, err := s.credentials(ctx)
@@ -254,17 +240,16 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 	return d.Dial(ctx, to)
 }
 
-// LimitReplies returns conn with the bounds on what a server may announce that the
-// connections of [Open] have: an array or a text that is longer than any answer to
-// Redlatch ends the connection with an error, before memory is taken for it. It is for
-// dial functions, and must see the first byte that the server sends. It sets no deadlines.
+// LimitReplies returns conn with the reply limits of the connections of [Open]: an array or a text
+// longer than any reply to Redlatch closes the connection with an error before memory is allocated
+// for it. It is for dial functions, sets no deadlines, and must see the first byte that the server
+// sends.
 func LimitReplies(conn net.Conn) net.Conn { return respconn.Guard(conn) }
 
-// NewConn returns conn, on which the server is ready for commands, for a dial function to
-// return: an alternative to redigo's redis.NewConn. On it, a caller that is alone does its
-// own reading and writing, as on the connections of [Open], which with few callers halves
-// the time that Redlatch takes for a call; this needs a TCP or Unix socket, with or without
-// TLS, and has no effect on Windows and AIX. A write that takes longer than write ends the
-// connection; 0 sets no such bound. conn may come from [LimitReplies], and is limited by
-// NewConn if not. Nothing is sent. The caller does not use conn any more.
+// NewConn returns a connection over conn for a dial function, as an alternative to redigo's
+// redis.NewConn. The server must be ready for commands; nothing is sent. As on the connections of
+// [Open], a lone caller reads and writes on its own goroutine, which halves the client's time per
+// call with few callers; this needs a TCP or Unix socket, with or without TLS, and has no effect on
+// Windows and AIX. A write that takes longer than write closes the connection; 0 means no limit.
+// NewConn applies [LimitReplies] if conn does not have it. The caller must not use conn afterward.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// shownInLog bounds how much of a name, an owner or an error one log line repeats,
-// in bytes.
+// shownInLog bounds in bytes how much of a name, an owner or an error a log line shows. Names and
+// server errors may be megabytes long.
 const shownInLog = 1024
 
-// brief is a logger whose lines stay short whatever is in them: names of locks may
-// be megabytes, and so may the texts of a server.
+// brief returns a logger that shortens long attributes.
 func brief(l *slog.Logger) *slog.Logger {
 	inner := l.Handler()
 	if inner == nil {
-		return slog.New(slog.DiscardHandler) // that of the zero Logger, which would panic
+		return slog.New(slog.DiscardHandler) // the zero Logger would panic
 	}
 	return slog.New(briefHandler{inner})
 }
@@ -39,7 +38,6 @@ func (h briefHandler) WithGroup(name string) slog.Handler {
 	return briefHandler{h.Handler.WithGroup(name)}
 }
 
-// cut returns the attribute as it is when its text is short.
 func cut(a slog.Attr) slog.Attr {
 	text := ""
 	switch v := a.Value.Any().(type) {

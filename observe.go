@@ -6,29 +6,30 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer has the functions that a client calls when something happens to its locks: one for each
-// kind of event. Any of them may be nil, and those cost nothing. Metrics and traces are built on it.
+// Observer is a set of functions that a client calls on events of its locks and semaphores. A nil
+// function costs nothing. Metrics and traces are built on it.
 //
-// It covers all kinds of locks, semaphores included. A multi-lock is reported as the locks that it is
-// made of; those that it takes with one script have one Started, in the name of the first, and an
-// Acquired each. Latches are not reported.
+// In all events, Name is the lock's name as the caller passed it, Kind is the kind of the lock,
+// such as "plain" or "fair", and Op is "lock", "trylock" or "resume", or for a plain semaphore
+// "acquire" or "try-acquire". A multi-lock is reported as the locks in it; those that it takes
+// with one script have one Started, with the name of the first, and an Acquired each. Latches are
+// not reported.
 //
-// A function is called on the goroutine on which the event happened: a caller's, so that Lock, Do or
-// Unlock wait for it, or one of the client's own, so that the renewal of all leases waits for it. One
-// that takes 10 ms makes each lock 10 ms slower, and one that takes a third of a lease costs holds: it
-// must not block, not on the network, not on a channel that may be full. It must not call the client,
-// its locks or holds, not even Close; start a goroutine for that. [Client.Stats] and [Client.StatsBy]
-// are the only methods that it may call. Several calls may run at once. A panic in a function is
-// caught and logged.
+// Functions run on the goroutine of the event: a caller's, which delays Lock, Do or Unlock, or one
+// of the client's, which delays the renewal of all leases. A function that takes 10 ms makes each
+// lock 10 ms slower, and one that takes a third of a lease costs holds, so it must not block on
+// the network or on a channel that may be full. It must not call methods of the client, not even
+// Close, or of its locks and holds, except [Client.Stats] and [Client.StatsBy]; start a goroutine
+// for others. Functions may be called concurrently. A panic in one is recovered and logged.
 //
-// The events of one call come one after the other; those of one hold, too, and its Ended comes after
-// its Acquired, even when the hold was lost before Lock returned.
+// The events of one call are ordered, and so are those of one hold: its Ended follows its Acquired
+// even if the hold was lost before Lock returned.
 //
-// Of a context that a function gets, only the values count, and so of one that it returns: the client
-// never waits for that, and the call goes on with its caller's. But the function of Do gets the one
-// that DoStarted returned as it is. What is returned must be ctx or made from ctx; nil stands for ctx.
+// The client uses only the values of a returned context, which must be ctx or derived from it; nil
+// means ctx. The call keeps its caller's deadline and cancellation. Only the function of Do gets
+// the context that DoStarted returned unchanged.
 //
-//	function                   gets the context           and returns that for
+//	function                   gets the context           and returns it for
 //	Started                    of the caller              the events of this call
 //	Attempted, Queued, Woken,  that Started returned
 //	Gap, NotAcquired
@@ -38,54 +39,39 @@ import (
 //	DoStarted                  of the hold                the function of Do, and DoEnded
 //	DoEnded                    that DoStarted returned
 type Observer struct {
-	// Opened is called when the client was made, by whichever function. The observer may keep it, and
-	// ask for its Stats at any time.
+	// Opened is called when the client has been created. The observer may keep c and call its Stats
+	// at any time.
 	Opened func(c *Client)
-	// Closed is called when the client was closed: all its holds have Ended. What follows is of calls
-	// that the program makes, or that return, later: Released, DoEnded, and Started with NotAcquired,
-	// which has [ErrClosed].
+	// Closed is called when the client has been closed and all its holds have Ended. Later events
+	// belong to calls that the program makes or that return later: Released, DoEnded, and Started
+	// with a NotAcquired of [ErrClosed].
 	Closed func(c *Client)
 
-	// Started is called when a call has begun that ends with Acquired or NotAcquired.
-	Started func(ctx context.Context, e Started) context.Context
-	// Attempted is called for each attempt that did not get the lock.
-	Attempted func(ctx context.Context, e Attempted)
-	// Queued is called when a call begins to wait.
-	Queued func(ctx context.Context, e Queued)
-	// Woken is called each time that a call which waits is woken.
-	Woken func(ctx context.Context, e Woken)
-	// Gap is called when messages for a waiter may have been missed.
-	Gap func(ctx context.Context, e Gap)
-	// Acquired is called when a call returns a hold.
-	Acquired func(ctx context.Context, e Acquired) context.Context
-	// NotAcquired is called when a call returns an error.
+	Started     func(ctx context.Context, e Started) context.Context
+	Attempted   func(ctx context.Context, e Attempted)
+	Queued      func(ctx context.Context, e Queued)
+	Woken       func(ctx context.Context, e Woken)
+	Gap         func(ctx context.Context, e Gap)
+	Acquired    func(ctx context.Context, e Acquired) context.Context
 	NotAcquired func(ctx context.Context, e NotAcquired)
 
-	// DoStarted is called before the function of Do.
 	DoStarted func(ctx context.Context, e DoStarted) context.Context
-	// DoEnded is called after the function of Do.
-	DoEnded func(ctx context.Context, e DoEnded)
-	// Ended is called when a hold is over.
-	Ended func(ctx context.Context, e Ended)
-	// Released is called when the first Unlock of a hold returns.
-	Released func(ctx context.Context, e Released)
+	DoEnded   func(ctx context.Context, e DoEnded)
+	Ended     func(ctx context.Context, e Ended)
+	Released  func(ctx context.Context, e Released)
 
-	// Renewed is called after each renewal script.
-	Renewed func(e Renewed)
-	// Evicted is called when this client took a dead waiter out of a queue.
-	Evicted func(e Evicted)
-	// Reconnected is called when a connection was made in place of one that was lost.
+	Renewed     func(e Renewed)
+	Evicted     func(e Evicted)
 	Reconnected func(e Reconnected)
 }
 
-// WithObserver sets the observer of what happens to the client's locks.
-// Default: none, which costs nothing. Redisson has no counterpart for locks.
+// WithObserver sets the observer of the client's locks. Default: none. Redisson has no
+// counterpart for locks.
 func WithObserver(o Observer) Option { return func(s *settings) { s.observer = o } }
 
-// Observers returns an observer that calls the functions of all of those given, in their order. The
-// values that one of them adds to a context are seen by those after it, and by the function of Do. A
-// panic in one keeps the event from those after it, and the contexts that those before it returned for
-// this event are lost.
+// Observers returns an observer that calls the functions of all the given observers, in order.
+// Later observers and the function of Do see the context values that earlier ones add. If one
+// panics, the remaining observers do not get the event, and the contexts returned so far are lost.
 func Observers(all ...Observer) Observer {
 	var joint Observer
 	for i := range all {
@@ -94,7 +80,6 @@ func Observers(all ...Observer) Observer {
 	return joint
 }
 
-// and returns an observer that calls the functions of o, then those of next.
 func (o Observer) and(next *Observer) Observer {
 	return Observer{
 		Opened:      then(o.Opened, next.Opened),
@@ -116,7 +101,7 @@ func (o Observer) and(next *Observer) Observer {
 	}
 }
 
-// then returns a function that calls both, of which either may be nil.
+// then returns a function that calls both. Either may be nil.
 func then[E any](first, second func(E)) func(E) {
 	switch {
 	case first == nil:
@@ -130,7 +115,7 @@ func then[E any](first, second func(E)) func(E) {
 	}
 }
 
-// thenWith is then for functions that get a context.
+// thenWith is then for functions that take a context.
 func thenWith[E any](first, second func(context.Context, E)) func(context.Context, E) {
 	switch {
 	case first == nil:
@@ -162,7 +147,7 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 	}
 }
 
-// hooks makes the hooks of the parts below out of the observer. What it does not observe has none.
+// hooks returns the engine's hooks for the functions that the observer has.
 func (c *Client) hooks(set *settings) engine.Hooks {
 	o := set.observer.whole()
 	h := engine.Hooks{
@@ -186,7 +171,7 @@ func (c *Client) hooks(set *settings) engine.Hooks {
 	return h
 }
 
-// released adds to what a release returned of which hold it was.
+// released wraps the error of a release with its lock.
 func released(e engine.Released) Released {
 	if e.Err != nil {
 		e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
@@ -194,7 +179,7 @@ func released(e engine.Released) Released {
 	return Released(e)
 }
 
-// whole returns the observer with the functions that pass contexts on to others that it has.
+// whole adds functions that only pass contexts on to the later functions of the observer.
 func (o Observer) whole() Observer {
 	if o.Acquired == nil && (o.Ended != nil || o.Released != nil || o.NotAcquired != nil) {
 		o.Acquired = same[Acquired]
@@ -210,7 +195,7 @@ func (o Observer) whole() Observer {
 
 func same[E any](ctx context.Context, _ E) context.Context { return ctx }
 
-// returning makes a hook that returns a context out of a function of the observer, nil out of nil.
+// returning returns the hook for a function that returns a context, nil if tell is nil.
 func returning[P, E any](
 	set *settings, event string, tell func(context.Context, P) context.Context, public func(E) P,
 ) func(context.Context, E) context.Context {
@@ -231,7 +216,7 @@ func returning[P, E any](
 	}
 }
 
-// within makes a hook that gets a context, as returning does.
+// within returns the hook for a function that takes a context.
 func within[P, E any](set *settings, event string, tell func(context.Context, P), public func(E) P) func(context.Context, E) {
 	if tell == nil {
 		return nil
@@ -245,7 +230,7 @@ func within[P, E any](set *settings, event string, tell func(context.Context, P)
 	}
 }
 
-// alone makes a hook of what belongs to no call, as returning does.
+// alone returns the hook for a function that takes no context.
 func alone[P, E any](set *settings, event string, tell func(P), public func(E) P) func(E) {
 	if tell == nil {
 		return nil
@@ -263,16 +248,10 @@ func (set *settings) recovered(event string) {
 	}
 }
 
-// tellOf tells the observer of the begin or the end of a client.
+// tellOf reports that the client was created or closed.
 func (set *settings) tellOf(c *Client, event string, tell func(*Client)) {
 	if tell != nil {
 		defer set.recovered(event)
 		tell(c)
 	}
-}
-
-// reconnected returns what tells the observer of connections made in place of lost ones, nil
-// without an observer.
-func (set *settings) reconnected() func(connection string) {
-	return alone(set, "Reconnected", set.observer.Reconnected, func(c string) Reconnected { return Reconnected{Connection: c} })
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Option sets something about a [Client]. Each option's comment gives its unit,
-// its default, and its counterpart in Redisson's configuration.
+// Option configures a [Client].
 type Option func(*settings)
 
 type settings struct {
@@ -46,7 +45,7 @@ type settings struct {
 	lazy        bool
 }
 
-// leastGrace is what a live waiter may need to reconnect.
+// leastGrace is the time that a live waiter may need to reconnect.
 const leastGrace = 5 * time.Second
 
 func defaults() settings {
@@ -61,71 +60,59 @@ func defaults() settings {
 	}
 }
 
-// WithWatchdogTimeout sets the lease of locks that are renewed, which is every
-// lock taken without a lease of its own. They are renewed every third of it.
-// Default 30 s, at least 1 s, so that a lost packet does not cost the lock. It must be
-// the same in the whole fleet: Redisson calls it lockWatchdogTimeout, in milliseconds.
+// WithWatchdogTimeout sets the lease of locks without a lease of their own. It is renewed every
+// third of d. Default 30 s; at least 1 s, so that a lost packet does not cost the lock. It must be
+// the same in the whole fleet: in Redisson it is lockWatchdogTimeout, in milliseconds.
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.watchdog = d } }
 
-// WithFairWaitTimeout sets how long a waiter of a fair lock that gives no wait
-// of its own keeps its place after those before it should have finished.
-// Default 300 s, at least 1 ms. Redisson calls it fairLockWaitTimeout.
+// WithFairWaitTimeout sets how long a waiter of a fair lock without WithWait keeps its place after
+// the waiters before it should have finished. Default 300 s, at least 1 ms. In Redisson:
+// fairLockWaitTimeout.
 func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.fairWait = d } }
 
-// WithLazyConnect makes [Open] return without connecting, for a program that may start
-// before its server: connections are made on first use. While the server is away Lock,
-// TryLock and all other calls try again for one command timeout, or until their context
-// ends, whichever comes first; then they end with ErrNotSent and the reason. That is as
-// when a server goes away later, so a program that must have the lock calls again after
-// ErrNotSent. A wrong password shows in the same way. An address that makes no sense is
-// refused at once all the same.
+// WithLazyConnect makes [Open] return without connecting, for a program that may start before its
+// server. Connections are made on first use. As during any outage, calls then retry for one command
+// timeout or until their context ends, and return ErrNotSent with the reason, also for a wrong
+// password; a program that needs the lock calls again. Open still rejects an invalid address.
 //
-// Default: Open fails when the server does not answer. A cluster needs sharded_pubsub=on or
-// off in its address, or [WithShardedPubSub], since no node is asked. It has no effect on
-// New, NewSentinel, NewCluster and NewWithTransport. Redisson calls it lazyInitialization.
+// Default: Open fails if the server does not answer. A cluster needs sharded_pubsub=on or off in its
+// address, or [WithShardedPubSub], since no node is asked. It has no effect on New, NewSentinel,
+// NewCluster and NewWithTransport. In Redisson: lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
-// WithCommandTimeout bounds the wait for the reply to one command, from when it is
-// called for: while 1,024 are in flight others wait in the client, and one that is not
-// sent when half of its time is over ends with ErrNotSent. Default 3 s. Redisson calls
-// it timeout.
+// WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
+// are in flight; a queued one that is not sent within half of d fails with ErrNotSent. Default 3 s.
+// In Redisson: timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
 
-// WithDialTimeout bounds the making of one connection, with TLS and
-// authentication. Default 5 s. Redisson calls it connectTimeout. Dial functions
-// that the caller brings are given a context that ends with it; on transports it
-// has no effect.
+// WithDialTimeout bounds the time to connect, including TLS and authentication, and the context of
+// the caller's dial functions. It has no effect on transports. Default 5 s. In Redisson:
+// connectTimeout.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
-// WithPollCap bounds how long a waiter sleeps without asking the server, in case
-// a wake-up message is lost. Default 10 s. Redisson has no counterpart: its
-// waiters sleep for the holder's whole lease.
+// WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
+// Redisson has no counterpart: its waiters sleep for the holder's whole lease.
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.pollCap = d } }
 
-// WithLossMargin sets how long before the end of its lease a lock that could not
-// be renewed counts as lost. It covers the drift between this machine's clock
-// and the server's, and the time that the holder takes to stop. Default: a
-// tenth of the lease, at most 1 s; 0 means the default. At least 1 ms. Redisson has no
-// counterpart.
+// WithLossMargin sets how long before the end of its lease a lock that could not be renewed counts
+// as lost. It covers clock drift between this machine and the server, and the time that the holder
+// needs to stop. At least 1 ms; 0, the default, means a tenth of the lease, at most 1 s. Redisson has
+// no counterpart.
 func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.margin = d } }
 
-// NameMapper translates lock names between a program and Redis; it is the
-// counterpart of Redisson's NameMapper. The lock's key and every key and channel
-// derived from it come from the mapped name. Programs that share locks need
-// mappers with equal results. Both methods must be pure and safe for concurrent
-// use.
+// NameMapper translates lock names between a program and Redis, like Redisson's NameMapper. All keys
+// and channels of a lock come from the mapped name. Programs that share locks need mappers with equal
+// results. Both methods must be pure and safe for concurrent use.
 type NameMapper interface {
-	// Map returns the name that Redis sees for the program's name.
+	// Map returns the name in Redis of the program's name.
 	Map(name string) string
 
-	// Unmap returns the program's name for a name that Redis sees, the reverse
-	// of Map.
+	// Unmap is the inverse of Map.
 	Unmap(mapped string) string
 }
 
-// PrefixMapper returns a [NameMapper] that puts prefix in front of every name.
-// Its Unmap takes the prefix off, and returns a name without it as it is. An
-// empty prefix changes nothing.
+// PrefixMapper returns a [NameMapper] that prepends prefix to every name. Its Unmap removes the
+// prefix, and returns a name without it unchanged.
 func PrefixMapper(prefix string) NameMapper { return prefixMapper(prefix) }
 
 type prefixMapper string
@@ -134,69 +121,62 @@ func (p prefixMapper) Map(name string) string { return string(p) + name }
 
 func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(mapped, string(p)) }
 
-// WithNameMapper sets how lock names become keys, for a fleet whose Redisson
-// clients are configured with a NameMapper. Default: the name is the key.
+// WithNameMapper sets the mapper from lock names to keys, for a fleet whose Redisson clients have a
+// NameMapper. Default: the name is the key.
 func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.mapper = m } }
 
-// WithClientID sets the UUID that the client's owners begin with. Default: a new
-// one of version 7 for each client, which also tells when the client started.
-// Two clients with one id take each other's locks for their own. Redisson's
-// getId.
+// WithClientID sets the UUID that the client's owners start with. Two clients with one ID take each
+// other's locks for their own. Default: a new UUID of version 7, which includes the client's start
+// time. In Redisson: getId.
 func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.clientID = id } }
 
-// WithClientName names the client's connections on the server, for CLIENT LIST.
-// Default: none. A server that refuses it is tolerated. Redisson's clientName.
+// WithClientName names the client's connections in CLIENT LIST, if the server permits it. Default:
+// none. In Redisson: clientName.
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
-// WithLabel gives the client a label: a text of at most 200 bytes on one line, such as
-// the service, host and process, which tells people who look at a lock which client
-// holds it. Default: none, and it costs nothing. Redisson has no counterpart.
+// WithLabel sets a label of at most 200 bytes on one line, such as service, host and process, that
+// shows people which client holds a lock. Default: none. Redisson has no counterpart.
 //
-// The label is a key of its own on the server, redlatch:label:<client id>, outside of
-// Redisson's keys and of any name mapper. It is written the first time that the client
-// asks for a lock, again once a minute and after each reconnect, and deleted by Close;
-// without Close it goes 10 minutes after it was last written. It needs the rights to
-// SET and DEL that key; without them one line is logged and locks go on. Every user
-// that may read the server can read it: put no secrets into it.
+// The label is stored in the key redlatch:label:<client id>, which no name mapper maps. The client
+// writes it before its first lock, every minute and after each reconnect, and Close deletes it;
+// otherwise it expires after 10 minutes. This needs the rights to SET and DEL that key; without
+// them the client logs one line, and locks work as usual. Everyone who may read the server can read
+// it: put no secrets in it.
 func WithLabel(text string) Option { return func(s *settings) { s.label = text } }
 
-// WithTLSConfig sets the TLS configuration of rediss:// connections, and of those of
-// clusters and Sentinels with rediss: other authorities, a certificate of the client's
-// own. Default: the system's roots, the host that is dialled as server name. With an
-// address of another scheme it is an error, and it has no effect on dial functions and
-// transports that the caller brings.
+// WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
+// addresses with a scheme of rediss; with another scheme it is an error. It has no effect on the
+// caller's dial functions and transports. Default: the system's roots, with the dialed host as
+// server name.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
-// WithCredentials sets where user and password come from, instead of the URL: f is called
-// for every new connection, so it may return tokens that change; an empty user is the
-// default user. Those of Sentinels come from the URL all the same.
+// WithCredentials replaces the user and the password of the URL, but not those of Sentinels. f is
+// called for every new connection, so it may return changing tokens. An empty user is the default
+// user.
 func WithCredentials(f func(ctx context.Context) (user, password string, err error)) Option {
 	return func(s *settings) { s.credentials = f }
 }
 
-// WithReplicaDialer sets how to connect to a replica of the master. Waiters may
-// listen there, so they are counted there, too; replicas are used for nothing else.
-// addr is the host:port that the master's ROLE gives; the dialer may know a better one.
-// Connections must come ready to use, as those for [New]. Default for Open: addr, with the
-// user, the password and the TLS settings of the connection to the master; for NewSentinel:
-// its own dial function; for New: none, and subscribers of a master with replicas cannot be
-// counted. It has no effect on transports that the caller brings. Redisson has no
-// counterpart.
+// WithReplicaDialer sets how to connect to a replica of the master at addr, the host:port in the
+// master's ROLE; dial may know a better one. It must return connections as for [New]. They are used
+// only to count subscribers, because waiters may subscribe at replicas. Default for Open: addr, with
+// the user, the password and the TLS settings of the master; for NewSentinel: its dial function; for
+// New: none, and the subscribers of a master with replicas cannot be counted. It has no effect on
+// transports. Redisson has no counterpart.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
 
-// WithShardedPubSub sets how messages are published in a cluster: with SPUBLISH or with
-// PUBLISH. It must be the same in the whole fleet, else waiters are not woken. Default:
-// [transport.ShardingAuto], which asks a node. An address given to [Open] that says it
-// itself counts for more. Elsewhere than in a cluster it has no effect. Redisson calls it
-// shardedSubscriptionMode.
+// WithShardedPubSub sets whether SPUBLISH or PUBLISH publishes messages in a cluster. It must be the
+// same in the whole fleet; otherwise waiters are not woken. The address given to [Open] takes
+// precedence. It has no effect outside a cluster. Default: [transport.ShardingAuto], which asks a
+// node. In Redisson: shardedSubscriptionMode.
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
-// WithLogger sets where the client logs what it cannot return: losses, failed
-// renewals, outcomes settled in the background. Default: nowhere. The end of a lost
-// hold does not wait for the handler, but the connection does when it logs that it was
-// lost or made anew: a handler that takes as long as a lease costs holds then.
+// WithLogger sets the logger for events that no call returns: losses, failed renewals, outcomes
+// resolved in the background. A lost hold ends without waiting for the handler, but logging a lost
+// or restored connection delays that connection: a handler that takes as long as a lease then costs
+// holds. Default: none.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
@@ -205,57 +185,49 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithMaxWaiters bounds how many callers of the client may wait for locks at a
-// time; one more gets ErrNotAcquired at once. Default 0: no bound. Redisson has
-// no counterpart.
+// WithMaxWaiters bounds how many callers of the client may wait for locks; further ones get
+// ErrNotAcquired immediately. Default 0: no bound. Redisson has no counterpart.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n } }
 
-// WithServerTime makes fair locks reckon with the server's time instead of this
-// machine's: each waiter's process sets deadlines by its own clock, and one that
-// is wrong removes other waiters too early, or keeps its dead ones too long. The
-// server is asked for its time once a minute while fair locks are used. Default:
-// this machine's clock, as in Redisson, where every machine uses its own.
+// WithServerTime makes fair locks use the server's time, read once a minute while they are used.
+// Otherwise each process sets the deadlines of its waiters by its machine's clock, as in Redisson,
+// and a wrong clock removes other waiters too early or keeps its own dead ones too long. Default:
+// this machine's clock.
 func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
 
-// WithDeadWaiterGrace sets for how long the channel of a fair lock's waiter may have no
-// subscriber before the waiter counts as dead, is taken out of the queue and reported to
-// the observer as [Evicted]. The value, 10 s by default, is for waiters of this library;
-// those of Redisson, which take longer to reconnect and may be queued for 25 s before
-// they listen, have three times that, and 30 s at least. At least 5 s, or 0: no waiter is
-// ever taken out. It takes effect in this client only; Redisson has no counterpart: there the dead
-// block the queue until their deadlines, minutes later. Where Redisson's timeout,
-// retryAttempts or subscriptionTimeout are raised, raise this in proportion.
+// WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
+// this client removes the waiter from the queue as dead and reports it as [Evicted]. d, by default
+// 10 s, is for waiters of this library. Waiters of Redisson, which reconnect more slowly and may be
+// queued for 25 s before they subscribe, get 3 d and at least 30 s. At least 5 s; 0 means never. Raise
+// it in proportion to Redisson's timeout, retryAttempts or subscriptionTimeout. Redisson has no
+// counterpart: dead waiters block its queues for minutes, until their deadlines.
 //
-// A live waiter that is taken out, as when its host could not reach Redis for so
-// long, queues anew at the end: it loses its place, never the lock. To count
-// subscribers the server must permit PUBSUB, and ROLE where there are replicas;
-// where it does not, one line is logged and no waiter is taken out.
+// A live waiter that is removed, for example because its host could not reach Redis, queues again
+// at the end: it loses its place, never the lock. To count subscribers, the server must permit
+// PUBSUB, and ROLE if there are replicas; otherwise the client logs one line and removes no waiter.
 func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
 
-// WithReplicaSync makes Lock and TryLock wait, once they have the lock, until at least so
-// many replicas have it, too, for timeout at most: so a failover to one of those keeps
-// it. When they have it not, the lock is given back, its waiters are woken, and the error
-// is [ErrNotReplicated]. Default 0: no replica is waited for, and nothing is sent for it.
-// It is for all kinds of locks. Redisson's checkLockSyncedSlaves and slavesSyncTimeout,
-// which wait for all replicas and are content with one, in its modes with replicas.
+// WithReplicaSync makes Lock and TryLock wait after each acquisition, for at most timeout, until the
+// given number of replicas have the lock, so that a failover to one of them keeps it. If they do not,
+// the lock is released, its waiters are woken, and the error is [ErrNotReplicated]. It applies to all
+// kinds of locks. Default 0: no wait. In Redisson: checkLockSyncedSlaves and slavesSyncTimeout, which
+// wait for all replicas but accept one.
 //
-// It makes failovers safer and not safe: one replica of several may have the lock, and
-// another be promoted, so ask for all of them, or for as many as the failover needs.
-// Re-entries, Resume and renewals do not wait: a replica that falls behind later on, by
-// a whole lease, has lost the lock (min-replicas-to-write on the server answers that).
-// On a master with fewer replicas no lock is ever acquired.
+// Failovers get safer, not safe: a replica without the lock may be promoted, so ask for all replicas
+// or as many as a failover needs. Re-entries, Resume and renewals do not wait: a replica that later
+// falls behind by a whole lease has lost the lock, which min-replicas-to-write on the server
+// prevents. On a master with fewer replicas no lock is ever acquired.
 //
-// It costs one more round trip, and that of the replicas, for each acquisition, on a
-// connection of its own, where all that wait at a time share one WAIT; a caller waits up
-// to twice timeout when others were before it. The time is the hold's: its lease counts
-// from the acquisition, and WithWait and the context end it. It sends EVALSHA and WAIT;
-// the user needs the right to WAIT. timeout is at least 1 ms. The transport of
-// [NewWithTransport] must be a transport.Replicator.
+// Each acquisition costs one more round trip, plus that of the replicas, on a separate connection
+// where concurrent callers share one WAIT; a caller behind others waits up to twice timeout. That
+// time is part of the hold: its lease counts from the acquisition, and WithWait and the context end
+// the wait. It sends EVALSHA and WAIT, and the user needs the right to WAIT. timeout is at least
+// 1 ms. The transport of [NewWithTransport] must be a transport.Replicator.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
 	return func(s *settings) { s.replicas, s.syncWait = replicas, timeout }
 }
 
-// check reports the first setting that makes no sense.
+// check returns an error for the first invalid setting.
 func (s *settings) check() error {
 	if err := limits.Renewed(s.watchdog); err != nil {
 		return err
