@@ -45,7 +45,7 @@ type Client struct {
 // with rediss for TLS. In each scheme valkey may replace redis, as in valkeys://host.
 // Percent-encode special characters in the user and the password: / is %2F.
 //
-// User and password are those of the servers; those of the Sentinels are the options
+// User and password are for the servers; for the Sentinels, add the options
 // ?sentinel_user=u&sentinel_password=p. sharded_pubsub is auto, on or off, see [transport.Sharding],
 // and must be the same in the whole fleet. Open rejects other options. To use an existing go-redis
 // or rueidis client, see the modules adapter/goredis and adapter/rueidis; for another client,
@@ -175,7 +175,7 @@ func (c *Client) Close() error { return c.engine.Close() }
 // holds continue to be renewed. When the last hold is unlocked or ctx ends, Shutdown closes the
 // client as [Client.Close] does and returns its result. If holds remain, the error says how many,
 // with ctx's error, or ErrClosed if Close was called. Shutdown does not wait for holds that have
-// reached the limit of WithMaxHold. Meanwhile, HandOver works and re-entry does not. It is safe for
+// reached the limit of WithMaxHold. While it waits, HandOver works and re-entry does not. It is safe for
 // concurrent use.
 func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
 

@@ -26,7 +26,7 @@ import (
 // address, and to replicas unless [WithReplicaDialer] is set; it must return connections as for
 // [New], and connect to the given address. Both are called for each new connection. master is
 // also called when the master may have changed: when a Sentinel says so, when a server answers
-// READONLY, and once a second while no Sentinel is heard. Both must respect ctx and be safe for
+// READONLY, and once a second while no Sentinel publishes. Both must respect ctx and be safe for
 // concurrent use.
 //
 // NewSentinel does no I/O: connections are made on first use, and failures are returned as
@@ -49,10 +49,9 @@ func NewSentinel(
 	return newClient(set.sentinel(master, checked(dial)), &set), nil
 }
 
-// AskSentinels returns a function for [NewSentinel] that asks the Sentinels at addrs, host:port,
-// and the others that they know of, for the master that they call name. It asks all of them
-// concurrently and, of the answers within 250 ms of the first, uses the one with the latest
-// failover. dial connects to a Sentinel and authenticates there; each connection is closed after
+// AskSentinels returns a function for [NewSentinel] that queries the Sentinels at addrs,
+// host:port, and the others that they know, for the master called name. It queries all of them
+// concurrently and, of the answers within 250 ms of the first, uses that with the latest failover. dial connects to a Sentinel and authenticates there; each connection is closed after
 // the answer. The function sends SENTINEL MASTER, SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL
 // SENTINELS. It is safe for concurrent use, and its error says why no Sentinel named a master.
 func AskSentinels(
@@ -73,7 +72,7 @@ func AskSentinels(
 //
 // Unless [WithShardedPubSub] is set, NewCluster connects to a node and sends PUBSUB SHARDNUMSUB to
 // find out how messages are published. ctx bounds only that, and the error wraps ErrNotSent if no
-// node could be asked. Otherwise it does no I/O.
+// node answered. Otherwise it does no I/O.
 func NewCluster(
 	ctx context.Context, seeds []string, dial func(ctx context.Context, addr string) (redis.Conn, error), opts ...Option,
 ) (*Client, error) {
@@ -126,7 +125,7 @@ func (s *settings) transport(ctx context.Context, a *redisurl.Address) (transpor
 	case redisurl.Cluster:
 		return s.cluster(ctx, a.Hosts, s.nodes(a), s.publishing(a))
 	case redisurl.Sentinels:
-		// Sentinels have users of their own.
+		// Sentinels have separate users.
 		alone := *s
 		alone.credentials = nil
 		ask := alone.nodes(&redisurl.Address{
@@ -247,9 +246,9 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 func LimitReplies(conn net.Conn) net.Conn { return respconn.Guard(conn) }
 
 // NewConn returns a connection over conn for a dial function, as an alternative to redigo's
-// redis.NewConn. The server must be ready for commands; nothing is sent. As on the connections of
+// redis.NewConn. The server must be ready for commands. NewConn sends nothing. As on the connections of
 // [Open], a lone caller reads and writes on its own goroutine, which halves the client's time per
-// call with few callers; this needs a TCP or Unix socket, with or without TLS, and has no effect on
+// call with few callers; this needs a TCP or Unix socket, with or without TLS, and does not work on
 // Windows and AIX. A write that takes longer than write closes the connection; 0 means no limit.
 // NewConn applies [LimitReplies] if conn does not have it. The caller must not use conn afterward.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn { return respconn.NewConn(conn, write) }

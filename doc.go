@@ -18,8 +18,8 @@
 //
 // # Bad input
 //
-// Invalid names, texts, numbers and times give errors that say what is wrong and repeat only a
-// little of the input; nothing is sent. A nil [Client], Lock, Hold, Context or function panics
+// Invalid names, texts, numbers and times give errors that state the problem and repeat only a
+// little of the input. Nothing is sent. A nil [Client], Lock, Hold, Context or function panics
 // where it is used, as in the standard library. No reply of a server causes a panic.
 //
 // # Guarantees and limits
@@ -30,7 +30,7 @@
 // then ends at its next renewal, at most a third of the lease later.
 //
 // A lease cannot stop a paused process, or code that ignores its context. Such a lock keeps two
-// workers from doing the same work twice, most of the time at almost no cost: efficiency. Where two
-// at once would corrupt something, the resource itself must reject the late one, for instance by a
+// workers from doing the same work twice, most of the time at almost no cost: efficiency. Where concurrent writers would
+// corrupt something, the resource itself must reject the late one, for instance by a
 // token that only grows, see package fence: correctness, which no lock client can provide alone.
 package redlatch

@@ -53,8 +53,8 @@ var (
 	// may have.
 	ErrWrongType = engine.ErrWrongType
 
-	// ErrNotNotified means that Unlock or ForceUnlock released the lock, but the server did not
-	// let the user publish that, so waiters acquire it at their next poll, at most one poll cap
+	// ErrNotNotified means that Unlock or ForceUnlock released the lock, but the user may not
+	// publish that, so waiters acquire it at their next poll, at most one poll cap
 	// later. The error names the missing right. Redis since version 7 and Valkey find that before
 	// a client takes its first lock of a kind: Lock and TryLock then return the
 	// *transport.ServerError.
@@ -92,7 +92,7 @@ type LockError struct {
 	Err error
 }
 
-// Error returns the operation, the lock, the cause and what is known of the holder.
+// Error returns the operation, the lock, the cause and the holder if known.
 func (e *LockError) Error() string {
 	text := e.Op + " " + limits.Quote(e.Name)
 	if e.Err != nil {
@@ -224,7 +224,7 @@ func (e Ended) End() string {
 	return ErrorType(e.Err)
 }
 
-// LossReason returns "late" for a hold whose lease expired, "gone" for one that the server no
+// LossReason returns "late" for a hold whose lease expired, "gone" for a hold that the server no
 // longer had, and "" for a hold that was not lost.
 func (e Ended) LossReason() string {
 	switch {

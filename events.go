@@ -7,7 +7,7 @@ import "time"
 // have the locks, one NotAcquired follows for each of them.
 type Started struct {
 	Op         string
-	Name, Kind string // of several locks, those of the first
+	Name, Kind string // of the first lock
 	// Locks is 1, or the number of plain locks that a multi-lock takes with one script.
 	Locks int
 }
@@ -33,12 +33,12 @@ type Attempted struct {
 // queue of a fair lock has lost the caller's place.
 type Queued struct {
 	Name, Kind string
-	// Position is the place in the queue of a fair lock, from 1. Other kinds have no queue on
-	// the server: it is 0.
+	// Position is the place in the queue of a fair lock, from 1. It is 0 for
+	// other kinds.
 	Position int
 }
 
-// Woken reports that a waiting call was woken and asks Redis. Polls, see [WithPollCap], are not
+// Woken reports that a waiting call was woken and retries. Polls, see [WithPollCap], are not
 // reported.
 type Woken struct {
 	Name, Kind string
@@ -48,7 +48,7 @@ type Woken struct {
 }
 
 // Gap reports that a waiter may have missed messages because its subscription was lost and
-// restored. The waiter asks Redis immediately.
+// restored. The waiter retries immediately.
 type Gap struct{ Name, Kind string }
 
 // Acquired reports that Lock, TryLock or Resume returned a hold, or that Acquire or TryAcquire
@@ -147,7 +147,7 @@ type Evicted struct {
 	Owner string
 	// Absent is how long the channel had no known subscriber.
 	Absent time.Duration
-	// IsRedlatch is true for a waiter of this library, false for one of Redisson.
+	// IsRedlatch is true for a waiter of this library, false for a Redisson waiter.
 	IsRedlatch bool
 	// WasSubscribed is true if the waiter had been subscribed before.
 	WasSubscribed bool

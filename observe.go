@@ -11,8 +11,8 @@ import (
 //
 // In all events, Name is the lock's name as the caller passed it, Kind is the kind of the lock,
 // such as "plain" or "fair", and Op is "lock", "trylock" or "resume", or for a plain semaphore
-// "acquire" or "try-acquire". A multi-lock is reported as the locks in it; those that it takes
-// with one script have one Started, with the name of the first, and an Acquired each. Latches are
+// "acquire" or "try-acquire". A multi-lock is reported as the locks in it; plain locks
+// taken with one script have one Started, with the name of the first, and an Acquired each. Latches are
 // not reported.
 //
 // Functions run on the goroutine of the event: a caller's, which delays Lock, Do or Unlock, or one
@@ -22,7 +22,7 @@ import (
 // Close, or of its locks and holds, except [Client.Stats] and [Client.StatsBy]; start a goroutine
 // for others. Functions may be called concurrently. A panic in one is recovered and logged.
 //
-// The events of one call are ordered, and so are those of one hold: its Ended follows its Acquired
+// The events of one call are ordered, and so are the events of one hold: its Ended follows its Acquired
 // even if the hold was lost before Lock returned.
 //
 // The client uses only the values of a returned context, which must be ctx or derived from it; nil

@@ -60,7 +60,7 @@ func defaults() settings {
 	}
 }
 
-// WithWatchdogTimeout sets the lease of locks without a lease of their own. It is renewed every
+// WithWatchdogTimeout sets the lease of locks without WithLease. It is renewed every
 // third of d. Default 30 s; at least 1 s, so that a lost packet does not cost the lock. It must be
 // the same in the whole fleet: in Redisson it is lockWatchdogTimeout, in milliseconds.
 func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.watchdog = d } }
@@ -76,22 +76,22 @@ func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.
 // password; a program that needs the lock calls again. Open still rejects an invalid address.
 //
 // Default: Open fails if the server does not answer. A cluster needs sharded_pubsub=on or off in its
-// address, or [WithShardedPubSub], since no node is asked. It has no effect on New, NewSentinel,
+// address, or [WithShardedPubSub], because no node is queried. It does not apply to New, NewSentinel,
 // NewCluster and NewWithTransport. In Redisson: lazyInitialization.
 func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 
 // WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
-// are in flight; a queued one that is not sent within half of d fails with ErrNotSent. Default 3 s.
+// are in flight; a command not sent within half of d fails with ErrNotSent. Default 3 s.
 // In Redisson: timeout.
 func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
 
 // WithDialTimeout bounds the time to connect, including TLS and authentication, and the context of
-// the caller's dial functions. It has no effect on transports. Default 5 s. In Redisson:
+// the caller's dial functions. It does not apply to transports. Default 5 s. In Redisson:
 // connectTimeout.
 func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dialTimeout = d } }
 
 // WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
-// Redisson has no counterpart: its waiters sleep for the holder's whole lease.
+// Redisson lacks this: its waiters sleep for the holder's whole lease.
 func WithPollCap(d time.Duration) Option { return func(s *settings) { s.pollCap = d } }
 
 // WithLossMargin sets how long before the end of its lease a lock that could not be renewed counts
@@ -135,7 +135,7 @@ func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.clientID =
 func WithClientName(name string) Option { return func(s *settings) { s.clientName = name } }
 
 // WithLabel sets a label of at most 200 bytes on one line, such as service, host and process, that
-// shows people which client holds a lock. Default: none. Redisson has no counterpart.
+// shows people which client holds a lock. Default: none. Not in Redisson.
 //
 // The label is stored in the key redlatch:label:<client id>, which no name mapper maps. The client
 // writes it before its first lock, every minute and after each reconnect, and Close deletes it;
@@ -145,12 +145,12 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 func WithLabel(text string) Option { return func(s *settings) { s.label = text } }
 
 // WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
-// addresses with a scheme of rediss; with another scheme it is an error. It has no effect on the
+// addresses with a scheme of rediss; with another scheme it is an error. It does not apply to the
 // caller's dial functions and transports. Default: the system's roots, with the dialed host as
 // server name.
 func WithTLSConfig(c *tls.Config) Option { return func(s *settings) { s.tls = c } }
 
-// WithCredentials replaces the user and the password of the URL, but not those of Sentinels. f is
+// WithCredentials replaces the user and the password of the URL, but not the credentials of Sentinels. f is
 // called for every new connection, so it may return changing tokens. An empty user is the default
 // user.
 func WithCredentials(f func(ctx context.Context) (user, password string, err error)) Option {
@@ -162,14 +162,14 @@ func WithCredentials(f func(ctx context.Context) (user, password string, err err
 // only to count subscribers, because waiters may subscribe at replicas. Default for Open: addr, with
 // the user, the password and the TLS settings of the master; for NewSentinel: its dial function; for
 // New: none, and the subscribers of a master with replicas cannot be counted. It has no effect on
-// transports. Redisson has no counterpart.
+// transports. Not in Redisson.
 func WithReplicaDialer(dial func(ctx context.Context, addr string) (redis.Conn, error)) Option {
 	return func(s *settings) { s.dialReplica = dial }
 }
 
 // WithShardedPubSub sets whether SPUBLISH or PUBLISH publishes messages in a cluster. It must be the
 // same in the whole fleet; otherwise waiters are not woken. The address given to [Open] takes
-// precedence. It has no effect outside a cluster. Default: [transport.ShardingAuto], which asks a
+// precedence. It does not apply outside a cluster. Default: [transport.ShardingAuto], which queries a
 // node. In Redisson: shardedSubscriptionMode.
 func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings) { set.sharding = s } }
 
@@ -186,7 +186,7 @@ func WithLogger(l *slog.Logger) Option {
 }
 
 // WithMaxWaiters bounds how many callers of the client may wait for locks; further ones get
-// ErrNotAcquired immediately. Default 0: no bound. Redisson has no counterpart.
+// ErrNotAcquired immediately. Default 0: no bound. Not in Redisson.
 func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n } }
 
 // WithServerTime makes fair locks use the server's time, read once a minute while they are used.
@@ -199,8 +199,8 @@ func WithServerTime() Option { return func(s *settings) { s.serverTime = true } 
 // this client removes the waiter from the queue as dead and reports it as [Evicted]. d, by default
 // 10 s, is for waiters of this library. Waiters of Redisson, which reconnect more slowly and may be
 // queued for 25 s before they subscribe, get 3 d and at least 30 s. At least 5 s; 0 means never. Raise
-// it in proportion to Redisson's timeout, retryAttempts or subscriptionTimeout. Redisson has no
-// counterpart: dead waiters block its queues for minutes, until their deadlines.
+// it in proportion to Redisson's timeout, retryAttempts or subscriptionTimeout. In Redisson,
+// dead waiters block queues for minutes, until their deadlines.
 //
 // A live waiter that is removed, for example because its host could not reach Redis, queues again
 // at the end: it loses its place, never the lock. To count subscribers, the server must permit
@@ -213,7 +213,7 @@ func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.
 // kinds of locks. Default 0: no wait. In Redisson: checkLockSyncedSlaves and slavesSyncTimeout, which
 // wait for all replicas but accept one.
 //
-// Failovers get safer, not safe: a replica without the lock may be promoted, so ask for all replicas
+// Failovers get safer, not safe: a replica without the lock may be promoted, so require all replicas
 // or as many as a failover needs. Re-entries, Resume and renewals do not wait: a replica that later
 // falls behind by a whole lease has lost the lock, which min-replicas-to-write on the server
 // prevents. On a master with fewer replicas no lock is ever acquired.
