@@ -13,13 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// The ports of a server and of a Sentinel whose address has none.
+// The default ports.
 const (
 	nodePort     = "6379"
 	sentinelPort = "26379"
 )
 
-// The options that an address may have.
+// The options of an address.
 const (
 	optDB               = "db"
 	optSharding         = "sharded_pubsub"
@@ -27,11 +27,10 @@ const (
 	optSentinelPassword = "sentinel_password"
 )
 
-// ErrEscape says that the user or the password of an address has a special character.
+// ErrEscape means that the user or the password of an address has a special character.
 var ErrEscape = errors.New("invalid address: there is an @ after the first / ? or #: " +
 	"in the user and the password write / as %2F, ? as %3F and # as %23")
 
-// What may be wrong with a part of an address.
 var (
 	errUser       = errors.New("invalid address: percent-encode special characters in the user and the password")
 	errPercent    = errors.New("invalid address: a % in the user or the password starts no escape: write it as %25")
@@ -50,7 +49,7 @@ var (
 	errQuery      = errors.New("invalid address: percent-encode special characters in the options")
 )
 
-// Parse takes an address apart.
+// Parse parses an address.
 func Parse(raw string) (*Address, error) {
 	if len(raw) > longest {
 		return nil, fmt.Errorf("invalid address: it has %d bytes, and may have %d", len(raw), longest)
@@ -62,9 +61,11 @@ func Parse(raw string) (*Address, error) {
 	text, slashes := strings.CutPrefix(rest, "//")
 	a, known := schemeOf(strings.ToLower(name))
 	switch {
-	case known && a.Kind == Socket && (slashes || strings.HasPrefix(rest, "/")):
-	case !known || !slashes:
-		return nil, misread(raw)
+	case known && (slashes || a.Kind == Socket && strings.HasPrefix(rest, "/")):
+	case strings.Contains(raw, "://"):
+		return nil, errScheme
+	default:
+		return nil, errNoScheme
 	}
 	authority, tail := text, ""
 	if i := strings.IndexAny(text, "/?#"); i >= 0 {
@@ -91,7 +92,7 @@ func Parse(raw string) (*Address, error) {
 	return a, nil
 }
 
-// takeTail parses the text behind the hosts.
+// takeTail parses the text after the hosts.
 func (a *Address) takeTail(hosts, tail string) error {
 	tail, fragment, _ := strings.Cut(tail, "#")
 	path, query, _ := strings.Cut(tail, "?")
@@ -133,9 +134,6 @@ func (a *Address) takeHosts(text string) error {
 	}
 	all := strings.Split(text, ",")
 	if a.Kind == Single && len(all) > 1 {
-		if isStackExchange(text) {
-			return errStackExchange
-		}
 		return errHosts
 	}
 	for _, one := range all {
@@ -148,7 +146,7 @@ func (a *Address) takeHosts(text string) error {
 	return nil
 }
 
-// withPort returns host:port for a host that may lack the port.
+// withPort returns host:port, with the default port if text has none.
 func withPort(text, port string) (string, error) {
 	if strings.Count(text, ":") > 1 && text[0] != '[' {
 		return "", errColons
@@ -170,7 +168,7 @@ func withPort(text, port string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// takeSocket parses the parts of the address of a Unix socket.
+// takeSocket parses the rest of the address of a Unix socket.
 func (a *Address) takeSocket(host, path, query string) error {
 	file, err := url.PathUnescape(path)
 	_, after, _ := strings.Cut(file, ":")
@@ -182,7 +180,7 @@ func (a *Address) takeSocket(host, path, query string) error {
 	case err != nil:
 		return errPath
 	case strings.Contains(after, "@"):
-		return ErrEscape // they are a password and the end of it
+		return ErrEscape // the path has a part of a password
 	}
 	a.Path = file
 	options, err := url.ParseQuery(query)
@@ -276,9 +274,6 @@ var (
 		"or redis or rediss with -cluster or -sentinel; valkey may replace redis")
 	errNoScheme = errors.New("invalid address: the scheme is missing: write redis://host:port, " +
 		"rediss://host:port for TLS, or unix:///path")
-	errStackExchange = errors.New("invalid address: it is a connection string of StackExchange.Redis: " +
-		"write redis://[user]:password@host:port, and rediss:// for ssl=True")
-	errQuotes = errors.New("invalid address: remove the quotes around it")
 )
 
 // schemeOf returns an address of the scheme's kind.
@@ -298,72 +293,18 @@ func schemeOf(name string) (*Address, bool) {
 	return a, a.Secure || name == "redis" || name == "valkey"
 }
 
-// theirs are schemes of other clients and programs, with what to write in their place.
-var theirs = map[string]string{
-	"redis+sentinel":  "redis-sentinel://host:26379/mymaster",
-	"rediss+sentinel": "rediss-sentinel://host:26379/mymaster",
-	"sentinel":        "redis-sentinel://host:26379/mymaster",
-	"redis+cluster":   "redis-cluster://host:6379",
-	"rediss+cluster":  "rediss-cluster://host:6379",
-	"redis+tls":       "rediss://host:6379",
-	"redis+ssl":       "rediss://host:6379",
-	"tls":             "rediss://host:6379",
-	"tcp":             "redis://host:6379",
-	"redis+socket":    "unix:///path",
-	"redis-socket":    "unix:///path",
-	"redis+unix":      "unix:///path",
-	"http":            "redis://host:6379",
-	"https":           "redis://host:6379, or rediss://host:6379 for TLS",
-}
-
-// misread says what a text without a known scheme may be.
-func misread(raw string) error {
-	name, _, found := strings.Cut(raw, "://")
-	if found {
-		name = strings.Replace(strings.ToLower(name), "valkey", "redis", 1)
-		if ours, known := theirs[name]; known {
-			return fmt.Errorf("invalid address: unknown scheme: write %s", ours)
-		}
-		return errScheme
-	}
-	if isStackExchange(raw) {
-		return errStackExchange
-	}
-	return errNoScheme
-}
-
-// isStackExchange reports whether text is like host:port,password=x,ssl=True.
-func isStackExchange(text string) bool {
-	_, settings, _ := strings.Cut(text, ",")
-	return strings.Contains(settings, "=")
-}
-
-// checkText finds characters that come from the file or the command that the address was
-// copied from.
+// checkText rejects characters that were copied with the address from a file or a command line.
 func checkText(raw string) error {
 	first, _ := utf8.DecodeRuneInString(raw)
 	switch text := strings.TrimSpace(raw); {
 	case text == "":
 		return errors.New("invalid address: it is empty")
-	case strings.HasSuffix(raw, text) && text != raw:
-		return errors.New("invalid address: remove the white space before it")
 	case text != raw:
-		return fmt.Errorf("invalid address: remove the %s at its end", spaceName(raw[len(strings.TrimRightFunc(raw, unicode.IsSpace)):]))
+		return errors.New("invalid address: remove the white space around it, such as a newline at its end")
 	case strings.ContainsRune("\"'`“”‘’", first):
-		return errQuotes
+		return errors.New("invalid address: remove the quotes around it")
 	case strings.ContainsFunc(raw, unicode.IsControl):
 		return errors.New("invalid address: it has a control character, such as a newline")
 	}
 	return nil
-}
-
-// spaceName returns the name of what a text of white space begins with.
-func spaceName(text string) string {
-	switch text[0] {
-	case '\r':
-		return "carriage return"
-	case '\n':
-		return "newline"
-	}
-	return "space"
 }

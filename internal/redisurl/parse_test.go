@@ -45,35 +45,31 @@ func TestParseTakesAddressesApart(t *testing.T) {
 	}
 }
 
-// Each part that may be wrong is named, and nothing of the address is repeated.
 func TestParseNamesTheWrongPart(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                               "it is empty",
-		" \n":                            "it is empty",
-		"redis://h\n":                    "remove the newline at its end",
-		"redis://h\r\n":                  "remove the carriage return at its end",
-		"redis://h ":                     "remove the space at its end",
-		"\tredis://h":                    "remove the white space before it",
-		"redis://:se\nsame@h":            "it has a control character",
-		"\"redis://:sesame@h\"":          "remove the quotes around it",
-		"'redis://:sesame@h'":            "remove the quotes around it",
-		"localhost:6379":                 "the scheme is missing: write redis://host:port",
-		"127.0.0.1:6379":                 "the scheme is missing",
-		"redis:6379":                     "the scheme is missing",
-		"redis":                          "the scheme is missing",
-		"user:sesame@host:6379":          "the scheme is missing",
-		"/run/redis.sock":                "the scheme is missing",
-		"unix:run/redis.sock":            "the scheme is missing",
-		"sesame://h":                     "the scheme must be redis, rediss (TLS) or unix",
-		"redis-clusters://h":             "the scheme must be",
-		"redis+sentinel://:sesame@h/m/0": "write redis-sentinel://host:26379/mymaster",
-		"valkey+sentinel://h/m":          "write redis-sentinel://host:26379/mymaster",
-		"redis+tls://:sesame@h":          "write rediss://host:6379",
-		"redis+socket:///run/r":          "write unix:///path",
-		"https://sesame@x.upstash.io":    "unknown scheme: write redis://host:6379",
-		"name.example.net:6380,password=sesame,ssl=True": "connection string of StackExchange.Redis: write redis://[user]:password@host:port, and rediss://",
-		"redis://h:6380,password=sesame,ssl=True":        "StackExchange.Redis",
+		"":                                     "it is empty",
+		" \n":                                  "it is empty",
+		"redis://h\n":                          "remove the white space around it",
+		"redis://h\r\n":                        "remove the white space around it",
+		"redis://h ":                           "remove the white space around it",
+		"\tredis://h":                          "remove the white space around it",
+		"redis://:se\nsame@h":                  "it has a control character",
+		"\"redis://:sesame@h\"":                "remove the quotes around it",
+		"'redis://:sesame@h'":                  "remove the quotes around it",
+		"localhost:6379":                       "the scheme is missing: write redis://host:port",
+		"127.0.0.1:6379":                       "the scheme is missing",
+		"redis:6379":                           "the scheme is missing",
+		"redis":                                "the scheme is missing",
+		"user:sesame@host:6379":                "the scheme is missing",
+		"/run/redis.sock":                      "the scheme is missing",
+		"unix:run/redis.sock":                  "the scheme is missing",
+		"sesame://h":                           "the scheme must be redis, rediss (TLS) or unix",
+		"redis-clusters://h":                   "the scheme must be",
+		"redis+sentinel://:sesame@h/m/0":       "the scheme must be",
+		"https://sesame@x.upstash.io":          "the scheme must be",
+		"h.net:6380,password=sesame,ssl":       "the scheme is missing",
+		"redis://h:6380,password=sesame":       "there are several hosts",
 		"redis://a,b":                          "there are several hosts: write redis-cluster://host,host",
 		"redis://:se/sa+me=@h":                 "write / as %2F, ? as %3F and # as %23",
 		"redis://:se#same@h":                   "write / as %2F, ? as %3F and # as %23",
@@ -124,6 +120,31 @@ func TestParseNamesTheWrongPart(t *testing.T) {
 func TestShowSaysWhereADeploymentIsAndNotWho(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
+		"redis://localhost:6379/1":                             "redis://localhost:6379/1",
+		"redis://user:secret@localhost":                        "redis://localhost:6379",
+		"redis://:secret@localhost/2":                          "redis://localhost:6379/2",
+		"redis://secret@localhost":                             "redis://localhost:6379",
+		"unix://:secret@/run/redis?db=1":                       "unix:///run/redis",
+		"redis://localhost?password=secret":                    "the given address",
+		"redis://user:secret@host:not-port":                    "the given address",
+		"redis://user:sec%ret@host":                            "the given address",
+		"user:secret@host:6379":                                "the given address",
+		"redis:user:secret@host":                               "the given address",
+		"redis//user:secret@host":                              "the given address",
+		"redis:/user:secret@host":                              "the given address",
+		"redis:///user:secret@host":                            "the given address",
+		"redis://host/user:secret@host":                        "the given address",
+		"http://user:secret@host":                              "the given address",
+		"redis://user:secret:host:6379":                        "the given address",
+		"redis://user:12/secret@host":                          "the given address",
+		"redis://user:12?secret@host":                          "the given address",
+		"redis://user:12#secret@host":                          "the given address",
+		"redis://[::1]:6379/1":                                 "redis://[::1]:6379/1",
+		"valkeys://:secret@h":                                  "valkeys://h:6379",
+		"unix:///run/@redis":                                   "unix:///run/@redis",
+		"unix:////:secret@redis":                               "the given address",
+		"redis://u:secret@h:1/2?x=secret":                      "the given address",
+		"unix://:secret@x/run/redis":                           "the given address",
 		"redis-cluster://u:secret@a:1,b?sharded_pubsub=on":     "redis-cluster://a:1,b:6379",
 		"rediss-sentinel://:secret@a/m/2":                      "rediss-sentinel://a:26379/m/2",
 		"redis-sentinel://a/m?sentinel_password=secret":        "redis-sentinel://a:26379/m",
@@ -137,5 +158,24 @@ func TestShowSaysWhereADeploymentIsAndNotWho(t *testing.T) {
 		"redis-sentinel://a/m?sentinel_password=sec@ret&x=y#z": "the given address",
 	} {
 		require.Equal(t, want, redisurl.Show(text), text)
+	}
+}
+
+func TestServerHasTheCredentialsOfItsAddress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]redisurl.Server{
+		"redis://host":                   {Network: "tcp", Addr: "host:6379"},
+		"rediss://host:7000/":            {Network: "tcp", Addr: "host:7000"},
+		"redis://[::1]/3":                {Network: "tcp", Addr: "[::1]:6379", DB: 3},
+		"redis://[::1]:1/3/":             {Network: "tcp", Addr: "[::1]:1", DB: 3},
+		"redis://user:p%40ss@host":       {Network: "tcp", Addr: "host:6379", User: "user", Password: "p@ss"},
+		"redis://:pass@host":             {Network: "tcp", Addr: "host:6379", Password: "pass"},
+		"redis://pass@host":              {Network: "tcp", Addr: "host:6379", Password: "pass"},
+		"unix:///run/redis.sock":         {Network: "unix", Addr: "/run/redis.sock"},
+		"unix://user:pass@/r.sock?db=12": {Network: "unix", Addr: "/r.sock", User: "user", Password: "pass", DB: 12},
+	} {
+		a, err := redisurl.Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, a.Server(), text)
 	}
 }

@@ -1,7 +1,6 @@
-// Package redisurl parses the addresses that the library and its programs accept: one
-// server, a Unix socket, a cluster, or the Sentinels of a master. Its errors name the part
-// that is wrong and repeat nothing of the address: any part of a mistyped one may belong
-// to a password. It is pure.
+// Package redisurl parses the addresses of servers, Unix sockets, clusters and Sentinels. An error
+// names the invalid part without repeating any of the address, because each part of a mistyped
+// address may be from a password.
 package redisurl
 
 import (
@@ -12,15 +11,12 @@ import (
 )
 
 const (
-	// hidden stands for an address that cannot be parsed.
-	hidden = "the given address"
-	// most is how much of an address is shown, in bytes.
-	most = 200
-	// longest is the maximum length of an address.
-	longest = 4096
+	hidden  = "the given address" // shown for an invalid address
+	most    = 200                 // bytes of an address that are shown
+	longest = 4096                // bytes of an address
 )
 
-// Kind is what an address leads to.
+// Kind is the kind of deployment at an address.
 type Kind int
 
 // The kinds of addresses.
@@ -31,41 +27,33 @@ const (
 	Sentinels
 )
 
-// Address is an address that [Parse] has taken apart.
+// Address is a parsed address.
 type Address struct {
-	// Kind is what the address leads to.
-	Kind Kind
-	// Valkey is whether the scheme says valkey in place of redis, which means the same.
-	Valkey bool
-	// Secure is whether connections use TLS, also those to Sentinels.
-	Secure bool
-	// User and Password are the credentials for the servers, see Credentials. UserOnly
-	// is whether the user has no colon behind it.
+	Kind   Kind
+	Valkey bool // the scheme has valkey in place of redis
+	Secure bool // TLS, also to Sentinels
+	// User and Password are for the servers, see Credentials. UserOnly means that no colon follows the
+	// user.
 	User, Password string
 	UserOnly       bool
-	// Hosts are the addresses, host:port, of the server, of nodes or of Sentinels.
-	Hosts []string
-	// Path is the file of a Unix socket.
-	Path string
-	// Master is the Sentinels' name for the master.
-	Master string
-	// DB is the number of the database, 0 for a cluster.
-	DB int
-	// SentinelUser and SentinelPassword are the credentials for the Sentinels.
+	Hosts          []string // host:port of the server, of nodes or of Sentinels
+	Path           string   // of a Unix socket
+	Master         string   // the Sentinels' name for the master
+	DB             int
+
 	SentinelUser, SentinelPassword string
-	// Sharding says how a cluster publishes messages: auto, on, off or "".
-	Sharding string
+	Sharding                       string // auto, on, off or ""
 }
 
-// ErrNoPassword is the error of Credentials.
+// ErrNoPassword is returned by Credentials.
 var ErrNoPassword = errors.New("its user needs a password, any for a user with nopass")
 
-// Several reports whether the address is that of a cluster or of Sentinels.
+// Several reports whether a is the address of a cluster or of Sentinels.
 func (a *Address) Several() bool { return a.Kind == Cluster || a.Kind == Sentinels }
 
-// Credentials returns the user and the password to log in with. In the address of one
-// server, text before the @ without a colon is a password. Other users need a password:
-// without one the server would not be sent the user, and would use its default one.
+// Credentials returns the user and the password to log in with. In the address of one server, text
+// before the @ without a colon is a password. Otherwise a user needs a password, because without one
+// the default user would be logged in.
 func (a *Address) Credentials() (user, password string, err error) {
 	switch {
 	case a.User == "" || a.Password != "":
@@ -76,7 +64,8 @@ func (a *Address) Credentials() (user, password string, err error) {
 	return "", "", ErrNoPassword
 }
 
-// Node returns the address of the server at host:port, which is reached as a's servers are.
+// Node returns the address of the server at host:port with the credentials, the database and the TLS
+// of a.
 func (a *Address) Node(host string) *Address {
 	return &Address{
 		Valkey: a.Valkey, Secure: a.Secure, Hosts: []string{host}, DB: a.DB,
@@ -84,7 +73,7 @@ func (a *Address) Node(host string) *Address {
 	}
 }
 
-// Show returns an address without credentials and options, 203 bytes at most.
+// Show returns an address as String does, or a placeholder if it is invalid.
 func Show(raw string) string {
 	a, err := Parse(raw)
 	if err != nil {
@@ -93,19 +82,19 @@ func Show(raw string) string {
 	return a.String()
 }
 
-// String returns the address without credentials and options, 203 bytes at most.
+// String returns the address without credentials and options, truncated to 203 bytes.
 func (a *Address) String() string {
 	text := a.with("", "")
-	if len(text) > most { // it is escaped: every byte is one character
+	if len(text) > most { // escaped: ASCII only
 		return text[:most] + "..."
 	}
 	return text
 }
 
-// GoString returns what String does, so that no format shows a password.
+// GoString is like String, so that no format shows a password.
 func (a *Address) GoString() string { return a.String() }
 
-// Full returns the whole address with its passwords. Parse accepts it.
+// Full returns the address with passwords, for Parse.
 func (a *Address) Full() string {
 	user := ""
 	switch {
@@ -131,7 +120,6 @@ func (a *Address) Full() string {
 	return a.with(user, "?"+options.Encode())
 }
 
-// with returns the address with these parts.
 func (a *Address) with(user, options string) string {
 	if a.Kind == Socket {
 		return "unix://" + user + (&url.URL{Path: a.Path}).EscapedPath() + options
@@ -150,7 +138,6 @@ func (a *Address) with(user, options string) string {
 	return text + options
 }
 
-// scheme returns the scheme of an address that is not a socket's.
 func (a *Address) scheme() string {
 	text := "redis"
 	if a.Valkey {
@@ -168,17 +155,14 @@ func (a *Address) scheme() string {
 	return text
 }
 
-// Server is one server, and the user and the database there.
+// Server is the address and the credentials of one server.
 type Server struct {
-	// Network and Addr are as for net.Dial: host:port, or the path of a socket.
-	Network, Addr string
-	// User and Password are empty where the server asks for none.
+	Network, Addr  string // as for net.Dial
 	User, Password string
-	// DB is the number of the database.
-	DB int
+	DB             int
 }
 
-// Server returns the server at the address of one server or of a Unix socket.
+// Server returns the server at a single address or a Unix socket.
 func (a *Address) Server() Server {
 	if a.Kind == Socket {
 		s := a.At(a.Path)
@@ -188,8 +172,8 @@ func (a *Address) Server() Server {
 	return a.At(a.Hosts[0])
 }
 
-// At returns the server at addr, host:port, with the credentials and the database of a.
+// At returns the server at addr with the credentials and the database of a.
 func (a *Address) At(addr string) Server {
-	user, password, _ := a.Credentials() // those who need them have checked them
+	user, password, _ := a.Credentials() // callers have checked the error
 	return Server{Network: "tcp", Addr: addr, User: user, Password: password, DB: a.DB}
 }
