@@ -1,19 +1,18 @@
-// Package admin looks at locks and repairs queues. It is for operators and their tools: the
-// redlatch command is made of it. A program that locks needs none of it.
+// Package admin inspects locks and repairs queues. It is for operators and their tools, such as the
+// redlatch command.
 //
-// All functions take a lock of any kind of this module, such as one of rlock.New, rfairlock.New
-// or rfencedlock.New, or a role of rreadwritelock.New, and are safe for concurrent use. What they return has changed, perhaps,
-// by the time it is read: it is for people and logs, not for decisions about who may write.
+// All functions take a lock of any kind of this module, such as one of rlock.New or rfairlock.New, or
+// a role of rreadwritelock.New, and are safe for concurrent use. Their results may be outdated when
+// they return: they are for people and logs, not for decisions about who may write.
 //
-// # A waiter of a fair lock
+// A waiter of a fair lock is
 //
-//	alive    a connection is subscribed to its channel, on the master or on a replica
-//	dead     there is none; a live one has none for a moment after it has queued and
-//	         while it reconnects
-//	unknown  subscribers could not be counted
-//	gone     it got the lock, gave up, or was evicted: Inspect shows it no more
+//	alive    if a connection is subscribed to its channel, on the master or on a replica
+//	dead     if there is none; briefly also a live waiter that has just queued or reconnects
+//	unknown  if subscribers could not be counted
+//	gone     if it acquired the lock, gave up or was evicted: Inspect no longer shows it
 //
-// [Evict] refuses a waiter that is alive or unknown; [ForceEvict] does not.
+// [Evict] rejects a waiter that is alive or unknown; [ForceEvict] does not.
 package admin
 
 import (
@@ -32,30 +31,27 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Why a function of this package did not do what it was asked for. All come in a
-// [*redlatch.LockError].
+// Errors of this package, wrapped in a [*redlatch.LockError].
 var (
-	// ErrNotQueued says that the owner has no place in the queue: it never had one,
-	// it gave up, or it got the lock.
+	// ErrNotQueued means that the owner is not in the queue: it never queued, gave up, or acquired
+	// the lock.
 	ErrNotQueued = engine.ErrNotQueued
 
-	// ErrWaiterAlive says that a waiter was not taken out of the queue, because a
-	// connection is subscribed to its channel.
+	// ErrWaiterAlive means that a waiter was not evicted because a connection is subscribed to its
+	// channel.
 	ErrWaiterAlive = engine.ErrWaiterAlive
 
-	// ErrNotCounted says that subscribers cannot be counted on the master and on all
-	// of its replicas, and so not which waiters are alive. It is joined with the
-	// reason.
+	// ErrNotCounted means that subscribers cannot be counted on the master and all of its replicas,
+	// so that it is unknown which waiters are alive. It is joined with the reason.
 	ErrNotCounted = engine.ErrNotCounted
 )
 
-// Lock is a lock of any kind of this module, such as a *rlock.Lock or a *rfencedlock.Lock. No
-// other type is one.
+// Lock is a lock of any kind of this module, such as a *rlock.Lock. Other types cannot implement it.
 type Lock interface{ lock }
 
 type lock interface{ Internal() *hold.Lock }
 
-// wrap makes an error say what was done to which lock. Nil stays nil.
+// wrap adds the operation and the lock to a non-nil error.
 func wrap(l *hold.Lock, op, owner string, err error) error {
 	if err == nil {
 		return nil
@@ -63,7 +59,7 @@ func wrap(l *hold.Lock, op, owner string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: ownerOf(owner), Err: err}
 }
 
-// ownerOf returns the zero Owner for a text of another shape. A writer's is that of the owner.
+// ownerOf parses an owner, also one with the suffix of a writer. It returns the zero Owner for other text.
 func ownerOf(text string) redlatch.Owner {
 	text, _ = codec.WriterOf(text)
 	owner, err := codec.ParseOwner(text)
@@ -73,106 +69,98 @@ func ownerOf(text string) redlatch.Owner {
 	return owner
 }
 
-// Inspection is a lock as the server had it at one moment.
+// Inspection is the state of a lock on the server at one moment.
 type Inspection struct {
-	// Name is the lock's name, Kind what kind of lock was asked about, such as "plain" or
-	// "fair". That of a read/write lock is "read" or "write", by the role.
+	// Name is the lock's name, and Kind the kind of the inspected Lock, such as "plain" or "fair"; for
+	// a read/write lock the role, "read" or "write".
 	Name, Kind string
-	// OtherKind says that the key holds a lock of another kind than was asked about:
-	// "read-write", for a lock of which the hash has a mode, or "plain", for a read/write
-	// lock of which it has none. Two programs use one name for two locks then. Redisson's
-	// do not exclude each other. It is "unknown" for a hash with a mode that no lock has:
-	// another program's, or damaged. It is empty when the kind is right, as far as the
-	// hash tells.
+	// OtherKind is not empty if the key holds a lock of another kind, because two programs use one
+	// name for two locks, which in Redisson do not exclude each other: "read-write" if the hash has a
+	// mode, "plain" if a read/write lock has none, "unknown" if no lock has such a mode.
 	OtherKind string
-	// Mode is that of a read/write lock: "read" or "write". Empty for other locks, and
-	// when it is free.
+	// Mode is the mode of a read/write lock, "read" or "write". It is empty if the lock is free, and
+	// for other locks.
 	Mode string
-	// Holders are the lock's holders: none when it is free; all readers of a read/write
-	// lock, and its writer, in no order; of other kinds one, unless the key is that of
-	// another kind of lock.
+	// Holders are the holders, in no order: all readers of a read/write lock and its writer. Other
+	// kinds have one at most, unless the key holds another kind of lock.
 	Holders []Holder
-	// TTL is how long the lease has left: 0 when the lock is free, redlatch.NoTTL,
-	// which is negative, when the key never expires.
+	// TTL is the rest of the lease: 0 if the lock is free, redlatch.NoTTL, which is negative, if the
+	// key never expires.
 	TTL time.Duration
-	// Queue is the queue of a fair lock, the next waiter first, or the part of it
-	// that was asked for. A plain lock has no queue on the server.
+	// Queue is the queue of a fair lock, next waiter first, or the requested part of it. Plain locks
+	// have no queue on the server.
 	Queue []Waiter
-	// Waiting is how many wait for a fair lock, whatever part of them Queue is.
+	// Waiting is the length of the whole queue of a fair lock.
 	Waiting int
 }
 
-// Holder is one owner that holds a lock.
+// Holder is an owner that holds a lock.
 type Holder struct {
-	// Owner is the owner, the zero Owner when Text is not of that form.
+	// Owner is the parsed owner, the zero Owner if Text is malformed.
 	Owner redlatch.Owner
-	// Text is the owner as it stands in Redis. That of a writer ends in ":write".
+	// Text is the owner as stored in Redis. A writer's ends in ":write".
 	Text string
-	// Role is that of an owner of a read/write lock, "read" or "write". An owner that
-	// writes and reads is there twice. Empty for other locks.
+	// Role is "read" or "write" for a read/write lock. An owner that writes and reads appears twice.
+	// It is empty for other locks.
 	Role string
-	// Left is what the longest hold of a reader has left by itself, 0 when that is over:
-	// it may read still, for as long as the lock is read by others, and nothing keeps a
-	// writer out for it. Of the others it is 0: they have the TTL of the lock.
+	// Left is the rest of a reader's longest lease, 0 if that has expired: the reader may still read
+	// while others do, but no longer keeps writers out. It is 0 for other holders, which have the TTL
+	// of the lock.
 	Left time.Duration
-	// Count is how often the owner has entered, 0 when CountText is no number.
+	// Count is how often the owner has entered, 0 if CountText is not a number.
 	Count int64
-	// CountText is the count as it stands in Redis, whatever it is: other kinds of
-	// locks have other fields.
+	// CountText is the count as stored in Redis. Locks of other kinds have other fields.
 	CountText string
 }
 
 // Waiter is a place in the queue of a fair lock.
 type Waiter struct {
-	// Owner is the owner, the zero Owner when Text is not of that form.
+	// Owner is the parsed owner, the zero Owner if Text is malformed.
 	Owner redlatch.Owner
-	// Text is the owner as it stands in Redis.
+	// Text is the owner as stored in Redis.
 	Text string
-	// Position is the place in the queue, 1 for the next one.
+	// Position is the place in the queue, from 1.
 	Position int
-	// Deadline is when the waiter counts as dead, by the clock of the client that
-	// asks, once it is the first; the zero time when it has no deadline, as happens
-	// after failures.
+	// Deadline is when the waiter, once it is first, counts as dead by the clock of a client that
+	// asks; the zero time if it has no deadline, as happens after failures.
 	Deadline time.Time
-	// Subscribed is true when a connection is subscribed to the waiter's channel: a live
-	// waiter has one, except for a moment after it has queued and while it reconnects.
+	// Subscribed is true if a connection is subscribed to the waiter's channel: see the package
+	// comment.
 	Subscribed bool
-	// Counted is false when it is not known whether one is: that needs the right to
-	// PUBSUB NUMSUB, and of an inspection only the first 64 waiters are looked at.
+	// Counted is false if the subscribers are not known: counting needs the right to PUBSUB NUMSUB,
+	// and an inspection counts only for the first 64 waiters.
 	Counted bool
 }
 
-// Inspect returns the lock's holders, how often and for how long they hold it, and,
-// for a fair lock, its waiters, all of one moment, asked of the master. It sends one
-// EVALSHA, which changes nothing.
+// Inspect returns the lock's holders, their counts and leases, and the waiters of a fair lock, all
+// at one moment on the master. It sends one read-only EVALSHA.
 //
-// The server serves no other client meanwhile. That takes microseconds, but a
-// thousand places of a long queue take one to four milliseconds: where thousands
-// wait, [InspectPart] looks at fewer. Half a million places are too many for one reply.
+// The script blocks the server for microseconds, or one to four milliseconds for each thousand
+// places in the queue: for long queues use [InspectPart]. Half a million places do not fit into one
+// reply.
 //
-// Errors: ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid of package
-// redlatch, or a *transport.ServerError.
+// Errors: ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid of package redlatch, or a
+// *transport.ServerError.
 func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 	return inspect(ctx, of.Internal(), 0, -1)
 }
 
-// InspectPart is [Inspect] with a part of a fair lock's queue: n places from first on, 1
-// being the next one. It costs the server by the part's length and not by the queue's, so
-// that it can look at a long queue often. Parts that are asked for one after the other are
-// of moments of their own: places come forward between them. Numbers below 1 count as 1. To
-// a user without the right to ZSCORE, a deadline that is more than 5,000 places away from
-// its waiter's is the zero time.
+// InspectPart is like [Inspect] for n places of a fair lock's queue from first, where 1 is the next
+// waiter; lower numbers count as 1. Its cost depends on n, not on the length of the queue. Successive
+// parts are from different moments, and waiters advance between them. If the user lacks the right to
+// ZSCORE, the deadline of a waiter is the zero time if it is more than 5,000 places away from the
+// waiter.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
 	return inspect(ctx, of.Internal(), from, from+int64(min(max(n, 1), maxPlace))-1)
 }
 
-// maxPlace is more than a queue can have.
+// maxPlace exceeds the length of any queue.
 const maxPlace = math.MaxInt32
 
 var errNotInspectable = errors.New("a lock of this kind cannot be inspected")
 
-// inspect asks for the places from first to last, counted from 0; last is -1 for all.
+// inspect inspects the places from first to last, from 0. A last of -1 means all.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {
 	kind, can := l.Kind.(hold.Inspectable)
 	if !can {
@@ -208,8 +196,7 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 	return in, nil
 }
 
-// otherKind returns what the hash of a lock is instead, "" when it is what was asked about. A
-// read/write lock has roles.
+// otherKind returns the value of Inspection.OtherKind. roles is true for read/write locks.
 func otherKind(seen *reply.Inspection, roles bool) string {
 	mode, hasMode := seen.Mode, seen.Mode != ""
 	for _, f := range seen.Held {
@@ -228,7 +215,7 @@ func otherKind(seen *reply.Inspection, roles bool) string {
 	return ""
 }
 
-// roleOf returns the role of an owner as it stands in the hash of a read/write lock.
+// roleOf returns the role of an owner in the hash of a read/write lock.
 func roleOf(text string) string {
 	if _, writes := codec.WriterOf(text); writes {
 		return codec.ModeWrite
@@ -236,52 +223,45 @@ func roleOf(text string) string {
 	return codec.ModeRead
 }
 
-// Eviction is what [Evict] has done.
+// Eviction is the result of [Evict].
 type Eviction struct {
-	// Waiter is the waiter that was taken out, as it was seen just before.
+	// Waiter is the evicted waiter, as it was just before.
 	Waiter
-	// Next is the next waiter's owner, as it stands in Redis; empty when no
-	// other was queued.
+	// Next is the owner of the next waiter as stored in Redis, empty if there is none.
 	Next string
-	// Woken is true when the lock was free, so that Next was sent its wake-up.
+	// Woken is true if the lock was free, so that Next was woken.
 	Woken bool
 }
 
-// Evict takes a waiter that is dead out of the queue of a fair lock, so that those
-// behind it need not wait for its deadline. Owner is its text in Redis, as
-// [Inspect] has it. If the lock is free, the first in the queue is woken.
-// Clients of this library that wait for the lock do the same by themselves, after a
-// grace; see redlatch.WithDeadWaiterGrace. Redisson has no counterpart.
+// Evict removes a dead waiter from the queue of a fair lock, so that the waiters behind it need not
+// wait for its deadline. owner is its Text from [Inspect]. If the lock is free, the first waiter is
+// woken. Clients of this library that wait for the lock evict dead waiters automatically, see
+// redlatch.WithDeadWaiterGrace; Redisson never does.
 //
-// A waiter is taken for dead when no connection is subscribed to its channel, on
-// the master or on a replica. That is so for a moment also after a live one has
-// queued, and while it reconnects: look more than once, as redlatch status does.
-// One that is taken out wrongly queues anew at the end: it loses its place, never
-// the lock.
+// A waiter without a subscribed connection may be live but just queued or reconnecting: check
+// repeatedly, as redlatch status does. A live waiter that was evicted queues again at the end and
+// loses its place, never the lock.
 //
-// The first in the queue goes if it still has the deadline that it was seen with,
-// and what its deadline was later than it need be is taken off those of all others,
-// but not so much that one of them would count as dead. Any other goes as if it had
-// given up: the deadlines behind it come forward by what its own is later than that
-// of the one before it, or than now, at most by the client's fair wait timeout.
+// The first waiter is removed only if its deadline has not changed since it was inspected. The excess
+// of its deadline is subtracted from all others, except as far as one of them would then count as
+// dead. Any other waiter is removed as if it had given up: the deadlines behind it advance by the
+// difference to the deadline before it or to now, at most by the client's fair wait timeout.
 //
-// Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [redlatch.ErrInvalid] for a
-// lock that is not fair; of package redlatch ErrUncertain when the reply was lost (it may be called
-// again), ErrNotSent, ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError.
-// It sends an EVALSHA to look, or one for each 200 places of a long queue, what
-// [Listeners] sends, an EVALSHA to evict, and one to look at what came of it.
+// Errors: [ErrWaiterAlive]; [ErrNotCounted]; [ErrNotQueued]; [redlatch.ErrInvalid] if the lock is not
+// fair; of package redlatch ErrUncertain if the reply was lost (Evict may be retried), ErrNotSent,
+// ErrClosed, ErrWrongType and ErrInvalid; or a *transport.ServerError. Evict sends an EVALSHA to look,
+// one per 200 places of a long queue, the commands of [Listeners], an EVALSHA to evict, and one to
+// look at the result.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, false)
 }
 
-// ForceEvict is [Evict] also for a waiter to whose channel a connection is subscribed, or of
-// which that cannot be found out: it does not return [ErrWaiterAlive] or [ErrNotCounted]. A
-// live waiter queues anew, behind all others, with its next attempt.
+// ForceEvict is [Evict] for any waiter: it never returns [ErrWaiterAlive] or [ErrNotCounted]. A live
+// waiter queues again at the end with its next attempt.
 func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, true)
 }
 
-// errNoQueue is the error for a lock of a kind that has no queue. Nothing was sent.
 var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server", redlatch.ErrInvalid)
 
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
@@ -307,15 +287,14 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 	}, nil
 }
 
-// Listeners returns how many connections listen for each of owners, waiters of a
-// fair lock by their texts in Redis: one number each, in their order. Waiters that
-// live have one, but for a moment after they have queued and while they reconnect.
+// Listeners returns the number of connections subscribed for each of owners, which are the Texts of
+// waiters of a fair lock, in their order. A live waiter has one, except briefly after it has queued
+// and while it reconnects.
 //
-// It subscribes to a channel of its own meanwhile, to know that subscribers are
-// counted. [ErrNotCounted] says that they cannot be counted on the master and on all
-// of its replicas, together with why; [redlatch.ErrInvalid] that the lock is not fair. It sends
-// SUBSCRIBE and UNSUBSCRIBE, one PUBSUB to the master and to each replica, and, at
-// most once in ten seconds, ROLE.
+// Listeners also subscribes to a channel of its client, to prove that counting works. It returns
+// [ErrNotCounted] with the reason if subscribers cannot be counted on the master and all of its
+// replicas, and [redlatch.ErrInvalid] if the lock is not fair. It sends SUBSCRIBE and UNSUBSCRIBE, one
+// PUBSUB to the master and to each replica, and at most once in ten seconds ROLE.
 func Listeners(ctx context.Context, of Lock, owners ...string) ([]int64, error) {
 	engine.NeedContext(ctx)
 	l := of.Internal()
