@@ -1,3 +1,11 @@
+// Package acl lists the rights that users of the server need, without an unneeded one. There is a
+// [Need] for each purpose, such as fair locks. The rights in docs/operations.md and in `redlatch
+// doctor` follow this list.
+//
+// The tests create the user of each line of the manual and use it: with all rights nothing fails, and
+// without any one of them there is an error or a line in the log. A missing optional right gives one
+// line in the log that names it. A user with all rights for one prefix can neither take, release, see
+// nor wake the locks of another.
 package acl
 
 import (
@@ -27,14 +35,14 @@ const (
 	Onlooker   = "onlooker"
 )
 
-// Need is what a user needs for something that it may be there for.
+// Need is the rights of a user for one purpose.
 type Need struct {
 	// ID is one of the constants.
 	ID string
-	// Title is the heading of the line in the manual, "" when it stands elsewhere.
+	// Title is the heading of the line in the manual, "" if it has none.
 	Title string
-	// User is whom the manual gives it to. The user locks has what programs need: the
-	// first line makes it, and the others add to that.
+	// User is the user's name in the manual. Programs use the user locks: the first line creates it,
+	// and the others add to it.
 	User string
 	// Commands are as in ACL SETUSER, without the plus.
 	Commands []string
@@ -66,7 +74,7 @@ var needs = []Need{
 		ID: Semaphores, Title: "Semaphores", User: "locks",
 		Commands: strings.Fields("get set incrby decrby zscore zadd zrem zrange zrangebyscore zcount"), Patterns: []Pattern{semaphoresAsKeys, semaphoreChannels},
 	},
-	// The manual gives it with the lines that make a user.
+	// In the manual, part of the lines that create a user.
 	{ID: Braces, User: "locks", Patterns: []Pattern{locksInBraces}},
 	{ID: Clocks, Title: "The clocks", User: "locks", Commands: []string{"time"}},
 	{ID: Listeners, Title: "Who listens", User: "locks", Commands: []string{"pubsub|numsub", "role"}},
@@ -95,25 +103,22 @@ var needs = []Need{
 	},
 }
 
-// All returns all needs. The caller may not change what they consist of.
+// All returns all needs. The caller must not modify their slices.
 func All() []Need { return slices.Clone(needs) }
 
-// Of returns the need of this ID, nil when there is none.
+// Of returns the need with this ID, or nil.
 func Of(id string) *Need {
-	for i := range needs {
-		if needs[i].ID == id {
-			return &needs[i]
-		}
+	if i := slices.IndexFunc(needs, func(n Need) bool { return n.ID == id }); i >= 0 {
+		return &needs[i]
 	}
 	return nil
 }
 
-// Adds reports whether the need adds to that of plain locks, for the same user, rather
-// than make a user of its own.
+// Adds reports whether the need adds rights to the user of plain locks.
 func (n *Need) Adds() bool { return n.User == "locks" && n.ID != Plain }
 
-// Words returns the need in the words of ACL SETUSER, for locks whose names begin with
-// prefix, and for those with a brace before that.
+// Words returns the rules for ACL SETUSER, for locks whose names start with prefix or with a brace and
+// prefix.
 func (n *Need) Words(prefix string) []string {
 	var words []string
 	for _, command := range n.Commands {
@@ -127,8 +132,7 @@ func (n *Need) Words(prefix string) []string {
 	return withoutCovered(words)
 }
 
-// withoutCovered leaves out the patterns that one of all keys, or of all channels, has
-// besides: Redis refuses a line that has both.
+// withoutCovered removes the patterns that ~* or &* includes, because Redis rejects both together.
 func withoutCovered(words []string) []string {
 	for _, all := range []string{"~*", "&*"} {
 		if slices.Contains(words, all) {

@@ -8,18 +8,15 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// Pattern is the right to some keys, or to some channels.
+// Pattern is the right to some keys or channels.
 type Pattern struct {
-	sign string                   // as in ACL SETUSER: ~ for keys, & for channels
-	of   func(name string) string // what belongs to the lock name; nil: fixed is all
-	// fixed is the same for all names, and ends with a star.
-	fixed string
-	// bracing is true for names that bring braces of their own.
-	bracing bool
+	sign    string                   // as in ACL SETUSER: ~ for keys, & for channels
+	of      func(name string) string // the key or channel of a lock; nil if the same for all names
+	fixed   string                   // then the pattern, which ends in a star
+	bracing bool                     // for names that have braces
 }
 
-// The patterns that needs are made of. Scripts name channels as keys, so that a
-// cluster can route them.
+// The patterns of needs. Scripts declare channels as keys, so that a cluster can route them.
 var (
 	locks             = Pattern{sign: "~", of: func(name string) string { return name }}
 	locksInBraces     = Pattern{sign: "~", of: inBraces, bracing: true}
@@ -36,19 +33,17 @@ var (
 	channels          = Pattern{sign: "&", of: codec.LockChannel}
 	semaphoresAsKeys  = Pattern{sign: "~", of: codec.SemaphoreChannel}
 	semaphoreChannels = Pattern{sign: "&", of: codec.SemaphoreChannel}
-	// A user whose channels are bounded may use PSUBSCRIBE with just the patterns that
-	// bound them, and `redlatch watch` uses these.
-	allChannels   = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}
-	allRWChannels = Pattern{sign: "&", fixed: "redisson_rwlock:*"}
-
+	// A user with limited channels may PSUBSCRIBE only to the exact patterns that it has. `redlatch watch`
+	// uses these.
+	allChannels          = Pattern{sign: "&", fixed: "redisson_lock__channel:*"}
+	allRWChannels        = Pattern{sign: "&", fixed: "redisson_rwlock:*"}
 	allSemaphoreChannels = Pattern{sign: "&", fixed: "redisson_sc:*"}
 	allCountDowns        = Pattern{sign: "&", fixed: "redisson_countdownlatch__channel__*"}
 )
 
 func inBraces(name string) string { return "{" + name + "}" }
 
-// Word returns the pattern in the words of ACL SETUSER, for locks whose names begin
-// with prefix.
+// Word returns the rule for ACL SETUSER, for locks whose names start with prefix.
 func (p *Pattern) Word(prefix string) string {
 	if p.of == nil {
 		return p.sign + p.fixed
@@ -60,16 +55,15 @@ func (p *Pattern) Word(prefix string) string {
 	return p.sign + whole
 }
 
-// CanHold reports whether a word of ACL SETUSER can hold text. Servers refuse words with white
-// space, and redis-cli splits a line at it and removes quotes.
+// CanHold reports whether a rule of ACL SETUSER can contain text. Servers reject rules with white
+// space, and redis-cli splits a line there and removes quotes.
 func CanHold(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r == '"' || r == '\'' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
 	})
 }
 
-// Example returns a key or channel that a user with the pattern may use: that of the
-// lock name, where the prefix of the pattern is the beginning of name.
+// Example returns the key or channel of the lock name, which starts with the prefix of the pattern.
 func (p *Pattern) Example(name string) string {
 	if p.of == nil {
 		return strings.TrimSuffix(p.fixed, "*") + name
@@ -77,11 +71,11 @@ func (p *Pattern) Example(name string) string {
 	return p.of(name)
 }
 
-// IsChannels reports whether the pattern is one of channels, and not of keys.
+// IsChannels reports whether the pattern is for channels, not keys.
 func (p *Pattern) IsChannels() bool { return p.sign == "&" }
 
-// Listened returns the pattern that the user listens to as it is, with PSUBSCRIBE, ""
-// when it listens to channels one by one.
+// Listened returns the argument of PSUBSCRIBE for the pattern, "" if the user subscribes to channels
+// one by one.
 func (p *Pattern) Listened() string {
 	if p.IsChannels() {
 		return p.fixed
@@ -89,17 +83,16 @@ func (p *Pattern) Listened() string {
 	return ""
 }
 
-// IsInBraces reports whether the pattern is for names that bring braces of their own.
+// IsInBraces reports whether the pattern is for names that have braces.
 func (p *Pattern) IsInBraces() bool { return p.bracing }
 
-// AppliesTo reports whether names that begin with prefix have what the pattern is
-// about: with a brace in the prefix they bring no others, and without a prefix another
-// pattern has them all.
+// AppliesTo reports whether names that start with prefix need the pattern. A pattern for braces is not
+// needed with a brace in the prefix, or without a prefix, where another pattern covers all names.
 func (p *Pattern) AppliesTo(prefix string) bool {
 	return !p.bracing || prefix != "" && !strings.Contains(prefix, "{")
 }
 
-// globbed returns text that a pattern takes for itself.
+// globbed escapes text for a pattern.
 func globbed(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
