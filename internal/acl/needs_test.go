@@ -1,6 +1,7 @@
 package acl_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
 )
 
-// need is one of the manual's lines.
+// need is a line of the manual.
 type need struct {
 	title string
 	below []string // lines that it adds to
@@ -65,7 +68,6 @@ func (n need) words(t *testing.T) (below, own []any) {
 	return below, own[2:]
 }
 
-// No right too few, and none too many.
 func TestU42EachRightOfTheManualIsNeededAndNoOther(t *testing.T) {
 	t.Parallel()
 	for _, n := range needs {
@@ -81,35 +83,19 @@ func TestU42EachRightOfTheManualIsNeededAndNoOther(t *testing.T) {
 					fewer := slices.Concat(below, own[:i], own[i+1:])
 					wrong := try(t, s, fewer, n.use, n.opts...)
 					assert.Error(t, wrong, "%s is not needed", word)
-					if testing.Verbose() && wrong != nil {
-						t.Logf("without %s: %s", word, firstLine(wrong))
-					}
 				}
 			})
 		})
 	}
 }
 
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
-}
-
-// The heading of each line of the manual stands in the table, and none is forgotten.
-func TestEveryLineOfTheManualIsTried(t *testing.T) {
+// The manual has a line for each title, and the words of the code.
+func TestTheManualHasTheLinesOfTheCode(t *testing.T) {
 	t.Parallel()
 	_, lines, found := strings.Cut(redistest.Manual(t), "\n## Rights\n")
 	require.True(t, found)
 	lines, _, _ = strings.Cut(lines, "\n## ")
 	require.Equal(t, len(needs), strings.Count(lines, "\nACL SETUSER "), "lines that are not tried")
-	for _, n := range needs {
-		require.Contains(t, lines, fmt.Sprintf("\n### %s\n", n.title))
-	}
-}
-
-// What the code goes by is what the manual says, word by word.
-func TestTheManualHasTheLinesOfTheCode(t *testing.T) {
-	t.Parallel()
 	titles := map[string]bool{}
 	for _, n := range acl.All() {
 		words := n.Words("app:")
@@ -124,11 +110,12 @@ func TestTheManualHasTheLinesOfTheCode(t *testing.T) {
 		case n.ID == acl.Labels:
 			require.Contains(t, redistest.Manual(t), "`"+strings.Join(words, " ")+"`")
 		default:
-			require.Equal(t, acl.Braces, n.ID, "the manual does not have it")
+			require.Equal(t, acl.Braces, n.ID, "not in the manual")
 		}
 	}
 	for _, n := range needs {
-		require.True(t, titles[n.title], "%s is none of the code's", n.title)
+		require.True(t, titles[n.title], "%s is not in the code", n.title)
+		require.Contains(t, lines, "\n### "+n.title+"\n")
 	}
 }
 
@@ -148,8 +135,6 @@ func anys(words []string) (all []any) {
 	return all
 }
 
-// The user that repairs takes no lock, and the user that inspects changes
-// nothing.
 func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
@@ -164,17 +149,128 @@ func TestUsersThatInspectAndRepairTakeNoLock(t *testing.T) {
 	})
 }
 
-// Redis refuses a line that adds a pattern to one of all.
+// Redis rejects a pattern beside ~*.
 func TestALineForAllNamesIsOneThatTheServerTakes(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
 		for _, n := range acl.All() {
-			args := []any{"SETUSER", "of-" + n.ID}
-			for _, word := range n.Words("") {
-				args = append(args, word)
-			}
+			args := append([]any{"SETUSER", "of-" + n.ID}, anys(n.Words(""))...)
 			require.Equal(t, "OK", s.Do(t, "ACL", args...), n.ID)
 		}
 	})
+}
+
+// Each missing optional right gives one warning that names it.
+func TestU42RightThatIsMissedIsNamedInOneLine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		missing, line, names string // the line starts with line, and names the right
+		use                  func(x *trial) error
+		opts                 []redlatch.Option
+	}{
+		{"+time", "the server's clock cannot be read", `right=+time`, (*trial).waitsForLong, nil},
+		{"+client|setname", "the server does not name", `right=+client|setname`, (*trial).reconnects,
+			[]redlatch.Option{redlatch.WithClientName("with-a-name")}},
+		{"+client|id", "calls in doubt cannot be fenced", `right=+client|id`, (*trial).callsInDoubt, nil},
+		{"+client|info", "connections are killed by their id alone", `right=+client|info`, (*trial).callsInDoubt, nil},
+		{"+client|kill", "calls in doubt cannot be fenced", `right=+client|kill`, (*trial).callsInDoubt, nil},
+		{"+pubsub|numsub", "waiters of other processes cannot be counted", "PUBSUB", (*trial).takesTurns, nil},
+		{"+role", "waiters of other processes cannot be counted", "ROLE", (*trial).takesTurns, nil},
+		{"+pubsub|numsub", "dead waiters of fair locks cannot be distinguished", "PUBSUB", (*trial).waitsForLong, nil},
+		{"+role", "dead waiters of fair locks cannot be distinguished", "ROLE", (*trial).waitsForLong, nil},
+	} {
+		t.Run(fmt.Sprintf("%s %s", c.missing, c.line), func(t *testing.T) {
+			t.Parallel()
+			rights := everything(t)
+			i := slices.Index(rights, any(c.missing))
+			require.Positive(t, i)
+			var lines []string
+			wrong := try(t, redistest.Start(t), slices.Delete(rights, i, i+1), func(x *trial) error {
+				err := c.use(x)
+				lines = slices.DeleteFunc(x.log.Lines(refusals...), func(line string) bool {
+					return strings.Contains(line, "level=DEBUG")
+				})
+				return err
+			}, c.opts...)
+			require.Len(t, lines, 1, "%v", wrong)
+			require.Contains(t, lines[0], "level=WARN msg=\"redlatch: "+c.line)
+			require.Contains(t, lines[0], c.names)
+			require.ErrorContains(t, wrong, lines[0], "and nothing else went wrong")
+		})
+	}
+}
+
+// waitsForLong waits for a fair lock until the client compares clocks and counts subscribers.
+func (x *trial) waitsForLong() error {
+	l := rfairlock.New(x.client, x.names()[0])
+	x.heldByHand(l.Name())
+	x.queuedByHand(l.Name(), map[string]time.Duration{foreign: time.Hour}, foreign)
+	w := x.await(l)
+	err := x.patiently("something is refused", func() bool { return x.refused() != nil })
+	w.cancel()
+	<-w.done
+	return err
+}
+
+// reconnects loses its connections twice.
+func (x *trial) reconnects() error {
+	for range 2 {
+		x.server.KillClients(x, "normal")
+		err := x.patiently("it is back", func() bool {
+			_, err := rlock.New(x.client, x.names()[0]).IsLocked(x.Context())
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takesTurns transfers a lock within the process until the client has let other processes go first
+// several times.
+func (x *trial) takesTurns() error {
+	l := rlock.New(x.client, x.names()[0])
+	ended := make(chan error)
+	for range 200 {
+		w := x.awaitFor(l, 6*soon) // for the turns of all before it
+		go func() { ended <- w.unlock() }()
+	}
+	var all error
+	for range 200 {
+		all = errors.Join(all, <-ended)
+	}
+	return all
+}
+
+func TestPatternsTakePrefixesAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for prefix, want := range map[string]string{
+		"":         "~redisson_unlock_latch:{*",
+		"app:":     "~redisson_unlock_latch:{app:*",
+		"{app}:":   "~redisson_unlock_latch:{app}:*",
+		`a*b?c[d]`: `~redisson_unlock_latch:{a\*b\?c\[d\]*`,
+	} {
+		require.Equal(t, want, acl.Of(acl.Owners).Patterns[0].Word(prefix))
+	}
+	require.Equal(t, "redisson_unlock_latch:{app:x}:", acl.Of(acl.Owners).Patterns[0].Example("app:x"))
+	require.Equal(t, "redlatch:label:app:x", acl.Of(acl.Labels).Patterns[0].Example("app:x"))
+}
+
+func TestCanHoldRejectsTextThatEndsARule(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "app:", "{app}:", `a*b?c[d]\`, "ørder-日本:", "a+b@c~d&e#f"} {
+		require.True(t, acl.CanHold(text), "%q", text)
+	}
+	for _, text := range []string{"a b +@all ~*", "a\nb", "a\tb", "a\x00b", `a"b`, "a'b", "a\u00a0b", "a\u202eb", "\x1b[2J", "a\xffb"} {
+		require.False(t, acl.CanHold(text), "%q", text)
+	}
+}
+
+func TestPatternsForBracesAreThereWhereTheyMeanSomething(t *testing.T) {
+	t.Parallel()
+	for prefix, want := range map[string]bool{"app:": true, "": false, "{app}:": false, "a{": false} {
+		require.Equal(t, want, slices.Contains(acl.Of(acl.Plain).Words(prefix), "~{"+prefix+"*"), prefix)
+	}
 }

@@ -3,6 +3,7 @@ package acl_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -21,39 +22,41 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// taking acquires something and returns a function that releases it.
-type taking func(ctx context.Context, c *redlatch.Client) (leave func() error, err error)
+// An operation is a call whose script publishes, for the keys k and n of unpublished.
+type operation struct {
+	channel string // how the name of the channel starts
+	call    func(ctx context.Context, c *redlatch.Client) (unlock func() error, err error)
+}
 
-// locking returns a taking for the method of a lock.
-func locking[H interface{ Unlock() error }](call func(c *redlatch.Client) func(context.Context, ...rlock.Option) (H, error)) taking {
-	return func(ctx context.Context, c *redlatch.Client) (func() error, error) {
-		h, err := call(c)(ctx)
+// locking returns an operation for the method of a lock.
+func locking[H interface{ Unlock() error }](
+	channel string, method func(c *redlatch.Client) func(context.Context, ...rlock.Option) (H, error),
+) operation {
+	return operation{channel, func(ctx context.Context, c *redlatch.Client) (func() error, error) {
+		h, err := method(c)(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return h.Unlock, nil
-	}
+	}}
 }
 
 type plainly = func(context.Context, ...rlock.Option) (*rlock.Hold, error)
 
-// holdable are the kinds with holds, and how the names of their channels begin.
-var holdable = map[string]struct {
-	channel string
-	take    taking
-}{
-	"plain":         {"redisson_lock__channel:{k}", locking(func(c *redlatch.Client) plainly { return rlock.New(c, "k").Lock })},
-	"plain TryLock": {"redisson_lock__channel:{k}", locking(func(c *redlatch.Client) plainly { return rlock.New(c, "k").TryLock })},
-	"fair":          {"redisson_lock__channel:{k}", locking(func(c *redlatch.Client) plainly { return rfairlock.New(c, "k").Lock })},
-	"fair TryLock":  {"redisson_lock__channel:{k}", locking(func(c *redlatch.Client) plainly { return rfairlock.New(c, "k").TryLock })},
-	"fenced": {"redisson_lock__channel:{k}", locking(func(c *redlatch.Client) func(context.Context, ...rlock.Option) (*rfencedlock.Hold, error) {
+// holdable are the kinds with holds.
+var holdable = map[string]operation{
+	"plain":         locking("redisson_lock__channel:{k}", func(c *redlatch.Client) plainly { return rlock.New(c, "k").Lock }),
+	"plain TryLock": locking("redisson_lock__channel:{k}", func(c *redlatch.Client) plainly { return rlock.New(c, "k").TryLock }),
+	"fair":          locking("redisson_lock__channel:{k}", func(c *redlatch.Client) plainly { return rfairlock.New(c, "k").Lock }),
+	"fair TryLock":  locking("redisson_lock__channel:{k}", func(c *redlatch.Client) plainly { return rfairlock.New(c, "k").TryLock }),
+	"read":          locking("redisson_rwlock:{k}", func(c *redlatch.Client) plainly { return rreadwritelock.New(c, "k").Read().Lock }),
+	"write":         locking("redisson_rwlock:{k}", func(c *redlatch.Client) plainly { return rreadwritelock.New(c, "k").Write().TryLock }),
+	"fenced": locking("redisson_lock__channel:{k}", func(c *redlatch.Client) func(context.Context, ...rlock.Option) (*rfencedlock.Hold, error) {
 		return rfencedlock.New(c, "k").Lock
-	})},
-	"read":  {"redisson_rwlock:{k}", locking(func(c *redlatch.Client) plainly { return rreadwritelock.New(c, "k").Read().Lock })},
-	"write": {"redisson_rwlock:{k}", locking(func(c *redlatch.Client) plainly { return rreadwritelock.New(c, "k").Write().TryLock })},
-	"multi": {"redisson_lock__channel:{", locking(func(c *redlatch.Client) func(context.Context, ...rlock.Option) (*rmultilock.Hold, error) {
+	}),
+	"multi": locking("redisson_lock__channel:{", func(c *redlatch.Client) func(context.Context, ...rlock.Option) (*rmultilock.Hold, error) {
 		return rmultilock.New(c, "a", "b", "k").Lock
-	})},
+	}),
 	"permits": {"redisson_sc:{k}", func(ctx context.Context, c *redlatch.Client) (func() error, error) {
 		h, err := rsemaphore.NewExpirable(c, "k").Acquire(ctx, 1)
 		if err != nil {
@@ -63,33 +66,43 @@ var holdable = map[string]struct {
 	}},
 }
 
-// countable are the other calls whose scripts publish.
-var countable = map[string]struct {
-	channel string
-	call    func(ctx context.Context, c *redlatch.Client) error
-}{
-	"counter": {"redisson_sc:{n}", func(ctx context.Context, c *redlatch.Client) error { return rsemaphore.New(c, "n").Acquire(ctx, 1) }},
-	"release": {"redisson_sc:{n}", func(ctx context.Context, c *redlatch.Client) error { return rsemaphore.New(c, "n").Release(ctx, 1) }},
-	"set permits": {"redisson_sc:{k}", func(ctx context.Context, c *redlatch.Client) error {
+// publishing returns an operation without a hold.
+func publishing(channel string, call func(ctx context.Context, c *redlatch.Client) error) operation {
+	return operation{channel, func(ctx context.Context, c *redlatch.Client) (func() error, error) {
+		return func() error { return nil }, call(ctx, c)
+	}}
+}
+
+var countable = map[string]operation{
+	"counter": publishing("redisson_sc:{n}", func(ctx context.Context, c *redlatch.Client) error { return rsemaphore.New(c, "n").Acquire(ctx, 1) }),
+	"release": publishing("redisson_sc:{n}", func(ctx context.Context, c *redlatch.Client) error { return rsemaphore.New(c, "n").Release(ctx, 1) }),
+	"set permits": publishing("redisson_sc:{k}", func(ctx context.Context, c *redlatch.Client) error {
 		return rsemaphore.NewExpirable(c, "k").SetPermits(ctx, 2)
-	}},
-	"set latch": {"redisson_countdownlatch__channel__{l}", func(ctx context.Context, c *redlatch.Client) error {
+	}),
+	"set latch": publishing("redisson_countdownlatch__channel__{l}", func(ctx context.Context, c *redlatch.Client) error {
 		_, err := rlatch.New(c, "l").TrySet(ctx, 1)
 		return err
-	}},
-	"count down": {"redisson_countdownlatch__channel__{l}", func(ctx context.Context, c *redlatch.Client) error {
+	}),
+	"count down": publishing("redisson_countdownlatch__channel__{l}", func(ctx context.Context, c *redlatch.Client) error {
 		return rlatch.New(c, "l").CountDown(ctx)
-	}},
+	}),
+}
+
+// withoutPublishing are the rules that take away the right to publish, with what the error says.
+func (o operation) withoutPublishing() map[string]string {
+	return map[string]string{"resetchannels": "the user lacks &" + o.channel, "-publish": "the user lacks +publish: "}
 }
 
 // unpublished makes a user with all commands and keys, applies words to it, and returns a lazy client
-// of that user.
-func unpublished(t *testing.T, s *redistest.Server, words ...any) *redlatch.Client {
+// of that user. kind is the operation that the keys are for.
+func unpublished(t *testing.T, s *redistest.Server, kind string, words ...any) *redlatch.Client {
 	t.Helper()
 	s.Do(t, "FLUSHALL")
 	s.Do(t, "SET", "n", 1)
-	user := append([]any{"SETUSER", "app", "reset", "on", ">" + redistest.Password, "+@all", "~*"}, words...)
-	s.Do(t, "ACL", user...)
+	if kind == "permits" {
+		s.Do(t, "SET", "k", 1)
+	}
+	s.Do(t, "ACL", append([]any{"SETUSER", "app", "reset", "on", ">" + redistest.Password, "+@all", "~*"}, words...)...)
 	c, err := redlatch.Open(t.Context(), s.UserURL("app"), redlatch.WithLazyConnect())
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -99,7 +112,7 @@ func unpublished(t *testing.T, s *redistest.Server, words ...any) *redlatch.Clie
 	return c
 }
 
-// bound ends a test that waits.
+// bound returns a context that ends a test that waits.
 func bound(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -107,45 +120,33 @@ func bound(t *testing.T) context.Context {
 	return ctx
 }
 
+// requireRefusal requires an error of the server that is not ErrNotNotified.
+func requireRefusal(t *testing.T, err error, kind string) {
+	t.Helper()
+	var refusal *transport.ServerError
+	require.ErrorAs(t, err, &refusal, kind)
+	require.NotErrorIs(t, err, redlatch.ErrNotNotified, kind)
+}
+
 // The first call fails, not the first Unlock, and changes nothing.
 func TestUserWithoutChannelsAcquiresNothing(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		calls := map[string]struct {
-			channel string
-			call    func(ctx context.Context, c *redlatch.Client) error
-		}{}
-		for kind, k := range holdable {
-			calls[kind] = struct {
-				channel string
-				call    func(ctx context.Context, c *redlatch.Client) error
-			}{k.channel, func(ctx context.Context, c *redlatch.Client) error {
-				leave, err := k.take(ctx, c)
-				if err == nil {
-					err = leave()
-				}
-				return err
-			}}
-		}
-		for kind, k := range countable {
-			calls[kind] = k
-		}
-		for kind, k := range calls {
-			for word, lacks := range map[string]string{"resetchannels": "the user lacks &" + k.channel, "-publish": "the user lacks +publish: "} {
-				c := unpublished(t, s, "allchannels", word)
-				if kind == "permits" {
-					s.Do(t, "SET", "k", 1)
-				}
+		calls := maps.Clone(holdable)
+		maps.Copy(calls, countable)
+		for kind, o := range calls {
+			for word, lacks := range o.withoutPublishing() {
+				c := unpublished(t, s, kind, "allchannels", word)
 				before := contents(t, s)
-				err := k.call(bound(t), c)
+				_, err := o.call(bound(t), c)
 				require.ErrorContains(t, err, lacks, kind)
-				var refusal *transport.ServerError
-				require.ErrorAs(t, err, &refusal, kind)
-				require.NotErrorIs(t, err, redlatch.ErrNotNotified, kind)
+				requireRefusal(t, err, kind)
 				require.Equal(t, before, contents(t, s), kind)
 				s.Do(t, "ACL", "SETUSER", "app", "allchannels", "+publish")
-				require.NoError(t, k.call(bound(t), c), "%s: the right was given", kind)
+				leave, err := o.call(bound(t), c)
+				require.NoError(t, err, "%s: the right was granted", kind)
+				require.NoError(t, leave(), kind)
 			}
 		}
 	})
@@ -156,18 +157,13 @@ func TestUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		for kind, k := range holdable {
-			for word, lacks := range map[string]string{"resetchannels": "the user lacks &" + k.channel, "-publish": "the user lacks +publish: "} {
-				c := unpublished(t, s, "allchannels")
-				s.Do(t, "SET", "permits", 1)
-				if kind == "permits" {
-					s.Do(t, "SET", "k", 1)
-				}
-				leave, err := k.take(bound(t), c)
+		for kind, o := range holdable {
+			for word, lacks := range o.withoutPublishing() {
+				c := unpublished(t, s, kind, "allchannels")
+				leave, err := o.call(bound(t), c)
 				require.NoError(t, err)
-				waits := kind == "fair" || kind == "fair TryLock" // else nothing is published
-				if waits {
-					queue(t, s, "k")
+				if strings.HasPrefix(kind, "fair") { // without a waiter nothing is published
+					(&trial{T: t, server: s}).queuedByHand("k", map[string]time.Duration{foreign: time.Hour}, foreign)
 				}
 				s.Do(t, "ACL", "SETUSER", "app", word)
 				err = leave()
@@ -183,26 +179,16 @@ func TestUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 	})
 }
 
-// queue adds another owner to the queue of a fair lock.
-func queue(t *testing.T, s *redistest.Server, name string) {
-	t.Helper()
-	s.Do(t, "RPUSH", "redisson_lock_queue:{"+name+"}", foreign)
-	s.Do(t, "ZADD", "redisson_lock_timeout:{"+name+"}", time.Now().Add(time.Hour).UnixMilli(), foreign)
-}
-
-// The server refuses DEL, so the lock is still held.
+// The server denies DEL, so the lock is still held.
 func TestFailedUnlockIsNotErrNotNotified(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		c := unpublished(t, s, "allchannels")
+		c := unpublished(t, s, "plain", "allchannels")
 		hold, err := rlock.New(c, "k").Lock(bound(t), rlock.WithLease(lease))
 		require.NoError(t, err)
 		s.Do(t, "ACL", "SETUSER", "app", "-del")
-		err = hold.Unlock()
-		var refusal *transport.ServerError
-		require.ErrorAs(t, err, &refusal)
-		require.NotErrorIs(t, err, redlatch.ErrNotNotified)
+		requireRefusal(t, hold.Unlock(), "plain")
 		require.EqualValues(t, 1, s.Do(t, "EXISTS", "k"))
 	})
 }
@@ -210,7 +196,7 @@ func TestFailedUnlockIsNotErrNotNotified(t *testing.T) {
 func TestDoJoinsErrNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	c := unpublished(t, s, "allchannels")
+	c := unpublished(t, s, "plain", "allchannels")
 	failed := errors.New("failed")
 	err := rlock.New(c, "k").Do(bound(t), func(context.Context) error {
 		s.Do(t, "ACL", "SETUSER", "app", "resetchannels")
@@ -229,12 +215,12 @@ func TestUserWithoutChannelsAcquiresNothingInCluster(t *testing.T) {
 	c, err := redlatch.Open(bound(t), "redis-cluster://app:"+redistest.Password+"@"+strings.Join(cluster.Addrs(), ","))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	for kind, k := range holdable {
+	for kind, o := range holdable {
 		if kind == "permits" || kind == "multi" {
 			continue
 		}
-		_, err := k.take(bound(t), c)
-		require.ErrorContains(t, err, "the user lacks &"+k.channel, kind)
+		_, err := o.call(bound(t), c)
+		require.ErrorContains(t, err, "the user lacks &"+o.channel, kind)
 	}
 }
 
@@ -242,7 +228,7 @@ func TestForceUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		c := unpublished(t, s, "resetchannels")
+		c := unpublished(t, s, "plain", "resetchannels")
 		l := rlock.New(c, "k")
 		s.Do(t, "HSET", "k", foreign, 1)
 		forced, err := l.ForceUnlock(bound(t))
@@ -253,39 +239,29 @@ func TestForceUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 	})
 }
 
-// requireOtherRight requires an error about a right that has nothing to do with publishing.
-func requireOtherRight(t *testing.T, err error, kind string) {
-	t.Helper()
-	var refusal *transport.ServerError
-	require.ErrorAs(t, err, &refusal, kind)
-	require.NotErrorIs(t, err, redlatch.ErrNotNotified, kind)
-	require.NotContains(t, err.Error(), "the user lacks", kind)
-}
-
-// The lock is gone, and not by this release.
+// The lock is gone before the release.
 func TestUnlockWithoutScriptsIsNotErrNotNotified(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
-		for kind, k := range holdable {
-			c := unpublished(t, s, "allchannels")
-			if kind == "permits" {
-				s.Do(t, "SET", "k", 1)
-			}
-			leave, err := k.take(bound(t), c)
+		for kind, o := range holdable {
+			leave, err := o.call(bound(t), unpublished(t, s, kind, "allchannels"))
 			require.NoError(t, err)
 			s.Do(t, "DEL", "k", "a", "b", "{k}:timeout")
 			s.Do(t, "ACL", "SETUSER", "app", "-eval", "-evalsha")
-			requireOtherRight(t, leave(), kind)
+			err = leave()
+			requireRefusal(t, err, kind)
+			require.NotContains(t, err.Error(), "the user lacks", kind)
 		}
 	})
 }
 
-// Redis before version 7.2 does not name the command that it denied.
+// Redis before version 7.2 does not name the denied command.
 func TestForceUnlockWithoutDelIsNotErrNotNotified(t *testing.T) {
 	t.Parallel()
-	c := unpublished(t, redistest.StartValkey(t), "allchannels", "-del")
+	c := unpublished(t, redistest.StartValkey(t), "plain", "allchannels", "-del")
 	forced, err := rlock.New(c, "k").ForceUnlock(bound(t))
-	requireOtherRight(t, err, "plain")
+	requireRefusal(t, err, "plain")
+	require.NotContains(t, err.Error(), "the user lacks")
 	require.False(t, forced)
 }

@@ -112,10 +112,7 @@ func (x *trial) waitsForReplicas() error {
 
 // tokens takes a lock with tokens twice, and asks for the last one.
 func (x *trial) tokens() error {
-	return x.each(func(name string) error {
-		if strings.Contains(name, "{") {
-			return nil // the manual adds the pattern without its brace for those
-		}
+	return x.unbraced(func(name string) error {
 		l := rfencedlock.New(x.client, name)
 		hold, err := l.TryLock(x.Context(), rlock.WithLease(lease))
 		if err != nil {
@@ -132,10 +129,7 @@ func (x *trial) tokens() error {
 
 // readWriteLocks does all that a read/write lock is for.
 func (x *trial) readWriteLocks() error {
-	return x.each(func(name string) error {
-		if strings.Contains(name, "{") {
-			return nil // the manual adds the pattern without its brace for those
-		}
+	return x.unbraced(func(name string) error {
 		rw := rreadwritelock.New(x.client, name)
 		w, err := rw.Write().TryLock(x.Context(), rlock.WithLease(lease))
 		if err != nil {
@@ -186,10 +180,7 @@ func (x *trial) leavesMany(l *rlock.Lock) error {
 
 // latches does all that a count-down latch is for.
 func (x *trial) latches() error {
-	return x.each(func(name string) error {
-		if strings.Contains(name, "{") {
-			return nil // the manual adds the pattern without its brace for those
-		}
+	return x.unbraced(func(name string) error {
 		l := rlatch.New(x.client, name)
 		if _, err := l.TrySet(x.Context(), 2); err != nil {
 			return err
