@@ -1,10 +1,9 @@
 package redlatch_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -65,15 +65,15 @@ func TestNewDoesNoIOUntilFirstUse(t *testing.T) {
 }
 
 func TestDialThatDoesNotWorkShowsAsNotSent(t *testing.T) {
-	t.Parallel()
-	reason := errors.New("no route to host")
-	c, err := redlatch.New(func(context.Context) (redis.Conn, error) { return nil, reason },
-		redlatch.WithCommandTimeout(2*time.Second))
-	require.NoError(t, err)
-	closedWith(t, c)
-	_, err = rlock.New(c, "job").Lock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotSent)
-	require.ErrorIs(t, err, reason)
+	synctest.Test(t, func(t *testing.T) {
+		reason := errors.New("no route to host")
+		c, err := redlatch.New(func(context.Context) (redis.Conn, error) { return nil, reason })
+		require.NoError(t, err)
+		_, err = rlock.New(c, "job").Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotSent)
+		require.ErrorIs(t, err, reason)
+		require.NoError(t, c.Close())
+	})
 }
 
 func TestMissingArgumentsAreErrors(t *testing.T) {
@@ -185,15 +185,56 @@ func TestEveryClientHasAnIDOfItsOwn(t *testing.T) {
 func TestLossIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
-		var log bytes.Buffer
-		c, err := redlatch.New(srv.Server.Dial, redlatch.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		log, logger := redistest.NewJournal()
+		c, err := redlatch.New(srv.Server.Dial, redlatch.WithLogger(logger))
 		require.NoError(t, err)
 		hold, err := rlock.New(c, "job").Lock(t.Context())
 		require.NoError(t, err)
 		srv.Do(t, "DEL", "job")
 		<-hold.Context(t.Context()).Done()
 		require.NoError(t, c.Close())
-		require.Contains(t, log.String(), "redlatch: lock lost")
-		require.Contains(t, log.String(), hold.Owner().String())
+		lines := log.Lines("redlatch: lock lost")
+		require.Len(t, lines, 1)
+		require.Contains(t, lines[0], hold.Owner().String())
 	})
+}
+
+// soon bounds waits on a real server for what should happen at once.
+const soon = 10 * time.Second
+
+// dialled opens a client that is closed with the test.
+func dialled(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), url, opts...)
+	require.NoError(t, err)
+	closedWith(t, c)
+	return c
+}
+
+func closedWith(t *testing.T, c *redlatch.Client) {
+	t.Helper()
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+}
+
+// requireWorks waits for a lock that another owner has, so that both connections
+// are used.
+func requireWorks(t *testing.T, srv *redistest.Server, c *redlatch.Client) {
+	t.Helper()
+	l := rlock.New(c, redistest.Key(t))
+	// For an owner that is given: such a hold is no reason to stand in line.
+	other, err := l.Lock(t.Context(), rlock.WithOwner(codec.NewOwner(uuid.New(), 57)))
+	require.NoError(t, err)
+	got := make(chan error, 1)
+	go func() {
+		hold, err := l.Lock(t.Context(), rlock.WithWait(soon))
+		if err == nil {
+			err = hold.Unlock()
+		}
+		got <- err
+	}()
+	require.Eventually(t, func() bool {
+		return slices.Contains(srv.Channels(t), codec.LockChannel(l.Name()))
+	}, soon, time.Millisecond)
+	require.NoError(t, other.Unlock())
+	require.NoError(t, <-got)
 }

@@ -1,6 +1,7 @@
 package redlatch
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,8 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// FuzzAddress gives Open addresses of any kind: whatever is wrong with one, the error
-// is short and tells neither user nor password.
+// FuzzAddress requires that the error for any address is short and does not show user or password.
 func FuzzAddress(f *testing.F) {
 	for _, text := range []string{
 		"redis://user:sesame@localhost:6379/1", "rediss://:sesame@[::1]:6379", "unix://u:sesame@/run/redis.sock?db=2", "redis:sesame",
@@ -20,28 +20,18 @@ func FuzzAddress(f *testing.F) {
 		"redis://u:p@\xff", "redis://[fe80::1%25en0]:6379", "REDIS://host", "redis://host/1/2", "unix:///" + strings.Repeat("a", 300),
 		"redis-cluster://user:sesame@a:1,b,[::1]:2/0?sharded_pubsub=off", "rediss-sentinel://:sesame@a,b/m/2?sentinel_user=u&sentinel_password=sesame",
 		"redis-cluster://user:sesame,a", "redis-sentinel://a/sesame@m", "redis-sentinel://", "redis-sentinel://a/%zz?%",
-	} {
-		f.Add(text, "sesame")
-	}
-	for _, text := range []string{
 		"redis://:sesame@h\n", "redis://:sesame@h\r\n", "\"redis://:sesame@h\"", "redis://:ses/ame@h", "redis://:ses#ame@h", "redis://:ses?ame@h",
 		"sesame:6379", "redis+sentinel://:sesame@h/m", "h:6380,password=sesame,ssl=True", "redis://h:6380,password=sesame", "valkeys-sentinel://:sesame@a,b/m",
 		"sesame://h", "redis://sesame", "redis://h:sesame", "redis://h/sesame", "redis://h?password=sesame", "redis://h#sesame", "unix:///:sesame@r",
 	} {
 		f.Add(text, "sesame")
 	}
-	f.Add("uniX:", "0")
-	f.Add(":", "0")
-	f.Add("0", "AAAAAAAA")
-	f.Add("A00A", "0")
-	f.Add("//[", "0")
-	f.Add("0", "0\xd00000")
-	f.Add("0", "0000 0")
-	f.Add("//0000@0000", "0")
-	f.Add("redis://aa@\xff", "00\x80000")
-	f.Add("0", "00++++")
-	f.Add("?", "00\xe9\x96\xf90")
-	f.Add("0", "Ę\xd4\xd400")
+	for _, pair := range [][2]string{
+		{"uniX:", "0"}, {":", "0"}, {"0", "AAAAAAAA"}, {"A00A", "0"}, {"//[", "0"}, {"//0000@0000", "0"},
+		{"redis://aa@\xff", "00\x80000"}, {"?", "00\xe9\x96\xf90"}, {"0", "0\xd00000"}, {"0", "0000 0"}, {"0", "00++++"}, {"0", "Ę\xd4\xd400"},
+	} {
+		f.Add(pair[0], pair[1])
+	}
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		set, err := configure(nil)
 		require.NoError(t, err)
@@ -54,7 +44,7 @@ func FuzzAddress(f *testing.F) {
 		}
 		require.Less(t, len(shown), 2048)
 		if len(secret) < 6 || !utf8.ValidString(secret) || strings.ContainsAny(secret, ":/?#[]@%\\ ") {
-			return // it would not be one, or be written in another way
+			return // not a password, or escaped
 		}
 		for _, hidden := range []string{
 			"redis://user:" + secret + "@127.0.0.1:1/x", "redis://:" + secret + "/@h", "redis://h?x=" + secret, "redis://h:x" + secret + "/",
@@ -69,14 +59,14 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// shownWithout returns what is shown of an address with another text in place of secret.
+// shownWithout returns the output for an address with another text in place of secret.
 func shownWithout(address, secret string) string {
 	other := strings.Replace(address, secret, "another", 1)
 	_, err := redisurl.Parse(other)
 	return redisurl.Show(other) + fmt.Sprint("redlatch: ", err)
 }
 
-// requireWhole checks that an address is the same when it is put together again, or is refused.
+// requireWhole requires that a valid address survives Full and Parse.
 func requireWhole(t *testing.T, text string) {
 	t.Helper()
 	d, err := redisurl.Parse(text)
@@ -89,5 +79,20 @@ func requireWhole(t *testing.T, text string) {
 	require.Equal(t, d, again)
 	if d.Password != "" && !strings.Contains(text, "@"+d.Password) {
 		require.NotContains(t, d.String(), ":"+d.Password+"@")
+	}
+}
+
+// Addresses of replicas come from the server, which may be hostile.
+func TestReplicaAtAnImpossibleAddressIsAnErrorWithoutThePassword(t *testing.T) {
+	t.Parallel()
+	set := defaults()
+	master, err := set.parse("redis://user:sesame-open@localhost:6379")
+	require.NoError(t, err)
+	for _, addr := range []string{"a b:6379", "a%zz:6379", "\x00:1", "[::1:6379", "", "host", "sesame@x\n:1", "127.0.0.1:99999"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // names need not be looked up
+		_, err := set.nodes(master)(ctx, addr)
+		require.Error(t, err, "%q", addr)
+		require.NotContains(t, err.Error(), "sesame-open", "%q", addr)
 	}
 }

@@ -81,12 +81,9 @@ func ExampleNew() {
 		log.Print(err)
 		return
 	}
-	hold, err := rlock.New(client, "orders:42").TryLock(context.Background())
-	fmt.Println(hold.Name(), err)
-	fmt.Println(hold.Unlock())
+	fmt.Println(rlock.New(client, "orders:42").Do(context.Background(), ship))
 	fmt.Println(client.Close())
 	// Output:
-	// orders:42 <nil>
 	// <nil>
 	// <nil>
 }
@@ -106,18 +103,11 @@ func ExampleNew_pool() {
 
 // What happens to a client's locks, for metrics.
 func ExampleWithObserver() {
-	srv, err := embedded.Start()
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer srv.Close()
-	ctx, url := context.Background(), srv.URL()
+	ctx := context.Background()
 	var acquired, lost atomic.Int64
-
-	observer := redlatch.Observer{
+	client, stop := demo(redlatch.WithObserver(redlatch.Observer{
 		Acquired: func(ctx context.Context, e redlatch.Acquired) context.Context {
-			acquired.Add(1) // and e.Wait belongs into a histogram
+			acquired.Add(1) // also record e.Wait in a histogram
 			return ctx
 		},
 		Ended: func(_ context.Context, e redlatch.Ended) {
@@ -125,33 +115,18 @@ func ExampleWithObserver() {
 				lost.Add(1)
 			}
 		},
-	}
-	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(observer))
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer client.Close() //nolint:errcheck // it ends the program
+	}))
+	defer stop()
 
-	err = rlock.New(client, "orders:42").Do(ctx, ship)
+	err := rlock.New(client, "orders:42").Do(ctx, ship)
 	fmt.Println(err, acquired.Load(), lost.Load())
 	// Output: <nil> 1 0
 }
 
 // What went wrong, and with which lock.
 func ExampleLockError() {
-	srv, err := embedded.Start(embedded.WithInProcess())
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer srv.Close()
-	client, err := redlatch.New(srv.Dial)
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer client.Close() //nolint:errcheck // it ends the program
+	client, stop := demo()
+	defer stop()
 
 	orders := rlock.New(client, "orders:42")
 	hold, err := orders.Lock(context.Background())
@@ -171,44 +146,22 @@ func ExampleLockError() {
 
 // Whose a lock is: redlatch status, list and watch show the label beside the owner.
 func ExampleWithLabel() {
-	srv, err := embedded.Start(embedded.WithInProcess())
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer srv.Close()
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	client, err := redlatch.New(srv.Dial, redlatch.WithLabel(fmt.Sprintf("billing@%s pid %d", host, os.Getpid())))
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer client.Close() //nolint:errcheck // it ends the program
+	client, stop := demo(redlatch.WithLabel(fmt.Sprintf("billing@%s pid %d", host, os.Getpid())))
+	defer stop()
 
 	fmt.Println(rlock.New(client, "orders:42").Do(context.Background(), ship))
 	// Output: <nil>
 }
 
-// A lock that no replica has would be free after a failover: better not to have it.
+// Without a replica, a failover would free the lock.
 func ExampleWithReplicaSync() {
-	srv, err := embedded.Start() // in a real program: your Redis, with a replica
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer srv.Close()
-	ctx, url := context.Background(), srv.URL()
-
-	client, err := redlatch.Open(ctx, url, redlatch.WithReplicaSync(1, time.Second))
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	defer client.Close() //nolint:errcheck // it ends the program
-	err = rlock.New(client, "orders:42").Do(ctx, ship)
+	client, stop := demo(redlatch.WithReplicaSync(1, time.Second))
+	defer stop()
+	err := rlock.New(client, "orders:42").Do(context.Background(), ship)
 	fmt.Println(errors.Is(err, redlatch.ErrNotReplicated)) // here there is no replica
 	// Output: true
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/redlatch/redlatch/rmultilock"
 )
 
-// demo returns a client of a server in this process, and what ends both.
-func demo() (client *redlatch.Client, stop func()) {
+// demo returns a client of a server in this process, and a function that closes both.
+func demo(opts ...redlatch.Option) (client *redlatch.Client, stop func()) {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err = redlatch.New(srv.Dial)
+	client, err = redlatch.New(srv.Dial, opts...)
 	if err != nil {
 		log.Fatal(err)
 	}
 	return client, func() {
-		_ = client.Close() // the server goes, too
+		_ = client.Close() // the server is closed as well
 		srv.Close()
 	}
 }

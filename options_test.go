@@ -40,6 +40,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"WithDeadWaiterGrace(1s): minimum is 5s":     redlatch.WithDeadWaiterGrace(time.Second),
 		"WithShardedPubSub(99): there is no such":    redlatch.WithShardedPubSub(99),
 		"a label of 201 bytes":                       redlatch.WithLabel(strings.Repeat("x", 201)),
+		`the label "two\nlines" has characters`:      redlatch.WithLabel("two\nlines"),
 		"loss margin of 30s leaves nothing":          redlatch.WithLossMargin(30 * time.Second),
 		"loss margin of 2562047h47m16.854775807s is": redlatch.WithLossMargin(1<<63 - 1),
 	} {
@@ -141,4 +142,59 @@ func TestPrefixMapperMapsThereAndBack(t *testing.T) {
 	require.Equal(t, "others:orders", mapper.Unmap("others:orders"))
 	require.Equal(t, "redisson_lock__channel:{app:orders}", codec.LockChannel(mapper.Map("orders")))
 	require.Equal(t, "orders", redlatch.PrefixMapper("").Map("orders"))
+}
+
+// lazily opens a client of a server that is not there yet.
+func lazily(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.Open(t.Context(), url, append(opts, redlatch.WithLazyConnect())...)
+	require.NoError(t, err)
+	closedWith(t, client)
+	return client
+}
+
+// A pod that starts before its server.
+func TestLazyClientWaitsForItsServer(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p := redistest.NewProxy(t, srv.Addr())
+	p.Refuse(true)
+	_, err := redlatch.Open(t.Context(), p.URL())
+	require.ErrorIs(t, err, redlatch.ErrNotSent, "without the option")
+
+	lock := rlock.New(lazily(t, p.URL(), redlatch.WithCommandTimeout(10*time.Second)), redistest.Key(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = lock.Lock(ctx)
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	came := make(chan error, 1)
+	go func() {
+		hold, err := lock.Lock(t.Context())
+		if err == nil {
+			err = hold.Unlock()
+		}
+		came <- err
+	}()
+	select {
+	case err := <-came:
+		require.FailNow(t, "it has not waited", "%v", err)
+	case <-time.After(time.Second):
+	}
+	p.Refuse(false)
+	require.NoError(t, <-came)
+}
+
+func TestLazyClientsOfAllKindsConnectToNothing(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"redis://127.0.0.1:1", "rediss://127.0.0.1:1", "unix:///nowhere",
+		"redis-sentinel://127.0.0.1:1/mymaster",
+		"redis-cluster://127.0.0.1:1?sharded_pubsub=on", "rediss-cluster://127.0.0.1:1?sharded_pubsub=off",
+	} {
+		client := lazily(t, url, redlatch.WithCommandTimeout(100*time.Millisecond))
+		_, err := rlock.New(client, "job").TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotSent, url)
+	}
 }
