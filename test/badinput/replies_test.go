@@ -1,32 +1,13 @@
-// Package badinput tests what the library does with input that makes no sense. It has tests
-// only.
+// Package badinput has tests of the library with bad input.
 //
-// # From the caller
+// From the caller: every exported function, method and option is called on fake time with one bad
+// argument at a time, such as names that are empty, a mebibyte long or not UTF-8, extreme numbers and
+// durations, and nil. It must return in time without an undocumented panic, and its error must be
+// short and known. A new function without a row, or a new type without a receiver, fails the test.
 //
-// Every exported function, method and option is in a table, by its name, and is called with
-// values that its types permit but that make no sense: names that are empty, a mebibyte
-// long, binary, not UTF-8, or full of braces; numbers and durations that are negative,
-// zero, or at the ends of their range; nil for what may be nil. One argument is bad at a
-// time, the others are as they should be:
-//
-//	the exported names, read from the source ──▶ each is in the table, or the reason why not
-//	                                                    │
-//	a bad value for each type of argument ──────────────┤
-//	                                                    ▼
-//	                                    call, on fake time and a server in memory
-//	                                                    │
-//	     no panic but those that are documented ◀───────┤
-//	     it returns, within a bound of fake time ◀──────┤
-//	     an error is one of ours and short ◀────────────┘
-//
-// A function that is added without a row is red.
-//
-// # From the server
-//
-// A transport answers each script and command that a lock sends, in its turn, with replies
-// that no server gives, while everything else is answered as it should be. A server on a
-// real socket announces strings and arrays that no memory could hold, and sends what is no
-// protocol at all. Each call returns in time with an error that names what was wrong.
+// From the server: a transport answers each script and command of a lock, in turn, with invalid
+// replies, and a server on a real socket announces huge strings and arrays or breaks the protocol.
+// Each call must return in time with an error that names the problem.
 package badinput_test
 
 import (
@@ -53,24 +34,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// stage is what a play has: a client over a fake transport, and locks of it.
+// stage is a world whose client has a fake transport.
 type stage struct {
 	*world
 	fake *fake
 }
 
-// play is what a program does while one script or command of its lock is answered in
-// the wrong way. It returns the errors that the program met.
+// play is the calls of a program while target, a script or a command of its lock, gets an invalid
+// reply. act returns the errors of the calls.
 type play struct {
 	target string
 	lock   func(*redlatch.Client, string) *rlock.Lock
 	act    func(s *stage, l *rlock.Lock) []error
 }
 
-// sharedOwner is an owner that travels.
 var sharedOwner = codec.NewOwner(uuid.UUID{7}, 1)
 
-// plays are one for each script and command.
+// plays has one play or more for each script and command.
 var plays = map[string]play{
 	"lock":              {"acquire", rlock.New, locks},
 	"try":               {"acquire", rlock.New, tries},
@@ -109,28 +89,22 @@ var plays = map[string]play{
 	"time":              {"TIME", rfairlock.New, clocks},
 }
 
-func locks(s *stage, l *rlock.Lock) []error {
-	h, err := l.Lock(s.bounded(), rlock.WithWait(10*time.Second))
+// unlocked unlocks an acquired lock and returns all errors.
+func unlocked(h *rlock.Hold, err error) []error {
 	if err != nil {
 		return []error{err}
 	}
 	return []error{h.Unlock()}
 }
 
-func tries(s *stage, l *rlock.Lock) []error {
-	h, err := l.TryLock(s.bounded())
-	if err != nil {
-		return []error{err}
-	}
-	return []error{h.Unlock()}
+func locks(s *stage, l *rlock.Lock) []error {
+	return unlocked(l.Lock(s.bounded(), rlock.WithWait(10*time.Second)))
 }
+
+func tries(s *stage, l *rlock.Lock) []error { return unlocked(l.TryLock(s.bounded())) }
 
 func locksAs(s *stage, l *rlock.Lock) []error {
-	h, err := l.Lock(s.bounded(), rlock.WithOwner(sharedOwner), rlock.WithWait(10*time.Second))
-	if err != nil {
-		return []error{err}
-	}
-	return []error{h.Unlock()}
+	return unlocked(l.Lock(s.bounded(), rlock.WithOwner(sharedOwner), rlock.WithWait(10*time.Second)))
 }
 
 func (s *stage) held(l *rlock.Lock) *rlock.Hold {
@@ -162,13 +136,7 @@ func handsOver(s *stage, l *rlock.Lock) []error {
 	return []error{err, h.Unlock()}
 }
 
-func resumes(s *stage, l *rlock.Lock) []error {
-	h, err := l.Resume(s.bounded(), sharedOwner)
-	if err != nil {
-		return []error{err}
-	}
-	return []error{h.Unlock()}
-}
+func resumes(s *stage, l *rlock.Lock) []error { return unlocked(l.Resume(s.bounded(), sharedOwner)) }
 
 func unlocksAs(s *stage, l *rlock.Lock) []error { return []error{l.UnlockAs(s.bounded(), sharedOwner)} }
 
@@ -198,7 +166,7 @@ func clocks(s *stage, l *rlock.Lock) []error {
 	return append(locks(s, l), err)
 }
 
-// perform plays in a bubble of its own, and returns the errors.
+// perform plays in a bubble and returns the errors.
 func (p play) perform(t *testing.T, reply any) (errs []error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,8 +176,8 @@ func (p play) perform(t *testing.T, reply any) (errs []error) {
 		s := &stage{&world{t: t, client: client}, f}
 		began := time.Now()
 		errs = p.act(s, p.lock(client, "job"))
-		assert.LessOrEqual(t, time.Since(began), bound+time.Minute, "it took its time")
-		time.Sleep(2 * time.Minute) // what is left to do is done
+		assert.LessOrEqual(t, time.Since(began), bound+time.Minute, "it is late")
+		time.Sleep(2 * time.Minute) // for background work
 		require.NoError(t, client.Close())
 		calls, struck := f.counts()
 		assert.Positive(t, struck, "%s was never sent: the check itself is broken", p.target)
@@ -235,12 +203,11 @@ func TestEveryCallSurvivesEveryReply(t *testing.T) {
 	}
 }
 
-// A reply that is no answer becomes an error with the reason, and no success.
 func TestAnInvalidReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, p := range plays {
 		if name == "latch" || name == "fair evict second" {
-			continue // these are never read
+			continue // replies are not read
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,7 +224,6 @@ func TestAnInvalidReplyIsAnError(t *testing.T) {
 	}
 }
 
-// A time to live that has no end is no reason to ask without a pause.
 func TestLockHeldForLongerThanTheClockCountsIsPolledAtTheCap(t *testing.T) {
 	t.Parallel()
 	for _, left := range []int64{math.MaxInt64, math.MaxInt64 / int64(time.Millisecond), math.MaxInt64/int64(time.Millisecond) + 1} {
@@ -276,10 +242,10 @@ func TestLockHeldForLongerThanTheClockCountsIsPolledAtTheCap(t *testing.T) {
 	}
 }
 
-// queued is a fair waiter's refusal: it is queued behind another, whose lock it is.
+// queued is the reply to a fair waiter that is queued.
 var queued = []any{int64(5000), codec.NewOwner(uuid.UUID{7}, 9).String(), "first", int64(1)}
 
-// The heartbeat of a queue runs while it has waiters: it is answered with everything, too.
+// The heartbeat of a queue runs while it has waiters.
 func TestTheHeartbeatSurvivesEveryReply(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"fair_heartbeat", "fair_evict", "fair_nudge", "fair_give_up"} {
@@ -308,10 +274,9 @@ func waitsInAQueue(t *testing.T, target string, reply any) {
 	assert.Less(t, calls, tooMany, "%T: it asks without a pause", reply)
 }
 
-// queueing is a fake whose acquires are refused.
+// queueing is a fake whose lock is held.
 type queueing struct{ *fake }
 
-// Start is part of transport.Transport.
 func (q *queueing) Start(c *transport.Call, done transport.Done) {
 	if c.Name() != "fair_acquire" {
 		q.fake.Start(c, done)
@@ -320,13 +285,12 @@ func (q *queueing) Start(c *transport.Call, done transport.Done) {
 	(&fake{target: "fair_acquire", reply: queued}).Start(c, done)
 }
 
-// recording is a fake that remembers at which counts releases aim.
+// recording is a fake that records the target counts of releases.
 type recording struct {
 	*fake
-	targets []any // read when nothing runs any more
+	targets []any // not guarded
 }
 
-// Start is part of transport.Transport.
 func (r *recording) Start(c *transport.Call, done transport.Done) {
 	if c.Name() == "release" {
 		r.targets = append(r.targets, c.Args[4])
@@ -334,8 +298,7 @@ func (r *recording) Start(c *transport.Call, done transport.Done) {
 	r.fake.Start(c, done)
 }
 
-// It may have been counted: the count is brought to what it should be, before the lock
-// is freed.
+// The re-entry may have been counted, so the count is corrected before the lock is released.
 func TestReentryWhoseReplyMakesNoSenseIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +30,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeServer is a server on a real socket that answers as Redis does, but for one command.
+// fakeServer answers like Redis on a real socket, except for one command.
 type fakeServer struct {
 	command string // in upper case; "" for none
 	answer  []byte
@@ -44,7 +43,6 @@ type fakeServer struct {
 	closed bool
 }
 
-// startFakeServer starts a server that answers command with answer. It ends with the test.
 func startFakeServer(t *testing.T, command, answer string) *fakeServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,7 +104,7 @@ func (s *fakeServer) reply(args []string) []byte {
 	return []byte(proto(args))
 }
 
-// proto is what Redis answers.
+// proto returns the reply of Redis.
 func proto(args []string) string {
 	command := strings.ToUpper(args[0])
 	switch {
@@ -128,7 +126,6 @@ func proto(args []string) string {
 
 func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
 
-// readCommand reads one array of strings.
 func readCommand(in *bufio.Reader) ([]string, error) {
 	n, err := readNumber(in)
 	if err != nil {
@@ -157,13 +154,12 @@ func readNumber(in *bufio.Reader) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// payloads are messages that another program may publish on a lock's channel.
+// payloads are foreign messages on a lock's channel.
 var payloads = []string{
 	"", "0", "1", "-1", "2", "\x00", "\xff\xfe", "unlock", "0\r\n+OK\r\n", "99999999999999999999", strings.Repeat("0", mebibyte), strings.Repeat("\x00", 8*mebibyte),
 }
 
-// Whatever is published, a message is a reason to ask and no more: no waiter gets the lock
-// while it is held, and all waiters still wake when it is freed.
+// A message only causes an attempt: waiters acquire the lock after its release, not before.
 func TestForeignMessagesGrantNoLock(t *testing.T) {
 	t.Parallel()
 	for kind, newLock := range map[string]func(*redlatch.Client, string) *rlock.Lock{"plain": rlock.New, "fair": rfairlock.New} {
@@ -212,7 +208,7 @@ func open(t *testing.T, srv *redistest.Server) *redlatch.Client {
 	return c
 }
 
-// listened returns the channel of the lock, or of its waiter, when it has a listener.
+// listened waits for a subscribed channel with the prefix.
 func listened(t *testing.T, srv *redistest.Server, prefix string) string {
 	t.Helper()
 	for limit := time.Now().Add(soon); ; {
@@ -226,28 +222,6 @@ func listened(t *testing.T, srv *redistest.Server, prefix string) string {
 	}
 }
 
-// logLines is what was logged, a line each.
-type logLines struct {
-	mu    sync.Mutex // guards lines
-	lines []string
-}
-
-// Write is part of io.Writer.
-func (d *logLines) Write(line []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lines = append(d.lines, string(line))
-	return len(line), nil
-}
-
-func (d *logLines) all() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]string(nil), d.lines...)
-}
-
-// A name of a mebibyte is a name, and so is an owner in a queue that another program has
-// put there; a log must not repeat them.
 func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("n", mebibyte)
@@ -279,13 +253,13 @@ func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 		}, redlatch.ErrNotAcquired},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			log := &logLines{}
-			client, err := redlatch.NewWithTransport(c.fake, redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil)).With("who", "us")))
+			log, logger := redistest.NewJournal()
+			client, err := redlatch.NewWithTransport(c.fake, redlatch.WithLogger(logger.With("who", "us")))
 			require.NoError(t, err)
 			require.ErrorIs(t, c.act(t.Context(), client), c.want)
 			require.NoError(t, client.Close())
-			require.NotEmpty(t, log.all(), "%s is not logged", what)
-			for _, line := range log.all() {
+			require.NotEmpty(t, log.Lines(), "%s is not logged", what)
+			for _, line := range log.Lines() {
 				require.Less(t, len(line), 8<<10, what)
 				require.Contains(t, line, "who=us")
 			}
@@ -293,7 +267,6 @@ func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 	}
 }
 
-// pages are pages on which each viewer may do all.
 var pages = []value{
 	{what: "page", make: func(w *world) any { return w.page() }},
 	{what: "closed page", make: func(w *world) any {
@@ -315,7 +288,6 @@ func (w *world) page() *redlatchui.Page {
 	return p
 }
 
-// newPage makes a page and closes it.
 func newPage(client *redlatch.Client, o redlatchui.Options) error {
 	p, err := redlatchui.New(client, o)
 	if err != nil {
@@ -324,8 +296,7 @@ func newPage(client *redlatch.Client, o redlatchui.Options) error {
 	return p.Close()
 }
 
-// visit asks a page for all that it has, with a text for what a request can name. Each is
-// answered, in few bytes.
+// visit requests all of a page with text in each parameter. Each response must be short.
 func visit(p *redlatchui.Page, text string) error {
 	is := url.QueryEscape(text)
 	form := url.Values{"holder": {text}, "dead": {text}, "owner": {text}, "reason": {text}}.Encode()

@@ -30,11 +30,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// value is an argument. The first of a type is one that is as it should be.
+// value is an argument. The first of each type is valid.
 type value struct {
 	what   string
 	make   func(w *world) any
-	panics string // a pattern of what the panic says that it leads to, if it does
+	panics string // a pattern of the panic that it causes, if any
 }
 
 func val(v any) value {
@@ -49,21 +49,20 @@ func vals[T any](all ...T) []value {
 	return out
 }
 
-// mistake is a value that is a mistake in the program.
+// mistake is a value that panics.
 func mistake[T any](what, says string) value {
 	var none T
 	return value{what: what, make: func(*world) any { return none }, panics: says}
 }
 
-// nilDeref is what the runtime says.
 const nilDeref = "nil pointer dereference"
 
 const mebibyte = 1 << 20
 
-// long is the length of a long text. The race detector looks at each byte of each copy.
+// long is the length of a long text. The race detector checks each byte of each copy.
 var long = testlevel.Rounds(mebibyte/16, mebibyte)
 
-// texts are names, owners, payloads and everything else that is a string.
+// texts are names, owners, payloads and other strings.
 var texts = []string{
 	"plain", "", " ", "\x00", "a\x00b", "\xff\xfe", "{", "}", "{}", "a{b", "a}b", "{a}{b}", "}{",
 	"a\r\nb", "*1\r\n$4\r\nQUIT\r\n", "ключ🔑", "%s%d%!", "-1", "NaN", "9223372036854775808", "1e400",
@@ -76,7 +75,7 @@ var durations = []time.Duration{
 	math.MaxInt64, math.MinInt64,
 }
 
-// replies are what a server may answer, most of it to nothing that it was asked.
+// replies are possible replies, mostly to other commands.
 var replies = []any{
 	nil, int64(1), int64(0), int64(-1), int64(-2), int64(-3), int64(math.MaxInt64), int64(math.MinInt64),
 	"OK", "", "-1", []byte("1"), []byte{}, []byte("\xff\x00"), strings.Repeat("x", long), 1.5, true, int32(1),
@@ -92,7 +91,6 @@ var replies = []any{
 	nested(100), many(100_000),
 }
 
-// nested is an array in an array in an array.
 func nested(levels int) any {
 	var reply any = int64(1)
 	for range levels {
@@ -109,39 +107,29 @@ func many(n int) any {
 	return reply
 }
 
-// mapper is a name mapper that returns the same for every name.
+// mapper maps every name to one.
 type mapper string
 
-// Map is part of redlatch.NameMapper.
 func (m mapper) Map(string) string { return string(m) }
 
-// Unmap is part of redlatch.NameMapper.
 func (m mapper) Unmap(string) string { return string(m) }
 
-// observers are one that panics, one that returns no context, and one that observes nothing.
 var observers = []redlatch.Observer{
 	observed.By(func(context.Context, any) context.Context { panic("the observer's own") }),
 	observed.By(func(context.Context, any) context.Context { return nil }),
 	{},
 }
 
-// nullSink is a sink that ignores its input.
 type nullSink struct{}
 
-// Acked is part of pubsub.Sink.
-func (nullSink) Acked(bool) {}
-
-// Message is part of pubsub.Sink.
+func (nullSink) Acked(bool)     {}
 func (nullSink) Message(string) {}
-
-// Failed is part of pubsub.Sink.
-func (nullSink) Failed(error) {}
+func (nullSink) Failed(error)   {}
 
 type dialFunc = func(ctx context.Context) (redis.Conn, error)
 
 var errDial = errors.New("no way")
 
-// dials are dial functions, each of which the client must stand.
 var dials = []value{
 	{what: "dial", make: func(w *world) any { return w.srv.Server.Dial }},
 	val(dialFunc(nil)),
@@ -170,7 +158,7 @@ var values = map[reflect.Type][]value{
 	typeOf[context.Context](): {
 		{what: "context", make: func(w *world) any { return w.bounded() }},
 		{what: "ended context", make: func(w *world) any { return w.ended() }},
-		mistake[context.Context]("nil context", "nil Context|nil parent"), // the second is the standard library's
+		mistake[context.Context]("nil context", "nil Context|nil parent"), // the second from the standard library
 	},
 	typeOf[redlatch.NameMapper](): append(vals[redlatch.NameMapper](mapper("mapped"), mapper(""), mapper("\xff"),
 		mapper(strings.Repeat("m", long))), val(redlatch.NameMapper(nil))),
@@ -215,7 +203,7 @@ var values = map[reflect.Type][]value{
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// shortest is how long the text of an error may be, with all that it repeats.
+// shortest bounds the text of an error.
 const shortest = 6144
 
 // sentinels are the errors that can be tested for with errors.Is.
@@ -227,7 +215,7 @@ var sentinels = []error{
 	transport.ErrBadReply, context.Canceled, context.DeadlineExceeded, errDial,
 }
 
-// sane reports whether there is no error, and checks the one there is.
+// sane checks err and reports whether it is nil.
 func (w *world) sane(err error) bool {
 	w.t.Helper()
 	if err != nil {
@@ -236,8 +224,7 @@ func (w *world) sane(err error) bool {
 	return err == nil
 }
 
-// complaint returns what is wrong with an error: that it is long, or that it is no sentinel
-// and does not name the library.
+// complaint returns an error if err is long, or neither a sentinel nor names the library.
 func complaint(err error) error {
 	text := err.Error()
 	var server *transport.ServerError
@@ -247,9 +234,9 @@ func complaint(err error) error {
 	case errors.As(err, &server):
 		return nil
 	case strings.Contains(text, "its place changed each time it was looked at"):
-		return nil // nothing to decide by: try again
+		return nil // to be retried
 	case strings.HasPrefix(text, "redlatch: ") || strings.HasPrefix(text, "embedded: "):
-		return nil // an option of a client: there is nothing to decide by
+		return nil // an option of a client
 	}
 	for _, known := range sentinels {
 		if errors.Is(err, known) {
@@ -308,8 +295,7 @@ func (f *function) try(t *testing.T) {
 	})
 }
 
-// bound is how much fake time a call may take: the patience of its context, and what
-// it takes to undo what was begun.
+// bound is the fake time that a call and its cleanup may take.
 const bound = 2 * patience
 
 // once calls the function.
@@ -324,7 +310,7 @@ func (f *function) once(w *world, args []value) {
 	what = strings.TrimSuffix(what, ", ") + ")"
 	began := time.Now()
 	out, panicked := recovered(func() []reflect.Value { return f.call.Call(in) })
-	assert.LessOrEqual(w.t, time.Since(began), bound, "%s took its time", what)
+	assert.LessOrEqual(w.t, time.Since(began), bound, "%s is late", what)
 	if panicked != "" {
 		assert.NotEmpty(w.t, panics, "%s panics: %s", what, panicked)
 		assert.Regexp(w.t, panics, panicked, what)
@@ -336,15 +322,14 @@ func (f *function) once(w *world, args []value) {
 			continue
 		}
 		_, panicked := recovered(func() []reflect.Value { w.use(o.Interface()); return nil })
-		assert.Empty(w.t, panicked, "what %s returned panics when it is used", what)
+		assert.Empty(w.t, panicked, "using the result of %s panics", what)
 	}
 }
 
-// tells reports whether the function's error says how it went: that of a hold or a
-// LockError is what it was made for.
+// tells reports whether the function returns an error about its own call.
 func (f *function) tells() bool { return !strings.HasSuffix(f.name, ".Unwrap") }
 
-// argument is the type of an argument, of its elements for a variadic one.
+// argument returns the type of an argument, or of a variadic one's elements.
 func (f *function) argument(i int) reflect.Type {
 	kind := f.call.Type()
 	if kind.IsVariadic() && i == kind.NumIn()-1 {
@@ -353,7 +338,6 @@ func (f *function) argument(i int) reflect.Type {
 	return kind.In(i)
 }
 
-// asArgument makes a value of the type that the function takes, nil included.
 func asArgument(v any, kind reflect.Type) reflect.Value {
 	if v == nil {
 		return reflect.Zero(kind)
@@ -361,7 +345,7 @@ func asArgument(v any, kind reflect.Type) reflect.Value {
 	return reflect.ValueOf(v)
 }
 
-// recovered runs do and returns what it panicked with, "" if it did not.
+// recovered runs do and returns the text of its panic, or "".
 func recovered(do func() []reflect.Value) (out []reflect.Value, panicked string) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -29,8 +29,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// world is what a call happens in: a bubble of fake time with a server, a client, and free
-// locks.
+// world is a server and a client in a bubble.
 type world struct {
 	t      *testing.T
 	srv    *redistest.MiniServer
@@ -45,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newClient is a client that the call may close.
+// newClient returns a client that the call may close.
 func (w *world) newClient() *redlatch.Client {
 	w.t.Helper()
 	c, err := redlatch.New(w.srv.Server.Dial)
@@ -54,7 +53,7 @@ func (w *world) newClient() *redlatch.Client {
 	return c
 }
 
-// patience is how long the bounded context of a call lasts.
+// patience bounds the context of a call.
 const patience = 30 * time.Second
 
 func (w *world) bounded() context.Context {
@@ -69,22 +68,20 @@ func (w *world) ended() context.Context {
 	return ctx
 }
 
-// name is one that nothing has been done with.
+// name returns an unused name.
 func (w *world) name() string {
 	w.locks++
 	return "lock-" + string(rune('a'+w.locks%26)) + time.Duration(w.locks).String()
 }
 
-// hold is a hold of a lock of its own.
 func (w *world) hold() *rlock.Hold {
 	w.t.Helper()
 	h, err := rlock.New(w.client, w.name()).TryLock(w.t.Context())
 	require.NoError(w.t, err)
-	w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up, or left to its lease
+	w.t.Cleanup(func() { _ = h.Unlock() })
 	return h
 }
 
-// semaphore is one of three permits.
 func (w *world) semaphore() *rsemaphore.Expirable {
 	w.t.Helper()
 	s := rsemaphore.NewExpirable(w.client, w.name())
@@ -92,7 +89,7 @@ func (w *world) semaphore() *rsemaphore.Expirable {
 	return s
 }
 
-// receivers are what methods are called on. The first is as it should be.
+// receivers are values of the types with methods. The first is valid.
 func receivers() map[reflect.Type][]value {
 	locks := []value{
 		{what: "lock", make: func(w *world) any { return rlock.New(w.client, w.name()) }},
@@ -138,7 +135,7 @@ func receivers() map[reflect.Type][]value {
 			{what: "fenced hold", make: func(w *world) any {
 				h, err := rfencedlock.New(w.client, w.name()).TryLock(w.t.Context())
 				require.NoError(w.t, err)
-				w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up, or left to its lease
+				w.t.Cleanup(func() { _ = h.Unlock() })
 				return h
 			}},
 			mistake[*rfencedlock.Hold]("nil fenced hold", nilDeref),
@@ -147,7 +144,7 @@ func receivers() map[reflect.Type][]value {
 			{what: "read/write lock", make: func(w *world) any { return rreadwritelock.New(w.client, w.name(), nil) }},
 			mistake[*rreadwritelock.Lock]("nil read/write lock", nilDeref),
 		},
-		// The unexported type of what package admin takes.
+		// An unexported interface.
 		reflect.TypeOf(admin.Inspect).In(1): locks,
 		typeOf[*redlatch.LockError](): vals(
 			&redlatch.LockError{Op: "lock", Err: redlatch.ErrLost}, &redlatch.LockError{},
@@ -174,10 +171,8 @@ func receivers() map[reflect.Type][]value {
 	return all
 }
 
-// leads is a Lead that has nothing to do.
 func leads(context.Context) error { return nil }
 
-// familyReceivers are semaphores, latches, and several locks as one.
 func familyReceivers() map[reflect.Type][]value {
 	return map[reflect.Type][]value{
 		typeOf[*rsemaphore.Expirable](): {
@@ -190,7 +185,7 @@ func familyReceivers() map[reflect.Type][]value {
 			{what: "hold of permits", make: func(w *world) any {
 				h, err := w.semaphore().TryAcquire(w.t.Context(), 2)
 				require.NoError(w.t, err)
-				w.t.Cleanup(func() { _ = h.Release() }) // it may have been given up, or left to its lease
+				w.t.Cleanup(func() { _ = h.Release() })
 				return h
 			}},
 			mistake[*rsemaphore.Hold]("nil hold of permits", nilDeref),
@@ -240,7 +235,7 @@ func familyReceivers() map[reflect.Type][]value {
 			{what: "hold of two locks", make: func(w *world) any {
 				h, err := rmultilock.New(w.client, w.name(), w.name()).TryLock(w.t.Context())
 				require.NoError(w.t, err)
-				w.t.Cleanup(func() { _ = h.Unlock() }) // it may have been given up
+				w.t.Cleanup(func() { _ = h.Unlock() })
 				return h
 			}},
 			mistake[*rmultilock.Hold]("nil hold of two locks", nilDeref),
@@ -248,18 +243,18 @@ func familyReceivers() map[reflect.Type][]value {
 	}
 }
 
-// use does with a result what a caller would do, so that a value that was accepted is
-// tried, and leaves nothing behind.
+// use uses a result as a caller would and leaves nothing behind. Leases may have expired by then.
 func (w *world) use(result any) {
+	if r := reflect.ValueOf(result); !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil() {
+		return
+	}
 	switch r := result.(type) {
-	case *rlock.Hold:
-		if r != nil {
-			_ = r.Unlock() // the lease may be over by now
-		}
+	case interface{ Unlock() error }:
+		_ = r.Unlock()
+	case *rsemaphore.Hold:
+		_ = r.Release()
 	case *redlatch.Client:
-		if r != nil {
-			w.lockAndClose(r)
-		}
+		w.lockAndClose(r)
 	case redlatch.Option:
 		if c, err := redlatch.New(w.srv.Server.Dial, r); w.sane(err) {
 			w.lockAndClose(c)
@@ -283,32 +278,18 @@ func (w *world) use(result any) {
 	case *rsemaphore.Expirable:
 		_, err := r.Available(w.bounded())
 		w.sane(err)
-	case *rsemaphore.Hold:
-		if r != nil {
-			_ = r.Release() // the lease may be over by now
-		}
 	case *rlatch.Latch:
 		if set, err := r.TrySet(w.bounded(), 1); w.sane(err) && set {
 			w.sane(r.CountDown(w.bounded()))
 		}
 	case *rmultilock.Lock:
-		h, err := r.TryLock(w.bounded())
-		if w.sane(err) {
+		if h, err := r.TryLock(w.bounded()); w.sane(err) {
 			w.sane(h.Unlock())
-		}
-	case *rmultilock.Hold:
-		if r != nil {
-			_ = r.Unlock() // the lease may be over by now
 		}
 	case rfencedlock.Option:
 		w.use(rfencedlock.New(w.client, w.name(), r, nil))
-	case *rfencedlock.Hold:
-		if r != nil {
-			_ = r.Unlock() // the lease may be over by now
-		}
 	case *rfencedlock.Lock:
-		h, err := r.TryLock(w.bounded())
-		if w.sane(err) {
+		if h, err := r.TryLock(w.bounded()); w.sane(err) {
 			w.sane(h.Unlock())
 		}
 	case embedded.Option:
@@ -316,26 +297,20 @@ func (w *world) use(result any) {
 			s.Close()
 		}
 	case *embedded.Server:
-		if r != nil {
-			r.Close()
-		}
+		r.Close()
 	case *pubsub.Subscriber:
-		sub, err := r.Subscribe(w.bounded(), "channel")
-		if w.sane(err) {
+		if sub, err := r.Subscribe(w.bounded(), "channel"); w.sane(err) {
 			sub.Close()
 		}
 		require.NoError(w.t, r.Close())
 	case transport.Subscription:
-		if r != nil {
-			r.Close()
-		}
+		r.Close()
 	case *rlock.Lock:
 		_, err := admin.Inspect(w.bounded(), r)
 		w.sane(err)
 	}
 }
 
-// lockAndClose uses a client whose options were accepted.
 func (w *world) lockAndClose(c *redlatch.Client) {
 	for _, l := range []*rlock.Lock{rlock.New(c, w.name()), rfairlock.New(c, w.name())} {
 		if h, err := l.Lock(w.bounded()); w.sane(err) {
@@ -345,7 +320,6 @@ func (w *world) lockAndClose(c *redlatch.Client) {
 	require.NoError(w.t, c.Close())
 }
 
-// lockWith takes locks with an option, which may be refused.
 func (w *world) lockWith(o rlock.Option) {
 	for _, l := range []*rlock.Lock{rlock.New(w.client, w.name()), rfairlock.New(w.client, w.name())} {
 		for _, take := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.TryLock, l.Lock} {
