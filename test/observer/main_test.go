@@ -1,5 +1,5 @@
-// Package observer_test holds what redlatch.Observer and Client.Stats promise, for every
-// kind of lock. It has tests only.
+// Package observer_test tests the guarantees of redlatch.Observer and Client.Stats for every kind of
+// lock.
 package observer_test
 
 import (
@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -22,23 +24,29 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
+// soon bounds waits on a real server.
 const soon = 20 * time.Second
 
-// mark is the key of what a caller, or the witness, has left in a context.
+// mark is the key of a context value that a caller or the witness has set.
 type mark struct{ by string }
 
-// seen is an event and what its context said.
+// calling returns a context with the mark of a caller.
+func calling(t *testing.T, caller string) context.Context {
+	t.Helper()
+	return context.WithValue(t.Context(), mark{"caller"}, caller)
+}
+
+// seen is an event and its context.
 type seen struct {
 	event  any
 	caller any   // the caller's mark
-	chain  any   // the witness's mark, of the event that this one follows
+	chain  any   // the witness's mark, from the event that this one follows
 	err    error // the context's
 }
 
-// witness collects what is reported to an observer, and marks the contexts that it returns.
+// witness records events, and marks the contexts that it returns.
 type witness struct {
-	do func(event any) // not nil: runs for each event
+	do func(event any) // called for each event if not nil
 
 	mu     sync.Mutex
 	all    []seen
@@ -58,7 +66,7 @@ func (w *witness) see(ctx context.Context, e any) context.Context {
 	return context.WithValue(ctx, mark{"witness"}, fmt.Sprintf("%T %d", e, w.marked))
 }
 
-// since returns what was seen and forgets it.
+// since returns the recorded events and forgets them.
 func (w *witness) since() []seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,78 +75,98 @@ func (w *witness) since() []seen {
 	return all
 }
 
-// find waits for the event of a type, and returns it and all that was seen until then.
-func find[E any](t *testing.T, w *witness, is func(E) bool) (E, []seen) {
-	t.Helper()
-	var found E
-	var all []seen
-	require.Eventually(t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, s := range w.all {
-			if e, ok := s.event.(E); ok && (is == nil || is(e)) {
-				found, all = e, append([]seen{}, w.all...)
-				return true
-			}
+// events returns the recorded events of a type, once nothing runs, and forgets all.
+func events[E any](w *witness) (of []E) {
+	synctest.Wait()
+	for _, s := range w.since() {
+		if e, is := s.event.(E); is {
+			of = append(of, e)
 		}
-		return false
-	}, soon, time.Millisecond, "no %T", found)
-	return found, all
+	}
+	return of
 }
 
-// open connects a client to a server.
-func open(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
+// last returns the last event of a type, once nothing runs.
+func last[E any](t *testing.T, w *witness) (event E, of seen) {
 	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := false
+	for _, s := range w.all {
+		if e, is := s.event.(E); is {
+			event, of, found = e, s, true
+		}
+	}
+	require.True(t, found, "no %T", event)
+	return event, of
+}
+
+// open connects a client to a server in memory.
+func open(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.New(srv.Server.Dial, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
 
-// watched connects a client that a witness observes.
-func watched(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redlatch.Client, *witness) {
-	t.Helper()
-	srv, w := redistest.Shared(t), &witness{}
-	return srv, open(t, srv.URL(), append(opts, redlatch.WithObserver(w.observer()))...), w
+// scene is a bubble with a server, and a client that a witness observes.
+type scene struct {
+	*testing.T
+	srv    *redistest.MiniServer
+	client *redlatch.Client
+	w      *witness
 }
 
-// The context of Do ends before the observer has heard that the hold is lost, and Unlock does not wait
-// for the observer.
+// inBubble runs a test on fake time. The client has the observer, by default that of the witness.
+func inBubble(t *testing.T, test func(x *scene), observers ...redlatch.Observer) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		x := &scene{T: t, srv: redistest.Mini(t, embedded.WithInProcess()), w: &witness{}}
+		if observers == nil {
+			observers = []redlatch.Observer{x.w.observer()}
+		}
+		x.client = open(t, x.srv, redlatch.WithObserver(redlatch.Observers(observers...)))
+		test(x)
+	})
+}
+
+// The context of Do ends before the observer has seen the loss, and Unlock does not wait for the
+// observer.
 func TestAReleaseIsReportedAfterTheEndOfALostHold(t *testing.T) {
 	t.Parallel()
-	var order []string // of calls that come one after the other
-	unlocked, released := make(chan struct{}), make(chan redlatch.Released, 1)
-	srv := redistest.Shared(t)
-	client := open(t, srv.URL(), redlatch.WithObserver(redlatch.Observer{
-		Ended: func(context.Context, redlatch.Ended) {
-			select {
-			case <-unlocked:
-			case <-time.After(soon):
-			}
-			order = append(order, "ended")
-		},
-		Released: func(_ context.Context, e redlatch.Released) {
-			order = append(order, "released")
-			released <- e
-		},
-	}))
-	l := rlock.New(client, redistest.Key(t))
-	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(3*time.Second))
-	require.NoError(t, err)
-	ctx := hold.Context(t.Context())
-	srv.Do(t, "DEL", l.Name())
-	<-ctx.Done()
-	err = hold.Unlock()
-	close(unlocked)
-	require.ErrorIs(t, err, redlatch.ErrLost)
-	e := <-released
-	require.Equal(t, err, e.Err)
-	require.Equal(t, hold.Owner(), e.Owner)
-	require.Positive(t, e.Took)
-	require.Equal(t, []string{"ended", "released"}, order)
+	var order []string
+	var released redlatch.Released
+	inBubble(t, func(x *scene) {
+		unlocked := make(chan struct{})
+		client := open(x.T, x.srv, redlatch.WithObserver(redlatch.Observer{
+			Ended: func(context.Context, redlatch.Ended) {
+				<-unlocked
+				order = append(order, "ended")
+			},
+			Released: func(_ context.Context, e redlatch.Released) {
+				order = append(order, "released")
+				released = e
+			},
+		}))
+		l := rlock.New(client, "job")
+		hold, err := l.Lock(x.Context(), rlock.WithWatchdog(3*time.Second))
+		require.NoError(x, err)
+		ctx := hold.Context(x.Context())
+		x.srv.Do(x, "DEL", l.Name())
+		<-ctx.Done()
+		err = hold.Unlock()
+		close(unlocked)
+		require.ErrorIs(x, err, redlatch.ErrLost)
+		synctest.Wait()
+		require.Equal(x, []string{"ended", "released"}, order)
+		require.Equal(x, err, released.Err)
+		require.Equal(x, hold.Owner(), released.Owner)
+	})
 }
 
-// depth is a context that knows how many calls it takes to ask it.
+// depth is a context that counts the calls that it takes to read a value.
 type depth struct{ context.Context }
 
 func (d depth) Value(key any) any {
@@ -148,86 +176,81 @@ func (d depth) Value(key any) any {
 	return d.Context.Value(key)
 }
 
-// A program may lock anew with the context of the end of a hold, for as long as it runs.
+// A program may lock again with the context of the end of a hold, any number of times.
 func TestContextsOfEndsDoNotNest(t *testing.T) {
 	t.Parallel()
-	ended := make(chan context.Context, 1)
-	client := open(t, redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observer{
-		Ended: func(ctx context.Context, _ redlatch.Ended) { ended <- ctx },
-	}))
-	l := rlock.New(client, redistest.Key(t))
-	again := func(ctx context.Context) context.Context {
-		hold, err := l.Lock(ctx)
-		require.NoError(t, err)
-		require.NoError(t, hold.Unlock())
-		return <-ended
-	}
-	first := again(depth{t.Context()})
-	last := first
-	for range 50 {
-		last = again(last)
-	}
-	require.Equal(t, first.Value(mark{"depth"}), last.Value(mark{"depth"}))
+	var ended context.Context
+	inBubble(t, func(x *scene) {
+		l := rlock.New(x.client, "job")
+		again := func(ctx context.Context) context.Context {
+			hold, err := l.Lock(ctx)
+			require.NoError(x, err)
+			require.NoError(x, hold.Unlock())
+			return ended
+		}
+		first := again(depth{x.Context()})
+		last := first
+		for range 50 {
+			last = again(last)
+		}
+		require.Equal(x, first.Value(mark{"depth"}), last.Value(mark{"depth"}))
+	}, redlatch.Observer{Ended: func(ctx context.Context, _ redlatch.Ended) { ended = ctx }})
 }
 
 func TestStatsCountWhatThereIs(t *testing.T) {
 	t.Parallel()
-	client := open(t, redistest.Shared(t).URL())
-	require.Zero(t, client.Stats())
-	l, fair := rlock.New(client, redistest.Key(t)), rfairlock.New(client, redistest.Key(t))
-	first, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	time.Sleep(200 * time.Millisecond)
-	beforeSecond := time.Now()
-	second, err := fair.Lock(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, client.Stats().Held)
-	require.GreaterOrEqual(t, client.Stats().OldestHold, 200*time.Millisecond)
+	inBubble(t, func(x *scene) {
+		client := x.client
+		require.Zero(x, client.Stats())
+		l, fair := rlock.New(client, "plain"), rfairlock.New(client, "fair")
+		first, err := l.Lock(x.Context())
+		require.NoError(x, err)
+		time.Sleep(200 * time.Millisecond)
+		second, err := fair.Lock(x.Context())
+		require.NoError(x, err)
+		require.Equal(x, 2, client.Stats().Held)
+		require.GreaterOrEqual(x, client.Stats().OldestHold, 200*time.Millisecond)
 
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 2)
-	go func() { _, err := l.Lock(ctx); done <- err }()
-	go func() { _, err := fair.Lock(ctx); done <- err }()
-	require.Eventually(t, func() bool { // the caller of the plain lock waits for the other one of its process
-		s := client.Stats()
-		return s.Waiting == 2 && s.Subscriptions == 1
-	}, soon, time.Millisecond)
+		ctx, cancel := context.WithCancel(x.Context())
+		done := make(chan error, 2)
+		go func() { _, err := l.Lock(ctx); done <- err }()
+		go func() { _, err := fair.Lock(ctx); done <- err }()
+		synctest.Wait()
+		s := client.Stats() // the caller of the plain lock waits for the hold of its process
+		require.Equal(x, 2, s.Waiting)
+		require.Equal(x, 1, s.Subscriptions)
 
-	plain, others := 0, 0
-	for _, s := range client.StatsBy(strings.ToUpper) {
-		require.Equal(t, 1, s.Held)
-		require.Equal(t, 1, s.Waiting)
-		switch s.Group {
-		case strings.ToUpper(l.Name()):
-			require.Equal(t, "plain", s.Kind)
-			require.GreaterOrEqual(t, s.OldestHold, 200*time.Millisecond)
-			plain++
-		case strings.ToUpper(fair.Name()):
-			require.Equal(t, "fair", s.Kind)
-			others++
+		by := map[redlatch.KindStats]bool{}
+		for _, s := range client.StatsBy(strings.ToUpper) {
+			require.Equal(x, s.Kind == "plain", s.OldestHold >= 200*time.Millisecond)
+			s.OldestHold = 0
+			by[s] = true
 		}
-	}
-	require.Equal(t, 1, plain)
-	require.Equal(t, 1, others)
-	require.Len(t, client.StatsBy(nil), 2)
+		require.Equal(x, map[redlatch.KindStats]bool{
+			{Kind: "plain", Group: "PLAIN", Held: 1, Waiting: 1}: true, {Kind: "fair", Group: "FAIR", Held: 1, Waiting: 1}: true,
+		}, by)
+		require.Len(x, client.StatsBy(nil), 2)
 
-	cancel()
-	require.Error(t, <-done)
-	require.Error(t, <-done)
-	require.NoError(t, first.Unlock())
-	oldest := client.Stats().OldestHold
-	require.LessOrEqual(t, oldest, time.Since(beforeSecond), "it is that of the second")
-	require.Equal(t, 1, client.Stats().Held)
-	require.NoError(t, second.Unlock())
-	require.Eventually(t, func() bool { return client.Stats() == redlatch.Stats{} }, soon, 10*time.Millisecond)
-	require.Empty(t, client.StatsBy(nil))
+		cancel()
+		require.Error(x, <-done)
+		require.Error(x, <-done)
+		require.NoError(x, first.Unlock())
+		require.Less(x, client.Stats().OldestHold, 200*time.Millisecond, "of the second")
+		require.Equal(x, 1, client.Stats().Held)
+		require.NoError(x, second.Unlock())
+		time.Sleep(time.Minute)
+		require.Zero(x, client.Stats())
+		require.Empty(x, client.StatsBy(nil))
+	})
 }
 
 func TestStatsCountCallsInFlightAndInDoubt(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
 	p := redistest.NewProxy(t, srv.Addr())
-	client := open(t, p.URL())
+	client, err := redlatch.Open(t.Context(), p.URL())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
 	l := rlock.New(client, redistest.Key(t))
 	hold, err := l.Lock(t.Context())
 	require.NoError(t, err)
@@ -236,7 +259,7 @@ func TestStatsCountCallsInFlightAndInDoubt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { _, err := l.Lock(ctx); done <- err }()
-	require.Eventually(t, func() bool { return srv.Do(t, "EXISTS", l.Name()) == int64(1) }, soon, time.Millisecond) // it was sent
+	require.Eventually(t, func() bool { return srv.Do(t, "EXISTS", l.Name()) == int64(1) }, soon, time.Millisecond)
 	require.Equal(t, 1, client.Stats().InFlight)
 	cancel()
 	require.ErrorIs(t, <-done, redlatch.ErrUncertain)
@@ -246,7 +269,6 @@ func TestStatsCountCallsInFlightAndInDoubt(t *testing.T) {
 	require.Eventually(t, func() bool { return client.Stats() == redlatch.Stats{} }, 2*soon, 10*time.Millisecond)
 }
 
-// It is cheap, however many holds there are.
 func BenchmarkStats(b *testing.B) {
 	client, err := redlatch.Open(b.Context(), redistest.Shared(b).URL())
 	require.NoError(b, err)
