@@ -103,11 +103,18 @@ func ExampleNew_pool() {
 
 // What happens to a client's locks, for metrics.
 func ExampleWithObserver() {
-	ctx := context.Background()
+	srv, err := embedded.Start()
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	ctx, url := context.Background(), srv.URL()
 	var acquired, lost atomic.Int64
-	client, stop := demo(redlatch.WithObserver(redlatch.Observer{
+
+	observer := redlatch.Observer{
 		Acquired: func(ctx context.Context, e redlatch.Acquired) context.Context {
-			acquired.Add(1) // also record e.Wait in a histogram
+			acquired.Add(1) // and e.Wait belongs into a histogram
 			return ctx
 		},
 		Ended: func(_ context.Context, e redlatch.Ended) {
@@ -115,10 +122,15 @@ func ExampleWithObserver() {
 				lost.Add(1)
 			}
 		},
-	}))
-	defer stop()
+	}
+	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(observer))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
 
-	err := rlock.New(client, "orders:42").Do(ctx, ship)
+	err = rlock.New(client, "orders:42").Do(ctx, ship)
 	fmt.Println(err, acquired.Load(), lost.Load())
 	// Output: <nil> 1 0
 }
@@ -159,9 +171,21 @@ func ExampleWithLabel() {
 
 // Without a replica, a failover would free the lock.
 func ExampleWithReplicaSync() {
-	client, stop := demo(redlatch.WithReplicaSync(1, time.Second))
-	defer stop()
-	err := rlock.New(client, "orders:42").Do(context.Background(), ship)
+	srv, err := embedded.Start() // in a real program: your Redis, with a replica
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer srv.Close()
+	ctx, url := context.Background(), srv.URL()
+
+	client, err := redlatch.Open(ctx, url, redlatch.WithReplicaSync(1, time.Second))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it ends the program
+	err = rlock.New(client, "orders:42").Do(ctx, ship)
 	fmt.Println(errors.Is(err, redlatch.ErrNotReplicated)) // here there is no replica
 	// Output: true
 }

@@ -1,6 +1,5 @@
-// Package docs tests the documents: the tests that they name exist, each Go snippet
-// is compiled, links lead somewhere, names of our packages are declared, and each user
-// scenario has a test. It has tests only.
+// Package docs tests the documents: tests that they name exist, Go snippets are compiled, links lead
+// somewhere, names of our packages are declared, and each user scenario has a test.
 package docs
 
 import (
@@ -20,11 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is where the checkout begins, seen from here.
+// root is the root of the repository.
 const root = "../.."
 
-// sources returns the text of the repository's files whose names end as given, by their
-// paths in it.
+// sources returns the texts of the repository's files with a suffix, by path.
 func sources(t *testing.T, suffix string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -75,9 +73,8 @@ func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
 	require.Positive(t, found, "no document names a test: the check itself is broken")
 }
 
-// A snippet that is not compiled rots, so each Go block of the documents stands,
-// word for word, in an example: in a file of examples or a program to copy. Whole
-// programs are those of the quickstart, which scripts/newcomer.sh builds and runs.
+// Each Go block of the documents is part of an example, word for word. scripts/newcomer.sh builds and
+// runs the whole programs of the quickstart.
 func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 	t.Parallel()
 	var examples strings.Builder
@@ -105,41 +102,11 @@ func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 	}
 }
 
-// words makes texts comparable whatever their indentation.
+// words removes differences of indentation.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// A reader knows at once whether a page is meant for them.
-func TestEachPageNamesItsReaders(t *testing.T) {
-	t.Parallel()
-	found := 0
-	for path, text := range sources(t, ".md") {
-		if path != "CONTRIBUTING.md" && filepath.ToSlash(filepath.Dir(path)) != "docs" {
-			continue
-		}
-		found++
-		_, begin, _ := strings.Cut(text, "\n\n")
-		if !strings.HasPrefix(begin, "For ") {
-			t.Errorf("%s does not begin with its readers: For …", path)
-		}
-	}
-	require.Greater(t, found, 10, "no pages were found: the check itself is broken")
-}
-
-// Longer pages are not read.
-func TestPagesStayShort(t *testing.T) {
-	t.Parallel()
-	texts := sources(t, ".md")
-	for path, most := range map[string]int{"README.md": 1600, filepath.Join("docs", "testing.md"): 2000} {
-		n := len(strings.Fields(texts[path]))
-		require.Positive(t, n, path)
-		require.LessOrEqual(t, n, most, path)
-	}
-}
-
-// publicPackages are what users import.
 var publicPackages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "fence", "codec", "transport", "pubsub", "embedded"}
 
-// What users see in the documentation of a public package they can name.
 func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {
 	t.Parallel()
 	looked := 0
@@ -161,8 +128,8 @@ func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {
 	require.Greater(t, looked, 30, "no files were found: the check itself is broken")
 }
 
-// internalTypes returns the types of internal packages that a file's exported declarations
-// name, such as engine.Engine. Values of variables are no declarations of types.
+// internalTypes returns the types of internal packages in a file's exported declarations, such as
+// engine.Engine. Values of variables do not count.
 func internalTypes(file *ast.File) []string {
 	internal := map[string]bool{}
 	for _, spec := range file.Imports {
@@ -208,26 +175,7 @@ func isHidden(f *ast.FuncDecl) bool {
 	return ok && !name.IsExported()
 }
 
-func TestInternalTypesAreFound(t *testing.T) {
-	t.Parallel()
-	const source = `package p
-import "example.com/internal/engine"
-type hidden = engine.Engine
-type Shown struct { hidden; e engine.Engine }
-func (s *Shown) Method() { engine.Do() }
-func (h *hidden) Method(e engine.Engine) {}
-func Bad(e *engine.Engine) {}
-type Worse struct { E engine.Config }
-type Worst = engine.Lock
-var Err = engine.ErrLost
-`
-	file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, parser.SkipObjectResolution)
-	require.NoError(t, err)
-	require.Equal(t, []string{"engine.Engine", "engine.Config", "engine.Lock"}, internalTypes(file))
-}
-
-// Commands of docs/assurance.md run tests that are there, and its planted bugs are in the
-// lists.
+// The commands of docs/assurance.md run tests that exist, and its planted bugs are listed.
 func TestWhatAssuranceNamesCanBeRun(t *testing.T) {
 	t.Parallel()
 	page := sources(t, ".md")[filepath.Join("docs", "assurance.md")]
@@ -251,13 +199,13 @@ func TestWhatAssuranceNamesCanBeRun(t *testing.T) {
 	}
 }
 
-// Of the 45 scenarios, these wait for kinds of locks and of servers that are not here.
+// laterScenarios have no row.
 var laterScenarios = map[int]string{
 	12: "fencing tokens", 45: "locks of several names",
 }
 
-// Each scenario has a row with a test, or with the reason why it does not apply. That
-// the tests exist holds TestEveryTestNamedInTheDocumentsExists.
+// Each scenario has a row with a test, which TestEveryTestNamedInTheDocumentsExists looks for, or a
+// reason why it does not apply.
 func TestEveryScenarioHasATestOrAReason(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
@@ -288,7 +236,6 @@ func TestEveryScenarioHasATestOrAReason(t *testing.T) {
 	}
 }
 
-// A reader of migration.md finds each setting of Redisson there, also those that need nothing.
 func TestEachSettingOfRedissonIsInTheMigrationPage(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile(filepath.Join("testdata", "redisson-settings.txt"))
@@ -305,7 +252,7 @@ func TestEachSettingOfRedissonIsInTheMigrationPage(t *testing.T) {
 	require.Greater(t, found, 90)
 }
 
-// What unlocking a lost lock throws in Java is ErrLost here, and not ErrNotHeld.
+// Where Java throws on unlocking a lost lock, Go returns ErrLost, not ErrNotHeld.
 func TestTheReadmeNamesTheErrorOfAnUnlockThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	texts := sources(t, ".md")

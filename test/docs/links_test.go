@@ -20,7 +20,7 @@ var (
 	mdLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// anchor returns the name by which a heading is linked to, as GitHub makes it.
+// anchor returns the link to a heading, as GitHub makes it.
 func anchor(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -34,7 +34,6 @@ func anchor(heading string) string {
 	return b.String()
 }
 
-// Links between the documents lead to a file that is there, and to a heading of it.
 func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]map[string]bool{}
@@ -68,7 +67,6 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 	require.Greater(t, found, 50, "no links were found: the check itself is broken")
 }
 
-// What the documents call by its package is declared there.
 func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 	t.Parallel()
 	declaration := regexp.MustCompile(`(?m)^(?:func |type |var |const |\t)([A-Z]\w*)`)
@@ -102,7 +100,6 @@ func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 	require.Greater(t, found, 50, "no names were found: the check itself is broken")
 }
 
-// There is one number for each kind of waiter, the same on every page.
 func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 	t.Parallel()
 	seconds := map[string]string{
@@ -130,70 +127,46 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 	}
 }
 
-// The golden list of metrics is in a file, with which the modules compare what they report, and
-// in a table for readers.
+// The golden lists of metrics, with which the modules compare theirs, agree with the tables of the
+// page. Metrics of the exporter have no names of OpenTelemetry.
 func TestGoldenListIsWhatThePageSays(t *testing.T) {
 	t.Parallel()
-	list := golden(t)
-	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
-
 	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
 	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| `(redlatch_\\w+)` \\| `(redlatch\\.[a-z_.]+)` \\| (\\w+) \\| ([^|]+) \\|")
-	var said []metric
-	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
-		labels := strings.ReplaceAll(strings.ReplaceAll(m[4], "`", ""), ",", "")
-		if labels == "none" {
-			labels = "-"
+	for list, row := range map[string]string{
+		"metrics.txt":  "(?m)^\\| `(redlatch_\\w+)` \\| `(redlatch\\.[a-z_.]+)` \\| (\\w+) \\| ([^|]+) \\|",
+		"exporter.txt": "(?m)^\\| `(redlatch_(?:server|exporter)_\\w+)` \\|( )(\\w+) \\| ([^|]+) \\|",
+	} {
+		var said []metric
+		for _, m := range regexp.MustCompile(row).FindAllStringSubmatch(string(page), -1) {
+			labels := strings.NewReplacer("`", "", ",", "").Replace(m[4])
+			if labels == "none" {
+				labels = "-"
+			}
+			said = append(said, metric{name: m[1], kind: m[3], labels: labels, otel: strings.TrimSpace(m[2])})
 		}
-		said = append(said, metric{name: m[1], kind: m[3], labels: labels, otel: m[2]})
+		require.Equal(t, golden(t, list), said, list)
 	}
-	require.Equal(t, list, said)
 }
 
-// metric is a row of the golden list.
+// metric is a row of a golden list.
 type metric struct{ name, kind, labels, otel string }
 
-func golden(t *testing.T) (list []metric) {
+func golden(t *testing.T, file string) (list []metric) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "observability", "metrics.txt"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "observability", file))
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
+		if !strings.HasPrefix(line, "redlatch_") {
 			continue
 		}
-		f := strings.Split(line, " | ")
-		require.Len(t, f, 6, "%s", line)
-		list = append(list, metric{name: f[0], kind: f[1], labels: f[3], otel: f[4]})
-	}
-	return list
-}
-
-// Those of the exporter have no names of OpenTelemetry.
-func TestGoldenListOfTheExporterIsWhatThePageSays(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "observability", "exporter.txt"))
-	require.NoError(t, err)
-	var list []metric
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "redlatch_") {
-			require.Len(t, f, 4, line)
-			list = append(list, metric{name: f[0], kind: f[1], labels: f[3]})
+		f := strings.Split(strings.TrimSpace(line), " | ")
+		m := metric{name: f[0], kind: f[1], labels: f[3]}
+		if len(f) == 6 {
+			m.otel = f[4]
 		}
+		list = append(list, m)
 	}
 	require.Greater(t, len(list), 10, "the list was not found: the check itself is broken")
-
-	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
-	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| `(redlatch_(?:server|exporter)_\\w+)` \\| (\\w+) \\| ([^|]+) \\|")
-	var said []metric
-	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
-		labels := strings.ReplaceAll(strings.ReplaceAll(m[3], "`", ""), ",", "")
-		if labels == "none" {
-			labels = "-"
-		}
-		said = append(said, metric{name: m[1], kind: m[2], labels: labels})
-	}
-	require.Equal(t, list, said)
+	return list
 }
