@@ -3,34 +3,37 @@ package embedded
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
 )
 
 const (
-	// maxPending is how many bytes may wait for a client that does not read, as
-	// for subscribers of a Redis server with its default settings.
-	maxPending = 32 << 20
-	// partingTime bounds the wait for a client to read the last reply of a
-	// connection that the server ends, as after QUIT.
-	partingTime = time.Second
+	maxPending  = 32 << 20    // bytes for a client that does not read, as for subscribers of Redis
+	partingTime = time.Second // for a client to read the last reply, as after QUIT
 )
 
-// conn is the server's end of one connection. miniredis writes to it under its
-// one big mutex, so writing must never wait for the client: it fills a buffer,
-// which a goroutine of the connection empties.
+// conn is the server's end of a connection. miniredis writes to it under its global mutex, so Write must
+// not block: it fills a buffer that a goroutine of the connection drains.
 type conn struct {
 	net.Conn
 	server   *Server
 	requests requests
-	wake     chan struct{} // holds one: look at the buffer again
+	wake     chan struct{} // of capacity 1
 
-	mu         sync.Mutex // guards what follows; never held across I/O
+	mu         sync.Mutex // guards the fields below; not held during I/O
 	pending    []byte
-	leaving    int  // bytes that are being written
-	ending     bool // close after what is pending
-	dead       bool // closed; nothing more goes out
+	leaving    int  // bytes being written
+	ending     bool // closed when pending is empty
+	dead       bool // closed
 	subscribed bool
 }
 
@@ -38,12 +41,11 @@ func newConn(s *Server, raw net.Conn) *conn {
 	return &conn{Conn: raw, server: s, requests: requests{from: bufio.NewReader(raw)}, wake: make(chan struct{}, 1)}
 }
 
-// Read returns complete requests only. Other bytes end the connection.
+// Read returns complete requests. Other bytes close the connection.
 func (c *conn) Read(b []byte) (int, error) { return c.requests.Read(b) }
 
-// Write queues a reply or a message. It fails when the connection has ended,
-// when the reply is one to be lost, and when the client has let too much pile
-// up; the last two end the connection. After Close it discards b.
+// Write queues a reply or a message. If LoseReplies applies or the buffer is full, it closes the
+// connection. After Close it discards b.
 func (c *conn) Write(b []byte) (int, error) {
 	if !c.queue(b) {
 		c.drop()
@@ -57,7 +59,7 @@ func (c *conn) queue(b []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dead || c.ending {
-		return !c.dead // after Close, what is pending goes out, and no more
+		return !c.dead // after Close, only pending bytes are sent
 	}
 	c.subscribed = c.subscribed || isSubscribeAck(b)
 	if !c.subscribed && !isErrorReply(b) && c.server.takeLoss() {
@@ -70,8 +72,7 @@ func (c *conn) queue(b []byte) bool {
 	return true
 }
 
-// Close ends the connection after what is pending has gone out, or after a
-// second.
+// Close closes the connection when pending bytes are sent, or after partingTime.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	c.ending = true
@@ -81,16 +82,16 @@ func (c *conn) Close() error {
 	return err
 }
 
-// drop ends the connection at once.
+// drop closes the connection immediately.
 func (c *conn) drop() {
 	c.mu.Lock()
 	c.dead = true
 	c.mu.Unlock()
-	_ = c.Conn.Close() // closed already, at worst
+	_ = c.Conn.Close()
 	c.poke()
 }
 
-// drain writes what is pending until the connection ends.
+// drain writes pending bytes until the connection is closed.
 func (c *conn) drain() {
 	defer c.drop()
 	for range c.wake {
@@ -109,8 +110,7 @@ func (c *conn) drain() {
 	}
 }
 
-// take removes what is pending, after what it removed before has gone out. It reports false when there is nothing and
-// there will be nothing.
+// take removes and returns the pending bytes. It returns false if no more will follow.
 func (c *conn) take() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *conn) take() ([]byte, bool) {
 func (c *conn) poke() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // already signaled
 	}
 }
 
@@ -132,8 +132,7 @@ func (c *conn) isSubscribed() bool {
 	return c.subscribed
 }
 
-// isSubscribeAck reports whether b, which begins where a reply begins,
-// acknowledges a subscription. RESP3 begins it with > instead of *.
+// isSubscribeAck reports whether the reply b acknowledges a subscription. In RESP3 it starts with >.
 func isSubscribeAck(b []byte) bool {
 	if len(b) == 0 || b[0] != '*' && b[0] != '>' {
 		return false
@@ -143,3 +142,106 @@ func isSubscribeAck(b []byte) bool {
 }
 
 func isErrorReply(b []byte) bool { return len(b) > 0 && b[0] == '-' }
+
+// Limits of a request. Those of Redis are larger.
+const (
+	maxArgs    = 1 << 20
+	maxRequest = 64 << 20 // bytes
+	keepBuffer = 64 << 10 // bytes kept between requests
+)
+
+var errRequest = errors.New("embedded: not a request, or too large")
+
+// requests reads complete requests: non-empty arrays of strings. Miniredis would allocate any announced
+// length, and panic on an empty array.
+type requests struct {
+	from  *bufio.Reader
+	ready bytes.Buffer
+}
+
+func (r *requests) Read(p []byte) (int, error) {
+	if r.ready.Len() == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	return r.ready.Read(p)
+}
+
+func (r *requests) next() error {
+	if r.ready.Reset(); r.ready.Cap() > keepBuffer {
+		r.ready = bytes.Buffer{}
+	}
+	args, err := r.length('*', maxArgs)
+	switch {
+	case err != nil:
+		return err
+	case args == 0:
+		return errRequest
+	}
+	for range args {
+		size, err := r.length('$', maxRequest-r.ready.Len())
+		if err != nil {
+			return err
+		}
+		if _, err := io.CopyN(&r.ready, r.from, int64(size+len("\r\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// length reads a line with kind and a number up to most.
+func (r *requests) length(kind byte, most int) (int, error) {
+	line, err := r.from.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	digits, ended := bytes.CutSuffix(line, []byte("\r\n"))
+	digits, begun := bytes.CutPrefix(digits, []byte{kind})
+	n, err := strconv.ParseUint(string(digits), 10, 31)
+	if !begun || !ended || err != nil || int(n) > most {
+		return 0, errRequest
+	}
+	r.ready.Write(line)
+	return int(n), nil
+}
+
+// guarded is the hook before each command. It runs the command itself, for which it is called again, so
+// that a panic of miniredis closes only the connection.
+func (s *Server) guarded(p *server.Peer, cmd string, args ...string) (answered bool) {
+	if _, again := s.running.LoadOrStore(p, true); again {
+		return s.before(p)
+	}
+	defer s.running.Delete(p)
+	defer func() {
+		if v := recover(); v != nil {
+			s.unlock(v)
+			p.WriteError(fmt.Sprintf("ERR miniredis cannot run %s: %v", cmd, v))
+			p.Close()
+		}
+	}()
+	answered = true
+	s.srv.Dispatch(p, append([]string{cmd}, args...))
+	return answered
+}
+
+// unlock unlocks miniredis's mutex if the command that panicked with v left it locked. A command in a
+// script panics again: the script reports it.
+func (s *Server) unlock(v any) {
+	switch stack := string(debug.Stack()); {
+	case strings.Count(stack, "(*Server).guarded(") > 1:
+		panic(v)
+	case strings.Contains(stack, "miniredis/v2.withTx("):
+		s.mini.Unlock()
+	}
+}
+
+// before replies with the error of FailWith, if set.
+func (s *Server) before(p *server.Peer) (answered bool) {
+	if text := s.failing.Load(); text != nil && *text != "" {
+		p.WriteError(*text)
+		return true
+	}
+	return false
+}

@@ -7,13 +7,14 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/gomodule/redigo/redis"
 )
 
-// Option changes how Start starts a server.
+// Option configures [Start].
 type Option func(*config)
 
 type config struct {
@@ -21,16 +22,16 @@ type config struct {
 	inProcess bool
 }
 
-// WithAddr sets the TCP address to listen on, such as "127.0.0.1:6379". The default is a
-// free port of 127.0.0.1. A client that can reach the address can do everything.
+// WithAddr sets the TCP address to listen on, such as "127.0.0.1:6379". Default: a free port of
+// 127.0.0.1. Every client that can reach the address has all rights.
 func WithAddr(addr string) Option {
 	return func(c *config) { c.addr, c.inProcess = addr, false }
 }
 
-// WithInProcess opens no port: Dial and DialNet are the only ways in.
+// WithInProcess opens no port: clients connect with Dial and DialNet.
 func WithInProcess() Option { return func(c *config) { c.inProcess = true } }
 
-// maxAddr is more than any host and port need; errors repeat the address.
+// maxAddr bounds addresses, because errors repeat them.
 const maxAddr = 512
 
 // Server is an in-process server. All methods are safe for concurrent use.
@@ -39,18 +40,18 @@ type Server struct {
 	srv      *server.Server
 	listener net.Listener // nil in-process
 	wg       sync.WaitGroup
-	lose     atomic.Int64           // replies still to be lost
-	failing  atomic.Pointer[string] // what every command is answered, nil for its own answer
-	running  sync.Map               // the peers whose command runs
-	limit    int                    // bytes that may wait for a client that does not read
+	lose     atomic.Int64           // replies to lose
+	failing  atomic.Pointer[string] // the reply to every command, if not nil
+	running  sync.Map               // peers that run a command
+	limit    int                    // pending bytes of a client
 
-	mu     sync.Mutex // guards what follows; never held across I/O
+	mu     sync.Mutex // guards the fields below; not held during I/O
 	closed bool
 	conns  map[*conn]struct{}
 }
 
-// Start starts an empty server on a free port of 127.0.0.1, or as the options set it. The
-// error is that of listening. End it with Close.
+// Start starts an empty server, by default on a free port of 127.0.0.1. Its error is from listening.
+// Callers must Close the server.
 func Start(opts ...Option) (*Server, error) {
 	cfg := config{addr: "127.0.0.1:0"}
 	for _, o := range opts {
@@ -79,10 +80,9 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// open starts miniredis without a listener of its own and gives it the commands
-// it lacks.
+// open starts miniredis without a listener and adds missing commands.
 func (s *Server) open() error {
-	first, err := s.mini.Dial() // this is what starts it
+	first, err := s.mini.Dial() // starts it
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *Server) open() error {
 		}
 	}
 	err = s.srv.Register("ROLE", func(p *server.Peer, _ string, _ []string) {
-		// A master without replicas: it has none, and can have none.
+		// A master without replicas.
 		p.WriteLen(3)
 		p.WriteBulk("master")
 		p.WriteInt(0)
@@ -113,7 +113,6 @@ func (s *Server) open() error {
 	return first.Close()
 }
 
-// accept serves the listener until it is closed.
 func (s *Server) accept() {
 	for {
 		c, err := s.listener.Accept()
@@ -121,12 +120,11 @@ func (s *Server) accept() {
 			return
 		}
 		if s.serve(c) != nil {
-			_ = c.Close() // the server is closing, and so is the listener
+			_ = c.Close() // the server is closing
 		}
 	}
 }
 
-// serve hands the server's end of a connection to miniredis.
 func (s *Server) serve(raw net.Conn) error {
 	c := newConn(s, raw)
 	s.mu.Lock()
@@ -145,8 +143,7 @@ func (s *Server) serve(raw net.Conn) error {
 	return nil
 }
 
-// Addr returns the TCP address, host:port, and "" for a server started with
-// WithInProcess.
+// Addr returns the TCP address, host:port, or "" with WithInProcess.
 func (s *Server) Addr() string {
 	if s.listener == nil {
 		return ""
@@ -154,8 +151,7 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// URL returns the TCP address as a redis:// URL, and "" for a server started
-// with WithInProcess.
+// URL returns the address as a redis:// URL, or "" with WithInProcess.
 func (s *Server) URL() string {
 	if s.listener == nil {
 		return ""
@@ -163,10 +159,8 @@ func (s *Server) URL() string {
 	return (&url.URL{Scheme: "redis", Host: s.Addr()}).String()
 }
 
-// Dial connects in memory, without a port. It does not wait for anything, so
-// ctx is only looked at once. The error is the context's, or wraps
-// net.ErrClosed when the server is closed. Give the method itself to
-// redlatch.New.
+// Dial connects in memory, for redlatch.New. It does not block. The error is ctx's, or wraps
+// net.ErrClosed if the server is closed.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.DialNet(ctx, "", "")
 	if err != nil {
@@ -175,9 +169,8 @@ func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(c, 0, 0), nil
 }
 
-// DialNet is Dial for other clients: it returns the bare connection, and fits
-// redigo's DialContextFunc and the dialler option of go-redis. Network and
-// address are ignored.
+// DialNet is Dial for other clients: it returns the raw connection for redigo's DialContextFunc and the
+// Dialer of go-redis. It ignores network and address.
 func (s *Server) DialNet(ctx context.Context, _, _ string) (net.Conn, error) {
 	if ctx == nil {
 		panic("embedded: nil Context")
@@ -187,27 +180,95 @@ func (s *Server) DialNet(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	client, end := net.Pipe()
 	if err := s.serve(end); err != nil {
-		_ = client.Close() // no client has seen it
+		_ = client.Close()
 		_ = end.Close()
 		return nil, err
 	}
 	return client, nil
 }
 
-// Close ends the server and its connections, and waits for its goroutines. The
-// data is gone. It may be called more than once.
+// Close closes the server and its connections, waits for its goroutines and drops the data. It may be
+// called more than once.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	if s.listener != nil {
-		_ = s.listener.Close() // only stops the accept loop
+		_ = s.listener.Close()
 	}
 	s.DropConnections()
-	// The order matters: miniredis's own Close takes the server away from under
-	// commands that still run, so they must have ended before.
+	// Commands must have ended before miniredis's Close.
 	s.mini.CtxCancel() // wakes blocking commands
 	s.srv.Close()
 	s.mini.Close()
 	s.wg.Wait()
+}
+
+// FailWith makes every command, including SUBSCRIBE, fail with the server error err, such as "LOADING
+// Redis is loading the dataset in memory", until Heal. err starts with its code and has no line
+// breaks. A running script finishes first; one that waits to run may fail with the error wrapped in
+// another, without effect.
+func (s *Server) FailWith(err string) { s.failing.Store(&err) }
+
+// Heal undoes FailWith and LoseReplies.
+func (s *Server) Heal() {
+	s.failing.Store(nil)
+	s.lose.Store(0)
+}
+
+// LoseReplies runs the next n commands but closes their connections instead of replying. Commands
+// pipelined after such a command may also run without a reply. Error replies are sent and do not
+// count, so after NOSCRIPT the script that follows is affected. Commands on connections that have
+// subscribed do not count.
+func (s *Server) LoseReplies(n int) { s.lose.Store(int64(n)) }
+
+// takeLoss reports whether to lose the next reply, and counts it.
+func (s *Server) takeLoss() bool {
+	for {
+		n := s.lose.Load()
+		if n <= 0 {
+			return false
+		}
+		if s.lose.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// DropConnections closes every connection, without waiting: a command that was sent may still run, and
+// subscriptions end a moment later. New connections are accepted.
+func (s *Server) DropConnections() { s.drop(func(*conn) bool { return true }) }
+
+// DropSubscribers is DropConnections for connections that have ever subscribed.
+func (s *Server) DropSubscribers() { s.drop((*conn).isSubscribed) }
+
+func (s *Server) drop(which func(*conn) bool) {
+	s.mu.Lock()
+	var doomed []*conn
+	for c := range s.conns {
+		if which(c) {
+			doomed = append(doomed, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range doomed {
+		c.drop()
+	}
+}
+
+// FastForward subtracts d from the TTL of every key. The server's TIME does not change.
+func (s *Server) FastForward(d time.Duration) { s.mini.FastForward(d) }
+
+// SetTime stops the server's clock at t. If that is later, TTLs shrink by the difference. From then on
+// only SetTime and FastForward move the clock. The zero time restarts the process's clock without
+// affecting TTLs.
+func (s *Server) SetTime(t time.Time) {
+	if !t.IsZero() {
+		s.mini.SetTime(t)
+		return
+	}
+	// With the clock running, the jump from the zero time would count as passed time.
+	s.mini.ClockTTL(false)
+	s.mini.SetTime(time.Time{})
+	s.mini.ClockTTL(true)
 }
