@@ -16,28 +16,23 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// reachFunc makes a network connection, TLS included, as redis.Options.Dialer does.
 type reachFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errReady tells go-redis that a connection is Redlatch's from here on.
+// errReady makes go-redis stop using a connection that is ready.
 var errReady = errors.New("goredis: the connection is ready")
 
-// errNoConn is for a Dialer of the user's that does not do what it is there for.
 var errNoConn = errors.New("the client's Dialer has made no connection")
 
-// errTooLate is for a dial that took longer than its caller waited. It must be an error
-// of its own: go-redis's context of the dial need not have ended, and with neither a
-// connection nor an error it panics.
+// errTooLate is returned after the caller has left. The context of the dial may not have ended, and
+// without an error go-redis would panic.
 var errTooLate = errors.New("the connection came too late")
 
-// handshake returns go-redis's settings for the making of one connection that is
-// then taken away from it. What they say of pools, retries and caches is left out.
+// handshake returns settings for go-redis to make one connection, without pools, retries and caches.
 func handshake(opt redis.Options) *redis.Options {
-	opt.Protocol = 2 // the one that Redlatch speaks
+	opt.Protocol = 2
 	opt.ContextTimeoutEnabled = true
-	opt.MaxRetries, opt.DialerRetries = -1, 1 // the caller of the dial tries again
-	// After as many failures as there is room for connections, a pool goes on dialling
-	// in the background.
+	opt.MaxRetries, opt.DialerRetries = -1, 1 // Redlatch retries
+	// After PoolSize failures, a pool keeps dialing in the background.
 	opt.PoolSize, opt.MaxConcurrentDials, opt.PipelinePoolSize = 10, 1, -1
 	opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 0, 0, 0
 	opt.Limiter = nil
@@ -47,9 +42,8 @@ func handshake(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// connect makes a connection with the settings of a go-redis client: go-redis dials it,
-// and does all that it does with a new connection, from HELLO and AUTH to the user's
-// OnConnect. Then it is the caller's alone.
+// connect makes a connection with the settings of a go-redis client: go-redis dials and initializes it,
+// from HELLO and AUTH to the user's OnConnect. Then connect detaches it.
 func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	opt := handshake(settings)
 	d := &detacher{reach: opt.Dialer}
@@ -65,8 +59,8 @@ func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 		return errReady
 	}
 	client := redis.NewClient(opt)
-	err := client.Ping(ctx).Err() // never sent: errReady comes first
-	_ = client.Close()            // it has nothing any more, or is broken
+	err := client.Ping(ctx).Err() // not sent: errReady comes first
+	_ = client.Close()
 	conn := d.detached()
 	switch {
 	case ctx.Err() != nil && conn == nil:
@@ -77,7 +71,6 @@ func connect(ctx context.Context, settings redis.Options) (net.Conn, error) {
 	return conn, nil
 }
 
-// dial is connect for a Redlatch client.
 func dial(ctx context.Context, settings redis.Options) (redigo.Conn, error) {
 	conn, err := connect(ctx, settings)
 	if err != nil {
@@ -86,13 +79,13 @@ func dial(ctx context.Context, settings redis.Options) (redigo.Conn, error) {
 	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
-// detacher dials a connection for go-redis and takes it away from it again.
+// detacher dials a connection for go-redis and later detaches it.
 type detacher struct {
 	reach reachFunc
 
-	mu   sync.Mutex // guards what follows
-	conn *heldConn  // nil until there is one
-	over bool       // the caller has left
+	mu   sync.Mutex // guards the fields below
+	conn *heldConn
+	over bool // the caller has left
 }
 
 // dial is redis.Options.Dialer.
@@ -107,33 +100,32 @@ func (d *detacher) dial(ctx context.Context, network, addr string) (net.Conn, er
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over {
-		_ = conn.Close() // the dial took longer than its caller waited
+		_ = conn.Close()
 		return nil, errTooLate
 	}
-	// The bound on what a server may announce has to see the first byte.
+	// The limit must see the first byte.
 	d.conn = &heldConn{Conn: redlatch.LimitReplies(conn)}
 	return d.conn, nil
 }
 
-// hangUp ends a handshake that no caller waits for any more: go-redis heeds the
-// deadline of a context only.
+// hangUp ends a handshake after the caller has left: of a context, go-redis respects only the deadline.
 func (d *detacher) hangUp() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.over = true
 	if d.conn != nil {
-		_ = d.conn.Conn.Close() // broken anyway
+		_ = d.conn.Conn.Close()
 	}
 }
 
-// detach takes the connection away: what go-redis does to it from now on has no effect.
+// detach detaches the connection, which go-redis can then no longer close.
 func (d *detacher) detach() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.conn.gone = true
 }
 
-// detached returns the connection, nil when there is none, or it is of no use.
+// detached returns the connection, or nil if it is not usable.
 func (d *detacher) detached() net.Conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,14 +138,12 @@ func (d *detacher) detached() net.Conn {
 	return d.conn.Conn
 }
 
-// heldConn is what go-redis is given. It uses it on one goroutine only: the one that
-// waits for it.
+// heldConn is the connection for go-redis, which uses it on one goroutine only.
 type heldConn struct {
 	net.Conn
 	gone bool
 }
 
-// Close is part of net.Conn.
 func (c *heldConn) Close() error {
 	if c.gone {
 		return nil
@@ -161,8 +151,7 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// serverError turns an error that a server sent, and go-redis returned, into the
-// transport's type of it. Others stay what they are.
+// serverError turns a server error of go-redis into a *transport.ServerError.
 func serverError(err error) error {
 	var sent redis.Error
 	if errors.As(err, &sent) && !errors.Is(err, redis.Nil) {

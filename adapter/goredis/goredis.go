@@ -12,25 +12,22 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// failoverAddr is the address that go-redis gives to clients of Sentinels.
+// failoverAddr is the address of go-redis clients of Sentinels.
 const failoverAddr = "FailoverClient"
 
 // writeTimeout bounds one write to a connection.
 const writeTimeout = 3 * time.Second
 
-// New returns a Redlatch client of the deployment that client leads to: one server or what
-// Sentinels watch for a *redis.Client, a Redis Cluster for a *redis.ClusterClient. Other
-// clients are refused: a *redis.Ring has no one master for a key. The options are those of
-// package redlatch; redlatch.WithDialTimeout is client's DialTimeout unless it is given, at
-// least 1 s.
+// New returns a Redlatch client of the deployment of client: a *redis.Client of one server or of
+// Sentinels, or a *redis.ClusterClient. It rejects others, such as a *redis.Ring, which has no single
+// master for a key. The options are those of package redlatch; redlatch.WithDialTimeout defaults to
+// client's DialTimeout, at least 1 s.
 //
-// The Redlatch client makes connections of its own with the settings of client, when they
-// are first needed; see the package comment. client is never closed, and must not be
-// closed before the Redlatch client is. In a cluster New asks one node how it publishes,
-// unless redlatch.WithShardedPubSub decides: ctx bounds that, and an error then wraps
-// redlatch.ErrNotSent when no node could be asked. It sends PUBSUB SHARDNUMSUB. Otherwise
-// it does no I/O. It panics when ctx is nil, and when client was made by no constructor of
-// go-redis.
+// The Redlatch client makes connections with the settings of client when it needs them; see the package
+// comment. It never closes client, which must stay open until the Redlatch client is closed. In a
+// cluster, unless redlatch.WithShardedPubSub is set, New sends PUBSUB SHARDNUMSUB to a node to find out
+// how it publishes: ctx bounds only that, and the error wraps redlatch.ErrNotSent if no node answered.
+// Otherwise it does no I/O. It panics if ctx is nil or no constructor of go-redis made client.
 func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("goredis: nil Context")
@@ -51,7 +48,6 @@ func New(ctx context.Context, client redis.UniversalClient, opts ...redlatch.Opt
 	return nil, errors.New("goredis: the client is nil")
 }
 
-// newSingle makes a client of one master.
 func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
 	m := &master{options: *c.Options()}
 	opts = append([]redlatch.Option{dialTimeout(m.options.DialTimeout), redlatch.WithReplicaDialer(m.dialReplica)}, opts...)
@@ -61,38 +57,37 @@ func newSingle(c *redis.Client, opts []redlatch.Option) (*redlatch.Client, error
 	return redlatch.NewSentinel(m.named, m.dialNamed, opts...)
 }
 
-// dialTimeout bounds what it takes to make a connection, of which d is the first part.
+// dialTimeout bounds the time to make a connection, which includes go-redis's dial timeout d.
 func dialTimeout(d time.Duration) redlatch.Option {
 	return redlatch.WithDialTimeout(max(d, time.Second))
 }
 
-// errSwitched is for a connection that was made while the Sentinels named another master.
+// errSwitched is returned if the master changed while a connection was made.
 var errSwitched = errors.New("goredis: the Sentinels name another master by now")
 
-// master makes connections to the one master that a *redis.Client leads to, and to its
-// replicas.
+// master connects to the master of a *redis.Client and to its replicas.
 type master struct {
 	options redis.Options // a copy
 }
 
 func (m *master) dial(ctx context.Context) (redigo.Conn, error) { return dial(ctx, m.options) }
 
-// dialNamed connects to the master at addr. The client's dialer leads to the master that
-// the Sentinels name, whatever the address.
+// dialNamed connects to the master at addr. The client's dialer ignores the address and connects to the
+// master that the Sentinels name.
 func (m *master) dialNamed(ctx context.Context, addr string) (redigo.Conn, error) {
 	conn, err := connect(ctx, m.options)
 	if err != nil {
 		return nil, err
 	}
 	if conn.RemoteAddr().String() != addr {
-		_ = conn.Close() // of no use
+		_ = conn.Close()
 		return nil, errSwitched
 	}
 	return redlatch.NewConn(conn, writeTimeout), nil
 }
 
-// dialReplica connects to a replica. Dialers of clients of Sentinels lead to the
-// master, whatever the address; how those of its users reach a replica is not known.
+// dialReplica connects to a replica. The dialer of a client of Sentinels always connects to the master, so
+// it is replaced by the default one.
 func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, error) {
 	opt := m.options
 	opt.Network, opt.Addr = "tcp", addr
@@ -102,7 +97,7 @@ func (m *master) dialReplica(ctx context.Context, addr string) (redigo.Conn, err
 	return dial(ctx, opt)
 }
 
-// named connects to the master that the Sentinels name now, and returns its address.
+// named returns the address of the master that the Sentinels name, by connecting to it.
 func (m *master) named(ctx context.Context) (string, error) {
 	conn, err := m.options.Dialer(ctx, m.options.Network, m.options.Addr)
 	if err != nil {

@@ -18,17 +18,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// noScript is the digest of no script.
+// noScript is the digest of a missing script.
 var noScript = strings.Repeat("0", 40)
 
-// tryAgain is a script whose answer makes a rueidis client ask for the nodes of the
-// cluster.
+// tryAgain is a script whose error makes a rueidis client refresh the nodes of the cluster.
 const tryAgain = "return redis.error_reply('TRYAGAIN the client does not know all nodes')"
 
-// anyKey is the key of tryAgain: some servers refuse scripts without keys.
+// anyKey is the key of tryAgain: some servers reject scripts without keys.
 const anyKey = "06S"
 
-// newCluster makes a client of a cluster.
 func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Option) (*redlatch.Client, error) {
 	seeds := slices.Sorted(maps.Keys(client.Nodes()))
 	return redlatch.NewCluster(ctx, seeds, func(ctx context.Context, addr string) (redis.Conn, error) {
@@ -40,11 +38,10 @@ func newCluster(ctx context.Context, client rueidis.Client, opts []redlatch.Opti
 	}, opts...)
 }
 
-// nodeOf returns the client to the node at addr. The client does not know one that has
-// joined the cluster until it is sent there, so it is made to ask for a script that no
-// server has, with a key that the node serves, if there is one. If that does not help, as
-// with replicas, it is made to look anew, which it does within a second, and nodeOf fails
-// for now.
+// nodeOf returns the client of the node at addr. A rueidis client does not know a node that joined the
+// cluster until a call is redirected there, so nodeOf sends an EVALSHA of a missing script for a key of
+// the node. If that does not help, as with replicas, it makes the client refresh, which takes up to a
+// second, and fails for now.
 func nodeOf(
 	ctx context.Context, client rueidis.Client, addr string, keyOn func(context.Context, rueidis.Client, string) string,
 ) (rueidis.Client, error) {
@@ -61,11 +58,9 @@ func nodeOf(
 	return nil, fmt.Errorf("%w: %s", errUnknownNode, addr)
 }
 
-// slots is how many there are in a cluster.
 const slots = 16384
 
-// keyOn returns a key in a slot that the node at addr serves as the master, "" when no
-// node tells of one.
+// keyOn returns a key in a slot of the master at addr, or "".
 func keyOn(ctx context.Context, client rueidis.Client, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()
@@ -79,8 +74,8 @@ func keyOn(ctx context.Context, client rueidis.Client, addr string) string {
 	return ""
 }
 
-// span returns the slots that an entry in the reply to CLUSTER SLOTS is about, and the
-// address of their master, "" when there is none in it.
+// span returns the slots of an entry in the reply to CLUSTER SLOTS, and the address of their master or
+// "".
 func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 	parts, _ := entry.ToArray()
 	if len(parts) < 3 {
@@ -97,7 +92,7 @@ func span(entry *rueidis.RedisMessage) (first, last int64, master string) {
 	return first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))
 }
 
-// keyIn returns a key in one of the slots from first to last, "" when it has found none.
+// keyIn returns a key in one of the slots from first to last, or "" if it finds none.
 func keyIn(first, last int64) string {
 	for i := range 64 * slots {
 		key := strconv.Itoa(i)
@@ -108,11 +103,10 @@ func keyIn(first, last int64) string {
 	return ""
 }
 
-// hinted bounds one question that a client learns from. The node that it asks may be
-// stopped, and another may have replaced it.
+// hinted bounds a call of hint, whose node may be down.
 const hinted = 300 * time.Millisecond
 
-// hint lets client learn from a server's answer.
+// hint makes a call whose error updates client.
 func hint(ctx context.Context, client rueidis.Client, question rueidis.Completed) {
 	ctx, cancel := context.WithTimeout(ctx, hinted)
 	defer cancel()

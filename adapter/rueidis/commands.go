@@ -10,44 +10,38 @@ import (
 )
 
 const (
-	// together is how many commands are sent at most in one go.
-	together = 256
-	// underWay is how many batches of commands may be without their replies. Each has
-	// a goroutine, which ends with it.
-	underWay = 256
+	together = 256 // most commands in a batch
+	underWay = 256 // most batches without replies, each with a goroutine
 )
 
-// commands gives a dedicated connection the shape of a redigo connection on which
-// commands are sent: one goroutine calls Send and Flush, another one Receive.
+// commands adapts a dedicated connection to a redigo connection for commands: one goroutine calls Send
+// and Flush, another one Receive.
 //
-// What is flushed is sent in batches, each by a goroutine that waits for the replies.
-// The next one follows as soon as rueidis has put the last one into its queue, so that
-// nothing overtakes anything, and what is flushed in the meantime goes together. All
-// commands are marked as blocking, which on a dedicated connection means that rueidis
-// sets no deadline of its own, and that closing the connection does not wait for the
-// replies.
+// Flushed commands are sent in batches, each by a goroutine that waits for the replies. The next batch
+// follows when rueidis has queued the previous one, so the order is kept, and later commands form larger
+// batches. All commands are marked as blocking: on a dedicated connection rueidis then sets no deadline,
+// and closing the connection does not wait for the replies.
 type commands struct {
 	*dedicated
 	unflushed []rueidis.Completed   // the sender's
 	replies   []rueidis.RedisResult // the receiver's
 
-	come chan struct{} // the oldest batch may be answered
-	lost <-chan error  // tells of a connection that breaks while nothing is under way; the receiver's
+	come chan struct{} // the oldest batch may have replies
+	lost <-chan error  // an idle connection broke; the receiver's
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	flushed []rueidis.Completed
-	batches []*batch // under way, or answered and not received, the oldest first
-	sending *batch   // not in rueidis' queue yet; nil: another one may be sent
+	batches []*batch // in flight or not received, oldest first
+	sending *batch   // not queued by rueidis yet
 	busy    int      // batches without replies
 }
 
-// batch is commands that are sent in one go. It is the context that they are sent
-// with, which never ends.
+// batch is a batch of commands, and the context with which they are sent, which never ends.
 type batch struct {
 	context.Context //nolint:containedctx // it is one
 	conn            *commands
 	all             []rueidis.Completed
-	replies         []rueidis.RedisResult // nil: none yet; guarded by commands.mu
+	replies         []rueidis.RedisResult // guarded by commands.mu
 }
 
 var _ redis.ConnWithTimeout = (*commands)(nil)
@@ -56,7 +50,6 @@ func newCommands(d *dedicated) *commands {
 	return &commands{dedicated: d, come: make(chan struct{}, 1)}
 }
 
-// Send implements redis.Conn.
 func (c *commands) Send(command string, args ...any) error {
 	if err := c.Err(); err != nil {
 		return err
@@ -66,7 +59,7 @@ func (c *commands) Send(command string, args ...any) error {
 	return nil
 }
 
-// Flush implements redis.Conn. It does not wait for the network.
+// Flush does not wait for the network.
 func (c *commands) Flush() error {
 	c.mu.Lock()
 	c.flushed = append(c.flushed, c.unflushed...)
@@ -77,7 +70,7 @@ func (c *commands) Flush() error {
 	return c.Err()
 }
 
-// advance sends a batch if there is something to send and one may be sent, mu held.
+// advance sends a batch if possible. mu is held.
 func (c *commands) advance() {
 	if c.sending != nil || len(c.flushed) == 0 || c.busy >= underWay {
 		return
@@ -85,7 +78,7 @@ func (c *commands) advance() {
 	n := min(len(c.flushed), together)
 	b := &batch{Context: context.Background(), conn: c, all: c.flushed[:n:n]}
 	if c.flushed = c.flushed[n:]; len(c.flushed) == 0 {
-		c.flushed = nil // the batch keeps the array
+		c.flushed = nil // the batch owns the array
 	}
 	c.sending = b
 	c.busy++
@@ -93,7 +86,7 @@ func (c *commands) advance() {
 	go b.send()
 }
 
-// send sends the batch and waits for the replies, or for the end of the connection.
+// send sends the batch and waits for the replies or the end of the connection.
 func (b *batch) send() {
 	replies := b.conn.client.DoMulti(b, b.all...)
 	b.queued()
@@ -105,22 +98,21 @@ func (b *batch) send() {
 	c.advance()
 	select {
 	case c.come <- struct{}{}:
-	default: // the receiver is awake
+	default:
 	}
 }
 
 // forever is never closed.
 var forever = make(chan struct{})
 
-// Done is part of context.Context. rueidis asks for it when it has put the commands
-// into its queue and begins to wait for their replies. If it asked at another time,
-// batches might overtake each other, which their replies would not notice.
+// Done is called by rueidis when it has queued the commands and starts to wait for their replies. If it
+// were called earlier, batches could overtake each other unnoticed.
 func (b *batch) Done() <-chan struct{} {
 	b.queued()
 	return forever
 }
 
-// queued lets the next batch follow.
+// queued sends the next batch.
 func (b *batch) queued() {
 	c := b.conn
 	c.mu.Lock()
@@ -131,7 +123,6 @@ func (b *batch) queued() {
 	}
 }
 
-// Receive implements redis.Conn.
 func (c *commands) Receive() (any, error) {
 	for len(c.replies) == 0 {
 		if err := c.Err(); err != nil {
@@ -156,10 +147,8 @@ func (c *commands) Receive() (any, error) {
 	return reply, err
 }
 
-// attend has rueidis tell of the connection's end, if r shows that it speaks the newer
-// version of the protocol: the reply to CLIENT INFO does, which is among the first. In
-// the older one rueidis would need another connection for that, so there the end is
-// noticed with the next command.
+// attend makes rueidis report the connection's end if r is verbatim, and so RESP3, as the early reply to
+// CLIENT INFO is. With RESP2 that would take another connection; there the next command notices the end.
 func (c *commands) attend(r rueidis.RedisResult) {
 	if c.lost != nil {
 		return
@@ -169,7 +158,7 @@ func (c *commands) attend(r rueidis.RedisResult) {
 	}
 }
 
-// next returns the replies to the oldest batch, nil if it has none yet.
+// next returns the replies to the oldest batch, or nil.
 func (c *commands) next() []rueidis.RedisResult {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +173,7 @@ func (c *commands) next() []rueidis.RedisResult {
 	return replies
 }
 
-// ReceiveWithTimeout implements redis.ConnWithTimeout. A timeout ends the connection.
+// ReceiveWithTimeout ends the connection after the timeout.
 func (c *commands) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	if timeout > 0 {
 		timer := time.AfterFunc(timeout, func() { _ = c.end(context.DeadlineExceeded) })
@@ -193,12 +182,10 @@ func (c *commands) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	return c.Receive()
 }
 
-// Do implements redis.Conn.
 func (c *commands) Do(command string, args ...any) (any, error) {
 	return c.DoWithTimeout(0, command, args...)
 }
 
-// DoWithTimeout implements redis.ConnWithTimeout.
 func (c *commands) DoWithTimeout(timeout time.Duration, command string, args ...any) (any, error) {
 	if err := c.Send(command, args...); err != nil {
 		return nil, err

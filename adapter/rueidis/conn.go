@@ -12,20 +12,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// conn gives a dedicated connection the shape of a redigo connection. rueidis treats
-// commands and subscriptions in different ways, and the first command that is sent decides
-// for one of them, [commands] or [listening]. PING, which goes either way, decides only
-// when it is sent alone: for listening, where it may be.
+// conn adapts a dedicated connection to a redigo connection. rueidis treats commands and subscriptions
+// differently, and the first command decides between [commands] and [listening]. PING, valid for both,
+// decides only when it is sent alone: for listening.
 type conn struct {
 	*dedicated
-	pings   int // held back until it is decided; the sender's
+	pings   int // not sent before the decision; the sender's
 	decided chan struct{}
-	as      redis.ConnWithTimeout // the sender's; others read it when decided is closed
+	as      redis.ConnWithTimeout // the sender's; read by others after decided is closed
 }
 
 var _ redis.ConnWithTimeout = (*conn)(nil)
 
-// Send implements redis.Conn.
 func (c *conn) Send(command string, args ...any) error {
 	if c.as == nil {
 		if command == "PING" {
@@ -39,7 +37,7 @@ func (c *conn) Send(command string, args ...any) error {
 	return c.as.Send(command, args...)
 }
 
-// decide makes the connection what it is from now on, and sends what was held back.
+// decide sets the kind of the connection and sends the held pings.
 func (c *conn) decide(listens bool) error {
 	if listens {
 		c.as = listen(c.dedicated)
@@ -55,7 +53,6 @@ func (c *conn) decide(listens bool) error {
 	return nil
 }
 
-// Flush implements redis.Conn.
 func (c *conn) Flush() error {
 	if c.as == nil && c.pings > 0 {
 		if err := c.decide(true); err != nil {
@@ -68,11 +65,9 @@ func (c *conn) Flush() error {
 	return c.as.Flush()
 }
 
-// Receive implements redis.Conn.
 func (c *conn) Receive() (any, error) { return c.ReceiveWithTimeout(0) }
 
-// ReceiveWithTimeout implements redis.ConnWithTimeout. A timeout, zero is none, ends the
-// connection.
+// ReceiveWithTimeout ends the connection after a timeout other than zero.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -90,12 +85,11 @@ func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	}
 }
 
-// Do implements redis.Conn. It decides nothing.
+// Do does not decide the kind.
 func (c *conn) Do(command string, args ...any) (any, error) {
 	return c.DoWithTimeout(0, command, args...)
 }
 
-// DoWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) DoWithTimeout(timeout time.Duration, command string, args ...any) (any, error) {
 	if c.as != nil {
 		return c.as.DoWithTimeout(timeout, command, args...)
@@ -117,16 +111,16 @@ var (
 	errListens = errors.New("rueidis: the connection listens, and sends nothing")
 )
 
-// dedicated is one of the client's connections, and ours alone until it is closed.
+// dedicated is a dedicated connection of the client.
 type dedicated struct {
 	client rueidis.DedicatedClient
 	closed chan struct{}
 
 	once sync.Once
-	err  error // why it was closed; set before closed is
+	err  error // set before closed is closed
 }
 
-// Err returns why the connection is of no use any more, nil while it is.
+// Err returns why the connection ended, or nil.
 func (d *dedicated) Err() error {
 	select {
 	case <-d.closed:
@@ -136,14 +130,14 @@ func (d *dedicated) Err() error {
 	}
 }
 
-// Close ends the connection at once. rueidis may need a second to let go of one whose
-// server is silent, which is not waited for.
+// Close ends the connection without waiting for rueidis, which may need a second if the server is
+// silent.
 func (d *dedicated) Close() error {
 	_ = d.end(errClosed)
 	return nil
 }
 
-// end closes the connection, unless it is closed, and returns why that was done first.
+// end closes the connection, unless it is closed, and returns the first reason.
 func (d *dedicated) end(why error) error {
 	d.once.Do(func() {
 		d.err = why
@@ -153,7 +147,7 @@ func (d *dedicated) end(why error) error {
 	return d.err
 }
 
-// orClosed returns why rueidis has given a connection up.
+// orClosed returns errClosed for nil.
 func orClosed(err error) error {
 	if err == nil {
 		return errClosed
@@ -161,8 +155,8 @@ func orClosed(err error) error {
 	return err
 }
 
-// ask sends a command and waits for the reply as long as ctx says. What the server says
-// is no error; an error ends the connection.
+// ask sends a command and waits for the reply until ctx ends. An error ends the connection; an error
+// reply is in the result.
 func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueidis.RedisResult, error) {
 	stop := context.AfterFunc(ctx, func() { _ = d.end(context.Cause(ctx)) })
 	r := d.client.Do(context.Background(), d.client.B().Arbitrary(command).Args(texts(args)...).Blocking())
@@ -172,9 +166,8 @@ func (d *dedicated) ask(ctx context.Context, command string, args ...any) (rueid
 	return r, nil
 }
 
-// take takes a connection from client, which makes one if it has none that is idle, and
-// whose server has answered. rueidis knows no way to stop it once it has begun: when ctx
-// ends first the connection is given back as soon as it is there.
+// take takes a connection from client, which dials if none is idle, and waits for PONG. Dedicate cannot
+// be canceled: if ctx ends first, the connection is returned when it is ready.
 func take(ctx context.Context, client rueidis.Client) (redis.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -17,14 +17,12 @@ import (
 // writeTimeout bounds one write to a connection.
 const writeTimeout = 3 * time.Second
 
-// Dialer returns a function that connects to the server at an address, host:port, as a
-// rueidis client with these options does, without such a client. What counts is DialCtxFn,
-// DialFn, Dialer and TLSConfig, AuthCredentialsFn (called for each connection; RefreshAfter
-// is not used), Username and Password, ClientName, SelectDB, ClientNoTouch and
-// ClientNoEvict. The function is for redlatch.WithReplicaDialer and its like, and safe for
-// concurrent use. It sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
-// NO-EVICT, each if the options ask for it; an error of the server's is a redis.Error of
-// redigo. The connection is one of redlatch.NewConn.
+// Dialer returns a function, such as for redlatch.WithReplicaDialer, that connects to the server at addr,
+// host:port, as a rueidis client with these options does. It uses DialCtxFn, DialFn, Dialer and TLSConfig,
+// AuthCredentialsFn (for each connection; not RefreshAfter), Username and Password, ClientName, SelectDB,
+// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
+// NO-EVICT as needed. Errors of the server are redigo's redis.Error. The connection is one of
+// redlatch.NewConn. The function is safe for concurrent use.
 func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
 	return func(ctx context.Context, addr string) (redis.Conn, error) {
 		conn, err := reach(ctx, &option, addr)
@@ -33,19 +31,19 @@ func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) 
 		}
 		commands, err := greetings(&option, conn.RemoteAddr())
 		if err != nil {
-			_ = conn.Close() // unused
+			_ = conn.Close()
 			return nil, fmt.Errorf("rueidis: AuthCredentialsFn: %w", err)
 		}
 		c := redlatch.NewConn(conn, writeTimeout)
 		if err := greet(ctx, c, commands); err != nil {
-			_ = c.Close() // the first error tells more
+			_ = c.Close()
 			return nil, fmt.Errorf("rueidis: connect to %q: %w", addr, err)
 		}
 		return c, nil
 	}
 }
 
-// reach makes a network connection, TLS included, as rueidis does.
+// reach makes a network connection as rueidis does, including TLS.
 func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn net.Conn, err error) {
 	dialer := opt.Dialer
 	switch {
@@ -65,11 +63,9 @@ func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn ne
 	return conn, err
 }
 
-// errNoConn is for a dial function of the user's that does not do what it is there for.
 var errNoConn = errors.New("the dial function has made no connection")
 
-// promptly returns when ctx ends, though dial knows nothing of it: a connection that comes
-// later is closed.
+// promptly calls dial and returns when ctx ends. It closes a connection that is made later.
 func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn
@@ -82,7 +78,7 @@ func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, err
 		case came <- outcome{conn, err}:
 		case <-ctx.Done():
 			if conn != nil {
-				_ = conn.Close() // too late to be of use
+				_ = conn.Close()
 			}
 		}
 	}()
@@ -94,14 +90,12 @@ func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, err
 	}
 }
 
-// command is a command with its arguments.
 type command struct {
 	name string
 	args []any
 }
 
-// greetings returns the commands that make a connection to the server at addr what the
-// options say.
+// greetings returns the commands that initialize a connection to the server at addr.
 func greetings(opt *rueidis.ClientOption, addr net.Addr) (all []command, err error) {
 	user, password := opt.Username, opt.Password
 	if opt.AuthCredentialsFn != nil {
@@ -125,9 +119,8 @@ func greetings(opt *rueidis.ClientOption, addr net.Addr) (all []command, err err
 	return all, nil
 }
 
-// greet sends commands in one go, and returns the first error in their replies.
+// greet pipelines commands and returns the first error.
 func greet(ctx context.Context, conn redis.Conn, commands []command) (err error) {
-	// The connection knows nothing of ctx: closing it ends what is under way.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	for _, c := range commands {
 		err = errors.Join(err, conn.Send(c.name, c.args...))

@@ -11,38 +11,34 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// listening gives a dedicated connection the shape of a redigo connection that is
-// subscribed to channels: what Send and Flush hand over is sent by a goroutine of its
-// own, and Receive returns what comes, in the order in which it came.
+// listening adapts a dedicated connection to a redigo connection for subscriptions: a goroutine sends
+// flushed commands, and Receive returns replies and messages in order.
 //
-// rueidis tells of messages and acknowledgements through hooks, on its reader, and of
-// refusals where the command was sent. While commands are under way, acknowledgements
-// are held back until their order with refusals is known.
+// rueidis reports messages and acknowledgements through hooks, and error replies where the command was
+// sent. While commands are in flight, acknowledgements are held until their order with errors is known.
 //
-// Channels of a shard must come one by one, as they do: rueidis counts the
-// acknowledgements of a command with several, and would count an unsubscription by the
-// server, when a slot moves, among them.
+// Shard channels must be sent one by one, as they are: rueidis counts the acknowledgements of a command
+// with several, and would also count an unsubscription by the server when a slot moves.
 type listening struct {
 	*dedicated
 	unflushed []order // the sender's
 
-	wake chan struct{} // something was flushed
-	come chan struct{} // something is in the inbox
+	wake chan struct{} // after a flush
+	come chan struct{} // the inbox is not empty
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	flushed []order
-	busy    bool  // orders are under way
-	held    []ack // that came meanwhile
-	inbox   []any // replies, a redis.Error among them
+	busy    bool  // orders are in flight
+	held    []ack // received while busy
+	inbox   []any // replies, including redis.Error
 }
 
-// order is a command.
 type order struct {
 	command  string
 	channels []string
 }
 
-// ack is what the server says of one subscription.
+// ack is an acknowledgement of one subscription.
 type ack struct {
 	kind    string
 	channel string
@@ -51,7 +47,6 @@ type ack struct {
 
 var _ redis.ConnWithTimeout = (*listening)(nil)
 
-// listen makes d a connection that listens.
 func listen(d *dedicated) *listening {
 	l := &listening{dedicated: d, wake: make(chan struct{}, 1), come: make(chan struct{}, 1)}
 	lost := d.client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: l.message, OnSubscription: l.subscription})
@@ -78,7 +73,7 @@ func (l *listening) subscription(s rueidis.PubSubSubscription) {
 
 func (a ack) reply() any { return []any{[]byte(a.kind), []byte(a.channel), a.count} }
 
-// put adds to the inbox, mu held.
+// put adds to the inbox. mu is held.
 func (l *listening) put(reply any) {
 	l.inbox = append(l.inbox, reply)
 	select {
@@ -87,7 +82,7 @@ func (l *listening) put(reply any) {
 	}
 }
 
-// run sends what was flushed until the connection is lost or closed.
+// run sends flushed commands until the connection ends.
 func (l *listening) run(lost <-chan error) {
 	for {
 		select {
@@ -104,7 +99,7 @@ func (l *listening) run(lost <-chan error) {
 	}
 }
 
-// take returns the orders to send together: a PING is sent alone.
+// take returns the orders of the next batch. A PING is sent alone.
 func (l *listening) take() []order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +138,7 @@ func (o order) build(b rueidis.Builder) rueidis.Completed {
 	return b.Arbitrary(o.command).Build()
 }
 
-// settle puts into the inbox what the server said to a batch.
+// settle puts the replies to a batch into the inbox.
 func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +161,7 @@ func (l *listening) settle(batch []order, results []rueidis.RedisResult) {
 	l.held, l.busy = nil, false
 }
 
-// release puts what is held into the inbox, up to the last answer to o that is there,
-// mu held.
+// release puts held acknowledgements into the inbox, up to the last one for o. mu is held.
 func (l *listening) release(o order) {
 	for _, channel := range o.channels {
 		i := slices.IndexFunc(l.held, func(a ack) bool {
@@ -180,13 +174,11 @@ func (l *listening) release(o order) {
 	}
 }
 
-// Send implements redis.Conn.
 func (l *listening) Send(command string, args ...any) error {
 	l.unflushed = append(l.unflushed, order{command: command, channels: texts(args)})
 	return l.Err()
 }
 
-// Flush implements redis.Conn.
 func (l *listening) Flush() error {
 	l.mu.Lock()
 	l.flushed = append(l.flushed, l.unflushed...)
@@ -200,8 +192,7 @@ func (l *listening) Flush() error {
 	return l.Err()
 }
 
-// ReceiveWithTimeout implements redis.ConnWithTimeout. A timeout, zero is none, ends
-// the connection.
+// ReceiveWithTimeout ends the connection after a timeout other than zero.
 func (l *listening) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	var late <-chan time.Time
 	for {
@@ -241,14 +232,11 @@ func (l *listening) next() (reply any, ok bool) {
 	return reply, true
 }
 
-// Receive implements redis.Conn.
 func (l *listening) Receive() (any, error) { return l.ReceiveWithTimeout(0) }
 
-// Do implements redis.Conn. A connection that listens has no replies to wait for: the
-// error is always the same.
+// Do always fails: there are no replies to wait for.
 func (l *listening) Do(string, ...any) (any, error) { return nil, errListens }
 
-// DoWithTimeout implements redis.ConnWithTimeout. It is Do.
 func (l *listening) DoWithTimeout(time.Duration, string, ...any) (any, error) {
 	return nil, errListens
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// received returns a result as redigo's Receive would: the reply, an error that the
-// server sent, which is a redis.Error, or the end of the connection.
+// received returns a result as redigo's Receive: the reply, a redis.Error from the server, or the error
+// that ended the connection.
 func received(r rueidis.RedisResult) (any, error) {
 	if err := r.NonRedisError(); err != nil {
 		return nil, err
@@ -22,8 +22,7 @@ func received(r rueidis.RedisResult) (any, error) {
 	return plain(&m), nil
 }
 
-// plain makes a message what it would be in the older version of the protocol: nil,
-// an int64, text, or an array of these and of errors.
+// plain converts a message to RESP2: nil, an int64, text, or an array of these and of errors.
 func plain(m *rueidis.RedisMessage) any {
 	switch {
 	case m.IsNil():
@@ -49,8 +48,7 @@ func plain(m *rueidis.RedisMessage) any {
 	return []byte(text)
 }
 
-// isVerbatim reports whether m is text that says what kind of text it is, as the newer
-// version of the protocol has it.
+// isVerbatim reports whether m is a verbatim string of RESP3.
 func isVerbatim(m *rueidis.RedisMessage) bool {
 	return !m.IsString() && !m.IsNil() && !m.IsInt64() && !m.IsArray() && !m.IsMap() &&
 		!m.IsBool() && !m.IsFloat64() && m.Error() == nil
@@ -80,8 +78,7 @@ func truth(m *rueidis.RedisMessage) any {
 	return int64(0)
 }
 
-// refusal returns an error that the server sent. rueidis drops the code ERR from its
-// texts: what does not begin with another code gets it back.
+// refusal returns an error of the server, with the code ERR, which rueidis drops.
 func refusal(err error) redis.Error {
 	text := err.Error()
 	code, _, _ := strings.Cut(text, " ")
@@ -91,13 +88,12 @@ func refusal(err error) redis.Error {
 	return redis.Error(text)
 }
 
-// isRefusal reports whether err is something that the server said.
+// isRefusal reports whether err is an error of the server.
 func isRefusal(err error) bool {
 	var sent redis.Error
 	return errors.As(err, &sent)
 }
 
-// texts makes the arguments of a command what is sent.
 func texts(args []any) []string {
 	words := make([]string, len(args))
 	for i, arg := range args {
@@ -106,8 +102,7 @@ func texts(args []any) []string {
 	return words
 }
 
-// text makes an argument of a command what is sent. Others than these do not occur:
-// package transport names them.
+// text converts an argument of a type that package transport permits.
 func text(arg any) string {
 	switch a := arg.(type) {
 	case string:

@@ -11,19 +11,16 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// New returns a Redlatch client of the server or the cluster that client leads to. The
-// options are those of package redlatch. It takes connections of its own from client and
-// gives them back when it is closed. It never closes client, which must stay open until
-// then.
+// New returns a Redlatch client of the server or the cluster of client, with the options of package
+// redlatch. It takes dedicated connections from client and returns them when it is closed. It never
+// closes client, which must stay open until then.
 //
-// A client of Sentinels is refused: it turns to another master seconds after it was named,
-// and does not tell where the Sentinels are. [NewSentinel] takes the options that such a
-// client is made with.
+// New rejects a client of Sentinels: it follows the master seconds late and does not expose the Sentinels.
+// Use [NewSentinel] with the options of such a client.
 //
-// To a cluster New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub decides, and
-// returns an error when no node answers before ctx ends. Otherwise it does no I/O. Where
-// one server has replicas on which Redisson may listen, redlatch.WithReplicaDialer with a
-// [Dialer] says how to reach them. New panics when ctx is nil.
+// To a cluster New sends PUBSUB SHARDNUMSUB, unless redlatch.WithShardedPubSub is set, and fails if no
+// node answers before ctx ends. Otherwise it does no I/O. If one server has replicas on which Redisson may
+// listen, set redlatch.WithReplicaDialer with a [Dialer]. New panics if ctx is nil.
 func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if ctx == nil {
 		panic("rueidis: nil Context")
@@ -45,14 +42,12 @@ func New(ctx context.Context, client rueidis.Client, opts ...redlatch.Option) (*
 
 var errSentinel = errors.New("rueidis: a client of Sentinels cannot be used: give the options that it was made with to NewSentinel")
 
-// NewSentinel returns a Redlatch client of the master that Sentinels name. option is what a
-// rueidis client of them is made with: InitAddress is where the Sentinels are,
-// Sentinel.MasterSet what they call the master, and the rest how to connect to the servers
-// and, in Sentinel, to the Sentinels; see [Dialer] for what of it counts. No rueidis client
-// is made: the Sentinels are asked directly, all at once, so a switch of masters is acted
-// on as soon as one of them tells of it. The other options are those of package redlatch.
-// NewSentinel does no I/O; see redlatch.NewSentinel and redlatch.AskSentinels for what is
-// sent.
+// NewSentinel returns a Redlatch client of the master that Sentinels name. option is as for a rueidis client
+// of Sentinels: InitAddress lists the Sentinels, Sentinel.MasterSet is their name for the master, and the
+// rest is for connections to the servers and, in Sentinel, to the Sentinels; see [Dialer] for the fields in
+// use. There is no rueidis client: Redlatch queries all Sentinels directly and concurrently, and follows
+// the first one that reports a failover. opts are the options of package redlatch. NewSentinel does no I/O;
+// redlatch.NewSentinel and redlatch.AskSentinels list the commands that are sent.
 func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if option.Sentinel.MasterSet == "" || len(option.InitAddress) == 0 {
 		return nil, errors.New("rueidis: NewSentinel needs the addresses of Sentinels and the name of their master")
@@ -61,7 +56,7 @@ func NewSentinel(option rueidis.ClientOption, opts ...redlatch.Option) (*redlatc
 	return redlatch.NewSentinel(ask, Dialer(option), opts...)
 }
 
-// sentinelOption returns the options of connections to Sentinels.
+// sentinelOption returns the options for connections to Sentinels.
 func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 	s := opt.Sentinel
 	opt.Username, opt.Password, opt.AuthCredentialsFn = s.Username, s.Password, nil
