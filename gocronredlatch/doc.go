@@ -1,43 +1,29 @@
-// Package gocronredlatch lets several schedulers of gocron do each job once.
+// Package gocronredlatch makes several gocron schedulers do each job once.
 //
 //	locker, err := gocronredlatch.NewLocker(client, gocronredlatch.LockerConfig{Period: time.Hour})
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //	_, err = scheduler.NewJob(gocron.CronJob("0 * * * *", false),
 //		locker.Task(report), gocron.WithName("report"))
 //
-// All processes schedule the same jobs. With a [Locker] each run of a job takes the lock of the
-// job's name, and the schedulers share the jobs. With an [Elector] one process leads and does all of
-// them: for jobs that share what is in its memory.
+// All processes schedule the same jobs. With a [Locker], each run takes the lock of the job's name, and
+// the schedulers share the jobs. With an [Elector], one process leads and does all of them: for jobs that
+// share state in its memory.
 //
-// # The life of a run
+// At a tick a Locker takes the lock, which is renewed during the run, and with Period or AtLeast also a
+// mark, which stays for its time after the lock is released. If another process has the lock or the mark,
+// gocron skips the run and calls AfterLockError with redlatch.ErrNotAcquired.
 //
-//	tick ──Lock──▶ the lock of the name, renewed ──▶ with Period or AtLeast: the mark of this period
-//	                 │ held: another does the job      │ there already: it was done in this period
-//	                 ▼                                 ▼
-//	               skipped                           skipped, the lock is freed
+// # Guarantees
 //
-//	both taken ──▶ the task runs ──▶ it returns: the lock is freed, the mark stays for its time
-//	                 │
-//	                 └─ the lock is lost: the context of the task ends with redlatch.ErrLost
+// No two processes run one job at a time if the task respects its context, which ends before another
+// process can get the lock, also after a network failure or a pause. gocron gives a job one context for all
+// runs, so create tasks with [Locker.Task] or [Elector.Task], which give the task a context of the run. It
+// ends with cause redlatch.ErrLost if the lock is lost.
 //
-// Gocron tells a skipped run to AfterLockError: errors.Is of redlatch.ErrNotAcquired says that
-// another process does the job or has done it.
+// A process that dies in a run blocks the job until its lease expires: 30 seconds, or
+// redlatch.WithWatchdogTimeout, which should be less than half the time between two runs. The run is not
+// repeated: a job runs at most once per tick, not at least once.
 //
-// # What it promises
-//
-// No two processes are in one job at a time, as long as the task heeds its context: that of a holder
-// which is cut off, or was stopped for longer than its lease, has ended before another process can
-// get the lock. Gocron gives a job one context for all of its runs, which nothing can end without
-// the job. So tasks are made with [Locker.Task] or [Elector.Task], which give the task a context of
-// the run.
-//
-// A process that dies in a run keeps the job from others until its lease is over: 30 seconds, or what
-// redlatch.WithWatchdogTimeout says. That should be less than half the time between two runs. The
-// run is not done again: at most once is not at least once.
-//
-// # Clocks
-//
-// The clocks of machines differ, and so do the times of their ticks. When a job is done sooner than
-// the last tick has come, the lock alone does not keep that one from doing it again. LockerConfig.Period
-// and AtLeast, and ElectorConfig.Skew do.
+// If clocks differ and a job ends before the last process's tick, the lock alone does not prevent a second
+// run. Use LockerConfig.Period or AtLeast, or ElectorConfig.Skew.
 package gocronredlatch

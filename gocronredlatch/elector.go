@@ -13,30 +13,29 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// ElectorConfig says how an [Elector] is elected. Only Name must be set.
+// ElectorConfig configures an [Elector]. Only Name is required.
 type ElectorConfig struct {
-	// Name is that of the lock, the same in all processes.
+	// Name is the name of the lock, the same in all processes.
 	Name string
 
-	// Fair lets processes lead in the order in which they came. All must have the same. Default: the
-	// first that gets the lock leads.
+	// Fair makes processes lead in the order of their arrival. It must be the same in all. Default: the
+	// first process that gets the lock leads.
 	Fair bool
 
-	// Skew is how long a process that has begun to lead does no job yet: more than what the clocks
-	// differ by. Without, a job that the leader before had done may be done again when its tick comes
-	// later here. Default: it does jobs at once.
+	// Skew is how long a new leader waits before it does jobs. It must exceed the difference of clocks;
+	// otherwise a job that the previous leader has done may run again at the later tick here. Default: 0.
 	Skew time.Duration
 
-	// OnError gets each error that does not end Run, as leader.Config has it. Default: the client's
-	// logger gets them as warnings.
+	// OnError gets each error that does not end Run, as in leader.Config. Default: the client's logger
+	// logs them as warnings.
 	OnError func(err error)
 }
 
-// ErrNotLeader says that another process leads, or none, so that a run was skipped.
+// ErrNotLeader means that this process does not lead, so that a run was skipped.
 var ErrNotLeader = errors.New("gocronredlatch: this process does not lead")
 
-// Elector is a gocron.Elector: the process that leads does all jobs. [Elector.Run] makes the process
-// a candidate. All methods are safe for concurrent use.
+// Elector is a gocron.Elector: the leading process does all jobs. [Elector.Run] makes the process a
+// candidate. All methods are safe for concurrent use.
 type Elector struct {
 	client *redlatch.Client
 	config ElectorConfig
@@ -49,13 +48,13 @@ type Elector struct {
 type term struct {
 	ctx   context.Context //nolint:containedctx // it ends with the term
 	since time.Time
-	tasks sync.WaitGroup // Add is called under the mutex of the Elector, while the term is there
+	tasks sync.WaitGroup // Add is called while Elector.term is set, with mu
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector that is no candidate before Run is called. It returns
-// redlatch.ErrInvalid without a Name, and for a Skew below zero. It sends nothing.
+// NewElector returns an Elector, which becomes a candidate with Run. It returns redlatch.ErrInvalid
+// without a Name or with a negative Skew. It sends nothing.
 func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error) {
 	if config.Name == "" || config.Skew < 0 {
 		return nil, fmt.Errorf("%w: an Elector has a Name, and a Skew that is not below zero", redlatch.ErrInvalid)
@@ -63,17 +62,16 @@ func NewElector(client *redlatch.Client, config ElectorConfig) (*Elector, error)
 	return &Elector{client: client, config: config}, nil
 }
 
-// Run makes this process a candidate until ctx ends. Then the contexts of tasks that run end, and it
-// waits for these to return before it lets another process lead. To let tasks finish, shut the
-// scheduler down first. It returns what leader.Run returns, and sends what that sends. Do not call
-// it again before it has returned.
+// Run makes this process a candidate until ctx ends. Then the contexts of running tasks end, and Run waits
+// for the tasks before another process can lead. To let tasks finish, shut the scheduler down first. Run
+// returns the error of leader.Run. It must not be called concurrently.
 func (e *Elector) Run(ctx context.Context) error {
 	return leader.Run(ctx, e.client, e.config.Name, leader.Config{
 		Lead: e.lead, Fair: e.config.Fair, OnError: e.config.OnError,
 	})
 }
 
-// lead lets tasks run until ctx ends, and returns when the last one has returned.
+// lead lets tasks run until ctx ends, and waits for them.
 func (e *Elector) lead(ctx context.Context) error {
 	t := &term{ctx: ctx, since: time.Now()}
 	e.set(t)
@@ -89,15 +87,15 @@ func (e *Elector) set(t *term) {
 	e.term = t
 }
 
-// IsLeader is for gocron, which asks it at each tick. It returns nil when this process leads, and has
-// led for longer than Skew; else [ErrNotLeader]. It sends nothing.
+// IsLeader is called by gocron at each tick. It returns nil if this process has led for longer than Skew,
+// and otherwise [ErrNotLeader]. It sends nothing.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leads()
 }
 
-// leads is IsLeader under the mutex.
+// leads is IsLeader with mu held.
 func (e *Elector) leads() error {
 	switch {
 	case e.term == nil:
@@ -110,9 +108,9 @@ func (e *Elector) leads() error {
 	return nil
 }
 
-// Task returns a task whose context ends when this process leads no more, with the cause as
-// leader.Config has it, and when gocron ends the job. Fn is not called when the process does not
-// lead: the run fails with [ErrNotLeader] then. A panic of fn goes on.
+// Task returns a task that calls fn with a context that ends when this process no longer leads, with the
+// cause of leader.Config, or when gocron ends the job. If the process does not lead, the run fails with
+// [ErrNotLeader] instead.
 func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	return gocron.NewTask(func(ctx context.Context) error {
 		leading, done, err := e.begin()
@@ -127,7 +125,7 @@ func (e *Elector) Task(fn func(ctx context.Context) error) gocron.Task {
 	})
 }
 
-// begin counts a task of this term. It returns the context of the term, and what to call at the end.
+// begin starts a task of this term. Callers must call done at its end.
 func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -139,15 +137,14 @@ func (e *Elector) begin() (leading context.Context, done func(), err error) {
 	return t.ctx, t.tasks.Done, nil
 }
 
-// lasting is a context that has ended at the first look after the term has, also when the process
-// was stopped: the context of the term asks the clocks.
+// lasting is a context whose Err also checks the context of the term, which reads the clocks, so that it is
+// right immediately after a pause of the process.
 type lasting struct {
 	context.Context //nolint:containedctx // it is one
 	leading         context.Context
 	cancel          context.CancelCauseFunc
 }
 
-// Err returns why the context has ended.
 func (c *lasting) Err() error {
 	if c.leading.Err() != nil {
 		c.cancel(context.Cause(c.leading))

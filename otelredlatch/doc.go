@@ -1,42 +1,35 @@
-// Package otelredlatch reports the locks of Redlatch clients to OpenTelemetry: metrics and spans.
+// Package otelredlatch reports metrics and spans of Redlatch's locks to OpenTelemetry.
 //
 //	telemetry, err := otelredlatch.New()
 //	if err != nil { … }
 //	client, err := redlatch.Open(ctx, url, redlatch.WithObserver(telemetry.Observer()))
 //
-// It uses the global providers, unless the options name others, and the API of OpenTelemetry
-// alone: the program brings the SDK. One Telemetry serves all clients of a process.
+// It uses the global providers by default and only the API of OpenTelemetry: the program brings the SDK.
+// One Telemetry serves all clients of a process. For Prometheus without OpenTelemetry see module
+// promredlatch.
 //
 // # Metrics
 //
-// docs/observability.md lists them and says which to watch. Their only attribute besides what an
-// event is about (operation, outcome, end, reason, error.type) is the kind of lock. The lock's
-// name, its owner and the client are never attributes of a metric: the series are as many for a
-// hundred thousand locks as for one. [WithGroup] makes groups of names.
+// docs/observability.md lists the metrics. Their attributes are the kind of lock and details of the event:
+// operation, outcome, end, reason and error.type. The lock's name, its owner and the client are never
+// attributes, so the number of series does not depend on the number of locks. [WithGroup] groups names.
 //
 // # Spans
 //
-//	redlatch.lock    from the call of Lock, TryLock, Resume, Acquire or TryAcquire to its return
-//	redlatch.do      the function that Do runs
-//	redlatch.unlock  from the call of Unlock to its return
-//	redlatch.loss    a hold was lost
+//	redlatch.lock    a call of Lock, TryLock, Resume, Acquire or TryAcquire
+//	redlatch.do      the function of Do
+//	redlatch.unlock  a call of Unlock
+//	redlatch.loss    the loss of a hold
 //
-// redlatch.lock is a child of the caller's span, and has nothing inside that runs under the
-// lock. Its events are attempt, for one that did not get the lock, with the owner that has
-// it; queued, with the place in the queue of a fair lock; woken; and gap. A hold is no span: it may last for days, and its span
-// would be seen when it is over. redlatch.do is a child of the caller's span, too, beside
-// redlatch.lock. Unlock has no context: its span is a child of the span in which the lock was
-// acquired, with a link to the acquisition. A loss is a trace of its own with the same link.
+// redlatch.lock and redlatch.do are children of the caller's span. Events of redlatch.lock are attempt, for
+// an unsuccessful attempt, with the holder; queued, with the position in the queue of a fair lock; woken;
+// and gap. A hold has no span, because it may last for days. Unlock has no context: its span is a child of
+// the span in which the lock was acquired, with a link to the acquisition. A loss is a separate trace with
+// the same link.
 //
-// A refusal is an outcome and no error: the status of a span is Error only where error.type is
-// set. Spans have the lock's name, see [WithoutNames] and [WithHashedNames].
+// The status of a span is Error only with error.type; a refusal is an outcome, not an error. Spans have the
+// lock's name, see [WithoutNames] and [WithHashedNames].
 //
-// # Owners that travel
-//
-// An owner that [rlock.Hold.HandOver] returned goes to another process, and the trace should go
-// with it: send the traceparent header beside the owner, as the example of package otelredlatch
-// shows. Then redlatch.lock of Resume is in the same trace.
-//
-// It is a module of its own: a program that does not import it has no OpenTelemetry in its
-// go.sum. For Prometheus without OpenTelemetry there is the module promredlatch.
+// To continue the trace in a process that resumes an owner from [rlock.Hold.HandOver], send the traceparent
+// header with the owner, as in the example.
 package otelredlatch

@@ -15,24 +15,23 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// buckets reach from a pair on a fast network to a wait of minutes, in seconds.
+// buckets are in seconds, for uncontended locks on a fast network to waits of minutes.
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 }
 
-// instruments are what metrics are reported with.
 type instruments struct {
 	acquire, hold, renewal, slack     metric.Float64Histogram
 	lost, evictions, reconnects, gaps metric.Int64Counter
 	held, waiting                     metric.Int64ObservableUpDownCounter
 	oldest                            metric.Float64ObservableGauge
 
-	sets    cache[labels, *options] // of which there are few
+	sets    cache[labels, *options]
 	pending pending
 }
 
-// make makes the instruments, and registers what is asked for at each collection.
+// make creates the instruments and registers the callback of the gauges.
 func (t *Telemetry) make(m metric.Meter) error {
 	in := &t.instruments
 	var failed []error
@@ -82,17 +81,17 @@ func (t *Telemetry) makeGauges(m metric.Meter) error {
 	return failed[3]
 }
 
-// labels are the attributes of one series; what is "" is none.
+// labels are the attributes of a series. Empty ones are omitted.
 type labels struct{ kind, group, operation, outcome, end, reason, errorType string }
 
-// options are the attributes of one series, as instruments take them.
+// options are the attributes of a series for instruments.
 type options struct {
 	record []metric.RecordOption
 	add    []metric.AddOption
 	now    []metric.ObserveOption
 }
 
-// attributes returns the attributes, made once.
+// attributes returns the cached attributes.
 func (t *Telemetry) attributes(l labels) *options {
 	if known := t.sets.all()[l]; known != nil {
 		return known
@@ -115,7 +114,7 @@ func (l labels) options() *options {
 	return &options{[]metric.RecordOption{set}, []metric.AddOption{set}, []metric.ObserveOption{set}}
 }
 
-// of returns the labels that all metrics about a lock have.
+// of returns the common labels of metrics of a lock.
 func (t *Telemetry) of(name, kind string) labels {
 	l := labels{kind: kind}
 	if t.set.grouping != nil {
@@ -124,8 +123,7 @@ func (t *Telemetry) of(name, kind string) labels {
 	return l
 }
 
-// groupOf returns the group of a lock's name: OtherGroup when there are too many, or when it is not
-// valid UTF-8.
+// groupOf returns the group of a lock's name. It is OtherGroup if there are too many, or if it is not UTF-8.
 func (t *Telemetry) groupOf(name string) string {
 	group := t.set.grouping(name)
 	if _, known := t.groups.all()[group]; known {
@@ -140,17 +138,16 @@ func (t *Telemetry) groupOf(name string) string {
 	return group
 }
 
-// failed is the outcome of a call that has an error.
+// failed is the outcome of a call with an error.
 const failed = "failed"
 
-// series are the kind and the group of what is asked for at each collection.
+// series identifies a gauge.
 type series struct{ kind, group string }
 
 func (s series) labels() labels { return labels{kind: s.kind, group: s.group} }
 
-// see remembers that there are locks of a kind and group: from then on their gauges are there,
-// also while they are 0. So are the counters of what goes wrong: the increase from nothing to 1
-// is none for Prometheus, that from 0 is one.
+// see starts the gauges and counters of a kind and group with 0. Prometheus does not see the increase of a
+// counter that starts with 1.
 func (t *Telemetry) see(ctx context.Context, s series) {
 	if _, known := t.seen.all()[s]; known {
 		return
@@ -165,7 +162,7 @@ func (t *Telemetry) see(ctx context.Context, s series) {
 	t.seen.add(s, func() struct{} { return struct{}{} })
 }
 
-// now returns the counts of all clients.
+// now returns the current counts of all clients.
 func (t *Telemetry) now() map[series]redlatch.KindStats {
 	t.mu.Lock()
 	clients := make([]*redlatch.Client, 0, len(t.clients))
@@ -194,14 +191,13 @@ func (t *Telemetry) now() map[series]redlatch.KindStats {
 	return all
 }
 
-// cache has what was made once for each of a few keys. To read it takes no lock and allocates
-// nothing.
+// cache is a copy-on-write map for a few keys. Reading neither locks nor allocates.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held to add
 	have atomic.Pointer[map[K]V]
 }
 
-// all returns what there is. It must not be changed.
+// all returns the map, which must not be modified.
 func (c *cache[K, V]) all() map[K]V {
 	if have := c.have.Load(); have != nil {
 		return *have
@@ -209,13 +205,13 @@ func (c *cache[K, V]) all() map[K]V {
 	return nil
 }
 
-// add returns the value of a key, which make makes when there is none.
+// add returns the value of a key, and makes a missing one.
 func (c *cache[K, V]) add(key K, make func() V) V {
 	v, _ := c.addUpTo(math.MaxInt, key, make)
 	return v
 }
 
-// addUpTo is add, but makes none when there are as many as may be.
+// addUpTo is add for at most most keys.
 func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,27 +230,27 @@ func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	return next[key], true
 }
 
-// together is how many measurements are recorded one after the other: code that runs once in a while
-// is not in the processor's cache, and costs several times as much.
+// together is the number of measurements to record in a batch. Code that runs rarely is not in the
+// processor's cache and costs several times as much.
 const together = 64
 
-// measurement is a duration that is yet to be recorded.
+// measurement is a duration to record.
 type measurement struct {
 	to      metric.Float64Histogram
 	seconds float64
 	labels  labels
 }
 
-// pending has the measurements that are yet to be recorded. They are recorded with mu held: so a
-// collection, which flushes, has all that was measured before it.
+// pending has the measurements to record. They are recorded with mu held, so a collection, which flushes,
+// includes all earlier ones.
 type pending struct {
 	mu     sync.Mutex
 	all    []measurement // fewer than together
-	closed bool          // nothing flushes any more
+	closed bool          // without collections
 }
 
-// record passes a duration to the meter: that of a call that is traced at once, with its context for
-// an exemplar, and others together, at the latest when the metrics are collected.
+// record records the duration of a traced call immediately, with its context for an exemplar, and others in
+// batches.
 func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	if traced {
 		m.to.Record(ctx, m.seconds, t.attributes(m.labels).record...)
@@ -267,14 +263,14 @@ func (t *Telemetry) record(ctx context.Context, traced bool, m measurement) {
 	}
 }
 
-// flush records what is left.
+// flush records the pending measurements.
 func (t *Telemetry) flush() {
 	t.pending.mu.Lock()
 	defer t.pending.mu.Unlock()
 	t.recordAll()
 }
 
-// recordAll empties pending, its mu held.
+// recordAll is flush with mu held.
 func (t *Telemetry) recordAll() {
 	all := t.pending.all
 	t.pending.all = all[:0]

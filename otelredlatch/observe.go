@@ -8,7 +8,7 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Observer returns what reports of a client, for redlatch.WithObserver. Several clients may have it.
+// Observer returns the observer for redlatch.WithObserver. Several clients may share it.
 func (t *Telemetry) Observer() redlatch.Observer {
 	return redlatch.Observer{
 		Opened: t.opened, Closed: t.closed,

@@ -16,59 +16,53 @@ import (
 // Scope is the name of the instrumentation scope of all metrics and spans.
 const Scope = "github.com/redlatch/redlatch/otelredlatch"
 
-// MaxGroups is how many groups [WithGroup] can make. Names of any further one are counted under
-// [OtherGroup], so that a function that makes a group of each name does no harm.
+// MaxGroups bounds the groups of [WithGroup]. Names of further groups count as [OtherGroup].
 const MaxGroups = 100
 
-// OtherGroup is the group of names for which there was no room.
+// OtherGroup is the group of names beyond MaxGroups.
 const OtherGroup = "_other"
 
-// Option is a setting of [New].
+// Option configures [New].
 type Option func(*settings)
 
 type settings struct {
 	meters   metric.MeterProvider
 	tracers  trace.TracerProvider
 	grouping func(name string) string
-	shown    func(name string) string // nil: names are on no span
+	shown    func(name string) string // the name on spans; nil for none
 }
 
-// WithMeterProvider sets where metrics go. Default: otel.GetMeterProvider(), as it is when New is
-// called or set later.
+// WithMeterProvider sets the provider for metrics. Default: otel.GetMeterProvider().
 func WithMeterProvider(p metric.MeterProvider) Option { return func(s *settings) { s.meters = p } }
 
-// WithTracerProvider sets where spans go. Default: otel.GetTracerProvider(), as it is when New is
-// called or set later.
+// WithTracerProvider sets the provider for spans. Default: otel.GetTracerProvider().
 func WithTracerProvider(p trace.TracerProvider) Option { return func(s *settings) { s.tracers = p } }
 
-// WithGroup adds the attribute group to the metrics that have the attribute kind: what group
-// returns for the lock's name, such as its part before a colon. It is called in each call of
-// Lock, and must be quick, safe for concurrent use, and return few different groups; see
-// [MaxGroups]. Default: no such attribute.
+// WithGroup adds the attribute group to the metrics with the attribute kind. group maps a lock's name to it,
+// for example to the part before a colon. It is called in each Lock and must be fast, safe for concurrent
+// use, and return few groups; see [MaxGroups]. Default: no attribute.
 func WithGroup(group func(name string) string) Option {
 	return func(s *settings) { s.grouping = group }
 }
 
-// WithoutNames leaves the names of locks out of spans. Default: spans have them.
+// WithoutNames omits the names of locks from spans.
 func WithoutNames() Option { return func(s *settings) { s.shown = nil } }
 
-// WithHashedNames puts the first 16 hexadecimal digits of the HMAC-SHA256 of the lock's name on
-// spans, in place of the name. With one key, which is kept secret, spans of one lock can be found
-// together, in all programs, and the name cannot be guessed from them. Default: spans have the
-// names as they are.
+// WithHashedNames replaces the lock's name on spans with the first 16 hexadecimal digits of its
+// HMAC-SHA256. With the same secret key in all programs, the spans of one lock have the same name, which
+// cannot be guessed.
 func WithHashedNames(key []byte) Option {
 	key = append([]byte{}, key...)
 	return func(s *settings) {
 		s.shown = func(name string) string {
 			h := hmac.New(sha256.New, key)
-			_, _ = h.Write([]byte(name)) // a hash takes everything
+			_, _ = h.Write([]byte(name)) // never fails
 			return hex.EncodeToString(h.Sum(nil)[:8])
 		}
 	}
 }
 
-// Telemetry reports what happens to the locks of clients that have its Observer. All methods are safe
-// for concurrent use.
+// Telemetry reports the events of clients with its Observer. All methods are safe for concurrent use.
 type Telemetry struct {
 	set    settings
 	tracer trace.Tracer
@@ -83,7 +77,7 @@ type Telemetry struct {
 	seen    cache[series, struct{}]
 }
 
-// New makes the instruments. An error is one of the meter that refuses an instrument.
+// New creates the instruments. An error is from the meter.
 func New(opts ...Option) (*Telemetry, error) {
 	set := settings{shown: func(name string) string { return name }}
 	for _, o := range opts {
@@ -107,8 +101,8 @@ func New(opts ...Option) (*Telemetry, error) {
 	return t, nil
 }
 
-// Close ends the reporting of the metrics that are asked for at each collection: held, waiting
-// and the age of the oldest hold. A program that has one Telemetry until it ends need not call it.
+// Close stops the reporting of gauges: held, waiting and the age of the oldest hold. A program need not
+// call it before it exits.
 func (t *Telemetry) Close() error {
 	t.pending.mu.Lock()
 	t.pending.closed = true

@@ -43,17 +43,17 @@ const (
 	keyError    = attribute.Key("error.type")
 )
 
-// call is one acquisition, carried by the context of its events and of its holds.
+// call is an acquisition, in the context of its events and its holds.
 type call struct {
 	span    trace.Span        // redlatch.lock
 	parent  trace.SpanContext // the caller's
 	started redlatch.Started
 }
 
-// doing is a function of Do, carried by its context.
+// doing is a function of Do, in its context.
 type doing struct{ span trace.Span }
 
-// Keys of values of contexts: a client may have the observers of several.
+// Keys of context values. A client may have observers of several Telemetry values.
 type (
 	callKey  struct{ of *Telemetry }
 	doingKey struct{ of *Telemetry }
@@ -64,25 +64,25 @@ func (t *Telemetry) callOf(ctx context.Context) *call {
 	return c
 }
 
-// begin begins the span of a call.
+// begin starts the span of a call.
 func (t *Telemetry) begin(ctx context.Context, e *redlatch.Started) context.Context {
 	within, span := t.tracer.Start(ctx, spanLock)
-	if !span.IsRecording() && !span.SpanContext().IsSampled() { // that of a tracer that does nothing is its caller's
+	if !span.IsRecording() && !span.SpanContext().IsSampled() { // a no-op tracer returns the caller's span
 		return ctx
 	}
 	return context.WithValue(within, callKey{t}, &call{span, trace.SpanContextFromContext(ctx), *e})
 }
 
-// about returns the attributes that tell of which lock a span is, with room for others.
+// about returns the attributes of a lock, with room for others.
 func (t *Telemetry) about(name, kind string, room int) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 2+room), keyKind.String(kind))
 	if t.set.shown != nil {
-		all = append(all, keyName.String(strings.ToValidUTF8(t.set.shown(name), "\ufffd"))) // a name that is refused is told, too
+		all = append(all, keyName.String(strings.ToValidUTF8(t.set.shown(name), "\ufffd"))) // also an invalid name
 	}
 	return all
 }
 
-// about returns what is known of a call when it ends. The span gets all at once: it copies them.
+// about returns the attributes of a call that ends.
 func (c *call) about(t *Telemetry, outcome string, attempts int) []attribute.KeyValue {
 	all := append(t.about(c.started.Name, c.started.Kind, 7),
 		keyOp.String(c.started.Op), keyOutcome.String(outcome), keyAttempts.Int(attempts))
@@ -92,7 +92,7 @@ func (c *call) about(t *Telemetry, outcome string, attempts int) []attribute.Key
 	return all
 }
 
-// end ends the span of a call that got the lock.
+// end ends the span of a successful call.
 func (c *call) end(t *Telemetry, e *redlatch.Acquired) {
 	all := append(c.about(t, "acquired", e.Attempts), keyReentry.Bool(e.Reentry), keyTransfer.Bool(e.Transferred))
 	if !e.Owner.IsZero() {
@@ -102,7 +102,7 @@ func (c *call) end(t *Telemetry, e *redlatch.Acquired) {
 	c.span.End()
 }
 
-// endWithout ends the span of a call that did not get it.
+// endWithout ends the span of an unsuccessful call.
 func (c *call) endWithout(t *Telemetry, e *redlatch.NotAcquired) {
 	outcome := e.Outcome()
 	c.span.SetAttributes(c.about(t, outcome, e.Attempts)...)
@@ -112,7 +112,6 @@ func (c *call) endWithout(t *Telemetry, e *redlatch.NotAcquired) {
 	c.span.End()
 }
 
-// place tells of the place in a queue.
 func place(e redlatch.Queued) []attribute.KeyValue {
 	if e.Position == 0 {
 		return nil
@@ -120,7 +119,6 @@ func place(e redlatch.Queued) []attribute.KeyValue {
 	return []attribute.KeyValue{keyPosition.Int(e.Position)}
 }
 
-// attempt tells of an attempt that did not get the lock, and of the owner that has it.
 func attempt(e *redlatch.Attempted) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyAttempt.Int(e.Attempt)}
 	if !e.Holder.IsZero() {
@@ -135,14 +133,13 @@ func attempt(e *redlatch.Attempted) []attribute.KeyValue {
 	return all
 }
 
-// fail says that a span ended with an error. Its text has the lock's name in it, and stays here.
+// fail sets the error of a span without its text, which has the lock's name.
 func fail(span trace.Span, err error) {
 	kind := redlatch.ErrorType(err)
 	span.SetAttributes(keyError.String(kind))
 	span.SetStatus(codes.Error, kind)
 }
 
-// doStarted begins the span of a function.
 func (t *Telemetry) doStarted(ctx context.Context, e redlatch.DoStarted) context.Context {
 	ctx, span := t.tracer.Start(ctx, spanDo)
 	if span.IsRecording() {
@@ -151,7 +148,6 @@ func (t *Telemetry) doStarted(ctx context.Context, e redlatch.DoStarted) context
 	return context.WithValue(ctx, doingKey{t}, &doing{span})
 }
 
-// doEnded ends it. What kind of error a function returned is not known here.
 func (t *Telemetry) doEnded(ctx context.Context, e redlatch.DoEnded) {
 	d, ok := ctx.Value(doingKey{t}).(*doing)
 	if !ok {
@@ -167,12 +163,12 @@ func (t *Telemetry) doEnded(ctx context.Context, e redlatch.DoEnded) {
 	d.span.End()
 }
 
-// link is what a span has that follows from an acquisition.
+// link links a span to the acquisition.
 func (c *call) link() trace.SpanStartOption {
 	return trace.WithLinks(trace.Link{SpanContext: c.span.SpanContext()})
 }
 
-// unlocked reports an Unlock, which is over.
+// unlocked reports an Unlock that has returned.
 func (t *Telemetry) unlocked(ctx context.Context, c *call, e *redlatch.Released) {
 	now := time.Now()
 	_, span := t.tracer.Start(trace.ContextWithSpanContext(ctx, c.parent), spanUnlock, c.link(),
@@ -188,10 +184,10 @@ func (t *Telemetry) unlocked(ctx context.Context, c *call, e *redlatch.Released)
 	span.End(trace.WithTimestamp(now))
 }
 
-// loss reports a hold that was lost, in a trace of its own.
+// loss reports the loss of a hold in a separate trace.
 func (t *Telemetry) loss(ctx context.Context, c *call, e *redlatch.Ended, reason string) {
 	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(t.about(e.Name, e.Kind, 0)...)}
-	if c != nil { // its acquisition was sampled
+	if c != nil { // the acquisition was sampled
 		opts = append(opts, c.link())
 	}
 	_, span := t.tracer.Start(ctx, spanLoss, opts...)
@@ -199,15 +195,9 @@ func (t *Telemetry) loss(ctx context.Context, c *call, e *redlatch.Ended, reason
 	if !e.Owner.IsZero() {
 		span.SetAttributes(keyOwner.String(e.Owner.String()))
 	}
-	if loss, is := lossOf(e.Err); is {
+	if loss := redlatch.Loss(""); errors.As(e.Err, &loss) {
 		span.SetAttributes(keyWhy.String(string(loss)))
 	}
 	fail(span, e.Err)
 	span.End()
-}
-
-// lossOf returns the reason of a loss in full. It names no lock.
-func lossOf(err error) (loss redlatch.Loss, is bool) {
-	is = errors.As(err, &loss)
-	return loss, is
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Observer returns what counts for a client, for redlatch.WithObserver. Several clients may have it.
+// Observer returns the observer for redlatch.WithObserver. Several clients may share it.
 func (m *Metrics) Observer() redlatch.Observer {
 	return redlatch.Observer{
 		Opened: m.opened, Closed: m.closed,
@@ -78,7 +78,6 @@ func (m *Metrics) evicted(e redlatch.Evicted) {
 
 func (m *Metrics) reconnected(redlatch.Reconnected) { m.reconnects.Inc() }
 
-// addAcquisition adds to the histogram of acquisitions.
 func (m *Metrics) addAcquisition(ctx context.Context, d time.Duration, k acquireKey) {
 	to, known := m.acquires.all()[k]
 	if !known {
@@ -89,7 +88,6 @@ func (m *Metrics) addAcquisition(ctx context.Context, d time.Duration, k acquire
 	m.observe(ctx, d, to)
 }
 
-// addHold adds to the histogram of holds.
 func (m *Metrics) addHold(ctx context.Context, d time.Duration, k holdKey) {
 	to, known := m.holds.all()[k]
 	if !known {
@@ -100,7 +98,7 @@ func (m *Metrics) addHold(ctx context.Context, d time.Duration, k holdKey) {
 	m.observe(ctx, d, to)
 }
 
-// first returns the values of the labels that come first.
+// first returns the values of the labels kind and group.
 func (m *Metrics) first(s series) []string {
 	if m.grouping != nil {
 		return []string{s.kind, s.group}
@@ -108,13 +106,12 @@ func (m *Metrics) first(s series) []string {
 	return []string{s.kind}
 }
 
-// values returns the values of the labels that labels returns.
+// values returns the values of the names from labels.
 func (m *Metrics) values(name, kind string, others ...string) []string {
 	return append(m.first(m.series(name, kind)), others...)
 }
 
-// groupOf returns the group of a lock's name, as a label can have it: OtherGroup when there are too
-// many, or when it is not valid UTF-8.
+// groupOf returns the group of a lock's name. It is OtherGroup if there are too many, or if it is not UTF-8.
 func (m *Metrics) groupOf(name string) string {
 	group := m.grouping(name)
 	if _, known := m.groups.all()[group]; known {
@@ -129,7 +126,6 @@ func (m *Metrics) groupOf(name string) string {
 	return group
 }
 
-// observe adds a duration to a histogram, with an exemplar if there is one.
 func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Observer) {
 	if m.exemplar != nil {
 		if labels := m.exemplar(ctx); labels != nil && fits(labels) {
@@ -142,7 +138,7 @@ func (m *Metrics) observe(ctx context.Context, d time.Duration, to prometheus.Ob
 	m.pending.add(measurement{to, d.Seconds()})
 }
 
-// fits reports whether an exemplar can have these labels. Prometheus panics over others.
+// fits reports whether labels are valid for an exemplar. Prometheus panics on others.
 func fits(labels prometheus.Labels) bool {
 	n := 0
 	for name, value := range labels {
@@ -154,12 +150,11 @@ func fits(labels prometheus.Labels) bool {
 	return n <= prometheus.ExemplarMaxRunes
 }
 
-// series are the kind and the group of gauges.
+// series identifies a gauge.
 type series struct{ kind, group string }
 
-// see remembers that there are locks of a kind and group: from then on their gauges are there,
-// also while they are 0. So are the counters of what goes wrong: the increase from nothing to 1
-// is none for Prometheus, that from 0 is one.
+// see starts the gauges and counters of a kind and group with 0. Prometheus does not see the increase of a
+// counter that starts with 1.
 func (m *Metrics) see(name, kind string) {
 	s := m.series(name, kind)
 	if _, known := m.seen.all()[s]; !known {
@@ -172,7 +167,6 @@ func (m *Metrics) see(name, kind string) {
 	}
 }
 
-// series returns the kind and the group of a lock.
 func (m *Metrics) series(name, kind string) series {
 	s := series{kind: kind}
 	if m.grouping != nil {
@@ -181,7 +175,7 @@ func (m *Metrics) series(name, kind string) series {
 	return s
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(out)
@@ -191,7 +185,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.oldest
 }
 
-// Collect is part of prometheus.Collector. It asks the clients for their stats.
+// Collect implements prometheus.Collector.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.pending.flush()
 	for _, c := range m.collectors() {
@@ -209,7 +203,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.acquire, m.hold, m.renewal, m.slack, m.lost, m.evictions, m.gaps, m.reconnects}
 }
 
-// now returns the counts of all clients.
+// now returns the current counts of all clients.
 func (m *Metrics) now() map[series]redlatch.KindStats {
 	m.mu.Lock()
 	clients := make([]*redlatch.Client, 0, len(m.clients))
@@ -238,14 +232,13 @@ func (m *Metrics) now() map[series]redlatch.KindStats {
 	return all
 }
 
-// cache has what was made once for each of a few keys. To read it takes no lock and allocates
-// nothing.
+// cache is a copy-on-write map for a few keys. Reading neither locks nor allocates.
 type cache[K comparable, V any] struct {
 	mu   sync.Mutex // held to add
 	have atomic.Pointer[map[K]V]
 }
 
-// all returns what there is. It must not be changed.
+// all returns the map, which must not be modified.
 func (c *cache[K, V]) all() map[K]V {
 	if have := c.have.Load(); have != nil {
 		return *have
@@ -253,13 +246,13 @@ func (c *cache[K, V]) all() map[K]V {
 	return nil
 }
 
-// add returns the value of a key, which make makes when there is none.
+// add returns the value of a key, and makes a missing one.
 func (c *cache[K, V]) add(key K, make func() V) V {
 	v, _ := c.addUpTo(math.MaxInt, key, make)
 	return v
 }
 
-// addUpTo is add, but makes none when there are as many as may be.
+// addUpTo is add for at most most keys.
 func (c *cache[K, V]) addUpTo(most int, key K, make func() V) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,24 +283,24 @@ type (
 	}
 )
 
-// together is how many measurements are counted one after the other: code that runs once in a while
-// is not in the processor's cache, and costs several times as much.
+// together is the number of measurements to count in a batch. Code that runs rarely is not in the
+// processor's cache and costs several times as much.
 const together = 64
 
-// measurement is a duration that is yet to be counted, in seconds.
+// measurement is a duration to count.
 type measurement struct {
 	to      prometheus.Observer
 	seconds float64
 }
 
-// pending has the measurements that are yet to be counted. They are counted with mu held: so a
-// collection, which flushes, has all that was measured before it.
+// pending has the measurements to count. They are counted with mu held, so a collection, which flushes,
+// includes all earlier ones.
 type pending struct {
 	mu  sync.Mutex
 	all []measurement // fewer than together
 }
 
-// add counts a measurement with others, at the latest when the metrics are collected.
+// add counts a measurement in a batch.
 func (p *pending) add(m measurement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -316,14 +309,14 @@ func (p *pending) add(m measurement) {
 	}
 }
 
-// flush counts what is left.
+// flush counts the pending measurements.
 func (p *pending) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count()
 }
 
-// count empties it, mu held.
+// count is flush with mu held.
 func (p *pending) count() {
 	all := p.all
 	p.all = all[:0]

@@ -9,40 +9,36 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// MaxGroups is how many groups [WithGroup] can make. Names of any further one are counted under
-// [OtherGroup], so that a function that makes a group of each name does no harm.
+// MaxGroups bounds the groups of [WithGroup]. Names of further groups count as [OtherGroup].
 const MaxGroups = 100
 
-// OtherGroup is the group of names for which there was no room.
+// OtherGroup is the group of names beyond MaxGroups.
 const OtherGroup = "_other"
 
-// buckets reach from a pair on a fast network to a wait of minutes, in seconds.
+// buckets are in seconds, for uncontended locks on a fast network to waits of minutes.
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 	0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 }
 
-// Option is a setting of [New].
+// Option configures [New].
 type Option func(*Metrics)
 
-// WithGroup adds the label group to the metrics that have the label kind: what group returns for
-// the lock's name, such as its part before a colon. It is called in each call of Lock, and must
-// be quick, safe for concurrent use, and return few different groups; see [MaxGroups]. Default:
-// no such label.
+// WithGroup adds the label group to the metrics with the label kind. group maps a lock's name to it, for
+// example to the part before a colon. It is called in each Lock and must be fast, safe for concurrent use,
+// and return few groups; see [MaxGroups]. Default: no label.
 func WithGroup(group func(name string) string) Option {
 	return func(m *Metrics) { m.grouping = group }
 }
 
-// WithExemplars adds an exemplar to what the histograms of locks observe: the labels that
-// exemplar returns for the caller's context, such as the trace id of a span, or nil for none.
-// With more than 128 characters in all, or where one is no UTF-8 or no label's name, they are left
-// out. Default: none.
+// WithExemplars adds exemplars to the histograms of locks: the labels that exemplar returns for the caller's
+// context, such as the trace ID of a span, or nil for none. Labels of more than 128 characters in all, or
+// with invalid names or values, are dropped. Default: none.
 func WithExemplars(exemplar func(ctx context.Context) prometheus.Labels) Option {
 	return func(m *Metrics) { m.exemplar = exemplar }
 }
 
-// Metrics counts what happens to the locks of clients that have its Observer, and is a collector, for
-// a registry of Prometheus. All methods are safe for concurrent use.
+// Metrics is a prometheus.Collector for clients with its Observer. All methods are safe for concurrent use.
 type Metrics struct {
 	grouping func(name string) string
 	exemplar func(ctx context.Context) prometheus.Labels
@@ -66,7 +62,7 @@ type Metrics struct {
 
 var _ prometheus.Collector = (*Metrics)(nil)
 
-// New returns metrics that are all zero. Register them, and give their Observer to clients.
+// New returns metrics with zero values. Register them, and pass their Observer to clients.
 func New(opts ...Option) *Metrics {
 	m := &Metrics{clients: map[*redlatch.Client]struct{}{}}
 	for _, o := range opts {
@@ -94,7 +90,7 @@ func New(opts ...Option) *Metrics {
 	return m
 }
 
-// labels returns the label kind, that of the group if there is one, and others.
+// labels returns the labels kind, group if in use, and others.
 func (m *Metrics) labels(others ...string) []string {
 	all := []string{"kind"}
 	if m.grouping != nil {
