@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/examples/libraries/internal/candidates"
 	"github.com/redlatch/redlatch/examples/libraries/moving"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -206,4 +207,111 @@ func TestProgramsWithOneKeyExcludeIfTheyTryAgain(t *testing.T) {
 func TestOneNameIsNotOneKeyWithRueidislock(t *testing.T) {
 	t.Parallel()
 	assert.Positive(t, fleet(t, rueidislockProcess, oneName))
+}
+
+func TestOneKeyIsWrongTypeForRedlatchAndHeldForRedsync(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	orders := rlock.New(candidates.Connect(t, s.URL()), oldName)
+	mutex := withRedsync(t, s).NewMutex(oldName)
+
+	require.NoError(t, mutex.Lock())
+	assert.Equal(t, "string", s.Do(t, "TYPE", oldName))
+	assert.Len(t, mutex.Value(), 24)
+	isWrongType(t, orders)
+	ok, err := mutex.Unlock()
+	require.NoError(t, err)
+	assert.True(t, ok)
+
+	hold, err := orders.TryLock(t.Context())
+	require.NoError(t, err)
+	var taken *redsync.ErrTaken
+	require.ErrorAs(t, mutex.TryLock(), &taken)
+	ok, err = mutex.Unlock()
+	require.Error(t, err, "it would have to say that the lock is not its own")
+	assert.False(t, ok)
+	ok, err = mutex.Extend()
+	require.Error(t, err)
+	assert.False(t, ok)
+	require.NoError(t, hold.Unlock(), "redsync has changed Redlatch's key")
+}
+
+func TestOneKeyIsWrongTypeForRedlatchAndForRedislock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	orders := rlock.New(candidates.Connect(t, s.URL()), oldName)
+	locks := redislock.New(goRedis(t, s))
+
+	lock, err := locks.Obtain(t.Context(), oldName, time.Minute, &redislock.Options{Metadata: "host-1"})
+	require.NoError(t, err)
+	assert.Equal(t, []byte(lock.Token()+"host-1"), s.Do(t, "GET", oldName))
+	isWrongType(t, orders)
+	require.NoError(t, lock.Release(t.Context()))
+
+	hold, err := orders.TryLock(t.Context())
+	require.NoError(t, err)
+	_, err = locks.Obtain(t.Context(), oldName, time.Minute, nil)
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.NotErrorIs(t, err, redislock.ErrNotObtained)
+	require.NoError(t, hold.Unlock(), "redislock has changed Redlatch's key")
+}
+
+// isWrongType requires that Lock fails at the key of another library.
+func isWrongType(t *testing.T, lock *rlock.Lock) {
+	t.Helper()
+	_, err := lock.TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	_, err = lock.Lock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = moving.OneName(ctx, lock)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestAKeyThatRedsyncHasTakenIsALostLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	hold, err := rlock.New(candidates.Connect(t, s.URL()), oldName).Lock(t.Context())
+	require.NoError(t, err)
+	s.Do(t, "DEL", oldName)
+	require.NoError(t, withRedsync(t, s).NewMutex(oldName).Lock())
+	<-hold.Context(t.Context()).Done()
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	assert.Equal(t, "string", s.Do(t, "TYPE", oldName), "Redlatch has freed redsync's lock")
+}
+
+func TestAServerOfSeveralDoesNotExcludeRedsync(t *testing.T) {
+	t.Parallel()
+	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+	hold, err := rlock.New(candidates.Connect(t, servers[0].URL()), oldName).TryLock(t.Context())
+	require.NoError(t, err)
+	mutex := withRedsync(t, servers...).NewMutex(oldName)
+	require.NoError(t, mutex.Lock(), "two of three are a majority")
+	_, err = mutex.Unlock()
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock())
+}
+
+func TestProgramsWithRedlatchSayWhetherTheyWorked(t *testing.T) {
+	t.Parallel()
+	client := candidates.Connect(t, redistest.Start(t).URL())
+	failed := errors.New("the work has failed")
+	for name, instead := range map[string]func(context.Context, *redlatch.Client, string, moving.Work) (bool, error){
+		"redsync": moving.InsteadOfRedsync, "redislock": moving.InsteadOfRedislock,
+	} {
+		for result, want := range map[error]bool{nil: true, failed: false} {
+			done, err := instead(t.Context(), client, name, func(context.Context) error { return result })
+			assert.Equal(t, want, done, name)
+			assert.Equal(t, !want, errors.Is(err, failed), name)
+		}
+		hold, err := rlock.New(client, name).Lock(t.Context())
+		require.NoError(t, err)
+		done, err := instead(t.Context(), client, name, nil)
+		require.NoError(t, err)
+		assert.False(t, done, name)
+		require.NoError(t, hold.Unlock())
+	}
+	require.ErrorIs(t, moving.InsteadOfRueidislock(t.Context(), client, oldName,
+		func(context.Context) error { return failed }), failed)
 }
