@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/gocronredlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -49,76 +51,85 @@ func starter(t *testing.T, e *gocronredlatch.Elector) (began chan context.Contex
 
 func TestTheLeaderDoesTheJobs(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	name := redistest.Key(t)
-	first, stop := elect(t, connect(t, s), gocronredlatch.ElectorConfig{Name: name})
-	leads(t, first)
-	second, _ := elect(t, connect(t, s), gocronredlatch.ElectorConfig{Name: name, Fair: false})
-	require.ErrorIs(t, second.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
-	began, failed := starter(t, first)
-	ctx := receive(t, began)
-	require.NoError(t, ctx.Err())
-	// It steps down when its task has returned, and no sooner.
-	stop()
-	require.ErrorIs(t, receive(t, failed), context.Canceled)
-	require.ErrorIs(t, first.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
-	leads(t, second)
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		name := redistest.Key(t)
+		first, stop := elect(t, connect(t, s), gocronredlatch.ElectorConfig{Name: name})
+		leads(t, first)
+		second, _ := elect(t, connect(t, s), gocronredlatch.ElectorConfig{Name: name, Fair: false})
+		require.ErrorIs(t, second.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
+		began, failed := starter(t, first)
+		ctx := receive(t, began)
+		require.NoError(t, ctx.Err())
+		// It steps down when its task has returned, and no sooner.
+		stop()
+		require.ErrorIs(t, receive(t, failed), context.Canceled)
+		require.ErrorIs(t, first.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
+		leads(t, second)
+	})
 }
 
 func TestALeaderWaitsForItsTasksBeforeItStepsDown(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	name := redistest.Key(t)
-	client := connect(t, s)
-	e, stop := elect(t, client, gocronredlatch.ElectorConfig{Name: name})
-	leads(t, e)
-	began, end := make(chan context.Context, 1), make(chan struct{})
-	newScheduler(t, gocron.WithDistributedElector(e), e.Task(func(ctx context.Context) error {
-		began <- ctx
-		<-end
-		return nil
-	}))
-	release := sync.OnceFunc(func() { close(end) })
-	t.Cleanup(release)
-	ctx := receive(t, began)
-	stopped := make(chan struct{})
-	go func() { stop(); close(stopped) }()
-	receive(t, ctx.Done())
-	select {
-	case <-stopped:
-		require.FailNow(t, "it has stepped down while a task runs")
-	case <-time.After(time.Second):
-	}
-	held, err := rlock.New(client, name).IsLocked(t.Context())
-	require.NoError(t, err)
-	require.True(t, held)
-	release()
-	receive(t, stopped)
-	held, err = rlock.New(client, name).IsLocked(t.Context())
-	require.NoError(t, err)
-	require.False(t, held)
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		name := redistest.Key(t)
+		client := connect(t, s)
+		e, stop := elect(t, client, gocronredlatch.ElectorConfig{Name: name})
+		leads(t, e)
+		began, end := make(chan context.Context, 1), make(chan struct{})
+		newScheduler(t, gocron.WithDistributedElector(e), e.Task(func(ctx context.Context) error {
+			began <- ctx
+			<-end
+			return nil
+		}))
+		release := sync.OnceFunc(func() { close(end) })
+		t.Cleanup(release)
+		ctx := receive(t, began)
+		stopped := make(chan struct{})
+		go func() { stop(); close(stopped) }()
+		receive(t, ctx.Done())
+		select {
+		case <-stopped:
+			require.FailNow(t, "it has stepped down while a task runs")
+		case <-time.After(time.Second):
+		}
+		held, err := rlock.New(client, name).IsLocked(t.Context())
+		require.NoError(t, err)
+		require.True(t, held)
+		release()
+		receive(t, stopped)
+		held, err = rlock.New(client, name).IsLocked(t.Context())
+		require.NoError(t, err)
+		require.False(t, held)
+	})
 }
 
 func TestTheContextOfATaskEndsWithTheLeadership(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	name := redistest.Key(t)
-	client := connect(t, s, redlatch.WithWatchdogTimeout(time.Second))
-	e, _ := elect(t, client, gocronredlatch.ElectorConfig{Name: name, Fair: true})
-	leads(t, e)
-	began, failed := starter(t, e)
-	ctx := receive(t, began)
-	_, err := rlock.New(client, name).ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.ErrorIs(t, receive(t, failed), redlatch.ErrLost)
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	leads(t, e) // again
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		name := redistest.Key(t)
+		client := connect(t, s, redlatch.WithWatchdogTimeout(time.Second))
+		e, _ := elect(t, client, gocronredlatch.ElectorConfig{Name: name, Fair: true})
+		leads(t, e)
+		began, failed := starter(t, e)
+		ctx := receive(t, began)
+		_, err := rlock.New(client, name).ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, receive(t, failed), redlatch.ErrLost)
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+		leads(t, e) // again
+	})
 }
 
 func TestAFrozenServerEndsTheTasks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	e, _ := elect(t, connect(t, s, redlatch.WithWatchdogTimeout(2*time.Second)), gocronredlatch.ElectorConfig{Name: redistest.Key(t)})
+	client, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithWatchdogTimeout(2*time.Second))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, client.Close()) })
+	e, _ := elect(t, client, gocronredlatch.ElectorConfig{Name: redistest.Key(t)})
 	leads(t, e)
 	began, failed := starter(t, e)
 	ctx := receive(t, began)
@@ -132,24 +143,28 @@ func TestAFrozenServerEndsTheTasks(t *testing.T) {
 
 func TestANewLeaderDoesNoJobBeforeTheClocksMayAgree(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	name := redistest.Key(t)
-	began := time.Now()
-	e, _ := elect(t, connect(t, s), gocronredlatch.ElectorConfig{Name: name, Skew: 2 * time.Second})
-	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(1) }, soon, time.Millisecond)
-	require.ErrorIs(t, e.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
-	leads(t, e)
-	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		name := redistest.Key(t)
+		began := time.Now()
+		e, _ := elect(t, connect(t, s), gocronredlatch.ElectorConfig{Name: name, Skew: 2 * time.Second})
+		require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(1) }, soon, time.Millisecond)
+		require.ErrorIs(t, e.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
+		leads(t, e)
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	})
 }
 
 func TestATaskOfAProcessThatDoesNotLeadIsNotCalled(t *testing.T) {
 	t.Parallel()
-	e, err := gocronredlatch.NewElector(connect(t, redistest.Start(t)), gocronredlatch.ElectorConfig{Name: redistest.Key(t)})
-	require.NoError(t, err)
-	failed := make(chan error, 1)
-	newScheduler(t, gocron.WithLocation(time.UTC), e.Task(func(context.Context) error {
-		assert.Fail(t, "the task was called")
-		return nil
-	}), fails(failed))
-	require.ErrorIs(t, receive(t, failed), gocronredlatch.ErrNotLeader)
+	synctest.Test(t, func(t *testing.T) {
+		e, err := gocronredlatch.NewElector(connect(t, redistest.Mini(t, embedded.WithInProcess())), gocronredlatch.ElectorConfig{Name: redistest.Key(t)})
+		require.NoError(t, err)
+		failed := make(chan error, 1)
+		newScheduler(t, gocron.WithLocation(time.UTC), e.Task(func(context.Context) error {
+			assert.Fail(t, "the task was called")
+			return nil
+		}), fails(failed))
+		require.ErrorIs(t, receive(t, failed), gocronredlatch.ErrNotLeader)
+	})
 }

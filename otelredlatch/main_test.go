@@ -89,32 +89,36 @@ func (c *collected) metrics() map[string]metricdata.Metrics {
 	return all
 }
 
-// points returns how many there were of each set of attributes of a metric: of a histogram the
-// count, else the value.
+// points returns the value of each set of attributes of a metric, of a histogram the count.
 func points(t *testing.T, m metricdata.Metrics) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
-	add := func(set attribute.Set, v float64) { all[set.Encoded(attribute.DefaultEncoder())] = v }
+	each(t, m, func(set attribute.Set, v float64) { all[set.Encoded(attribute.DefaultEncoder())] = v })
+	return all
+}
+
+// each calls f for each point of a metric.
+func each(t *testing.T, m metricdata.Metrics, f func(set attribute.Set, v float64)) {
+	t.Helper()
 	switch data := m.Data.(type) {
 	case metricdata.Histogram[float64]:
 		for _, p := range data.DataPoints {
 			require.Len(t, p.Bounds, 20)
 			require.InDelta(t, 0.0001, p.Bounds[0], 0)
 			require.InDelta(t, 300, p.Bounds[19], 0)
-			add(p.Attributes, float64(p.Count))
+			f(p.Attributes, float64(p.Count))
 		}
 	case metricdata.Sum[int64]:
 		for _, p := range data.DataPoints {
-			add(p.Attributes, float64(p.Value))
+			f(p.Attributes, float64(p.Value))
 		}
 	case metricdata.Gauge[float64]:
 		for _, p := range data.DataPoints {
-			add(p.Attributes, p.Value)
+			f(p.Attributes, p.Value)
 		}
 	default:
 		require.Fail(t, "unexpected data", "%s: %T", m.Name, m.Data)
 	}
-	return all
 }
 
 // What the events of an uncontended pair cost.

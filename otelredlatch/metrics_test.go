@@ -114,7 +114,7 @@ func TestMetricsAreThoseOfTheGoldenList(t *testing.T) {
 		for name, m := range c.metrics() {
 			require.NotEmpty(t, m.Description)
 			keys := map[string]bool{}
-			sets(t, m, func(set attribute.Set) {
+			each(t, m, func(set attribute.Set, _ float64) {
 				for _, a := range set.ToSlice() {
 					keys[strings.ReplaceAll(string(a.Key), ".", "_")] = true
 				}
@@ -133,27 +133,6 @@ func TestMetricsAreThoseOfTheGoldenList(t *testing.T) {
 		}
 		slices.Sort(have)
 		require.Equal(t, golden(t), have)
-	}
-}
-
-// sets calls f for the attributes of each point.
-func sets(t *testing.T, m metricdata.Metrics, f func(attribute.Set)) {
-	t.Helper()
-	switch data := m.Data.(type) {
-	case metricdata.Histogram[float64]:
-		for _, p := range data.DataPoints {
-			f(p.Attributes)
-		}
-	case metricdata.Sum[int64]:
-		for _, p := range data.DataPoints {
-			f(p.Attributes)
-		}
-	case metricdata.Gauge[float64]:
-		for _, p := range data.DataPoints {
-			f(p.Attributes)
-		}
-	default:
-		require.Fail(t, "unexpected data", "%T", m.Data)
 	}
 }
 
@@ -193,7 +172,7 @@ func TestGroupsAreText(t *testing.T) {
 	c := collect(t, otelredlatch.WithGroup(func(string) string { return "\xff" }))
 	c.everything()
 	for _, m := range c.metrics() {
-		sets(t, m, func(all attribute.Set) {
+		each(t, m, func(all attribute.Set, _ float64) {
 			if group, has := all.Value("group"); has {
 				require.Equal(t, otelredlatch.OtherGroup, group.AsString())
 			}
@@ -225,7 +204,7 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 			}
 			series := 0
 			for _, m := range c.metrics() {
-				sets(t, m, func(attribute.Set) { series++ })
+				each(t, m, func(attribute.Set, float64) { series++ })
 			}
 			require.Less(t, series, 7*(otelredlatch.MaxGroups+3))
 			if opts == nil {
