@@ -1,5 +1,5 @@
-// Package callers has what the tests of several kinds of locks share: clients, calls that are bounded
-// in time, and calls on goroutines of their own.
+// Package callers has helpers for tests of several kinds of locks: clients, bounded calls, and concurrent
+// calls.
 package callers
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Soon is far more than anything takes that is waited for.
+// Soon bounds waits.
 const Soon = 30 * time.Second
 
 // Connect opens a client that is closed with the test.
@@ -34,7 +34,7 @@ func Within(t *testing.T) context.Context {
 	return ctx
 }
 
-// Listening waits until so many connections listen to a channel.
+// Listening waits until n connections subscribe to a channel.
 func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -43,13 +43,13 @@ func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
 	}, Soon, 5*time.Millisecond, "%d connections should listen to %s", n, channel)
 }
 
-// Acquired is what a call for a lock or for permits ends with.
+// Acquired is the result of a call for a lock or for permits.
 type Acquired[Hold any] struct {
 	Hold Hold  // the zero value with an error
 	Err  error // of the call
 }
 
-// Later makes a call on a goroutine of its own.
+// Later makes a call on another goroutine.
 func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
 	came := make(chan Acquired[Hold], 1)
 	go func() {
@@ -59,7 +59,7 @@ func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
 	return came
 }
 
-// Must returns what a call acquires within a bound.
+// Must returns the hold of a call that succeeds within bound.
 func Must[Hold any](t *testing.T, came <-chan Acquired[Hold], bound time.Duration) Hold {
 	t.Helper()
 	select {

@@ -1,5 +1,4 @@
-// Package exported lists what a package exports, so that tests can hold that each name has
-// a row in a table of theirs.
+// Package exported lists the exported functions of a package, for tests that require a row for each.
 package exported
 
 import (
@@ -11,9 +10,8 @@ import (
 	"testing"
 )
 
-// Names returns the exported functions, and methods of exported types, of the package
-// in folder dir: package.Function and package.Type.Method. It ends the test when there
-// are none. The adapters, modules of their own, compare their tables with it, too.
+// Names returns the exported functions, and methods of exported types, of the package in dir, as
+// package.Function and package.Type.Method. It fails the test if there are none.
 func Names(tb testing.TB, dir string) map[string]bool {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -1,5 +1,4 @@
-// Package faketransport is a transport whose outcomes a test chooses, for tests of the
-// packages that send calls.
+// Package faketransport is a transport whose outcomes a test chooses.
 package faketransport
 
 import (
@@ -16,21 +15,20 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Fake is a transport whose outcomes the test chooses, one by one or by a rule.
+// Fake is a transport whose outcomes the test chooses one by one, or with Answer.
 type Fake struct {
-	Conn   int64 // calls are sent on it, 0 when its id is not known
-	Queues bool  // calls are not sent, but wait to be
+	Conn   int64 // for Claim; 0 if unknown
+	Queues bool  // calls are queued, not sent
 	Answer func(c *SentCall) (reply any, err error, ok bool)
 
-	mu     sync.Mutex // guards what follows; not held while done runs
+	mu     sync.Mutex // guards the fields below; not held while done runs
 	calls  []*SentCall
 	closed bool
 }
 
 // SentCall is a call that was started.
 type SentCall struct {
-	// Call is the call that was started, under which name, and when. It is used again when
-	// it has ended; Urgent is its value at the start.
+	// Call may be reused after its end. Name and Urgent are its values at the start.
 	Call   *transport.Call
 	Name   string
 	At     time.Time
@@ -39,12 +37,11 @@ type SentCall struct {
 	once   sync.Once
 }
 
-// Ends ends the call with an outcome, once.
+// Ends ends the call, unless it has ended.
 func (c *SentCall) Ends(reply any, err error) { c.once.Do(func() { c.done(reply, err) }) }
 
 var errFakeClosed = fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
 
-// Start is part of transport.Transport.
 func (f *Fake) Start(call *transport.Call, done transport.Done) {
 	c := &SentCall{Call: call, done: done, At: time.Now(), Name: call.Name(), Urgent: call.Urgent}
 	f.mu.Lock()
@@ -68,15 +65,12 @@ func (f *Fake) Start(call *transport.Call, done transport.Done) {
 	}
 }
 
-// Subscribe is part of transport.Transport.
 func (f *Fake) Subscribe(context.Context, string) (transport.Subscription, error) {
 	return nil, transport.ErrNotSent
 }
 
-// PublishCommand is part of transport.Transport.
 func (f *Fake) PublishCommand() string { return "PUBLISH" }
 
-// Close is part of transport.Transport.
 func (f *Fake) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -106,14 +100,13 @@ func (f *Fake) Last(t *testing.T) *SentCall {
 // Fencing is a transport that can kill connections.
 type Fencing struct {
 	*Fake
-	// Kill is what a fence does.
+	// Kill is called by Fence.
 	Kill func(ctx context.Context) error
 
 	mu     sync.Mutex // guards fenced
 	fenced []time.Time
 }
 
-// Fence is part of transport.Fencer.
 func (f *Fencing) Fence(ctx context.Context, _ *transport.Call) error {
 	f.mu.Lock()
 	f.fenced = append(f.fenced, time.Now())
@@ -121,30 +114,28 @@ func (f *Fencing) Fence(ctx context.Context, _ *transport.Call) error {
 	return f.Kill(ctx)
 }
 
-// Times returns when fences were set.
+// Times returns the times of the calls of Fence.
 func (f *Fencing) Times() []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]time.Time(nil), f.fenced...)
 }
 
-// Reconnecting is a transport that tells of new connections.
+// Reconnecting is a transport that reports reconnects.
 type Reconnecting struct {
 	*Fake
-	// Back is closed by the test when a connection was made in place of a lost one.
+	// Back is closed by the test after a reconnect.
 	Back chan struct{}
 }
 
-// Reconnected is part of transport.Reconnecter.
 func (r *Reconnecting) Reconnected() <-chan struct{} { return r.Back }
 
-// Log is what an engine logged.
+// Log is a log.
 type Log struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
 }
 
-// Write is part of io.Writer.
 func (d *Log) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,17 +149,16 @@ func (d *Log) String() string {
 	return d.buf.String()
 }
 
-// Count returns how many lines have a text.
+// Count returns how often text was logged.
 func (d *Log) Count(text string) int { return strings.Count(d.String(), text) }
 
-// Distant is a transport to a server whose replies take their time.
+// Distant is a transport with delayed replies.
 type Distant struct {
 	transport.Transport
 
 	replies sync.WaitGroup
 }
 
-// Start is part of transport.Transport.
 func (d *Distant) Start(call *transport.Call, done transport.Done) {
 	d.Transport.Start(call, func(reply any, err error) {
 		d.replies.Go(func() {
@@ -178,5 +168,5 @@ func (d *Distant) Start(call *transport.Call, done transport.Done) {
 	})
 }
 
-// Wait waits for the replies that are under way.
+// Wait waits for delayed replies.
 func (d *Distant) Wait() { d.replies.Wait() }

@@ -1,16 +1,6 @@
-// Package monitor reads what MONITOR shows of a server's clients and finds the
-// scripts they run.
-//
-// A line of MONITOR has a time, the database, the client's address and the
-// command with its arguments, quoted. [Parse] undoes the quoting exactly, so
-// that the texts and arguments of scripts come out byte for byte. A [Tape] is
-// fed the lines in order; it remembers the text of every script that was loaded
-// or run in full and so can name the text behind an EVALSHA:
-//
-//	line ── Parse ──▶ Line ── Tape.Add ──▶ Call (text, KEYS, ARGV)
-//
-// What a script itself calls is shown too, marked as coming from Lua, and is no
-// call of a client's.
+// Package monitor parses the output of MONITOR and finds the scripts that clients run. [Parse] unquotes a
+// line exactly. A [Tape] gets the lines in order, remembers the text of each loaded or evaluated script, and
+// so finds the text for an EVALSHA. Commands called by scripts are marked as such.
 package monitor
 
 import (
@@ -22,26 +12,25 @@ import (
 	"strings"
 )
 
-// ErrBadLine reports a line that MONITOR cannot have written.
+// ErrBadLine is returned for a line that is not from MONITOR.
 var ErrBadLine = errors.New("monitor: bad line")
 
-// Line is one command as MONITOR shows it.
+// Line is a line of MONITOR.
 type Line struct {
 	// Time is the server's time, seconds and microseconds: "1795266126.110435".
 	Time string
 	// DB is the number of the database.
 	DB string
-	// Source is the client's address, or "lua" for what a script calls.
+	// Source is the client's address, or "lua" for a script.
 	Source string
-	// Args has the command's name as it was sent, and its arguments.
+	// Args are the command's name as sent, and its arguments.
 	Args []string
 }
 
 // FromScript reports whether a script called the command.
 func (l Line) FromScript() bool { return l.Source == "lua" }
 
-// Parse reads one line. It returns an error that wraps ErrBadLine for anything
-// that is not one, such as the OK that MONITOR begins with.
+// Parse parses a line. It returns ErrBadLine for other lines, such as the initial OK.
 func Parse(text string) (Line, error) {
 	stamp, rest, ok1 := strings.Cut(text, " [")
 	where, rest, ok2 := strings.Cut(rest, "] ")
@@ -64,8 +53,7 @@ func Parse(text string) (Line, error) {
 	return line, nil
 }
 
-// unquote reads the quoted string that text begins with and returns what
-// follows it.
+// unquote unquotes the string at the start of text and returns the rest.
 func unquote(text string) (arg, rest string, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		return "", "", fmt.Errorf("%w: no quote at %.80q", ErrBadLine, text)
@@ -90,8 +78,7 @@ func unquote(text string) (arg, rest string, err error) {
 	return "", "", fmt.Errorf("%w: no closing quote after %.80q", ErrBadLine, text)
 }
 
-// unescape reads one escape and returns its length, 0 if it is none that
-// servers write.
+// unescape returns the character of an escape and its length, 0 if it is invalid.
 func unescape(text string) (c byte, length int) {
 	if len(text) < 2 {
 		return 0, 0
@@ -115,7 +102,6 @@ func unescape(text string) (c byte, length int) {
 	return 0, 0
 }
 
-// hexByte reads \x and two digits.
 func hexByte(text string) (c byte, length int) {
 	if len(text) < 4 {
 		return 0, 0
@@ -127,32 +113,27 @@ func hexByte(text string) (c byte, length int) {
 	return byte(high<<4 | low), 4
 }
 
-// digit is the value of a hexadecimal digit in lower case, −1 for others.
+// digit returns the value of a lower-case hexadecimal digit, or -1.
 func digit(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
 
-// Call is a command that a client sent: a script, if Script is not empty.
+// Call is a command of a client, with a script if Script is not empty.
 type Call struct {
 	Line
 
-	// Script is the script's text.
-	Script string
-	// Keys and Argv are the script's KEYS and ARGV.
+	Script     string // its text
 	Keys, Argv []string
 }
 
 // Name returns the command's name in upper case.
 func (c Call) Name() string { return strings.ToUpper(c.Args[0]) }
 
-// Tape turns the lines of one server, given in order, into calls. The zero Tape
-// is ready to use. It is for one goroutine.
+// Tape converts the lines of one server, in order, to calls. The zero Tape is ready for use by one goroutine.
 type Tape struct {
 	scripts map[string]string // by SHA-1, in lower case
 }
 
-// Add takes the next line. ok is false for what a script calls, and for an
-// EVALSHA of a script that the server cannot know yet: it fails with NOSCRIPT,
-// and the client sends the text next. For that the tape must have run since the
-// server was started.
+// Add adds the next line. ok is false for a command of a script, and for an EVALSHA of an unknown script,
+// which fails with NOSCRIPT if the tape has run since the start of the server.
 func (t *Tape) Add(line Line) (call Call, ok bool, err error) {
 	if line.FromScript() {
 		return Call{}, false, nil
@@ -174,7 +155,6 @@ func (t *Tape) Add(line Line) (call Call, ok bool, err error) {
 	return call, err == nil, err
 }
 
-// script fills in what an EVAL or EVALSHA has besides the text.
 func (c *Call) script(text string) error {
 	n, err := strconv.Atoi(c.Args[2])
 	if err != nil || n < 0 || len(c.Args) < 3+n {
@@ -192,8 +172,8 @@ func (t *Tape) learn(text string) {
 	t.scripts[hex.EncodeToString(sum[:])] = text
 }
 
-// LongestRead returns the most places of lists and sorted sets, of n members each, that one command
-// reads with LRANGE or ZRANGE, and the command. A script reads what its commands read together.
+// LongestRead returns the largest number of places that one command or script reads with LRANGE and ZRANGE
+// from lists and sorted sets of n members, and the command.
 func LongestRead(lines []Line, n int) (most int, by Line) {
 	read, sent := 0, Line{}
 	for _, line := range lines {
@@ -207,7 +187,6 @@ func LongestRead(lines []Line, n int) (most int, by Line) {
 	return most, by
 }
 
-// places returns how many places a command reads.
 func places(args []string, n int) int {
 	name := strings.ToUpper(args[0])
 	if name != "LRANGE" && name != "ZRANGE" || len(args) < 4 {

@@ -1,4 +1,4 @@
-// Package observed makes observers out of one function that receives every kind of event.
+// Package observed makes an observer from one function for all events.
 package observed
 
 import (
@@ -7,19 +7,13 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Opened is the event of a client that was made.
-type Opened struct {
-	// Client is the client.
-	Client *redlatch.Client
-}
+// Opened and Closed are the events of a client.
+type (
+	Opened struct{ Client *redlatch.Client }
+	Closed struct{ Client *redlatch.Client }
+)
 
-// Closed is the event of a client that was closed.
-type Closed struct {
-	// Client is the client.
-	Client *redlatch.Client
-}
-
-// By returns an observer that passes all events to see, and returns the contexts that it returns.
+// By returns an observer that passes all events to see and returns its contexts.
 func By(see func(ctx context.Context, event any) context.Context) redlatch.Observer {
 	alone := func(event any) { see(context.Background(), event) }
 	return redlatch.Observer{
@@ -42,8 +36,8 @@ func By(see func(ctx context.Context, event any) context.Context) redlatch.Obser
 	}
 }
 
-// Outcomes returns an observer that passes to see what became of calls, holds, renewals, waiters and
-// connections, and nothing that happens on the way there.
+// Outcomes returns an observer that passes only final events of calls, holds, renewals, waiters and
+// connections to see.
 func Outcomes(see func(event any)) redlatch.Observer {
 	return redlatch.Observer{
 		Acquired:    func(ctx context.Context, e redlatch.Acquired) context.Context { see(e); return ctx },

@@ -10,34 +10,28 @@ import (
 	"time"
 )
 
-// Command is one command's fields, but for its id: "op" and what the operation
-// needs, as the Java program documents it.
+// Command is a command's fields without the id: "op" and its arguments, see the Java program.
 type Command map[string]any
 
-// With returns the command with further fields, which replace its own.
+// With returns the command with added or replaced fields.
 func (c Command) With(fields Command) Command {
 	all := maps.Clone(c)
 	maps.Copy(all, fields)
 	return all
 }
 
-// line is the command as it is sent.
 func (c Command) line(id int64) ([]byte, error) {
 	text, err := json.Marshal(c.With(Command{"id": id}))
 	return append(text, '\n'), err
 }
 
-// ErrTimeout reports that no reply came in the time that Wait was given.
+// ErrTimeout is returned by Wait.
 var ErrTimeout = errors.New("no reply from the Redisson peer in time")
 
-// Call is a command that was begun.
-type Call struct {
-	reply chan Reply
-}
+// Call is a started command.
+type Call struct{ reply chan Reply }
 
-// Wait returns the reply, or ErrGone when the process ended before it, or
-// ErrTimeout. An exception in Java is an error too, an *Exception. It may be
-// called again after ErrTimeout, and only then.
+// Wait returns the reply, an *Exception of Java, ErrGone, or ErrTimeout, after which it may be called again.
 func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -55,32 +49,20 @@ func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 	}
 }
 
-// Exception is what a Java call threw.
-type Exception struct {
-	// Class is the exception's class without its package.
-	Class string
-	// Message is its message.
-	Message string
-}
+// Exception is an exception of a Java call. Class has no package.
+type Exception struct{ Class, Message string }
 
-// Error names the class and the message.
 func (e *Exception) Error() string { return fmt.Sprintf("%s: %s", e.Class, e.Message) }
 
 // Reply is the outcome of a command.
 type Reply struct {
-	// ID is the command's.
-	ID int64
-	// Value is what the operation returned.
-	Value json.RawMessage
-	// Error and Message are an exception's class and message, else empty.
-	Error, Message string
-
-	// From and To are when the work in Java began and ended, in microseconds
-	// since 1970.
-	From, To int64
+	ID             int64
+	Value          json.RawMessage // of the operation
+	Error, Message string          // of an exception: its class and message
+	From, To       int64           // time of the work in Java, in microseconds since 1970
 }
 
-// Into reads the value into what v points to.
+// Into unmarshals the value into v.
 func (r Reply) Into(v any) error {
 	if err := json.Unmarshal(r.Value, v); err != nil {
 		return fmt.Errorf("value %s: %w", r.Value, err)
@@ -88,13 +70,13 @@ func (r Reply) Into(v any) error {
 	return nil
 }
 
-// Began is when the work in Java began.
+// Began returns the start of the work in Java.
 func (r Reply) Began() time.Time { return time.UnixMicro(r.From) }
 
-// Ended is when the work in Java ended.
+// Ended returns the end of the work in Java.
 func (r Reply) Ended() time.Time { return time.UnixMicro(r.To) }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -102,7 +84,6 @@ type tail struct {
 
 const tailLength = 4000
 
-// Write never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +92,6 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

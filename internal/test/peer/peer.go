@@ -1,3 +1,7 @@
+// Package peer controls a live Redisson in a Java process, whose program and protocol are in
+// internal/test/peer/java. scripts/compat.sh builds it and resolves a release's class path; [Find] looks for
+// both. A Peer has one goroutine, which reads replies and ends with the process. Calls may be started by any
+// goroutine and complete in any order. When the process ends, open calls return ErrGone.
 package peer
 
 import (
@@ -6,42 +10,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
 
-// ErrGone is the outcome of calls that were open when the process ended.
+// ErrGone is returned for calls that were open when the process ended.
 var ErrGone = errors.New("the Redisson peer has ended")
 
 const (
-	// startTimeout bounds the time until the process is ready.
-	startTimeout = 30 * time.Second
-	// stopTimeout bounds the end of the process after its stdin was closed.
-	stopTimeout = 10 * time.Second
+	startTimeout = 30 * time.Second // until the process is ready
+	stopTimeout  = 10 * time.Second // after stdin is closed
 )
 
-// Peer is a running Java process with Redisson. Its methods are safe for
-// concurrent use.
+// Peer is a running Java process with Redisson. Its methods are safe for concurrent use.
 type Peer struct {
-	// Version is the release that runs, as its jar says.
-	Version string
+	Version string // of Redisson
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stderr *tail // the end of what it wrote to stderr
+	stderr *tail
 	gone   chan struct{}
 
 	write sync.Mutex // one command line at a time
 
-	mu    sync.Mutex // guards what follows; never held across I/O
+	mu    sync.Mutex // guards the fields below; not held during I/O
 	calls map[int64]*Call
 	last  int64
 	ended bool
 }
 
-// Start starts the process and returns when it is ready for commands. Close
-// ends it; it also ends when this process does, whose pipe it reads.
+// Start starts the process and waits until it is ready. It ends with Close or with this process.
 func Start(program Program) (*Peer, error) {
 	p := &Peer{cmd: program.command(), stderr: &tail{}, gone: make(chan struct{}), calls: map[int64]*Call{}}
 	stdin, err := p.cmd.StdinPipe()
@@ -65,7 +67,6 @@ func Start(program Program) (*Peer, error) {
 	return p, nil
 }
 
-// handshake waits for the first line.
 func (p *Peer) handshake(ready *Call, version string) error {
 	reply, err := ready.Wait(startTimeout)
 	if err != nil {
@@ -82,7 +83,7 @@ func (p *Peer) handshake(ready *Call, version string) error {
 	return nil
 }
 
-// read takes replies to their calls until the process has ended.
+// read delivers replies until the process ends.
 func (p *Peer) read(stdout io.Reader) {
 	defer close(p.gone)
 	lines := bufio.NewReader(stdout)
@@ -93,14 +94,14 @@ func (p *Peer) read(stdout io.Reader) {
 		}
 		p.deliver(line)
 	}
-	_ = p.cmd.Wait() // the pending calls report how it ended
+	_ = p.cmd.Wait()
 	p.fail()
 }
 
 func (p *Peer) deliver(line []byte) {
 	var reply Reply
 	if err := json.Unmarshal(line, &reply); err != nil {
-		_, _ = p.stderr.Write(line) // no reply, so an error message of the JVM
+		_, _ = p.stderr.Write(line) // a message of the JVM
 		return
 	}
 	p.mu.Lock()
@@ -112,7 +113,7 @@ func (p *Peer) deliver(line []byte) {
 	}
 }
 
-// fail ends all open calls and those to come.
+// fail ends all open and future calls.
 func (p *Peer) fail() {
 	p.mu.Lock()
 	open := p.calls
@@ -135,8 +136,7 @@ func (p *Peer) expect(id int64) *Call {
 	return call
 }
 
-// Go begins a command and does not wait for its reply. The peer does commands
-// of one thread in the order in which they were begun.
+// Go starts a command without waiting for its reply. The peer runs the commands of one thread in order.
 func (p *Peer) Go(command Command) *Call {
 	p.write.Lock()
 	defer p.write.Unlock()
@@ -149,35 +149,86 @@ func (p *Peer) Go(command Command) *Call {
 	if err != nil {
 		panic(fmt.Sprintf("peer: command %v: %v", command, err))
 	}
-	// A process that is gone answers through its calls.
 	_, _ = p.stdin.Write(line)
 	return call
 }
 
-// Halt ends the process at once, as a crash would (Runtime.halt), and returns
-// when it is gone.
+// Halt crashes the process (Runtime.halt) and waits for its end.
 func (p *Peer) Halt() {
 	p.Go(Command{"op": "halt"})
 	p.await()
 }
 
-// Close ends the process and returns when it is gone. Locks that its clients
-// hold are left to their leases. It may be called again.
+// Close ends the process and waits for its end. Locks of its clients expire. It may be called again.
 func (p *Peer) Close() {
-	_ = p.stdin.Close() // closed before, at worst
+	_ = p.stdin.Close()
 	p.await()
 }
 
-// await waits for the end, and brings it about when it takes too long.
+// await waits for the end and kills the process after stopTimeout.
 func (p *Peer) await() {
 	select {
 	case <-p.gone:
 		return
 	case <-time.After(stopTimeout):
-		_ = p.cmd.Process.Kill() // ended in this moment, at worst
+		_ = p.cmd.Process.Kill()
 	}
 	<-p.gone
 }
 
-// Stderr returns the end of what the process wrote to stderr.
+// Stderr returns the end of the process's stderr.
 func (p *Peer) Stderr() string { return p.stderr.String() }
+
+// ErrMissing means that the program or a dependency is missing.
+var ErrMissing = errors.New("the Redisson peer is not ready")
+
+const mainClass = "dev.redlatch.peer.Main"
+
+// Program is a peer that can be started.
+type Program struct {
+	Version         string // of Redisson
+	java, classPath string
+}
+
+// Find finds Java, the built program and the jars of a release. root is the folder of the module. The error
+// wraps ErrMissing and says what to do.
+func Find(root, version string) (Program, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return Program{}, fmt.Errorf("%w: no java here; install a JDK, 17 or later, and Maven", ErrMissing)
+	}
+	target, err := filepath.Abs(filepath.Join(root, "internal", "test", "peer", "java", "target"))
+	if err != nil {
+		return Program{}, err
+	}
+	classes := filepath.Join(target, "classes")
+	if _, err := os.Stat(filepath.Join(target, "classes.sum")); err != nil {
+		return Program{}, missing("not built", version)
+	}
+	jars, err := os.ReadFile(filepath.Join(target, "classpath", version+".txt")) //nolint:gosec // the tester's own files
+	if err != nil {
+		return Program{}, missing("release "+version+" not resolved", version)
+	}
+	path := append([]string{classes}, filepath.SplitList(strings.TrimSpace(string(jars)))...)
+	for _, entry := range path {
+		if _, err := os.Stat(entry); err != nil { //nolint:gosec // the tester's own files
+			return Program{}, missing(entry+" is gone", version)
+		}
+	}
+	return Program{
+		Version:   version,
+		java:      java,
+		classPath: strings.Join(path, string(filepath.ListSeparator)),
+	}, nil
+}
+
+func missing(what, version string) error {
+	return fmt.Errorf("%w: %s; run scripts/compat.sh %s", ErrMissing, what, version)
+}
+
+// command returns the command of a short-lived JVM, without optimizing compiler and parallel collector.
+func (p Program) command() *exec.Cmd {
+	//nolint:gosec // a program and jars of the tester's own
+	return exec.Command(p.java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+		"-cp", p.classPath, mainClass)
+}

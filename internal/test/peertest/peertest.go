@@ -1,8 +1,5 @@
-// Package peertest gives tests a live Redisson, or the reason why there is none.
-//
-// A test that needs one is skipped on a machine without the Java program, so that Go alone
-// is enough to work here. Where it is required (CI=true, or REDLATCH_COMPAT=1) that is a
-// failure: otherwise nothing would be compared, and the skip would go unnoticed.
+// Package peertest finds a live Redisson for tests. Without the Java program a test is skipped, or fails
+// with CI=true or REDLATCH_COMPAT=1.
 package peertest
 
 import (
@@ -12,9 +9,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/peer"
 )
 
-// Look returns the program with a release of Redisson, below root, the folder of the
-// module. What is missing is an error, for tests that go on without, and a failure where
-// it must be there.
+// Look returns the program with a release of Redisson. root is the folder of the module. A missing program
+// is an error, or fails the test if it is required.
 func Look(tb testing.TB, root, release string) (peer.Program, error) {
 	tb.Helper()
 	program, err := peer.Find(root, release)
@@ -24,8 +20,7 @@ func Look(tb testing.TB, root, release string) (peer.Program, error) {
 	return program, err
 }
 
-// Find is Look for tests that need the program: where it is missing they are skipped,
-// with loss, which is what they do not try, and why.
+// Find is Look for tests that need the program. Without it they are skipped; loss is what they miss.
 func Find(tb testing.TB, root, release, loss string) peer.Program {
 	tb.Helper()
 	program, err := Look(tb, root, release)
@@ -35,8 +30,7 @@ func Find(tb testing.TB, root, release, loss string) peer.Program {
 	return program
 }
 
-// Start starts the program. It ends with the test, and what it complained of is shown
-// when that has failed.
+// Start starts the program until the end of the test. If the test fails, it logs the program's stderr.
 func Start(tb testing.TB, program peer.Program) *peer.Peer {
 	tb.Helper()
 	p, err := peer.Start(program)

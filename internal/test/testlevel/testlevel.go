@@ -1,10 +1,6 @@
-// Package testlevel says which tests are left to `make test-all`.
-//
-// `make test` is to take three minutes on two processors. What needs a Java machine, a
-// cluster, much load, many seconds of a real lease or many rounds is left out of it or runs
-// fewer rounds. `make test-all` sets REDLATCH_TEST=all: then all of it runs, and so it does
-// in CI. Nothing else decides this: there are no build tags, and -short keeps its meaning,
-// which is a machine without a server.
+// Package testlevel chooses the tests that only `make test-all` runs: those that need a Java machine, a
+// cluster, much load, long leases or many rounds. `make test-all` and CI set REDLATCH_TEST=all; without it
+// these tests are skipped or run fewer rounds. -short means a machine without a server.
 package testlevel
 
 import (
@@ -12,22 +8,20 @@ import (
 	"testing"
 )
 
-// Env is the environment variable that chooses the level: all, or nothing.
+// Env is the environment variable of the level: all or empty.
 const Env = "REDLATCH_TEST"
 
-// Left begins the reason of each test that All skips. test/testrun fails when it sees it
-// in a run of all tests.
+// Left starts the reason of each test that All skips. test/testrun fails on it in a run of all tests.
 const Left = "left to make test-all: "
 
-// NotWithRace begins the reason of each test that NoRace skips. test/testrun runs those again
-// without the race detector, where all tests run.
+// NotWithRace starts the reason of each test that NoRace skips. In a run of all tests, test/testrun runs
+// them without the race detector.
 const NotWithRace = "not with the race detector: "
 
-// OneGoroutine is why NoRace skips a test that takes long: the race detector has nothing to find.
+// OneGoroutine is a reason for NoRace.
 const OneGoroutine = "it shares nothing between goroutines, and would take half as long again"
 
-// All skips the test unless all tests are to run; why says what it costs. Under -short it
-// skips too.
+// All skips the test unless all tests run, and with -short. why is its cost.
 func All(tb testing.TB, why string) {
 	tb.Helper()
 	if !IsAll() {
@@ -38,8 +32,7 @@ func All(tb testing.TB, why string) {
 	}
 }
 
-// NoRace skips the test in a binary with the race detector: that disturbs it, or finds nothing in
-// it and makes it last much longer; why says which.
+// NoRace skips the test in a binary with the race detector, for the reason why.
 func NoRace(tb testing.TB, why string) {
 	tb.Helper()
 	if race {
@@ -47,8 +40,7 @@ func NoRace(tb testing.TB, why string) {
 	}
 }
 
-// Rounds is how many rounds a test takes, which costs time and adds certainty: quick in
-// make test, all where all tests run.
+// Rounds returns all if all tests run, and otherwise quick.
 func Rounds(quick, all int) int {
 	if IsAll() {
 		return all
@@ -56,9 +48,8 @@ func Rounds(quick, all int) int {
 	return quick
 }
 
-// Part is what a test tries of all, where each costs time and adds certainty: in make test every
-// step-th, one at least, beginning where the length of name decides, so that the parts of several
-// tests differ; all where all tests run.
+// Part returns all if all tests run, and otherwise every step-th element, at least one. The length of name
+// selects the first, so that several tests have different parts.
 func Part[T any](all []T, step int, name string) []T {
 	if IsAll() || len(all) == 0 {
 		return all
@@ -70,8 +61,7 @@ func Part[T any](all []T, step int, name string) []T {
 	return part
 }
 
-// IsAll reports whether all tests are to run. It panics when the variable has another value: a
-// misspelt one would leave tests out.
+// IsAll reports whether all tests run. It panics on an unknown level, which would skip tests.
 func IsAll() bool {
 	switch level := os.Getenv(Env); level {
 	case "":
@@ -83,7 +73,6 @@ func IsAll() bool {
 	}
 }
 
-// Drawn is a test for rapid.Check, which then draws as many sequences as it says. Of a bare
-// *testing.T it would ask when the package's time is over, and end early, and pass, when that is
-// near: on a slow machine, with hardly anything tried.
+// Drawn is a test for rapid.Check that hides the deadline of the test binary, near which rapid would pass
+// with few tries.
 type Drawn struct{ *testing.T }

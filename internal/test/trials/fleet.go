@@ -15,20 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soon is far more than anything takes that is waited for.
 const soon = time.Minute
 
-// Fleet is three processes that work one at a time. It is for one goroutine.
+// Fleet is three processes of which one works at a time. It is for one goroutine.
 type Fleet struct {
 	t         *testing.T
 	args      Args
 	steps     *os.File
 	processes map[int]*exec.Cmd
-	all       []step // read so far
-	rest      string // of a line that was read in part
+	all       []step // read
+	rest      string // a partial line
 }
 
-// Start starts three processes of this test program with args. They end with the test.
+// Start starts three processes of this test program until the end of the test.
 func Start(t *testing.T, args Args) *Fleet {
 	t.Helper()
 	args.file = filepath.Join(t.TempDir(), "steps")
@@ -57,7 +56,7 @@ func (f *Fleet) add() {
 	f.processes[cmd.Process.Pid] = cmd
 }
 
-// read reads the steps that have been written since.
+// read reads new steps and returns all.
 func (f *Fleet) read() []step {
 	f.t.Helper()
 	text, err := io.ReadAll(f.steps)
@@ -68,7 +67,7 @@ func (f *Fleet) read() []step {
 	return f.all
 }
 
-// worker waits until a process works that is not the one given, and returns it.
+// worker waits until a process other than not works, and returns it.
 func (f *Fleet) worker(not int) int {
 	f.t.Helper()
 	began, found := time.Now().UnixNano(), 0
@@ -84,8 +83,7 @@ func (f *Fleet) worker(not int) int {
 	return found
 }
 
-// Kill kills the process that works, at some time within this long, and starts another one. It returns
-// when one that lives works.
+// Kill kills the working process at a random time and starts another one. It waits until another works.
 func (f *Fleet) Kill(within time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)
@@ -97,7 +95,7 @@ func (f *Fleet) Kill(within time.Duration) {
 	f.worker(pid)
 }
 
-// Stall stops the process that works until another one works, and for some time longer, below this.
+// Stall stops the working process until another one works, and for a random time longer.
 func (f *Fleet) Stall(longer time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)
@@ -108,7 +106,7 @@ func (f *Fleet) Stall(longer time.Duration) {
 	time.Sleep(100 * time.Millisecond)
 }
 
-// Judge returns the runs so far in their order. The test fails if two were at work together.
+// Judge returns the runs in order. The test fails if two overlap.
 func (f *Fleet) Judge() []Run {
 	f.t.Helper()
 	steps := f.read()

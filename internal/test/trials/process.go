@@ -1,5 +1,5 @@
-// Package trials has fleets of processes that work under one lock, one at a time: a test kills and
-// stalls them, and judges from the steps that they wrote whether two worked together.
+// Package trials runs fleets of processes that work under one lock. A test kills and stalls processes, and
+// judges from the steps that they write whether two worked at the same time.
 package trials
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// asProcess has, for a process of a fleet, its Args.
+// asProcess has the Args of a process.
 const asProcess = "REDLATCH_TRIALS_PROCESS"
 
-// Args are what all processes of a fleet are given.
+// Args are the arguments of all processes of a fleet.
 type Args struct {
 	URL, Name string // of the server, and of the lock
-	Other     bool   // the other of the two ways in which a test's processes work
+	Other     bool   // the second of two ways to work
 	file      string // of steps
 }
 
-// String is what parseArgs reads.
+// String is the inverse of parseArgs.
 func (a Args) String() string { return fmt.Sprintf("%s %s %v %s", a.URL, a.Name, a.Other, a.file) }
 
 func parseArgs(text string) (a Args, ok bool) {
@@ -35,8 +35,8 @@ func parseArgs(text string) (a Args, ok bool) {
 	return a, err == nil
 }
 
-// Main is the TestMain of a package with trials: a process of a fleet is run by process, which
-// returns only what went wrong, and any other process runs the tests.
+// Main is the TestMain of a package with trials. In a process of a fleet it calls process, which returns
+// only on an error.
 func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	if args, ok := parseArgs(os.Getenv(asProcess)); ok {
 		steps, err := openSteps(args.file)
@@ -46,15 +46,15 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// Trials wait for leases and ticks, most of the time.
-	parallel := flag.Lookup("test.parallel").Value // not what the command line says, yet
+	// Trials mostly wait for leases and ticks. Flags are not parsed yet.
+	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
 		_ = parallel.Set("12") // it takes any number
 	}
 	redistest.Main(m)
 }
 
-// Steps is the file to which all processes of a fleet append their steps. It is for one goroutine.
+// Steps is the file of the steps of a fleet. It is for one goroutine.
 type Steps struct {
 	file *os.File
 	run  int
@@ -65,16 +65,14 @@ func openSteps(name string) (*Steps, error) {
 	return &Steps{file: file}, err
 }
 
-// Run writes a step every few milliseconds until ctx ends, whose cause it returns, or until it has
-// worked for this long. Time for which the process was stopped is not counted: only its context ends
-// a run that was stalled.
+// Run writes a step every few milliseconds until ctx ends, whose cause it returns, or until it has worked
+// for this long, not counting time for which the process was stopped.
 func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	s.run++
 	const pause = 5 * time.Millisecond
 	for range long / pause {
 		time.Sleep(pause)
-		// A step counts for the time at which the context was still to be asked: the process may be
-		// stopped between the question and the step.
+		// The time is from before the check of ctx, because the process may be stopped after it.
 		now := time.Now()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -86,13 +84,13 @@ func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
-// step is what a run did at a time.
+// step is a step of a run.
 type step struct {
 	at       int64
 	pid, run int
 }
 
-// String is the line of the file.
+// String returns the line of the file.
 func (s step) String() string { return fmt.Sprintf("%d %d %d", s.at, s.pid, s.run) }
 
 // parseSteps returns the steps of whole lines, and the rest of the text.
@@ -110,12 +108,11 @@ func parseSteps(text string) (steps []step, rest string, err error) {
 
 // Run is one run of a process.
 type Run struct {
-	First, Last int64 // its first and last step, in nanoseconds since 1970
+	First, Last int64 // first and last step, in nanoseconds since 1970
 	name        string
 }
 
-// runs returns the runs of steps in the order in which they began. It is an error if one began before
-// the one before it had ended.
+// runs returns the runs of steps in order, or an error if two overlap.
 func runs(steps []step) ([]Run, error) {
 	known := map[string]Run{}
 	for _, s := range steps {
