@@ -10,30 +10,30 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Resolver takes care of a call whose Run returned an error that wraps ErrUncertain: one of
-// its methods is called, once. It runs on any goroutine and must not block.
+// Resolver handles a call whose Run returned an error that wraps ErrUncertain: one of its
+// methods is called, once, on any goroutine. They must not block.
 type Resolver interface {
-	// Late gets the outcome that the call had in the end: a reply, or an error, such as one
-	// that wraps ErrNotSent, which says that nothing was run.
+	// Late receives the call's final reply or error. ErrNotSent means that nothing ran.
 	Late(reply any, err error)
-	// InDoubt returns what resolves a call that may have run, and may run yet. Nil: nothing.
+	// InDoubt returns how to resolve a call that may have run or may still run, nil if there
+	// is nothing to do.
 	InDoubt() *InDoubt
 }
 
-// Follower acts as soon as a call was started. It is an interface since a function that is
-// bound to a value costs an allocation.
+// Follower is notified when a call was started. It is an interface because a method value
+// costs an allocation.
 type Follower interface {
 	// Started runs once, on the goroutine that started the call.
 	Started()
 }
 
-// Attempt is one call and the wait for its reply. Get one from
-// [Engine.Attempt], fill Call, and run it once.
+// Attempt is one call and the wait for its reply. Get one from [Engine.Attempt], fill Call, and
+// run it once.
 type Attempt struct {
 	// Call is what Run sends.
 	Call transport.Call
-	// Sent, if not nil, is notified as soon as the call was started, before its reply
-	// is waited for: calls started then go to the server after this one.
+	// Sent, if not nil, is notified before the wait for the reply: calls started then reach
+	// the server after this one.
 	Sent Follower
 
 	engine   *Engine
@@ -41,25 +41,24 @@ type Attempt struct {
 	state    atomic.Uint32
 	result   chan outcome   // room for the outcome and an alarm
 	done     transport.Done // bound once: a method value costs an allocation
-	closes   bool           // it ends when the client closes
-	leads    atomic.Bool    // the runner is in Lead, which an alarm has to interrupt
+	closes   bool           // closing the client ends the wait
+	leads    atomic.Bool    // the runner is in Lead, which an alarm must interrupt
 
-	// Of the engine's timeouts.
+	// Used by the engine's timeouts.
 	prev, next *Attempt
 	due        time.Duration
 	listed     bool
-	alarmed    bool // an alarm was sent that was not received yet; while not listed, the runner's
+	alarmed    bool // an alarm was sent and not received; owned by the runner while not listed
 }
 
-// outcome is what the transport says of a call, or an alarm: its time is over, or the
-// client closes.
+// outcome is the result of a call, or an alarm: it timed out or the client closes.
 type outcome struct {
 	reply any
 	err   error
 	alarm bool
 }
 
-// errNotYet says that a call was not sent in its time. It says nothing of why.
+// errNotYet means that a call was not sent in time, for no known reason.
 var errNotYet = errors.New("not sent")
 
 const (
@@ -78,7 +77,7 @@ func (e *Engine) Attempt() *Attempt {
 	return a
 }
 
-// free gives the attempt back.
+// free returns the attempt to the pool.
 func (a *Attempt) free() {
 	a.Call.Reset()
 	a.resolver, a.Sent, a.closes = nil, nil, false
@@ -86,28 +85,26 @@ func (a *Attempt) free() {
 	a.engine.attempts.Put(a)
 }
 
-// Run starts the call and waits for its outcome, at most one command timeout,
-// less when ctx ends or the client closes. The error wraps ErrNotSent when the
-// call certainly did not run, ErrUncertain when it may have; together with the
-// context's error, or ErrClosed, when these ended the wait. With ErrUncertain
-// the resolver, if any, takes care of what becomes of the call. The attempt must not
-// be used after Run.
+// Run starts the call and waits for its outcome: at most one command timeout, less if ctx ends
+// or the client closes. An error wraps ErrNotSent if the call certainly did not run and
+// ErrUncertain if it may have run, together with the context's error or ErrClosed if these
+// ended the wait. After ErrUncertain, r, if not nil, handles the call's final outcome. The
+// attempt must not be used after Run.
 func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	a.resolver = r
 	a.closes = true
 	return a.run(ctx, a.engine.Command, nil)
 }
 
-// RunFor is Run for calls that may be repeated and that go on while the client
-// closes: bound is all that ends the wait.
+// RunFor is Run for calls that may be repeated and also run while the client closes: only
+// bound ends the wait.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
 	return a.run(context.Background(), bound, nil)
 }
 
-// run has the first half of bound for the sending, and all of it for the reply: among
-// many calls, what would be sent at the last moment would be answered too late, and be in
-// doubt. It ends with stop, too.
+// run allows half of bound for sending, and all of it for the reply. Otherwise many calls sent
+// at the last moment would be answered too late and be in doubt. Closing stop also ends it.
 func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan struct{}) (any, error) {
 	rest := bound / 2
 	a.engine.timeouts.add(a, bound-rest)
@@ -133,8 +130,7 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan stru
 	}
 }
 
-// start starts the call, on this goroutine if the transport can and nothing but ctx and an
-// alarm ends the wait.
+// start starts the call, on this goroutine if the transport supports that.
 func (a *Attempt) start(ctx context.Context, stop <-chan struct{}) {
 	if l := a.engine.leader; l != nil && stop == nil {
 		a.leads.Store(true)
@@ -146,22 +142,22 @@ func (a *Attempt) start(ctx context.Context, stop <-chan struct{}) {
 	a.Started()
 }
 
-// Started is part of transport.Caller.
+// Started implements transport.Caller.
 func (a *Attempt) Started() {
 	if a.Sent != nil {
 		a.Sent.Started()
 	}
 }
 
-// Waits is part of transport.Caller: there is neither an outcome nor an alarm.
+// Waits implements transport.Caller: there is neither an outcome nor an alarm.
 func (a *Attempt) Waits() bool { return len(a.result) == 0 }
 
-// await returns what comes first: the outcome, an alarm, or the end of ctx or stop.
+// await returns the outcome or an alarm, or why ctx or stop ended.
 func (a *Attempt) await(ctx context.Context, stop <-chan struct{}) (out outcome, ended error) {
 	select {
 	case out = <-a.result:
 		if out.alarm {
-			a.alarmed = false // this was the one
+			a.alarmed = false
 		}
 		return out, nil
 	case <-ctx.Done():
@@ -171,8 +167,8 @@ func (a *Attempt) await(ctx context.Context, stop <-chan struct{}) (out outcome,
 	}
 }
 
-// rest ends the attempt's timeout. An alarm that has come too late is received, with the
-// outcome if that has come before.
+// rest cancels the attempt's timeout. It receives an alarm that was already sent, and returns
+// the outcome if that came first.
 func (a *Attempt) rest() (out outcome, came bool) {
 	if !a.engine.timeouts.remove(a) {
 		return out, false
@@ -188,7 +184,7 @@ func (a *Attempt) rest() (out outcome, came bool) {
 	return out, came
 }
 
-// finish ends an attempt whose outcome was waited for.
+// finish ends an attempt that has an outcome.
 func (a *Attempt) finish(out outcome) (any, error) {
 	a.rest()
 	if isUncertain(out.err) {
@@ -199,8 +195,8 @@ func (a *Attempt) finish(out outcome) (any, error) {
 	return out.reply, out.err
 }
 
-// leave ends the wait for an attempt that has no outcome yet. The order matters:
-// once the state says left, complete may free the attempt at any moment.
+// leave ends the wait for an attempt without an outcome. The order matters: once the state is
+// attemptLeft, complete may free the attempt at any time.
 func (a *Attempt) leave(why error) (any, error) {
 	out, came := a.rest()
 	withdrawn := a.Call.Abandon()
@@ -222,7 +218,7 @@ func (a *Attempt) leave(why error) (any, error) {
 	return nil, fmt.Errorf("%w: %w", ErrUncertain, why)
 }
 
-// complete is the call's done. It runs once for every attempt.
+// complete is the call's done function; it runs once.
 func (a *Attempt) complete(reply any, err error) {
 	if a.state.CompareAndSwap(attemptAwaited, attemptAnswered) {
 		a.result <- outcome{reply: reply, err: err}
@@ -230,7 +226,7 @@ func (a *Attempt) complete(reply any, err error) {
 	}
 	e := a.engine
 	switch r := a.resolver; {
-	case r == nil || !a.Call.Abandoned(): // or withdrawn, as Run has said
+	case r == nil || !a.Call.Abandoned(): // withdrawn: Run has said so
 		a.free()
 	case isUncertain(err):
 		a.resolve()

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// clockFresh is how long a comparison of the clocks is good for.
+	// clockFresh is how long a clock comparison is valid.
 	clockFresh = time.Minute
-	// clockApart is how far apart the clocks may be before that is worth a warning.
+	// clockApart is the difference that is logged.
 	clockApart = time.Second
 )
 
-// Clock is the time that scripts are given. It compares this machine's clock with the
-// server's. All methods are safe for concurrent use.
+// Clock is the time sent to scripts. It compares this machine's clock with the server's. All
+// methods are safe for concurrent use.
 type Clock struct {
 	engine *Engine
 	offset offset
@@ -26,13 +26,13 @@ type Clock struct {
 
 // offset is how far the server's clock is ahead of this machine's.
 type offset struct {
-	mu       sync.Mutex // guards what follows; not held while the server is asked
+	mu       sync.Mutex // guards the fields below; not held during I/O
 	ahead    time.Duration
-	accuracy time.Duration // of ahead, which it is off by at most
+	accuracy time.Duration // maximum error of ahead
 	known    bool          // there was a comparison
-	at       time.Time     // of the last one, or of a refusal; zero: neither
-	asking   chan struct{} // closed when the one under way is over; nil: none is
-	apart    bool          // the clocks were apart when last compared
+	at       time.Time     // of the last comparison or refusal
+	asking   chan struct{} // closed when the current comparison ends; nil: none
+	apart    bool          // the clocks were apart at the last comparison
 }
 
 func (o *offset) load() time.Duration {
@@ -41,9 +41,8 @@ func (o *offset) load() time.Duration {
 	return o.ahead
 }
 
-// begin reports whether it is time for a comparison, whether there was one before,
-// and what is closed when the one under way is over, if one is. A caller for which
-// it is time must call end.
+// begin reports whether a comparison is due, in which case the caller must call end, whether
+// the offset is known, and what is closed when the current comparison ends.
 func (o *offset) begin(now time.Time) (due, known bool, over <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,7 +52,7 @@ func (o *offset) begin(now time.Time) (due, known bool, over <-chan struct{}) {
 	return due, o.known, o.asking
 }
 
-// end ends what begin began. Without an answer the next to come begins anew.
+// end ends a comparison. Unless the server answered, the next call begins another one.
 func (o *offset) end(now time.Time, answered bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,16 +63,16 @@ func (o *offset) end(now time.Time, answered bool) {
 	}
 }
 
-// store takes a comparison in, and reports whether the clocks have come apart. One that is far less
-// accurate than what was known, and does not contradict it, moves no clock: a request that was slow
-// once would move one that is right.
+// store records a comparison and reports whether the clocks have just come apart. A much less
+// accurate comparison that agrees with the last one is ignored: a single slow request must not
+// move the clock.
 func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	apart := ahead.Abs()-accuracy > clockApart
 	news = apart && !o.apart
 	if o.known && accuracy > 2*o.accuracy && (ahead-o.ahead).Abs() <= accuracy+o.accuracy {
-		o.accuracy = 2*o.accuracy + time.Millisecond // it counts for half as much the next time: clocks drift
+		o.accuracy = 2*o.accuracy + time.Millisecond // clocks drift
 	} else {
 		o.ahead, o.accuracy = ahead, accuracy
 	}
@@ -81,9 +80,8 @@ func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
 	return news
 }
 
-// NowMillis returns the time that scripts are given, in milliseconds since 1970: this
-// machine's, as Redisson's is its own machine's, or the server's as far as it is
-// known, when that was asked for.
+// NowMillis returns the time for scripts in milliseconds since 1970: this machine's, as in
+// Redisson, or with Config.ServerTime the server's.
 func (c *Clock) NowMillis() int64 {
 	now := time.Now()
 	if c.engine.ServerTime {
@@ -92,8 +90,8 @@ func (c *Clock) NowMillis() int64 {
 	return now.UnixMilli()
 }
 
-// Compare asks for the server's time and returns how far it is ahead of this
-// machine's, to half of the time that took.
+// Compare asks for the server's time and returns how far it is ahead of this machine's, to
+// within half the round trip.
 func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 	var began, ended time.Time
 	var reply any
@@ -140,15 +138,14 @@ func serverTime(reply any) (time.Time, error) {
 	return time.Unix(n[0], n[1]*1000), nil
 }
 
-// Keep sees to it that the clocks are compared once a minute, in the
-// background. As long as scripts are to be given the server's time and it is not
-// known, it waits for the comparison that is under way.
+// Keep compares the clocks once a minute, in the background. With Config.ServerTime it waits
+// for the first comparison.
 func (c *Clock) Keep(ctx context.Context) {
 	known, over := c.refresh()
 	if over == nil || known || !c.engine.ServerTime {
 		return
 	}
-	// Half of what a call may take, so that the call itself has the other half.
+	// Half of the command timeout, so that the call itself has the other half.
 	patience := time.NewTimer(c.engine.Command / 2)
 	defer patience.Stop()
 	select {
@@ -159,11 +156,11 @@ func (c *Clock) Keep(ctx context.Context) {
 	}
 }
 
-// Refresh is Keep for callers that never wait.
+// Refresh is Keep without waiting.
 func (c *Clock) Refresh() { c.refresh() }
 
-// refresh begins a comparison when it is time for one. It returns whether there was one before,
-// and what is closed when the one under way is over, if one is.
+// refresh begins a comparison if one is due. It returns whether the offset is known, and what
+// is closed when the current comparison ends.
 func (c *Clock) refresh() (known bool, over <-chan struct{}) {
 	due, known, over := c.offset.begin(time.Now())
 	if due && !c.engine.Go(c.compare) {
@@ -172,8 +169,8 @@ func (c *Clock) refresh() (known bool, over <-chan struct{}) {
 	return known, over
 }
 
-// compare is a comparison in the background. A server that is away is asked again
-// by the next call that needs its time; one that refuses, a minute later.
+// compare runs a comparison. If the server cannot be reached, the next call tries again; after
+// a refusal, a call a minute later.
 func (c *Clock) compare() {
 	ctx, cancel := c.engine.Open(context.Background())
 	defer cancel()

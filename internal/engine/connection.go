@@ -14,11 +14,11 @@ import (
 var (
 	errNoCounter = errors.New("redlatch: the transport cannot count subscribers")
 
-	// ErrOwnNotCounted says that a count of listeners proves nothing.
+	// ErrOwnNotCounted means that subscriber counts are unreliable.
 	ErrOwnNotCounted = errors.New("the server does not count this client's own listeners")
 )
 
-// Subscribe is the transport's, counted.
+// Subscribe subscribes to channel, and counts the subscription for Stats.
 func (e *Engine) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	sub, err := e.Transport.Subscribe(ctx, channel)
 	if err != nil {
@@ -28,7 +28,7 @@ func (e *Engine) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return &counted{Subscription: sub, n: &e.gauges.subscriptions}, nil
 }
 
-// counted is a subscription that counts itself out when it is closed.
+// counted is a subscription that is counted until it is closed.
 type counted struct {
 	transport.Subscription
 	n    *atomic.Int64
@@ -40,9 +40,8 @@ func (c *counted) Close() {
 	c.once.Do(func() { c.n.Add(-1) })
 }
 
-// Listeners returns how many connections listen to each of channels, in their
-// order, or an error when that cannot be found out. It is [transport.Counter]'s,
-// of a transport that is one.
+// Listeners returns how many connections subscribe to each channel, if the transport is a
+// [transport.Counter].
 func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	c, ok := e.Transport.(transport.Counter)
 	if !ok {
@@ -51,9 +50,9 @@ func (e *Engine) Listeners(ctx context.Context, channels ...string) ([]int64, er
 	return c.Listeners(ctx, channels...)
 }
 
-// ProvenListeners is [Engine.Listeners], and listens to the proof channel meanwhile:
-// a zero says something only when that one is counted. It takes a command timeout
-// at most. The error wraps ErrNotCounted.
+// ProvenListeners is [Engine.Listeners] while subscribed to the proof channel: a zero is
+// reliable only if that one is counted. It takes at most one command timeout. The error wraps
+// ErrNotCounted.
 func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...string) ([]int64, error) {
 	ctx, cancel := e.Open(ctx)
 	defer cancel()
@@ -66,7 +65,7 @@ func (e *Engine) ProvenListeners(ctx context.Context, proof string, channels ...
 	case e.IsClosing():
 		err = ErrClosed
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // which says which side did not answer
+		err = fmt.Errorf("%w: %w", EndOf(ctx), err) // names the side that did not answer
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotCounted, err)
 }
@@ -87,16 +86,15 @@ func (e *Engine) proven(ctx context.Context, proof string, channels []string) ([
 	return counts[1:], nil
 }
 
-// LossTeller is implemented by transports that tell when a connection was lost, and not
-// only when another one was made in its place.
+// LossTeller is a transport that reports a lost connection immediately, not only when it is
+// replaced.
 type LossTeller interface {
-	// Lost returns a channel that is closed with the next loss.
+	// Lost returns a channel that is closed at the next loss.
 	Lost() <-chan struct{}
 }
 
 // doubted returns a channel that is closed when the server may have forgotten locks: a
-// connection was lost, or another server is the master. Of a transport that tells only
-// when a connection was replaced it is that, nil of one that tells nothing.
+// connection was lost, or the master changed. nil if the transport doesn't report that.
 func (e *Engine) doubted() <-chan struct{} {
 	if t, ok := e.Transport.(LossTeller); ok {
 		return t.Lost()
@@ -104,8 +102,8 @@ func (e *Engine) doubted() <-chan struct{} {
 	return e.Reconnected()
 }
 
-// Reconnected returns a channel that is closed when a command connection was made
-// in place of a lost one, nil where the transport does not tell.
+// Reconnected returns a channel that is closed when a lost command connection was replaced,
+// nil if the transport doesn't report that.
 func (e *Engine) Reconnected() <-chan struct{} {
 	if r, ok := e.Transport.(transport.Reconnecter); ok {
 		return r.Reconnected()
@@ -113,12 +111,11 @@ func (e *Engine) Reconnected() <-chan struct{} {
 	return nil
 }
 
-// Announce sees to it that the client's label is on the server, if it has one, from
-// now until the client is closed. It does not block, and costs one look at a flag
-// once the label is kept.
+// Announce keeps the client's label, if any, on the server until the client closes. It does
+// not block.
 func (e *Engine) Announce() { e.label.Start() }
 
-// newLabelWriter returns what keeps the client's label, nil when there is none.
+// newLabelWriter returns the writer of the client's label, nil if it has none.
 func newLabelWriter(e *Engine) *label.Writer {
 	if e.Label == "" {
 		return nil
@@ -135,8 +132,8 @@ func newLabelWriter(e *Engine) *label.Writer {
 	})
 }
 
-// sendAside runs one call that no caller waits for, also while the client shuts
-// down. It takes no longer than a command may, and ends when stop is closed.
+// sendAside runs a call that no caller waits for, also during Shutdown, for at most one command
+// timeout or until stop is closed.
 func (e *Engine) sendAside(stop <-chan struct{}, fill func(*transport.Call)) error {
 	a := e.Attempt()
 	fill(&a.Call)

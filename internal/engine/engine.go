@@ -17,65 +17,64 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Config is a client's settings, defaults filled in.
+// Config contains a client's settings, with defaults filled in.
 type Config struct {
 	Transport  transport.Transport // closed with the engine
-	ClientID   uuid.UUID           // what owners begin with
-	Lease      time.Duration       // of holds without a lease of their own
-	FairWait   time.Duration       // of fair waiters without a wait of their own
-	Command    time.Duration       // bound on waiting for one command
-	PollCap    time.Duration       // bound on sleeping without asking the server
+	ClientID   uuid.UUID           // prefix of owners
+	Lease      time.Duration       // default lease
+	FairWait   time.Duration       // default wait of fair waiters
+	Command    time.Duration       // limit on waiting for one command
+	PollCap    time.Duration       // limit on sleeping without an attempt
 	Margin     time.Duration       // loss margin; 0: min(lease/10, 1 s)
-	MaxWaiters int64               // bound on callers that wait; 0: none
-	Grace      time.Duration       // how long a fair waiter must be absent to be dead; 0: for ever
-	Hooks      Hooks               // called for what happens
-	Losses     Losses              // with which holds end that are lost; required where there are holds
-	ServerTime bool                // scripts are given the server's time, not this machine's
-	Label      string              // what people shall recognise the client by; "": nothing
-	Replicas   int                 // how many must have a lock before it is acquired; 0: none is waited for
-	SyncWait   time.Duration       // for how long they are waited for
+	MaxWaiters int64               // limit on waiting callers; 0: none
+	Grace      time.Duration       // absence after which a fair waiter is dead; 0: never
+	Hooks      Hooks               // observer callbacks
+	Losses     Losses              // errors of lost holds; required if there are holds
+	ServerTime bool                // scripts use the server's time, not this machine's
+	Label      string              // readable name of the client; "": none
+	Replicas   int                 // replicas that must have a lock before it is acquired; 0: none
+	SyncWait   time.Duration       // limit on waiting for them
 	Mapper     Mapper              // nil: names are keys
-	AnyName    bool                // names that are no UTF-8 are not refused: for tools, which find such keys
-	Opener     any                 // what has opened the client and can do more for tools; nil: nothing
+	AnyName    bool                // accept names that are not UTF-8: for tools, which find such keys
+	Opener     any                 // opened the client and can do more for tools; nil: nothing
 	Logger     *slog.Logger        // required
 
-	// KindOf fills a call that names the kind of object under a key; nil: errors name none.
+	// KindOf fills a call that returns the kind of object under a key; nil: errors name none.
 	KindOf func(c *transport.Call, key any)
 }
 
-// Engine is the part of a client that locks use. It knows no kind of lock. All methods are
-// safe for concurrent use.
+// Engine is the part of a client that locks use. All methods are safe for concurrent use.
 type Engine struct {
 	Config
 	Lifecycle
 	Waiters
-	// Clock is the time that scripts are given.
+	// Clock is the time sent to scripts.
 	Clock Clock
-	// Watchdog renews the leases of holds and declares losses.
+	// Watchdog renews leases and declares losses.
 	Watchdog *watchdog.Loop
-	// LeaseArg is Config.Lease in milliseconds, an int64 boxed once.
+	// LeaseArg is Config.Lease in milliseconds, a boxed int64.
 	LeaseArg any
-	// FairWaitArg is Config.FairWait in milliseconds, an int64 boxed once.
+	// FairWaitArg is Config.FairWait in milliseconds, a boxed int64.
 	FairWaitArg any
 
 	owners     atomic.Int64
 	publish    any // the publish command, boxed
 	fences     fences
 	slots      slots
-	lacked     sync.Map // rights that the server was found to refuse; each is logged once
+	lacked     sync.Map // missing rights, each logged once
 	publishing publishing
 	gauges     gauges
 
-	leader   transport.Leader // nil: the transport leaves callers' goroutines alone
+	leader   transport.Leader // nil: calls don't run on callers' goroutines
 	attempts sync.Pool        // of *Attempt
 	timeouts timeouts         // of attempts
-	label    *label.Writer    // nil: there is no label
+	label    *label.Writer    // nil: no label
 
 	closer sync.Once
 	err    error
 }
 
-// New returns an engine over cfg.Transport. It does no I/O.
+// New returns an engine for cfg.Transport. It does no I/O.
 func New(cfg Config) *Engine {
 	e := &Engine{Config: cfg}
 	e.init()
@@ -99,15 +98,14 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// NeedContext panics when ctx is nil, as the standard library does. It is for the
-// beginning of calls that users make, where nothing has been done yet.
+// NeedContext panics if ctx is nil, as the standard library does.
 func NeedContext(ctx context.Context) {
 	if ctx == nil {
 		panic("redlatch: nil Context")
 	}
 }
 
-// NextOwner returns an owner that was never used.
+// NextOwner returns an unused owner.
 func (e *Engine) NextOwner() codec.Owner {
 	return codec.NewOwner(e.ClientID, e.owners.Add(1))
 }
@@ -115,7 +113,7 @@ func (e *Engine) NextOwner() codec.Owner {
 // Publish returns the publish command as a boxed string.
 func (e *Engine) Publish() any { return e.publish }
 
-// LossMargin returns how long before the end of a lease it counts as lost.
+// LossMargin returns how long before its end a lease counts as lost.
 func (e *Engine) LossMargin(lease time.Duration) time.Duration {
 	if e.Margin > 0 {
 		return min(e.Margin, lease)
@@ -123,14 +121,13 @@ func (e *Engine) LossMargin(lease time.Duration) time.Duration {
 	return min(lease/10, time.Second)
 }
 
-// Mapper makes keys of names.
+// Mapper maps lock names to keys.
 type Mapper interface {
 	// Map returns the key of the lock called name.
 	Map(name string) string
 }
 
-// Map returns the key that a lock's name stands for, or an error that wraps
-// limits.ErrInvalid.
+// Map returns the key of the lock called name. An error wraps limits.ErrInvalid.
 func (e *Engine) Map(name string) (string, error) {
 	if err := e.checkName(name); err != nil {
 		return "", err
@@ -154,12 +151,12 @@ func (e *Engine) checkName(name string) error {
 	return limits.Name(name)
 }
 
-// Close ends every hold with ErrClosed, lets waiters leave, gives calls whose
-// outcome is open one command timeout to be resolved, and closes the transport.
-// Leases are left to run out. It may be called more than once.
+// Close ends every hold with ErrClosed and all waits, gives in-doubt calls one command timeout
+// to be resolved, and closes the transport. Locks stay held until their leases expire. Later
+// calls return the same error.
 func (e *Engine) Close() error { return e.CloseWithin(e.Command) }
 
-// CloseWithin is Close with another bound on the time for calls whose outcome is open.
+// CloseWithin is Close with bound instead of the command timeout.
 func (e *Engine) CloseWithin(bound time.Duration) error {
 	e.closer.Do(func() {
 		e.beginClosing()
@@ -169,8 +166,7 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		e.finish(ctx)
-		// The transport goes first: it ends the calls that background work
-		// waits for.
+		// The transport goes first: that ends the calls of background work.
 		e.err = e.Transport.Close()
 		e.work.Wait()
 		if e.Hooks.Closed != nil {
@@ -180,15 +176,14 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 	return e.err
 }
 
-// beginClosing lets nothing new begin, and ends what waits. It may be called more than
-// once.
+// beginClosing rejects new calls and wakes waiting ones.
 func (e *Engine) beginClosing() {
 	e.refuse()
 	e.timeouts.close()
 }
 
-// Shutdown refuses new work, waits until no lease is watched, or ctx ends, and
-// closes. What is granted from now on is given back.
+// Shutdown rejects new calls, waits until all holds have ended or ctx ends, and closes. Locks
+// granted in the meantime are released.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	NeedContext(ctx)
 	e.beginClosing()
@@ -198,7 +193,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	if left == 0 {
 		return err
 	}
-	why := ErrClosed // another caller did not wait
+	why := ErrClosed // a concurrent Close
 	if ctx.Err() != nil {
 		why = context.Cause(ctx)
 	}

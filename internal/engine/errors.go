@@ -11,8 +11,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The errors that the root package exports under the same names. They live here
-// so that the packages below it can return them.
+// Errors that package redlatch exports under the same names.
 var (
 	ErrNotAcquired = errors.New("redlatch: lock not acquired")
 	ErrNotHeld     = errors.New("redlatch: lock not held")
@@ -33,24 +32,23 @@ var (
 	ErrNotSent   = transport.ErrNotSent
 )
 
-// Losses are the reasons of a loss, errors that wrap ErrLost. They have a type of the root
-// package, which users find them by.
+// Losses are the reasons of a loss. They wrap ErrLost, and have an exported type of package
+// redlatch.
 type Losses struct {
 	NotRenewed error // the lease was not renewed in time
-	LeaseOver  error // a lease that is not renewed was over
+	LeaseOver  error // a fixed lease expired
 	Taken      error // the server says that the owner does not hold the lock
-	Forgotten  error // the same, since a connection was lost or another server is the master
+	Forgotten  error // the same, after a lost connection or a change of the master
 }
 
-// refused lists the error codes with which a server turns a call away before it
-// runs, for reasons that pass.
+// refused lists the temporary errors with which a server rejects a call before it runs.
 var refused = []string{"LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "FAILOVER", "MISCONF", "OOM"}
 
-// Passing reports whether err says that the call did not run and may succeed
-// later: not sent, or refused by a server that is starting, busy, full, failing over or unable to save.
+// Passing reports whether the call did not run and may succeed later: it was not sent, or the
+// server rejected it temporarily.
 func Passing(err error) bool {
 	if err == nil {
-		return false // the usual case, for which what follows would allocate
+		return false // avoids the allocations below
 	}
 	if errors.Is(err, transport.ErrNotSent) && !errors.Is(err, transport.ErrClosed) {
 		return true
@@ -64,17 +62,17 @@ func Passing(err error) bool {
 			return true
 		}
 	}
-	// Redis before version 7 says so inside of the script, of its first write.
+	// Before version 7, Redis returns these from the script, for its first write.
 	return se.IsFull() || se.HasCode("READONLY") || se.HasCode("MISCONF") || se.HasCode("OOM")
 }
 
-// Halfway reports whether err says that a script failed after it may have changed something.
+// Halfway reports whether a script failed after it may have changed something.
 func Halfway(err error) bool {
 	var se *transport.ServerError
 	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE") && !IsGuarded(err)
 }
 
-// Explain gives the server errors that users meet a name of their own.
+// Explain wraps WRONGTYPE in ErrWrongType.
 func Explain(err error) error {
 	if transport.IsCode(err, "WRONGTYPE") && !errors.Is(err, ErrWrongType) {
 		return fmt.Errorf("%w: %w", ErrWrongType, err)
@@ -82,15 +80,15 @@ func Explain(err error) error {
 	return err
 }
 
-// keyKinds are the replies to Config.KindOf, with the kinds of locks that use such a key.
+// keyKinds maps the replies to Config.KindOf to the kinds of locks with such a key.
 var keyKinds = map[string]struct{ text, usedBy string }{
 	"lock":       {"a plain, fair or fenced lock", "plain fair fenced fair-fenced"},
 	"read/write": {"a read/write lock", "read write"},
 	"number":     {"a semaphore or a count-down latch", "permits counter latch"},
 }
 
-// ExplainKey is [Explain] for a call of a kind of lock about its key. If the key is of another
-// kind, it asks the server which one that is, and names it.
+// ExplainKey is [Explain] for a call about the key of a kind of lock. For a key of another kind
+// it asks the server which one, and names it.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
 	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
@@ -110,25 +108,25 @@ func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) er
 	return fmt.Errorf("%w: it is %s", err, is.text)
 }
 
-// Foreign returns the error about a hash of another program, which has this field.
+// Foreign returns the error for another program's hash, which has this field.
 func Foreign(field string) error {
 	return fmt.Errorf("%w: a hash with the field %s, which no owner has", ErrWrongType, limits.Quote(field))
 }
 
 func isUncertain(err error) bool { return errors.Is(err, transport.ErrUncertain) }
 
-// ErrWaitOver is the cause with which a bound on waiting ends a context of ours.
+// ErrWaitOver is the cause of contexts that our own wait limit ended.
 var ErrWaitOver = errors.New("the time to wait ran out")
 
-// ours are the errors that say something about a call or a hold.
+// ours are the errors about a call or a hold.
 var ours = []error{
 	ErrNotAcquired, ErrNotHeld, ErrLost, ErrMaxHold, ErrHandedOver, ErrReentered,
 	ErrWrongType, ErrNotQueued, ErrWaiterAlive, ErrNotCounted, ErrNotNotified, ErrNotReplicated, ErrClosed, ErrUncertain, ErrNotSent,
 }
 
-// EndOf returns why ctx ended: its error, with its cause where that is another.
-// A cause that is one of ours, such as the loss of another lock, is named in words
-// only: it says nothing about the call at hand.
+// EndOf returns why ctx ended: its error, with its cause if that differs. A cause that is one
+// of our errors, such as the loss of another lock, is included as text only: it says nothing
+// about the current call.
 func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -148,8 +146,8 @@ func EndOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// WithEnd adds the context's error to err if ctx has ended and err does not say so. Nil stays
-// nil.
+// WithEnd adds the context's error to err, if ctx has ended and err does not include it. It
+// returns nil for nil.
 func WithEnd(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(context.Cause(ctx), ErrWaitOver) {
 		return err
@@ -157,5 +155,5 @@ func WithEnd(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, EndOf(ctx))
 }
 
-// GaveUp returns why a wait for a lock ended with ctx.
+// GaveUp returns the error of a wait that ctx ended.
 func GaveUp(ctx context.Context) error { return WithEnd(ctx, ErrNotAcquired) }

@@ -8,10 +8,9 @@ import (
 	"github.com/redlatch/redlatch/internal/watchdog"
 )
 
-// Hooks are the functions of a redlatch.Observer, which says when each is called; nil for what
-// it does not observe. They run on the goroutine on which the event happened, without a lock
-// held. A context that they get has the values of the caller's, or of the one that an earlier
-// hook returned; it may be nil where there was none.
+// Hooks are the functions of a redlatch.Observer, which documents them; nil if not observed.
+// They run on the goroutine of the event, without a mutex held. Their context has the values of
+// the caller's context, or of the one that an earlier hook returned; it may be nil.
 type Hooks struct {
 	// As there.
 	Started     func(context.Context, Started) context.Context
@@ -30,8 +29,8 @@ type Hooks struct {
 	Closed      func()
 }
 
-// The events have the fields of those of the root package, which documents them, in the same
-// order: it converts them.
+// The events have the fields of their namesakes in package redlatch, in the same order, so that
+// it can convert them.
 type (
 	// Started is redlatch.Started.
 	Started struct {
@@ -58,7 +57,7 @@ type (
 		Position   int
 	}
 
-	// Woken is redlatch.Woken. By is WokenByMessage, WokenByGap or WokenByTurn.
+	// Woken is redlatch.Woken. By is one of the constants below.
 	Woken struct {
 		// As there.
 		Name, Kind, By string
@@ -134,7 +133,7 @@ type (
 		Err         error
 	}
 
-	// Evicted is redlatch.Evicted. Name is the lock's.
+	// Evicted is redlatch.Evicted.
 	Evicted struct {
 		// As there.
 		Name, Kind, Owner         string
@@ -143,21 +142,21 @@ type (
 	}
 )
 
-// What wakes a call that waits.
+// What wakes a waiting call.
 const (
-	WokenByMessage = "message" // of the lock's channel
+	WokenByMessage = "message" // on the lock's channel
 	WokenByGap     = "gap"     // messages may have been missed
 	WokenByTurn    = "turn"    // another caller of this process
 )
 
-// ObserveGap tells the observer that messages for a waiter may have been missed.
+// ObserveGap reports that messages for a waiter may have been missed.
 func (h *Hooks) ObserveGap(ctx context.Context, lock, kind string) {
 	if h.Gap != nil {
 		h.Gap(ctx, Gap{Name: lock, Kind: kind})
 	}
 }
 
-// observeRenewal passes the outcome of a renewal on.
+// observeRenewal reports the outcome of a renewal.
 func (h *Hooks) observeRenewal(began time.Time, held []bool, leases []*watchdog.Lease, err error) {
 	if h.Renewed == nil {
 		return

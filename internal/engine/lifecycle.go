@@ -9,21 +9,17 @@ import (
 	"github.com/redlatch/redlatch/internal/clock"
 )
 
-// Lifecycle is an engine's end, and the work that it waits for.
-//
-//	open ──refuse──▶ closing: nothing new begins, waiters leave
-//	                    │ open work is over, or took too long
-//	                    ▼
-//	                 closed: background work stops where it is
+// Lifecycle tracks the end of an engine: open, closing (new calls are rejected, waits end) and
+// closed (background work stops).
 type Lifecycle struct {
 	closing context.Context    //nolint:containedctx // ends first
 	refuse  context.CancelFunc // ends closing
 	running context.Context    //nolint:containedctx // ends last
 	end     context.CancelFunc // ends running
-	open    inFlight           // users' calls, calls that were left, calls in doubt
+	open    inFlight           // users' calls, abandoned calls, calls in doubt
 
 	work     sync.WaitGroup
-	spawning sync.Mutex // guards closed: no goroutine begins after Close waits
+	spawning sync.Mutex // guards closed: no goroutine begins after work.Wait
 	closed   bool
 }
 
@@ -33,21 +29,21 @@ func (l *Lifecycle) init() {
 	l.open.zero = make(chan struct{}, 1)
 }
 
-// Closing is closed when the client begins to close.
+// Closing returns a channel that is closed when the client begins to close.
 func (l *Lifecycle) Closing() <-chan struct{} { return l.closing.Done() }
 
 // IsClosing reports whether the client has begun to close.
 func (l *Lifecycle) IsClosing() bool { return l.closing.Err() != nil }
 
-// Open returns a context that ends with ctx, and when the client begins to close.
+// Open returns a context that ends with ctx or when the client begins to close.
 func (l *Lifecycle) Open(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(l.closing, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// Enter counts a user's call in, unless the client is closing. Each Enter that returned nil
-// needs a [Lifecycle.Leave].
+// Enter begins a user's call, unless the client is closing. If it returns nil, the caller must
+// call [Lifecycle.Leave].
 func (l *Lifecycle) Enter() error {
 	l.Join()
 	if l.IsClosing() {
@@ -57,14 +53,14 @@ func (l *Lifecycle) Enter() error {
 	return nil
 }
 
-// Join counts work in that may run while the client closes.
+// Join begins work that may run while the client closes. Leave ends it.
 func (l *Lifecycle) Join() { l.open.add(1) }
 
-// Leave counts work out.
+// Leave ends what Enter or Join began.
 func (l *Lifecycle) Leave() { l.open.add(-1) }
 
-// Go runs f on a goroutine that Close waits for. It returns false, and f does not run, when
-// the client is closed. f must end soon.
+// Go runs f, which must end soon, on a goroutine that Close waits for. It returns false, without
+// running f, if the client is closed.
 func (l *Lifecycle) Go(f func()) bool {
 	l.spawning.Lock()
 	defer l.spawning.Unlock()
@@ -75,18 +71,17 @@ func (l *Lifecycle) Go(f func()) bool {
 	return true
 }
 
-// Sleep pauses for d. It returns false when ctx ended or the client closes.
+// Sleep sleeps for d. It returns false if ctx ended or the client closes.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := l.Open(ctx)
 	defer cancel()
 	return clock.Sleep(ctx, d)
 }
 
-// Wait pauses for d, also while the client closes. It returns false when the client is
-// closed.
+// Wait sleeps for d, also while the client closes. It returns false if the client is closed.
 func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d) }
 
-// finish ends the waiting for what is open: no more goroutines begin.
+// finish waits for open work until ctx ends. Then no more goroutines begin.
 func (l *Lifecycle) finish(ctx context.Context) {
 	l.open.wait(ctx)
 	l.end()
@@ -95,12 +90,12 @@ func (l *Lifecycle) finish(ctx context.Context) {
 	l.spawning.Unlock()
 }
 
-// inFlight counts work that Close waits for. Unlike a WaitGroup it can be waited
-// for with a context, and counted up while a caller waits.
+// inFlight counts work. Unlike a WaitGroup, it supports waiting with a context, and adding
+// during a wait.
 type inFlight struct {
 	n       atomic.Int64
 	waiting atomic.Bool
-	zero    chan struct{} // one slot: n was zero while a caller waited
+	zero    chan struct{} // one slot: n was zero during a wait
 }
 
 func (t *inFlight) add(n int64) {
@@ -112,7 +107,7 @@ func (t *inFlight) add(n int64) {
 	}
 }
 
-// wait returns when the inFlight is zero or ctx ends. One waiter at a time.
+// wait waits until the count is zero or ctx ends. There is one waiter at a time.
 func (t *inFlight) wait(ctx context.Context) {
 	t.waiting.Store(true)
 	defer t.waiting.Store(false)

@@ -7,7 +7,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// slotsOf returns the hash slot of a lease's key, nil where all keys are on one server.
+// slotsOf returns a function for the hash slot of a lease's key, nil without a cluster.
 func slotsOf(t transport.Transport) func(*watchdog.Lease) int {
 	cluster, ok := t.(transport.Slotter)
 	if !ok {
@@ -19,7 +19,7 @@ func slotsOf(t transport.Transport) func(*watchdog.Lease) int {
 	}
 }
 
-// renew sends one renewal script for the leases, which share it.
+// renew sends one renewal script for leases, which share it.
 func (e *Engine) renew(leases []*watchdog.Lease, done func([]bool, error)) {
 	call := &transport.Call{Urgent: true, Vital: true}
 	script := leases[0].Renewal
@@ -52,9 +52,8 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	return held, nil
 }
 
-// lease returns the time to live that a renewal sets, in milliseconds: what is
-// owed to the lease, and to a longer one of the same owner. A fixed lease is owed what
-// its floor says.
+// lease returns the TTL that a renewal sets, in milliseconds: the lease, or what a longer one
+// of the same owner needs. A fixed lease needs only its floor.
 func lease(l *watchdog.Lease) any {
 	owed := l.TTL
 	if l.Fixed {

@@ -9,27 +9,26 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// replicated is the outcome of a call that replicas were waited for.
+// replicated is the outcome of a call whose replication was awaited.
 type replicated struct {
 	reply any
 	have  int64
 	err   error
 }
 
-// Replication is a lock that replicas are waited for. Of the zero Replication no replica can be
-// waited for.
+// Replication is the wait until replicas have a lock. The zero Replication fails.
 type Replication struct {
 	engine *Engine
 	held   func(reply any) (bool, error)
 	call   *transport.Call
 	came   chan replicated
-	until  time.Time // when the answer must have come
-	err    error     // why there is nothing to wait for
+	until  time.Time // deadline of the answer
+	err    error     // the transport cannot wait for replicas
 }
 
-// Replicate begins to wait until as many replicas as the client asks for have a lock. Fill fills
-// the call that writes the lock once more as it is, and held reads its reply: whether the owner
-// holds the lock. What begins together shares a WAIT or two on each master.
+// Replicate begins to wait until Config.Replicas replicas have a lock. Fill fills a call that
+// rewrites the lock unchanged, and held decodes whether the owner still holds it. Concurrent
+// calls share WAIT commands.
 func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (bool, error)) *Replication {
 	r, ok := e.Transport.(transport.Replicator)
 	if !ok {
@@ -37,7 +36,7 @@ func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (boo
 	}
 	n := &Replication{
 		engine: e, held: held, call: &transport.Call{Urgent: true}, came: make(chan replicated, 1),
-		// A call that comes while others wait may wait for them, too.
+		// A call may have to wait for an earlier WAIT.
 		until: time.Now().Add(2*e.SyncWait + e.Command),
 	}
 	fill(n.call)
@@ -47,9 +46,8 @@ func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (boo
 	return n
 }
 
-// Wait returns nil when enough replicas have the lock. The error wraps ErrNotReplicated, with the
-// context's error or ErrClosed when these ended the wait. The lease goes on meanwhile. It is for
-// one call.
+// Wait returns nil when enough replicas have the lock. An error wraps ErrNotReplicated, and the
+// context's error or ErrClosed if these ended the wait. It is called once.
 func (n *Replication) Wait(ctx context.Context) error {
 	switch {
 	case n.err != nil:
@@ -74,15 +72,14 @@ func (n *Replication) Wait(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotReplicated, why)
 }
 
-// Abandon ends what is not waited for any more: it changes nothing, so what becomes of it does not
-// matter.
+// Abandon ends a wait early. The call itself changes nothing.
 func (n *Replication) Abandon() {
 	if n != nil && n.call != nil {
 		n.call.Abandon()
 	}
 }
 
-// enough returns nil when there are enough replicas, else why not.
+// enough returns nil if enough replicas have the lock.
 func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) error {
 	if out.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, inWords(out.err))
@@ -99,8 +96,8 @@ func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) er
 	return nil
 }
 
-// inWords keeps of an error what it says about the acquisition: what became of the
-// question alone is named in words only.
+// inWords strips what errors.Is would misread: the fate of this call says nothing about the
+// acquisition.
 func inWords(err error) error {
 	switch {
 	case errors.Is(err, ErrClosed):
@@ -111,7 +108,7 @@ func inWords(err error) error {
 	return err
 }
 
-// NoReplicator is the error of a transport that cannot wait for replicas, nil if it can.
+// NoReplicator returns the error of a transport that is no Replicator, else nil.
 func NoReplicator(t transport.Transport) error {
 	if _, ok := t.(transport.Replicator); ok {
 		return nil

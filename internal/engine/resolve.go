@@ -11,47 +11,46 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Pauses between two questions about one call: short at first, because most calls in doubt
-// are resolved as soon as the server can be reached again.
+// Pauses between attempts to resolve a call: short at first, since most are resolved as soon as
+// the server can be reached.
 const (
 	askSoon      = 250 * time.Millisecond
 	askSoonUntil = 5 * time.Second
 	askLater     = time.Second
 )
 
-// InDoubt is a call that may have run, or may run yet, although its caller does not want what
-// it does; or, without a call, what may be left on the server.
+// InDoubt is a call that may have run or may still run, but whose effect is unwanted; or,
+// without a call, unwanted state on the server.
 type InDoubt struct {
-	// Name and Owner are those of the lock, for the log.
+	// Name and Owner of the lock, for the log.
 	Name, Owner string
-	// Undo asks the server, by calls that do nothing when there is nothing to undo, each for
-	// one command timeout at most, and reports whether they have undone something. Nil: the
-	// call is only kept from running.
+	// Undo removes the effect by idempotent calls, each within one command timeout, and
+	// reports whether there was one. nil: the call is only kept from running.
 	Undo func(run Run) (undone bool, err error)
-	// Superseded, if not nil, is asked before each Undo: true ends the doubt, since another
-	// caller frees the lock.
+	// Superseded, if not nil, is called before Undo: true ends the doubt, since another caller
+	// frees the lock.
 	Superseded func() bool
-	// Lease is how long the call can matter.
+	// Lease is how long the call matters.
 	Lease time.Duration
-	// Lasts is for how long an Undo that fails is tried at least, also when the call can
-	// run no more.
+	// Lasts is the minimum time for which a failing Undo is retried, even if the call can no
+	// longer run.
 	Lasts time.Duration
-	// Done, if not nil, runs when the doubt is over. Over says that the call can run no more.
+	// Done, if not nil, runs at the end. Over means that the call can no longer run.
 	Done func(over bool)
 
 	attempt *Attempt      // nil: a definite answer ends the doubt
-	open    *atomic.Int64 // counts it while it lasts
+	open    *atomic.Int64 // counts open doubts
 }
 
-// Run runs a call that may be repeated, for at most one command timeout.
+// Run runs an idempotent call for at most one command timeout.
 type Run func(fill func(*transport.Call)) (reply any, err error)
 
-// Resolve resolves a call in doubt in the background. It does not block.
+// Resolve resolves a call in doubt in the background.
 //
-// A call that was sent may still sit in the buffers of its old connection, or on the network,
-// and run after any question asked on a new one. So one answer that nothing was there to undo
-// proves nothing, unless the old connection was killed on the server before. Where that is
-// not possible, the question is repeated until the server has answered it for one lease.
+// A call may still be in the buffers of its old connection or on the network, and run after any
+// question sent on a new one. So the answer that there was nothing to undo proves nothing,
+// unless the old connection was killed on the server first. Without that, the question is
+// repeated until the server has answered it for one lease.
 func (e *Engine) Resolve(d *InDoubt) {
 	e.gauges.inDoubt.Add(1)
 	d.open = &e.gauges.inDoubt
@@ -81,9 +80,8 @@ func (d *InDoubt) end(over bool) {
 	}
 }
 
-// resolve runs until the doubt is over or the client is closed. The lease that a doubt lasts
-// counts while the server answers: what a server that is away has yet to read, it may run
-// when it comes back.
+// resolve runs until the doubt is over or the client is closed. The lease counts only while the
+// server answers: an unreachable server may run the call when it returns.
 func (e *Engine) resolve(d *InDoubt) {
 	certain := d.attempt == nil
 	defer e.open.add(-1)
@@ -116,7 +114,7 @@ func (e *Engine) resolve(d *InDoubt) {
 	}
 }
 
-// Retryable reports whether a call that ended with err may succeed later.
+// Retryable reports whether a call that failed with err may succeed later.
 func Retryable(err error) bool {
 	return isUncertain(err) || Passing(err) || errors.Is(err, ErrClosed)
 }
@@ -128,8 +126,8 @@ func (e *Engine) run(fill func(*transport.Call)) (any, error) {
 	return a.RunFor(e.Command, nil)
 }
 
-// Rest pauses between two questions that are asked since a while ago: less when a connection
-// comes back. It returns false when the client is closed.
+// Rest pauses between two attempts to resolve something, less if a connection is replaced. It
+// returns false if the client is closed.
 func (e *Engine) Rest(since time.Duration) bool {
 	pause := askLater
 	if since < askSoonUntil {
@@ -146,8 +144,8 @@ func (e *Engine) Rest(since time.Duration) bool {
 	return true
 }
 
-// fence makes sure that an attempt's call will not run any more, if it can. It may take a
-// command timeout. The calls of one connection share one fence.
+// fence makes sure, if it can, that the attempt's call will not run any later. It may take one
+// command timeout. The calls of one connection share a fence.
 func (e *Engine) fence(a *Attempt) bool {
 	f, ok := e.Transport.(transport.Fencer)
 	if !ok {
@@ -164,20 +162,18 @@ func (e *Engine) fence(a *Attempt) bool {
 		return err == nil
 	}
 	if conn == 0 {
-		kill() // nothing, but the transport may have to tell why it does not know
+		kill() // without effect, but the transport may log why
 		return false
 	}
 	return e.fences.do(conn, kill)
 }
 
-// fenceMemory is how long the result of a fence is kept for other doubts about
-// calls of the same connection.
+// fenceMemory is how long a fence's result is shared.
 const fenceMemory = time.Second
 
-// fences lets the doubts about one connection share one fence. The zero value
-// is ready.
+// fences are the recent fences of connections. The zero value is ready.
 type fences struct {
-	mu   sync.Mutex // guards byID; not held while a fence runs
+	mu   sync.Mutex // guards byID; not held during I/O
 	byID map[int64]*fence
 }
 
@@ -187,9 +183,8 @@ type fence struct {
 	ended time.Time
 }
 
-// do runs kill once for all callers that ask about conn at about the same
-// time, and returns whether the connection is gone. A success is final, a
-// failure may be tried again after a while.
+// do runs kill once for all concurrent callers with the same conn, and returns whether the
+// connection is gone. A failure may be retried later.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
 	one := f.byID[conn]
@@ -207,7 +202,7 @@ func (f *fences) do(conn int64, kill func() bool) bool {
 	return one.ok
 }
 
-// put remembers a fence, mu held, and forgets old ones.
+// put adds a fence and removes old ones, mu held.
 func (f *fences) put(conn int64, one *fence) {
 	if f.byID == nil {
 		f.byID = map[int64]*fence{}
@@ -220,7 +215,7 @@ func (f *fences) put(conn int64, one *fence) {
 	f.byID[conn] = one
 }
 
-// stale reports whether a fence ended so long ago that it should be set again.
+// stale reports whether a fence ended too long ago to be shared.
 func (f *fence) stale() bool {
 	select {
 	case <-f.done:

@@ -9,17 +9,16 @@ import (
 	"github.com/redlatch/redlatch/internal/clock"
 )
 
-// Backoff is what all attempts at something that fails are spaced by.
+// Backoff spaces all retries.
 type Backoff = clock.Backoff
 
-// Retry runs do until it returns anything but an error that says the call did
-// not run and may succeed later. It gives up after one command timeout, when ctx
-// ends, and when the client closes, with the last error that gives a reason.
+// Retry calls do until it returns anything but a [Passing] error, for one command timeout, or
+// until ctx ends or the client closes. It returns the last error that names a reason.
 func (e *Engine) Retry(ctx context.Context, do func() error) error {
 	return e.RetrySince(ctx, time.Now(), do)
 }
 
-// RetrySince is Retry for what began at began.
+// RetrySince is Retry for a call that began at began.
 func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() error) error {
 	var pause Backoff
 	var reason error
@@ -36,8 +35,8 @@ func (e *Engine) RetrySince(ctx context.Context, began time.Time, do func() erro
 	}
 }
 
-// Reason returns why a call failed that failed before, because of earlier, and now because of err:
-// that it was not sent before the time or ctx was over says less than an earlier error does.
+// Reason returns err, or the error of an earlier attempt if err says only that time ran out
+// before the call was sent.
 func Reason(ctx context.Context, earlier, err error) error {
 	switch {
 	case earlier == nil || !errors.Is(err, ErrNotSent):
@@ -50,8 +49,8 @@ func Reason(ctx context.Context, earlier, err error) error {
 	return err
 }
 
-// notSentSince returns err, the error of the last of several attempts since began. If it says
-// only how long that attempt was not sent, the result says for how long none was.
+// notSentSince returns the last error of several attempts since began. If it says only that the
+// attempt was not sent in time, the result names the total time.
 func notSentSince(began time.Time, err error) error {
 	if !errors.Is(err, errNotYet) {
 		return err
@@ -59,9 +58,9 @@ func notSentSince(began time.Time, err error) error {
 	return fmt.Errorf("%w: %w within %v", ErrNotSent, errNotYet, time.Since(began).Round(time.Millisecond))
 }
 
-// Persist makes attempts until one has an answer, or an error that no repetition helps against, for
-// bound at most. Try gets what is left of bound. Open says that an attempt before the last may have
-// done something. A caller that may run when the client is closed must have joined the engine.
+// Persist calls try until it succeeds or fails for good, for at most bound. Try receives the
+// rest of bound. Open reports that an attempt before the last may have run. Callers that may
+// run while the client closes must have joined the engine.
 func (e *Engine) Persist(bound time.Duration, try func(rest time.Duration) error) (open bool, err error) {
 	began, rest := time.Now(), bound
 	var pause Backoff

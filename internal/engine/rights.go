@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lacks logs what is worse because the user lacks a right, when err says that it
-// does: once for each right. It reports whether err says that.
+// Lacks reports whether err means that the user lacks a right, and logs once for each right
+// what does not work without it.
 func (e *Engine) Lacks(right, worse string, err error) bool {
 	if !transport.IsCode(err, "NOPERM") {
 		return false
@@ -24,21 +24,21 @@ func (e *Engine) Lacks(right, worse string, err error) bool {
 	return true
 }
 
-// GuardArg is the last argument of a call whose script must fail if the user may not publish, and
-// guarded the beginning of the error then: see package luasrc. Nothing was changed.
+// GuardArg is the last argument of a call whose script fails if the user may not publish, with
+// an error that begins with guarded and without a change: see package luasrc.
 const (
 	GuardArg = "guard"
 	guarded  = "NOPERM a release could not notify waiters"
 )
 
-// publishing records the kinds whose channels the user may publish to. The zero value is ready.
+// publishing records the kinds whose channels the user may publish to.
 type publishing struct {
 	mu    sync.Mutex // guards writes of kinds
 	kinds atomic.Pointer[map[string]bool]
 }
 
-// MayPublish reports whether the server has answered a guarded call about the kind: another guard
-// is not needed.
+// MayPublish reports whether a guarded call about the kind has succeeded: no other one needs a
+// guard.
 func (e *Engine) MayPublish(kind string) bool {
 	kinds := e.publishing.kinds.Load()
 	return kinds != nil && (*kinds)[kind]
@@ -54,8 +54,8 @@ func (p *publishing) learn(kind string) {
 	p.kinds.Store(&kinds)
 }
 
-// GuardPublish makes the call's script fail if the user may not publish to the channel. It sends
-// nothing. It reports whether the call has a script; then the caller must pass the result to
+// GuardPublish makes the call's script fail if the user may not publish to the channel. It
+// reports whether the call has a script; if so, the caller passes the result to
 // [Engine.Guarded].
 func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 	if c.Script == nil {
@@ -65,7 +65,7 @@ func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 	return true
 }
 
-// Guarded takes the result of a call that [Engine.GuardPublish] has guarded, and explains its error.
+// Guarded records or explains the result of a call with a guard.
 func (e *Engine) Guarded(kind, channel string, err error) error {
 	if err == nil {
 		e.publishing.learn(kind)
@@ -77,7 +77,7 @@ func (e *Engine) Guarded(kind, channel string, err error) error {
 	return err
 }
 
-// RunGuarded runs one attempt of a call whose script publishes.
+// RunGuarded runs one attempt of a call whose script publishes, with a guard if needed.
 func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func(*transport.Call)) (any, error) {
 	a := e.Attempt()
 	fill(&a.Call)
@@ -95,11 +95,11 @@ func IsGuarded(err error) bool {
 	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
 }
 
-// DeniedPublish reports whether err says that the server did not let a script publish. Redis before
-// version 7.2 does not name the command that it denied to a script: it may have been another one.
+// DeniedPublish reports whether the server did not let a script publish. Before version 7.2,
+// Redis does not name the denied command: it may have been another one.
 func (e *Engine) DeniedPublish(err error) bool {
 	if err == nil {
-		return false // the usual case, for which what follows would allocate
+		return false // avoids the allocations below
 	}
 	var se *transport.ServerError
 	if !errors.As(err, &se) {
@@ -109,21 +109,21 @@ func (e *Engine) DeniedPublish(err error) bool {
 	return inScript && (strings.Contains(se.Text, "channel") || e.deniedCommand(se.Text))
 }
 
-// deniedCommand reports whether the server denied the publish command, not the channel.
+// deniedCommand reports whether the server denied the command, not the channel.
 func (e *Engine) deniedCommand(text string) bool {
 	command := strings.ToLower(e.Transport.PublishCommand())
 	return strings.Contains(text, "can't run this command") || strings.Contains(text, "'"+command+"'")
 }
 
-// NotNotified returns the error about a release that freed its lock before it was denied to publish.
+// NotNotified returns the error of a release that freed its lock but was denied to publish.
 func (e *Engine) NotNotified(channel string, err error) error {
 	if se := (*transport.ServerError)(nil); errors.As(err, &se) {
-		err = se // without what it was wrapped in
+		err = se // without its wrapping
 	}
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }
 
-// lacksPublish names the right that the user lacks.
+// lacksPublish names the missing right.
 func (e *Engine) lacksPublish(channel string, err error) error {
 	right := "&" + channel + "*"
 	if e.deniedCommand(err.Error()) {

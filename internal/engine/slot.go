@@ -4,23 +4,22 @@ import (
 	"sync"
 )
 
-// EngineOf returns the engine inside a *redlatch.Client. The root package sets
-// it when it is initialised, so that the kinds of lock reach the engine without
-// a method for it on the public Client.
+// EngineOf returns the engine of a *redlatch.Client. Package redlatch sets it, so that kinds of
+// locks need no public method to reach the engine.
 var EngineOf func(client any) *Engine
 
-// Slot is a place that every engine has for the state of one package above it, which the
-// engine knows nothing of. Declare it as a package variable.
+// Slot gives every engine a value of a type that the engine does not know: the state of a
+// package above it. Declare it as a package variable.
 type Slot[T any] struct {
-	// Make returns the state for an engine. It must have no effect until the state is used:
-	// of several made at the same time one is kept.
+	// Make returns the value for an engine. Of several concurrent results one is kept, so it
+	// must have no effects.
 	Make func(e *Engine) T
-	// Close, if not nil, runs once when the engine closes and has the state, and when the
-	// state is made after that. It must not block.
+	// Close, if not nil, is called once with the value when the engine closes, or when the
+	// value is made later. It must not block.
 	Close func(state T)
 }
 
-// slots are what an engine has in slots.
+// slots are an engine's values.
 type slots struct {
 	bySlot sync.Map // of *Slot
 
@@ -29,7 +28,7 @@ type slots struct {
 	closed bool
 }
 
-// Of returns what an engine has in the slot. It is safe for concurrent use.
+// Of returns the engine's value. It is safe for concurrent use.
 func (s *Slot[T]) Of(e *Engine) T {
 	value, made := e.slots.bySlot.Load(s)
 	if !made {
@@ -37,14 +36,14 @@ func (s *Slot[T]) Of(e *Engine) T {
 		value, others = e.slots.bySlot.LoadOrStore(s, s.Make(e))
 		made = others
 	}
-	state, _ := value.(T) // it is one
+	state, _ := value.(T)
 	if !made && s.Close != nil {
 		e.slots.onClose(func() { s.Close(state) })
 	}
 	return state
 }
 
-// onClose runs f when the engine closes.
+// onClose calls f when the engine closes.
 func (s *slots) onClose(f func()) {
 	s.mu.Lock()
 	closed := s.closed
@@ -67,8 +66,7 @@ func (s *slots) close() {
 	}
 }
 
-// Registry shares values among those that use the same key at a time. The zero value is
-// ready.
+// Registry shares one value among the concurrent users of a key. The zero value is ready.
 type Registry[K comparable, V any] struct {
 	mu    sync.Mutex // guards byKey
 	byKey map[K]*registered[V]
@@ -79,8 +77,8 @@ type registered[V any] struct {
 	users int
 }
 
-// Join returns the value for key, which make makes for the first of its users. Each Join
-// needs a [Registry.Leave].
+// Join returns the value of key; make makes it for the first user. Each user must call
+// [Registry.Leave].
 func (r *Registry[K, V]) Join(key K, make func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +94,7 @@ func (r *Registry[K, V]) Join(key K, make func() V) V {
 	return entry.value
 }
 
-// Leave ends one use of the key's value, and with the last one forgets it.
+// Leave ends one use; the last one removes the value.
 func (r *Registry[K, V]) Leave(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Stats is redlatch.Stats.
+// Stats is redlatch.Stats, which documents it.
 type Stats struct {
 	// As there.
 	Held          int
@@ -18,14 +18,13 @@ type Stats struct {
 	InDoubt       int
 }
 
-// gauges are what is counted for Stats alone.
+// gauges are counted for Stats alone.
 type gauges struct {
 	subscriptions atomic.Int64
 	inDoubt       atomic.Int64
 }
 
-// Stats returns the counts of this moment. It takes the same short time however many holds
-// and callers there are.
+// Stats returns the current counts, in constant time.
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		Held:          e.Watchdog.Len(),
@@ -40,18 +39,17 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// named is implemented by what holds a lease: it names the lock and its kind.
+// named is a lease's holder that names the lock and its kind.
 type named interface{ LockOf() (name, kind string) }
 
-// Held is a hold of this moment.
+// Held is a current hold.
 type Held struct {
-	// Of which lock and kind.
+	// Name and Kind of the lock.
 	Name, Kind string
 	Since      time.Time // when its acquisition was sent
 }
 
-// Holds returns all holds of this moment, the oldest first, up to the time between sending and
-// reply.
+// Holds returns all current holds, roughly the oldest first.
 func (e *Engine) Holds() []Held {
 	var all []Held
 	for _, l := range e.Watchdog.All() {
@@ -65,22 +63,22 @@ func (e *Engine) Holds() []Held {
 
 var errTooMany = errors.New("as many callers wait as WithMaxWaiters allows")
 
-// Waiters has the callers that wait.
+// Waiters are the waiting callers.
 type Waiters struct {
-	most int64 // 0: as many as may come
+	most int64 // 0: no limit
 
 	mu      sync.Mutex // guards waiting
 	waiting map[*Waiting]struct{}
 }
 
-// Waiting is a caller that waits.
+// Waiting is a waiting caller.
 type Waiting struct {
-	// For which lock and kind.
+	// Name and Kind of the lock.
 	Name, Kind string
 }
 
-// BeginWait counts a caller in that is about to wait. It returns an error when as many wait
-// as are allowed. Each that returned nil needs an EndWait; until then w must not be changed.
+// BeginWait adds a waiting caller, or returns an error if there are too many. If it returns
+// nil, the caller must call EndWait, and not change w before.
 func (ws *Waiters) BeginWait(w *Waiting) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -94,14 +92,14 @@ func (ws *Waiters) BeginWait(w *Waiting) error {
 	return nil
 }
 
-// EndWait counts a caller out.
+// EndWait removes a waiting caller.
 func (ws *Waiters) EndWait(w *Waiting) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	delete(ws.waiting, w)
 }
 
-// WaitingNow returns the callers that wait, in no order.
+// WaitingNow returns the waiting callers, in no particular order.
 func (ws *Waiters) WaitingNow() []Waiting {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -112,7 +110,7 @@ func (ws *Waiters) WaitingNow() []Waiting {
 	return all
 }
 
-// Waiting returns how many callers wait.
+// Waiting returns the number of waiting callers.
 func (ws *Waiters) Waiting() int64 {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// timeouts tells attempts that their time is over, or that the client closes. They
-// share one timer, which is set when it is missing or too late, and so hardly ever: a
-// timer for each call costs more than all else that a client does for it.
+// timeouts wakes attempts when they time out or the client closes. They share one timer, which
+// is set only if it is missing or too late: one for each call would cost more than the rest of
+// the call.
 type timeouts struct {
-	mu    sync.Mutex // guards what follows; held for a few instructions only, or while the timer fires
-	first *Attempt   // of those that wait, in no order of time
+	mu    sync.Mutex // guards the fields below; held briefly
+	first *Attempt   // in no particular order
 	waits int
 	timer *time.Timer
-	due   time.Duration // when the timer fires, on the clock of elapsed; 0: not at all
+	due   time.Duration // when the timer fires, by elapsed; 0: never
 }
 
-// epoch is where elapsed begins. Only differences matter.
+// epoch is the zero of elapsed.
 var epoch = time.Now()
 
-// elapsed is the clock of timeouts: it is cheaper to compare than a time.Time.
+// elapsed is the clock of timeouts: cheaper to compare than a time.Time.
 func elapsed() time.Duration { return time.Since(epoch) }
 
-// add sees to it that a is woken when d has passed, and when the client closes if a is
-// bound to it. Each add needs a remove.
+// add wakes a after d, and when the client closes if a.closes. Each add needs a remove.
 func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.alarmed = false
-	if a.closes && a.engine.IsClosing() { // close finds those listed before
+	if a.closes && a.engine.IsClosing() { // close wakes those listed before
 		a.alarm()
 		return
 	}
@@ -41,8 +40,8 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.arm(a.due)
 }
 
-// remove ends what add began, and reports whether a was woken: then that is the next, or
-// the next but one, of what it receives.
+// remove ends what add began, and reports whether an alarm was sent: then it is among the next
+// two values that a receives.
 func (t *timeouts) remove(a *Attempt) (alarmed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +51,7 @@ func (t *timeouts) remove(a *Attempt) (alarmed bool) {
 	return a.alarmed
 }
 
-// unlink takes a out, mu held.
+// unlink removes a from the list, mu held.
 func (t *timeouts) unlink(a *Attempt) {
 	if a.prev != nil {
 		a.prev.next = a.next
@@ -66,14 +65,14 @@ func (t *timeouts) unlink(a *Attempt) {
 	t.waits--
 }
 
-// count returns how many attempts wait for a reply.
+// count returns the number of attempts that wait for a reply.
 func (t *timeouts) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waits
 }
 
-// arm sets the timer unless it fires by due anyway, mu held.
+// arm sets the timer unless it fires by due, mu held.
 func (t *timeouts) arm(due time.Duration) {
 	if t.due != 0 && t.due <= due {
 		return
@@ -87,12 +86,12 @@ func (t *timeouts) arm(due time.Duration) {
 	t.timer.Reset(in)
 }
 
-// among is by how much a timeout may be late for each that waits: so that looking at all
-// of them takes a small part of the time, however many there are.
+// among is how late a timeout may be for each waiting attempt, which bounds the share of time
+// spent scanning them.
 const among = 250 * time.Nanosecond
 
-// fire wakes those whose time is over. A timer that fired while another goroutine moved
-// it fires once too often, which does no harm.
+// fire wakes attempts that have timed out. A timer that is moved while it fires may fire once
+// too often, which is harmless.
 func (t *timeouts) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +114,7 @@ func (t *timeouts) fire() {
 	}
 }
 
-// close wakes those that are bound to the client, now and from now on.
+// close wakes attempts that end with the client, now and later.
 func (t *timeouts) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +128,7 @@ func (t *timeouts) close() {
 	}
 }
 
-// alarm wakes an attempt that is not listed any more. There is room: it was listed once.
+// alarm wakes an attempt that is no longer listed. The channel has room.
 func (a *Attempt) alarm() {
 	a.alarmed = true
 	a.result <- outcome{alarm: true}
