@@ -13,8 +13,8 @@ import (
 
 var _ acquire.Claim = (*Hold)(nil)
 
-// Request is part of acquire.Claim. An owner that has other holds here asks for no shorter
-// lease than these count on.
+// Request implements acquire.Claim. A shared owner asks for no shorter lease than its other
+// holds here count on.
 func (h *Hold) Request() *acquire.Request {
 	if !h.ownership.shared {
 		return &h.request
@@ -28,8 +28,8 @@ func (h *Hold) Request() *acquire.Request {
 	return &r
 }
 
-// Asks is part of acquire.Claim. What is sent meanwhile for an owner that others may use, too, may
-// reach the server after this attempt.
+// Asks implements acquire.Claim. A shared owner's release that is sent during the attempt may
+// reach the server after it, and must leave it its lease.
 func (h *Hold) Asks(yes bool) {
 	o := h.ownership
 	if !o.shared {
@@ -44,7 +44,7 @@ func (h *Hold) Asks(yes bool) {
 	}
 }
 
-// Grant is part of acquire.Claim.
+// Grant implements acquire.Claim.
 func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 	o := h.ownership
 	o.fence(out.Token)
@@ -57,33 +57,32 @@ func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 		return nil
 	}
 	if o.remove(h); o.shared {
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // the lease ends it, too
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // or the lease expires
 	} else {
 		o.discard()
 	}
 	return err
 }
 
-// Fail is part of acquire.Claim.
+// Fail implements acquire.Claim.
 func (h *Hold) Fail() { h.ownership.notReusable.Store(true) }
 
-// Disown is part of acquire.Claim: it frees the lock if the owner has it, and takes it out of
-// a queue. What an owner that others may use holds is left alone.
+// Disown implements acquire.Claim: it frees the owner's lock and place in a queue, but never the
+// lock of a shared owner.
 func (h *Hold) Disown() {
 	if d := h.cleanUp(); d != nil {
 		h.ownership.lock.Engine.Resolve(d)
 	}
 }
 
-// Drop is part of acquire.Claim. A hold that was counted has left.
+// Drop implements acquire.Claim. A hold that was added has been removed.
 func (h *Hold) Drop() {
 	if o := h.ownership; o.shared && !h.wasCounted() {
 		o.quitShared()
 	}
 }
 
-// Placed is part of acquire.Claim. The callers of one owner have one place, and leave it with
-// the wait that it has.
+// Placed implements acquire.Claim. All callers of an owner have one place, with one wait.
 func (h *Hold) Placed(now bool) {
 	h.queued = true
 	if now {
@@ -91,7 +90,7 @@ func (h *Hold) Placed(now bool) {
 	}
 }
 
-// Place is part of acquire.Claim.
+// Place implements acquire.Claim.
 func (h *Hold) Place() acquire.Request {
 	r := h.request
 	if wait := h.ownership.queuedWith(); wait != nil {
@@ -100,19 +99,18 @@ func (h *Hold) Place() acquire.Request {
 	return r
 }
 
-// InDoubt is part of engine.Resolver. That may take long, and the next caller need not wait
-// for it.
+// InDoubt implements engine.Resolver. It may take long, and the next caller need not wait for it.
 func (h *Hold) InDoubt() *engine.InDoubt {
 	h.ownership.leaveDoubt()
 	return h.cleanUp()
 }
 
-// cleanUp returns what undoes an attempt that may have run. Nil: nothing may be undone, since
-// another user of the owner may hold the lock.
+// cleanUp returns how to undo an attempt that may have run, nil for a shared owner's, whose lock
+// may be another user's.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
 	queue, queues := o.lock.Kind.(Queueing)
-	queues = queues && !h.request.Try // an attempt that does not wait has no place
+	queues = queues && !h.request.Try // an attempt that doesn't wait has no place
 	if o.shared && !queues {
 		return nil
 	}
@@ -134,8 +132,7 @@ func (h *Hold) cleanUp() *engine.InDoubt {
 	return d
 }
 
-// Late is part of engine.Resolver: the reply came when the caller had left. A lock that was
-// acquired is given back; so is a place in a queue.
+// Late implements engine.Resolver: it frees what the abandoned attempt acquired.
 func (h *Hold) Late(reply any, err error) {
 	o := h.ownership
 	queue, queues := o.lock.Kind.(Queueing)
@@ -161,7 +158,7 @@ func (h *Hold) Late(reply any, err error) {
 	o.leaveDoubt()
 }
 
-// KeepTurn is part of acquire.Claim.
+// KeepTurn implements acquire.Claim.
 func (h *Hold) KeepTurn(t acquire.Turn) bool {
 	o := h.ownership
 	o.mu.Lock()
@@ -173,7 +170,7 @@ func (h *Hold) KeepTurn(t acquire.Turn) bool {
 	return true
 }
 
-// PassWhenResolved is part of acquire.Claim.
+// PassWhenResolved implements acquire.Claim.
 func (h *Hold) PassWhenResolved(t acquire.Turn) bool {
 	o := h.ownership
 	o.mu.Lock()
@@ -185,11 +182,11 @@ func (h *Hold) PassWhenResolved(t acquire.Turn) bool {
 	return true
 }
 
-// KeepSubscription is part of acquire.Claim.
+// KeepSubscription implements acquire.Claim.
 func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription = s }
 
-// leaveDoubt says that it is known what the attempt in doubt has done, or that the next caller need
-// not wait for that: a turn that was left here is passed on.
+// leaveDoubt marks the attempt in doubt as resolved, or as no reason to wait, and passes on a
+// turn that was left here.
 func (o *ownership) leaveDoubt() {
 	o.mu.Lock()
 	o.resolved = true
@@ -201,7 +198,7 @@ func (o *ownership) leaveDoubt() {
 	}
 }
 
-// undo runs a release, and reports whether that freed the lock.
+// undo runs a release and reports whether it freed the lock.
 func (o *ownership) undo(run engine.Run, r *acquire.Request) (freed bool, _ error) {
 	answer, err := run(func(c *transport.Call) {
 		o.lock.Kind.Release(c, r)
@@ -214,15 +211,14 @@ func (o *ownership) undo(run engine.Run, r *acquire.Request) (freed bool, _ erro
 	return out == reply.Free, err
 }
 
-// inDoubt returns an in-doubt call of the owner, without what undoes it.
+// inDoubt returns an in-doubt call of the owner without its Undo.
 func (o *ownership) inDoubt() *engine.InDoubt {
 	o.notReusable.Store(true)
-	text, _ := o.final.Owner.(string) // always one
+	text, _ := o.final.Owner.(string)
 	return &engine.InDoubt{Name: o.lock.Name, Owner: text, Lease: o.mayLast()}
 }
 
-// discard frees the lock in the background if this owner has it. If it has not, it leaves its
-// former place.
+// discard frees the owner's lock in the background, or, if it holds none, its former place.
 func (o *ownership) discard() {
 	d := o.inDoubt()
 	queue, place := o.formerPlace()
@@ -239,12 +235,12 @@ func (o *ownership) discard() {
 	o.lock.Engine.Resolve(d)
 }
 
-// formerPlace returns the queue in which the owner waited before it was granted the lock, nil if
-// it did not. A failover that lost the grant may have brought the place back.
+// formerPlace returns the queue in which the owner waited before the grant, if any: a failover
+// that lost the grant may have restored the place.
 func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	queue, queues := o.lock.Kind.(Queueing)
 	wait := o.queuedWith()
-	if !queues || wait == nil || o.shared { // a shared one may wait again
+	if !queues || wait == nil || o.shared { // a shared owner may wait again
 		return nil, nil
 	}
 	place := *o.final
@@ -252,13 +248,12 @@ func (o *ownership) formerPlace() (Queueing, *acquire.Request) {
 	return queue, &place
 }
 
-// correct brings the count to the number of holds in the background, and ends the change that
-// the caller has begun when it is done. Entering, if not nil, has the slot of its outer hold
-// until then.
+// correct sets the count to the number of holds in the background, and then ends the change that
+// the caller began. Until then, entering, if not nil, keeps its slot.
 func (o *ownership) correct(entering *Hold) { o.lock.Engine.Resolve(o.correction(entering)) }
 
-// correction is what brings the count to the number of holds. It does not free the lock: the
-// caller that gives the last hold up does, and would be told that the lock was lost.
+// correction sets the count to the number of holds. It never frees the lock: that would look
+// like a loss to the caller that releases the last hold.
 func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d := o.inDoubt()
 	d.Done = func(bool) {
@@ -270,23 +265,23 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 	d.Superseded = o.isFreed
 	d.Undo = func(run engine.Run) (bool, error) {
 		holds, lease := o.owed()
-		o.resent.Add(1) // after the count: a hold that has left before it sees this
+		o.resent.Add(1) // after owed: a hold that left before sees this
 		r := acquire.Request{Owner: o.final.Owner, Lease: lease.Milliseconds(), Target: holds}
 		if o.base == nil {
 			r.Target = max(holds, 1)
 		}
 		_, err := o.undo(run, &r)
-		return false, err // what it was about may run yet
+		return false, err // the call in doubt may still run
 	}
 	return d
 }
 
-// lateRelease is an ownership with a release that no caller waits for any more.
+// lateRelease is an ownership with a release that no caller waits for.
 type lateRelease ownership
 
 func (l *lateRelease) Late(any, error) { l.pendingReleases.Add(-1) }
 
-// InDoubt is part of engine.Resolver: it finds out when the release cannot run any more.
+// InDoubt implements engine.Resolver: it waits until the release can no longer run.
 func (l *lateRelease) InDoubt() *engine.InDoubt {
 	return &engine.InDoubt{Done: func(over bool) {
 		if over {
@@ -295,8 +290,7 @@ func (l *lateRelease) InDoubt() *engine.InDoubt {
 	}}
 }
 
-// lateReentry is a hold whose re-entry has an outcome that is not known. It is the change of
-// the count that is under way.
+// lateReentry is a hold whose re-entry is in doubt. It is the current change of the count.
 type lateReentry Hold
 
 func (l *lateReentry) Late(any, error) {
@@ -305,7 +299,7 @@ func (l *lateReentry) Late(any, error) {
 	}
 }
 
-// InDoubt is part of engine.Resolver. An owner that others may use has a count that is theirs.
+// InDoubt implements engine.Resolver. The count of a shared owner may be another user's.
 func (l *lateReentry) InDoubt() *engine.InDoubt {
 	if l.ownership.shared {
 		return nil

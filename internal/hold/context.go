@@ -8,15 +8,15 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// proofKey is the key under which a hold's context carries the hold: a proof for the kinds of
-// one family, of this name and client, and for no other lock.
+// proofKey is the context key of a hold. A proof is valid for the kinds of one family, for one
+// name and client.
 type proofKey struct {
 	engine      *engine.Engine
 	family, key string
 }
 
-// Proof returns the hold of this lock that ctx proves. None, without an error, when there is
-// no proof or it counts for nothing, as for a kind without re-entry; an error when the hold was lost.
+// Proof returns the hold of this lock that ctx proves, nil if there is none, it was released or
+// the kind has no re-entry. It returns an error if the hold was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
 	if _, can := l.Kind.(Reentrant); !ok || !can {
@@ -29,8 +29,7 @@ func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	return h, err
 }
 
-// Context returns a context that ends when parent does and when the hold does, and that
-// proves the hold.
+// Context returns a context that ends with parent or the hold, and proves the hold.
 func (h *Hold) Context(parent context.Context) context.Context {
 	c := newContext(parent, h)
 	h.mu.Lock()
@@ -45,8 +44,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return c
 }
 
-// prove is part of holder. The proof of a hold that was given up counts for nothing, so that one
-// further out shows.
+// prove skips a released hold, so that an outer one is found.
 func (h *Hold) prove(key proofKey) *Hold {
 	if key == h.ownership.lock.proof {
 		if end := h.ended.Load(); end != endGiven && end != endHandedOver {
@@ -56,7 +54,6 @@ func (h *Hold) prove(key proofKey) *Hold {
 	return nil
 }
 
-// final is part of holder.
 func (h *Hold) final() (end time.Time, ends bool) {
 	if !h.lease.Fixed && h.lease.Max == 0 {
 		return time.Time{}, false
@@ -64,18 +61,18 @@ func (h *Hold) final() (end time.Time, ends bool) {
 	return h.lease.Final(), true
 }
 
-// holder is what a context is tied to: a hold, or a group of them.
+// holder is a hold or a group, which contexts are derived from.
 type holder interface {
-	// Err returns why it is over, nil while it is not.
+	// Err returns why it has ended, nil if it has not.
 	Err() error
-	// prove returns the hold that a proof is of, nil for none.
+	// prove returns the hold that is proved, nil for none.
 	prove(key proofKey) *Hold
-	// final returns when it ends however well it is renewed, if it does.
+	// final returns the time at which it ends however often it is renewed, if any.
 	final() (end time.Time, ends bool)
 }
 
-// holdContext is a context tied to a holder. The standard context inside carries
-// the cause, and its children hang on to it directly.
+// holdContext is derived from a holder. The standard context inside has the cause and the
+// children.
 type holdContext struct {
 	context.Context //nolint:containedctx // it is a context
 	of              holder
@@ -92,12 +89,12 @@ func (c *holdContext) Err() error {
 		return err
 	}
 	if cause := c.of.Err(); cause != nil {
-		c.cancel(cause) // the caller that ended the hold may not have come to this context yet
+		c.cancel(cause) // the goroutine that ended the hold may not be here yet
 	}
 	return c.Context.Err()
 }
 
-// Value is part of context.Context. It hands out the proof of holding.
+// Value also returns the proof.
 func (c *holdContext) Value(key any) any {
 	if k, ok := key.(proofKey); ok {
 		if h := c.of.prove(k); h != nil {
@@ -115,14 +112,13 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 	return deadline, ok
 }
 
-// contexts are those of a holder, whose mutex guards them.
+// contexts are a holder's contexts, guarded by its mutex.
 type contexts struct {
 	all    []*holdContext
 	pruned int32
 }
 
-// add adds one. Those that have ended by themselves are forgotten, so that a long hold does not
-// collect them.
+// add adds a context, and from time to time removes the ended ones.
 func (cs *contexts) add(c *holdContext) {
 	if len(cs.all) >= 2*int(cs.pruned)+8 {
 		kept := cs.all[:0]
@@ -137,14 +133,14 @@ func (cs *contexts) add(c *holdContext) {
 	cs.all = append(cs.all, c)
 }
 
-// take returns all, and forgets them.
+// take removes and returns all.
 func (cs *contexts) take() []*holdContext {
 	all := cs.all
 	cs.all = nil
 	return all
 }
 
-// end ends the hold, once, its contexts, and the wait for its slot. It returns false when it had ended.
+// end ends the hold, its contexts, and waits for its slot. It returns false if it had ended.
 func (h *Hold) end(why *ending) bool {
 	if !h.ended.CompareAndSwap(nil, why) {
 		return false
@@ -163,13 +159,13 @@ func (h *Hold) end(why *ending) bool {
 	return true
 }
 
-// LockOf names the lock and its kind.
+// LockOf returns the lock's name and kind.
 func (w *watched) LockOf() (name, kind string) {
 	l := w.ownership.lock
 	return l.Name, l.Kind.Name()
 }
 
-// whenKnown is what a hold is when its caller knows of it: the observer is next, if there is one.
+// whenKnown is the state of a hold that is returned to its caller.
 func (h *Hold) whenKnown() uint32 {
 	if h.ownership.lock.Engine.Hooks.Ended == nil {
 		return reported
@@ -177,18 +173,18 @@ func (h *Hold) whenKnown() uint32 {
 	return known
 }
 
-// awaitReport says that the observer has to hear of the grant before the end, unless replicas
-// come first.
+// awaitReport delays the report of the end until the grant was reported, unless replicas come
+// first.
 func (h *Hold) awaitReport() {
 	if h.known.Load() == reported {
 		h.known.Store(h.whenKnown())
 	}
 }
 
-// Reported says that the observer was told that the hold was acquired, and with which context,
-// of which the values count, it hears of the rest. The hold may be over by now, and then that is reported.
+// Reported says that the grant was reported to the observer, which returned ctx. If the hold has
+// ended, that is reported now.
 func (h *Hold) Reported(ctx context.Context) {
-	if u, is := ctx.(*unending); is { // of an earlier hold, which must not be kept
+	if u, is := ctx.(*unending); is { // of an earlier hold, which must not be retained
 		ctx = u.of
 	}
 	h.observed.of = ctx
@@ -200,16 +196,16 @@ func (h *Hold) Reported(ctx context.Context) {
 	}
 }
 
-// unending has the values of a context, and never ends. That of context.WithoutCancel allocates when
-// it is made, and each time that it is asked for a value.
-type unending struct{ of context.Context } //nolint:containedctx // that is what it is
+// unending has the values of a context but no end. context.WithoutCancel allocates when it is
+// made and for each Value.
+type unending struct{ of context.Context } //nolint:containedctx // it is a context
 
 func (*unending) Deadline() (at time.Time, has bool) { return at, false }
 func (*unending) Done() <-chan struct{}              { return nil }
 func (*unending) Err() error                         { return nil }
 func (u *unending) Value(key any) any                { return u.of.Value(key) }
 
-// context returns the context of Ended and Released, nil if the observer has none.
+// context returns the context of later events, nil if there is none.
 func (u *unending) context() context.Context {
 	if u.of == nil {
 		return nil
@@ -217,12 +213,12 @@ func (u *unending) context() context.Context {
 	return u
 }
 
-// observeEnd tells the observer that the hold is over, or leaves that to Reported.
+// observeEnd reports the end of the hold, or leaves that to Reported.
 func (h *Hold) observeEnd(why *ending) {
 	switch {
 	case h.ownership.lock.Engine.Hooks.Ended == nil, h.since.IsZero():
-	case h.known.CompareAndSwap(unknown, overBefore): // no caller ever had it
-	case h.known.CompareAndSwap(known, overKnown): // the observer has not heard of it
+	case h.known.CompareAndSwap(unknown, overBefore): // never returned to a caller
+	case h.known.CompareAndSwap(known, overKnown): // the grant is not reported yet
 	default:
 		h.reportEnd(why)
 	}
@@ -237,12 +233,12 @@ func (h *Hold) reportEnd(why *ending) {
 	l.Engine.Hooks.Ended(h.observed.context(), engine.Ended{
 		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err,
 	})
-	if !h.known.CompareAndSwap(reported, endTold) { // Unlock has returned meanwhile
+	if !h.known.CompareAndSwap(reported, endTold) { // Unlock has returned
 		h.reportRelease()
 	}
 }
 
-// observeRelease tells the observer how an Unlock went, of a hold that its caller knew of.
+// observeRelease reports the outcome of Unlock, if the grant was reported.
 func (h *Hold) observeRelease(began time.Time) {
 	hooks := &h.ownership.lock.Engine.Hooks
 	if hooks.Released == nil || !h.wasReported() {
@@ -251,7 +247,7 @@ func (h *Hold) observeRelease(began time.Time) {
 	h.took = time.Since(began)
 	if hooks.Ended == nil || !h.known.CompareAndSwap(reported, releaseWaits) {
 		h.reportRelease()
-	} // else after the end, of which another goroutine still tells
+	} // else reportEnd does, on another goroutine
 }
 
 func (h *Hold) reportRelease() {
@@ -261,16 +257,16 @@ func (h *Hold) reportRelease() {
 	})
 }
 
-// wasReported reports whether the observer has heard of the grant.
+// wasReported reports whether the grant was reported to the observer.
 func (h *Hold) wasReported() bool {
 	state := h.known.Load()
 	return state == reported || state == endTold || state == releaseWaits
 }
 
-// Observe gives a re-entry the context for the observer while it waits for its turn.
+// Observe sets the observer's context for a re-entry.
 func (h *Hold) Observe(ctx context.Context) { h.observed.of = ctx }
 
-// observeQueued tells the observer that a re-entry waits for an inner hold.
+// observeQueued reports that a re-entry waits for an inner hold.
 func (h *Hold) observeQueued() {
 	l := h.ownership.lock
 	if tell := l.Engine.Hooks.Queued; tell != nil {
@@ -278,21 +274,21 @@ func (h *Hold) observeQueued() {
 	}
 }
 
-// Subject is what Do runs a function under, for the observer.
+// Subject is what Do reports to the observer.
 type Subject struct {
-	// Engine is the client's.
+	// Engine of the client.
 	Engine *engine.Engine
-	// About is the lock, its kind and the owner.
+	// About contains the lock, its kind and the owner.
 	About engine.DoStarted
 }
 
-// Subject returns the hold as what Do runs a function under.
+// Subject returns the hold's Subject.
 func (h *Hold) Subject() Subject {
 	l := h.ownership.lock
 	return Subject{l.Engine, engine.DoStarted{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner}}
 }
 
-// run runs fn, and tells the observer of its begin and end.
+// run calls fn and reports its start and end.
 func (s Subject) run(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	hooks := &s.Engine.Hooks
 	if hooks.DoStarted == nil {

@@ -12,27 +12,24 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// Group is the holds of several locks as one: it lives while all of them do. A hold joins one
-// group at most, and is not given up but with it. All methods are safe for concurrent use.
-//
-//	open ──Add…──▶ open ──Unlock──▶ released
-//	  │ a member is lost, or at its maximum; the client is closed
-//	  └──▶ over for all: the others are left to their leases, or to Unlock
+// Group is the holds of several locks as one. When one is lost or reaches its maximum, all end;
+// their locks stay held until Unlock or their leases expire. A hold joins at most one group, and
+// is released with it. All methods are safe for concurrent use.
 type Group struct {
 	ended atomic.Pointer[ending]
 	once  sync.Once
 	errs  []error // of Unlock
 
-	// mu guards what follows. It is not held while contexts or holds are ended.
+	// mu guards the fields below. It is not held while contexts or holds are ended.
 	mu       sync.Mutex
 	holds    []*Hold
-	together [][]*Hold // those that are freed together
+	together [][]*Hold // released together
 	alone    []*Hold   // the others
 	proofs   map[any]*Hold
 	contexts contexts
 }
 
-// Add adds a live hold. One that is over ends the group.
+// Add adds a live hold. One that has ended ends the group.
 func (g *Group) Add(h *Hold) {
 	g.mu.Lock()
 	g.alone = append(g.alone, h)
@@ -57,11 +54,11 @@ func (g *Group) add(holds ...*Hold) {
 		}
 	}
 	if end := g.ended.Load(); end != nil {
-		g.endOthers(end) // those that came too late
+		g.endOthers(end)
 	}
 }
 
-// AddTogether is Add of holds that have no turn of a queue, and that can be freed by one call.
+// AddTogether adds holds without a turn that one call can free.
 func (g *Group) AddTogether(holds []*Hold) {
 	g.mu.Lock()
 	g.together = append(g.together, holds)
@@ -69,21 +66,21 @@ func (g *Group) AddTogether(holds []*Hold) {
 	g.add(holds...)
 }
 
-// Holds returns the members, in the order in which they came.
+// Holds returns the members in the order in which they were added.
 func (g *Group) Holds() []*Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.holds
 }
 
-// memberEnded ends the group because of a member.
+// memberEnded ends the group when a member has ended.
 func (g *Group) memberEnded(h *Hold, why *ending) {
 	if g.ended.Load() != nil {
 		return
 	}
 	switch {
 	case why == endClosed:
-		g.end(why) // which ends the others, too
+		g.end(why) // which also ends the others
 		return
 	case errors.Is(why.cause, engine.ErrLost):
 		why = &ending{fmt.Errorf("%s: %w", limits.Quote(h.ownership.lock.Name), why.cause), true}
@@ -93,7 +90,7 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 }
 
-// end ends the group and its contexts, once.
+// end ends the group and its contexts. It returns false if it had ended.
 func (g *Group) end(why *ending) bool {
 	if !g.ended.CompareAndSwap(nil, why) {
 		return false
@@ -107,8 +104,7 @@ func (g *Group) end(why *ending) bool {
 	return true
 }
 
-// endOthers ends the members that live. Their locks are left to their leases, or to Unlock: what
-// the holder does yet is excluded from what others do under these.
+// endOthers ends the live members, but keeps their locks: the holder's work may go on briefly.
 func (g *Group) endOthers(why *ending) {
 	if !why.kept {
 		return
@@ -120,14 +116,14 @@ func (g *Group) endOthers(why *ending) {
 	}
 }
 
-// Err returns nil while all members are held, and afterwards why not, with the name of the
-// member: see [Hold.Err]. It asks the clocks.
+// Err returns nil while all members are held, else why not, with the member's name. Like
+// [Hold.Err], it reads the clocks.
 func (g *Group) Err() error {
 	if g.ended.Load() == nil {
 		now := time.Now()
 		for _, h := range g.Holds() {
 			if h.errAt(now) != nil {
-				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may not have done that yet
+				g.memberEnded(h, h.ended.Load()) // the goroutine that ended it may not be there yet
 				break
 			}
 		}
@@ -138,7 +134,7 @@ func (g *Group) Err() error {
 	return nil
 }
 
-// Remaining returns the least of what its members have: see [Hold.Remaining].
+// Remaining returns the shortest [Hold.Remaining] of the members.
 func (g *Group) Remaining() time.Duration {
 	if g.Err() != nil {
 		return 0
@@ -152,8 +148,7 @@ func (g *Group) Remaining() time.Duration {
 	return least
 }
 
-// Context returns a context that ends when parent does and when the group does, and that proves
-// each of the holds.
+// Context returns a context that ends with parent or the group, and proves each of the holds.
 func (g *Group) Context(parent context.Context) context.Context {
 	c := newContext(parent, g)
 	g.mu.Lock()
@@ -168,7 +163,6 @@ func (g *Group) Context(parent context.Context) context.Context {
 	return c
 }
 
-// prove is part of holder.
 func (g *Group) prove(key proofKey) *Hold {
 	g.mu.Lock()
 	h := g.proofs[key]
@@ -179,7 +173,7 @@ func (g *Group) prove(key proofKey) *Hold {
 	return h.prove(key)
 }
 
-// final is part of holder: that of the first member to end.
+// final returns the first one's of the members.
 func (g *Group) final() (first time.Time, ends bool) {
 	for _, h := range g.Holds() {
 		if end, is := h.final(); is && (!ends || end.Before(first)) {
@@ -190,12 +184,12 @@ func (g *Group) final() (first time.Time, ends bool) {
 }
 
 // Freer frees the locks of holds that were added together, each the last of its owner, within
-// bound, and returns for each what the server made of it: nil, ErrLost when it was not held, or
-// why that is not known; then it goes on in the background.
+// bound. For each it returns nil, ErrLost if it was not held, or why the outcome is unknown, in
+// which case it continues in the background.
 type Freer func(holds []*Hold, bound time.Duration) []error
 
-// Unlock releases all members at the same time, also when one fails, and returns their errors in the
-// order of the members. Later calls do nothing and return the same.
+// Unlock releases all members concurrently, and returns their errors in the order of the
+// members. Later calls return the same.
 func (g *Group) Unlock(free Freer) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {
@@ -210,14 +204,14 @@ func (g *Group) Unlock(free Freer) []error {
 		}
 		all.Wait()
 		for _, h := range g.Holds() {
-			g.errs = append(g.errs, h.Unlock()) // which is known by now
+			g.errs = append(g.errs, h.Unlock())
 		}
 	})
 	return g.errs
 }
 
-// unlockTogether gives up holds that were added together. Free frees those that are the last of their
-// owners; another one leaves its lock to a re-entry that is still inside.
+// unlockTogether releases holds that were added together: the last ones of their owners by free,
+// the others, whose locks stay with a re-entry, one by one.
 func unlockTogether(holds []*Hold, free Freer) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()

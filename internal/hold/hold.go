@@ -16,65 +16,64 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Hold is a lock that was acquired, until it is given up or lost. All methods are safe for
-// concurrent use, by any goroutine, once it was granted.
+// Hold is an acquired lock, until it is released or lost. Once granted, all methods are safe for
+// concurrent use.
 type Hold struct {
 	ownership *ownership
 	lease     watchdog.Lease
-	expiry    clock.Deadline         // when the lease ends on the server if it is not renewed; guarded by ownership.mu
+	expiry    clock.Deadline         // of the lease on the server, if not renewed; guarded by ownership.mu
 	ended     atomic.Pointer[ending] // nil while live
-	since     time.Time              // when the call was sent that was granted; set by ownership.add
+	since     time.Time              // when the granted call was sent; set by ownership.add
 	request   acquire.Request        // of its attempts
 
-	nesting               // in a chain of inner holds; guarded by ownership.mu
-	within  *Hold         // the hold by whose proof it was entered again, nil for one that was not
+	nesting               // guarded by ownership.mu
+	within  *Hold         // whose proof it was entered with; nil: none
 	counted bool          // it was added to the ownership; guarded by ownership.mu
-	queued  bool          // it has stood in a queue on the server
-	known   atomic.Uint32 // whether its caller knows of it, and its observer
-	// observed is the context for the observer; written before known becomes reported.
+	queued  bool          // it was queued on the server
+	known   atomic.Uint32 // whether the hold was returned to the caller and reported to the observer
+	// observed is the observer's context; written before known becomes reported.
 	observed unending
 	group    atomic.Pointer[Group]
-	deferred *deferred // nil but for a caller that waits for the replicas of several locks
+	deferred *deferred // nil unless the caller waits for the replicas of several locks
 
 	result error         // of giveUp
-	giveUp sync.Once     // Unlock, LetExpire or HandOver, the first one
-	took   time.Duration // how long that was, of an Unlock that is observed
+	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
+	took   time.Duration // of Unlock, if it is observed
 
-	mu       sync.Mutex // guards contexts, and is not held while they are ended
+	mu       sync.Mutex // guards contexts; not held while they are ended
 	contexts contexts
 
-	own ownership // of a hold that is the first of its owner
+	own ownership // of the owner's first hold
 }
 
-// Terms are how a hold is acquired, and for how long.
+// Terms are the terms of an acquisition.
 type Terms struct {
-	// Owner is the owner that was given, the zero Owner for one of its own.
+	// Owner is a shared owner, the zero Owner for a new one.
 	Owner codec.Owner
-	// TTL is the lease; TTLArg the same in milliseconds, an int64 boxed once.
+	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64.
 	TTL    time.Duration
 	TTLArg any
-	// Max is the time after which a lease that is renewed ends, 0 for never.
+	// Max is the maximum duration of a renewed hold, 0 for none.
 	Max time.Duration
-	// Wait is for how long a queue on the server keeps the owner's place, in milliseconds, an
-	// int64 boxed once.
+	// Wait is how long a queue on the server keeps the owner's place, in milliseconds, a boxed
+	// int64.
 	Wait any
-	// Fixed is true for a lease that is not renewed.
+	// Fixed leases are not renewed.
 	Fixed bool
-	// Try is true for a caller that does not wait.
+	// Try is true for a caller that doesn't wait.
 	Try bool
-	// Several is true for a caller that waits for the replicas of several locks at once, with
-	// [AwaitReplicas].
+	// Several is true for a caller of [AwaitReplicas].
 	Several bool
 }
 
-// ending is why a hold is over.
+// ending is why a hold has ended.
 type ending struct {
 	cause error
-	// kept says that the lock was left to its lease, or to Unlock, whichever comes first.
+	// kept means that the lock stays held until its lease expires or Unlock.
 	kept bool
 }
 
-// The endings that are no losses.
+// The endings other than losses.
 var (
 	endMaxHold    = &ending{engine.ErrMaxHold, true}
 	endClosed     = &ending{cause: engine.ErrClosed}
@@ -82,9 +81,8 @@ var (
 	endHandedOver = &ending{cause: engine.ErrHandedOver}
 )
 
-// Init makes h, which is zero, a claim for an owner of its own, for the one that the terms
-// give, or for that of a subscription that is used again. A claim that is not granted must be
-// dropped.
+// Init makes h, which is zero, a claim for a new owner, for that of the terms, or for that of s.
+// Callers must Drop a claim that was not granted.
 func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
 	if terms.Several && l.Engine.Replicas > 0 {
@@ -106,7 +104,7 @@ func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.prepare(terms)
 }
 
-// prepare fills in the lease.
+// prepare sets the lease.
 func (h *Hold) prepare(terms *Terms) {
 	o := h.ownership
 	h.lease = watchdog.Lease{
@@ -124,8 +122,8 @@ func (h *Hold) prepare(terms *Terms) {
 	}
 }
 
-// live makes the hold live, for a grant whose call was sent at sent. When nothing is left of
-// its lease, the error says so, and what was acquired must be given back.
+// live starts the lease of a grant whose call was sent at sent. After an error, the caller must
+// release the lock.
 func (h *Hold) live(sent time.Time) error {
 	e := h.ownership.lock.Engine
 	if !h.lease.Hold(sent, e.LossMargin) {
@@ -142,19 +140,18 @@ func (h *Hold) live(sent time.Time) error {
 // Lock returns the lock.
 func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
-// Lasts returns for how long the lock may last on the server: the longest of the leases that were asked
-// for under its owner.
+// Lasts returns the longest lease asked for under the hold's owner: how long the lock may last
+// on the server.
 func (h *Hold) Lasts() time.Duration { return h.ownership.mayLast() }
 
-// ID returns the owner under which the lock is held. It is part of acquire.Claim.
+// ID implements acquire.Claim: it returns the owner.
 func (h *Hold) ID() codec.Owner { return h.ownership.owner }
 
-// Token returns the newest fencing token of the hold's owner, 0 for kinds without: that of its
-// grant, or of a re-entry after it.
+// Token returns the owner's newest fencing token, 0 for kinds without.
 func (h *Hold) Token() int64 { return h.ownership.token.Load() }
 
-// Err returns nil while the lock is held, and afterwards why not: one of engine.Losses, ErrMaxHold,
-// ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It asks the clocks.
+// Err returns nil while the lock is held, else why not: one of engine.Losses, ErrMaxHold,
+// ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It reads the clocks.
 func (h *Hold) Err() error { return h.errAt(time.Now()) }
 
 func (h *Hold) errAt(now time.Time) error {
@@ -172,8 +169,8 @@ func (h *Hold) errAt(now time.Time) error {
 	return h.ended.Load().cause
 }
 
-// Remaining returns how long the hold lasts if it is not renewed any more, less the loss
-// margin; 0 when it is over.
+// Remaining returns how long the hold lasts without another renewal, less the loss margin; 0
+// after its end.
 func (h *Hold) Remaining() time.Duration {
 	if h.Err() != nil {
 		return 0
@@ -182,17 +179,17 @@ func (h *Hold) Remaining() time.Duration {
 	return max(0, min(h.lease.Deadline().Remaining(now), h.lease.Ends().Sub(now)))
 }
 
-// LetExpire ends the hold without freeing the lock. It sends nothing.
+// LetExpire ends the hold without freeing the lock, and without a call.
 func (h *Hold) LetExpire() error { return h.leaveIt(endGiven, nil) }
 
-// leaveIt ends the hold, because of end, and leaves the lock on the server. Then, if not nil,
-// is asked before: an error keeps the hold as it is. The count does not change meanwhile.
+// leaveIt ends the hold but not the lock. If then, called before that, returns an error, the hold
+// continues. The count does not change in between.
 func (h *Hold) leaveIt(end *ending, then func() error) error {
 	o := h.ownership
 	if err := h.Err(); err != nil {
 		return err
 	}
-	// First that of the other role, as a re-entry does.
+	// First the other role's, as a re-entry does.
 	for _, role := range []*ownership{o.otherRole(), o} {
 		if role == nil {
 			continue
@@ -224,8 +221,7 @@ func (h *Hold) leaveIt(end *ending, then func() error) error {
 
 var errUnresolved = fmt.Errorf("%w: an earlier re-entry or unlock is not resolved yet", engine.ErrUncertain)
 
-// finish ends a live hold because its holder gives it up. It returns why it had ended before,
-// if it had.
+// finish ends the hold on behalf of its holder. It returns why it had ended, if it had.
 func (h *Hold) finish(why *ending, now time.Time) error {
 	if err := h.errAt(now); err != nil {
 		return err
@@ -236,8 +232,8 @@ func (h *Hold) finish(why *ending, now time.Time) error {
 	return nil
 }
 
-// lose ends a hold whose lease is over or that the server no longer has, and frees what may
-// be left on the server: a renewal whose reply was lost may have prolonged it.
+// lose ends a hold that has expired or that the server forgot, and frees the lock: a renewal
+// whose reply was lost may have prolonged it.
 func (h *Hold) lose(why error) {
 	o := h.ownership
 	o.lock.Engine.Watchdog.Remove(&h.lease)
@@ -246,11 +242,11 @@ func (h *Hold) lose(why error) {
 	}
 	switch left := o.remove(h); {
 	case left > 0 && o.shared && h.lease.Over(time.Now()) != 0:
-		// The others keep the lock, and this one is still counted.
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // it is logged
+		// The others keep the lock, and the server still counts this one.
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // logs its error
 	case left == 0 && o.base != nil && !o.isFreed():
 		// The owner keeps the lock in another role.
-		o.lock.Engine.Go(func() { _ = o.step(o.lock.Engine.Command, nil) }) // the lease ends it, too
+		o.lock.Engine.Go(func() { _ = o.step(o.lock.Engine.Command, nil) }) // or the lease expires
 	case left == 0:
 		if !o.shared {
 			o.discard()
@@ -259,7 +255,7 @@ func (h *Hold) lose(why error) {
 	}
 }
 
-// overdue is why a hold was lost whose lease is over.
+// overdue returns why a hold whose lease is over was lost.
 func (h *Hold) overdue() error {
 	why := &h.ownership.lock.Engine.Losses
 	if h.lease.Fixed && !time.Now().Before(h.lease.Final()) {
@@ -272,9 +268,8 @@ func (h *Hold) overdue() error {
 	return why.NotRenewed
 }
 
-// gone is why a hold was lost of which the server says that its owner does not hold the lock.
-// That the server has forgotten it, in a restart or a failover, is known by the connection that
-// was lost since the server said last that it has it.
+// gone returns why a hold was lost that the server does not have. A connection lost since the
+// last confirmation suggests that the server forgot it, in a restart or a failover.
 func (h *Hold) gone() error {
 	e := h.ownership.lock.Engine
 	if e.Watchdog.Doubted(&h.lease) {
@@ -283,11 +278,11 @@ func (h *Hold) gone() error {
 	return e.Losses.Taken
 }
 
-// expire ends a hold that has reached its maximum. The work may go on for a moment, so the
-// lock is left to its lease, or to Unlock; and so is the slot of an outer hold.
+// expire ends a hold at its maximum. Its lock and slot are kept for a while: the work may
+// continue briefly.
 func (h *Hold) expire() { h.endKept(endMaxHold) }
 
-// endKept ends a hold whose lock is left to its lease, or to Unlock.
+// endKept ends a hold, and keeps its lock until the lease expires or Unlock.
 func (h *Hold) endKept(why *ending) {
 	e := h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
@@ -306,9 +301,8 @@ func (h *Hold) endKept(why *ending) {
 	}
 }
 
-// leaveRole frees what a hold that has reached its maximum has in its role, if Unlock has not:
-// its lease is over, and the owner's other role keeps the key: by its renewals, or, when it is over,
-// too, by a longer lease that it had.
+// leaveRole frees the role of an expired hold that was not unlocked: the owner's other role may
+// keep the key.
 func (h *Hold) leaveRole() {
 	o := h.ownership
 	if o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {
@@ -316,7 +310,7 @@ func (h *Hold) leaveRole() {
 	}
 }
 
-// watched is a hold as the watchdog sees it.
+// watched is a hold as the watchdog's Holder.
 type watched Hold
 
 func (w *watched) LeaseLost(end watchdog.End) {
@@ -335,14 +329,13 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	}
 }
 
-// Do runs fn with the context of h, a public hold of the subject, and gives h up, also when fn
-// panics. An error of giving up is joined to fn's.
+// Do calls fn with the context of h, a public hold of the subject, and then releases h, even if
+// fn panics. It joins an error of Unlock to fn's.
 func Do(ctx context.Context, s Subject, h interface {
 	Context(parent context.Context) context.Context
 	Unlock() error
 }, fn func(ctx context.Context) error) (err error) {
 	defer func() {
-		// Joined, not replaced: the caller's own error comes first.
 		if unlockErr := h.Unlock(); unlockErr != nil {
 			err = errors.Join(err, unlockErr)
 		}
@@ -350,15 +343,14 @@ func Do(ctx context.Context, s Subject, h interface {
 	return s.run(h.Context(ctx), fn)
 }
 
-// LockHandle has the lock of a public type. A public type embeds it under an unexported name,
-// so that packages of this module reach the lock, and the type's documentation shows nothing
-// of it.
+// LockHandle contains the lock of a public type, which embeds it under an unexported name: other
+// packages of this module reach the lock, and the type's documentation does not show it.
 type LockHandle struct{ lock Lock }
 
 // Internal returns the lock.
 func (h *LockHandle) Internal() *Lock { return &h.lock }
 
-// Handle has the hold of a public type, as [LockHandle] has the lock.
+// Handle contains the hold of a public type, like [LockHandle].
 type Handle struct{ hold Hold }
 
 // Internal returns the hold.

@@ -10,31 +10,30 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// nesting is a hold's place in a chain of inner holds. It is guarded by ownership.mu.
+// nesting is a hold's place in a chain of inner holds, guarded by ownership.mu.
 type nesting struct {
-	outer *Hold // whose slot this hold has, or waits for
-	inner *Hold // which has this hold's slot
+	outer *Hold // whose slot this hold has or waits for
+	inner *Hold // has this hold's slot
 	line  *innerLine
 }
 
-// innerLine are the callers that wait for a hold's slot, in order.
+// innerLine is the queue for a hold's slot.
 type innerLine struct {
 	callers []innerCaller
 	warned  bool
 }
 
-// innerCaller is a caller that waits for a slot. Ready is closed when it has the slot, or when
-// the outer hold has ended.
+// innerCaller waits for a slot. Ready is closed when it has the slot or the outer hold has ended.
 type innerCaller struct {
 	hold  *Hold
 	ready chan struct{}
 }
 
-// errInner says that a slot is taken.
+// errInner means that a slot is taken.
 var errInner = fmt.Errorf("%w: held by an inner hold of this context", engine.ErrNotAcquired)
 
-// takeSlot gives h, which is about to enter, the slot of outer, and waits for it unless the
-// caller only tries. Also after an error h needs a leaveSlot.
+// takeSlot takes the slot of outer for h, and waits for it unless try is set. Even after an error
+// the caller must call leaveSlot.
 func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	taken, ready := h.requestSlot(outer, !try)
 	switch {
@@ -49,8 +48,8 @@ func (h *Hold) takeSlot(ctx context.Context, outer *Hold, try bool) error {
 	return errInner
 }
 
-// requestSlot takes the slot of outer if it is free. Else it joins the callers that wait, if
-// that is asked for, and returns what they wait for. A hold that is over has no slot to give.
+// requestSlot takes the slot of outer if it is free, else it joins its queue if wait is set. A
+// hold that has ended has no slot.
 func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan struct{}) {
 	o := outer.ownership
 	o.mu.Lock()
@@ -99,8 +98,8 @@ func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}
 	}
 }
 
-// refuse returns why a caller with ctx cannot enter outer, nil when it can: what ended outer, or
-// held with what ended ctx. With ErrNotReentered the next hold that ctx proves is to be entered.
+// refuse returns why ctx cannot enter outer, nil if it can: outer has ended, or held with the
+// end of ctx. ErrNotReentered sends the caller to the next outer hold that ctx proves.
 func refuse(ctx context.Context, outer *Hold, held error) error {
 	end := outer.Err()
 	given := errors.Is(end, engine.ErrNotHeld) || errors.Is(end, engine.ErrHandedOver)
@@ -109,7 +108,7 @@ func refuse(ctx context.Context, outer *Hold, held error) error {
 		return end
 	case errors.Is(context.Cause(ctx), engine.ErrWaitOver):
 		return held
-	case ctx.Err() != nil && given: // it may have ended with the hold
+	case ctx.Err() != nil && given: // the hold may have ended it
 		return fmt.Errorf("%w: %w", engine.ErrNotAcquired, engine.EndOf(ctx))
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", held, engine.EndOf(ctx))
@@ -136,7 +135,7 @@ func (h *Hold) warnOfLongWait() {
 		"lock", o.lock.Name, "owner", o.final.Owner, "after", o.lock.Engine.Command)
 }
 
-// leaveSlot gives up the slot that the hold has or waits for.
+// leaveSlot leaves the slot that the hold has or waits for.
 func (h *Hold) leaveSlot() {
 	o := h.ownership
 	o.mu.Lock()
@@ -144,7 +143,7 @@ func (h *Hold) leaveSlot() {
 	h.unlink()
 }
 
-// leaveSlotAfter is leaveSlot when d has passed. It does nothing for a hold without a slot.
+// leaveSlotAfter calls leaveSlot after d, if the hold has a slot.
 func (h *Hold) leaveSlotAfter(d time.Duration) {
 	o := h.ownership
 	o.mu.Lock()
@@ -154,8 +153,8 @@ func (h *Hold) leaveSlotAfter(d time.Duration) {
 	}
 }
 
-// unlink is leaveSlot with ownership.mu held. The inner hold, if there is one, takes the place
-// of h; else the slot goes to the first caller that waits for it.
+// unlink is leaveSlot with ownership.mu held. An inner hold replaces h; without one, the slot
+// goes to the first waiter.
 func (h *Hold) unlink() {
 	outer, inner := h.outer, h.inner
 	h.outer, h.inner = nil, nil
@@ -174,7 +173,7 @@ func (h *Hold) unlink() {
 	}
 }
 
-// passSlot gives the hold's slot to the first caller that waits for it, ownership.mu held.
+// passSlot gives the hold's slot to the first waiter, ownership.mu held.
 func (h *Hold) passSlot() {
 	if h.line == nil || len(h.line.callers) == 0 {
 		return
@@ -185,7 +184,7 @@ func (h *Hold) passSlot() {
 	close(first.ready)
 }
 
-// dismiss wakes the callers that wait for the slot of a hold that has ended.
+// dismiss wakes the waiters for the slot of a hold that has ended.
 func (h *Hold) dismiss() {
 	o := h.ownership
 	o.mu.Lock()

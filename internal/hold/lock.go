@@ -1,54 +1,35 @@
-// Package hold is what becomes of a lock that was granted: which owner has it on the
-// server, for how long, and how it is given up. It knows no kind of lock and no strategy of
-// waiting.
+// Package hold implements acquired locks: their owners, leases and release. It knows no kind of
+// lock and no waiting strategy. A [Kind] makes the calls; optional interfaces are what only some
+// kinds support.
 //
 // A [Hold] begins as the claim of an attempt (acquire.Claim), or re-enters the hold that a
 // context proves:
 //
 //	claim ──Grant──▶ live ──Unlock──▶ released, or transferred to the next caller of the process
-//	  │               │ ──LetExpire──▶ left to its lease
+//	  │               │ ──LetExpire──▶ held until its lease expires
 //	  │               │ ──HandOver───▶ handed over
-//	  │               │ ──lease over, or the server forgot it──▶ lost
-//	  │               └ ──maximum────▶ left to its lease, or to Unlock
-//	  │ refused, gave up
+//	  │               │ ──expired, or forgotten by the server──▶ lost
+//	  │               └ ──maximum────▶ held until its lease expires, or Unlock
+//	  │ refused
 //	  ├────────────▶ dropped
 //	  │ no reply
-//	  └────────────▶ in doubt: Late or InDoubt gives back what the attempt acquired
+//	  └────────────▶ in doubt: Late or InDoubt frees what the attempt acquired
 //
-// The holds of one owner are an ownership: the server's count is their number. One change of
-// that count travels to the server at a time, and says where to arrive, so that it may run late
-// or twice. The last hold that is given up frees the lock.
+// The holds of one owner are an ownership; the server's count is their number. One change of the
+// count is sent at a time, and names its target, so that it may run late or twice. Releasing the
+// last hold frees the lock.
 //
 // # Inner holds
 //
 // A hold has a slot for one inner hold, so that two callers with its proof exclude each other.
-// The code that has the hold itself is not excluded:
+// The outer hold's own code is not excluded. Other callers wait for the slot in this process, in
+// FIFO order, and send nothing. If the outer hold ends meanwhile by a loss, Close or its maximum,
+// they fail with its error; if it is unlocked or handed over, they enter the next outer hold that
+// their context proves, or acquire the lock.
 //
-//	            Reenter                      granted
-//	free ──────────────────────▶ entering ─────────────▶ entered
-//	 ▲                            │   │ no reply           │ given up, or lost; at its maximum
-//	 │ refused, gave up, not sent │   ▼                    │ when the lease it had then is over
-//	 ├────────────────────────────┘  in doubt              │
-//	 │                                │ resolved           │
-//	 └────────────────────────────────┴────────────────────┘
-//
-// A caller that finds the slot taken waits in this process, in order, and sends nothing. A slot
-// that becomes free goes to the first that waits. What ends the wait without the slot: the
-// caller's context, Close and Shutdown, and the end of the outer hold:
-//
-//	outer hold lost, closed, or at its maximum ──▶ the error that its proof gives
-//	outer hold unlocked or handed over ──────────▶ if the context has not ended with it, the
-//	                                               next hold that the context proves is
-//	                                               entered; without one, the lock is acquired
-//
-// An inner hold outlives its outer one. When a hold that has an inner one is given up, the
-// inner one takes its place: it has the slot of the next hold further out, if there is one. So
-// the holds of a slot, and those inside them, are a chain. Each hold of an owner that others may
-// use, such as a resumed one, begins a chain of its own. The re-entry of such an owner is never
-// resolved, since its count may be another user's: its slot is free at once.
-//
-// A [Kind] is what is asked of the server. What only some kinds can do is an interface of its
-// own, which a kind has or has not.
+// An inner hold outlives its outer one and takes its place in the chain of holds. Re-entries in
+// doubt keep their slot until they are resolved. Each hold of a shared owner begins a chain, and
+// its re-entries in doubt are never resolved, since the count may be another user's.
 package hold
 
 import (
@@ -65,29 +46,28 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is what all holds of one lock have in common. It is safe for concurrent use, and does
-// not change after [NewLock].
+// Lock is shared by all holds of a lock. It is immutable and safe for concurrent use.
 type Lock struct {
-	// Engine is the client's.
+	// Engine of the client.
 	Engine *engine.Engine
-	// Name is the lock's name, as the caller gave it.
+	// Name of the lock, as the caller gave it.
 	Name string
-	// Kind is what is asked of the server.
+	// Kind makes the lock's calls.
 	Kind Kind
-	// Strategy is how the callers of this process wait.
+	// Strategy is how callers in this process wait.
 	Strategy acquire.Strategy
-	// Err is why the name cannot be used, nil when it can.
+	// Err is why the name is invalid, nil if it is valid.
 	Err error
 
-	key   any           // of the lock, boxed once
-	proof any           // the proofKey, boxed once
-	trust time.Duration // for how long a confirmation of a lease counts; 0: for all of it
+	key   any           // of the lock, boxed
+	proof any           // the proofKey, boxed
+	trust time.Duration // how long a confirmed lease counts; 0: all of it
 }
 
-// Make makes a kind of lock for a mapped name, and how its callers wait.
+// Make returns the kind and the strategy for a mapped name.
 type Make func(e *engine.Engine, mapped string) (Kind, acquire.Strategy)
 
-// NewLock returns what the holds of a lock called name have in common.
+// NewLock returns the lock called name.
 func NewLock(e *engine.Engine, name string, make Make) Lock {
 	mapped, err := e.Map(name)
 	kind, strategy := make(e, mapped)
@@ -101,7 +81,7 @@ func NewLock(e *engine.Engine, name string, make Make) Lock {
 	return l
 }
 
-// newOwner returns an owner that was never used, and its text, boxed.
+// newOwner returns an unused owner and its text, boxed.
 func (l *Lock) newOwner() (codec.Owner, any) {
 	if k, ok := l.Kind.(Identifying); ok {
 		return codec.Owner{}, k.NewID()
@@ -110,7 +90,7 @@ func (l *Lock) newOwner() (codec.Owner, any) {
 	return owner, l.Text(owner)
 }
 
-// Text returns an owner as it stands in the lock's hash.
+// Text returns owner as it is written in the lock's hash.
 func (l *Lock) Text(owner codec.Owner) string {
 	text := owner.String()
 	if f, ok := l.Kind.(Fielding); ok {
@@ -119,22 +99,22 @@ func (l *Lock) Text(owner codec.Owner) string {
 	return text
 }
 
-// Prepare finds out what the kind's scripts need.
+// Prepare waits for what the kind's scripts need.
 func (l *Lock) Prepare(ctx context.Context) {
 	if p, ok := l.Kind.(Preparing); ok {
 		p.Prepare(ctx)
 	}
 }
 
-// Check returns why a call with ctx about the lock cannot begin, nil when it can.
+// Check returns why a call with ctx cannot begin, nil if it can.
 func (l *Lock) Check(ctx context.Context) error { return acquire.Check(ctx, l.Err) }
 
-// Ask runs a call that may be repeated: see [acquire.Ask].
+// Ask runs an idempotent call: see [acquire.Ask].
 func (l *Lock) Ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
 	return l.ask(ctx, false, fill)
 }
 
-// Publish is [Lock.Ask] of a call whose script publishes.
+// Publish is [Lock.Ask] for a script that publishes.
 func (l *Lock) Publish(ctx context.Context, fill func(*transport.Call)) (any, error) {
 	return l.ask(ctx, true, fill)
 }
@@ -147,154 +127,142 @@ func (l *Lock) ask(ctx context.Context, guards bool, fill func(*transport.Call))
 	return acquire.Ask(ctx, l.Engine, l.Kind, guards, fill)
 }
 
-// Kind is a kind of lock that gives holds: what is asked of the server about one lock. All
-// methods are safe for concurrent use, and pure but for the time of day, which some kinds
-// send. Each fills a reset call.
-//
-// What only some kinds can do is an interface of its own below. A kind that has its methods
-// can do it.
+// Kind makes the calls about one lock and decodes their replies. All methods are safe for
+// concurrent use, and pure, except that some kinds send the time. Each fills a reset call.
 type Kind interface {
 	acquire.Waitable
 
-	// Family names the kinds whose proofs count for one another, such as those of two roles
-	// under one key: see [Role].
+	// Family groups kinds whose proofs are valid for each other, such as two roles.
 	Family() string
 
-	// Release fills c with the call that brings the count of r.Owner down to r.Target, 0 to
-	// free the lock. Only for owners that one process alone uses: it may run late or twice,
-	// and does nothing for an owner that does not hold the lock. It is sent before the attempts
-	// that wait to be sent.
+	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock.
+	// The owner must not be shared: the call may run late or twice, and does nothing if the owner
+	// does not hold the lock. It is sent before waiting attempts.
 	Release(c *transport.Call, r *acquire.Request)
-	// Released reads its reply.
+	// Released decodes its reply.
 	Released(reply any) (reply.ReleaseOutcome, error)
 
-	// Renewal returns the script that renews the lock's leases.
+	// Renewal returns the script that renews leases.
 	Renewal() *watchdog.Renewal
 }
 
 // Reentrant is a kind whose owners can hold a lock more than once.
 type Reentrant interface {
-	// Reenter fills c with the call that enters the lock again for an owner that holds it: up
-	// to count r.Target, for one that one process alone uses, which may run more than once;
-	// or, with target 0, by one.
+	// Reenter fills c with the call that enters the lock again for an owner that holds it: up to
+	// count r.Target, which may run more than once, or with target 0 by one, for a shared owner.
 	Reenter(c *transport.Call, r *acquire.Request)
-	// Reentered reads its reply: false says that the owner does not hold the lock.
+	// Reentered decodes its reply: false means that the owner does not hold the lock.
 	Reentered(reply any) (bool, error)
 }
 
-// Fencing is a kind whose grants have tokens: a re-entry has one of its own, and so has a hold
-// that was resumed, which is a re-entry up to count 1.
+// Fencing is a kind whose grants have tokens. A re-entry has a new one, and so has Resume, which
+// re-enters up to count 1.
 type Fencing interface {
 	Reentrant
-	// Token reads the token from the reply of a re-entry that was granted.
+	// Token decodes the token of a granted re-entry.
 	Token(reply any) (int64, error)
 }
 
 // Shareable is a kind whose owners can be used by several processes and languages.
 type Shareable interface {
-	// ReleaseShared fills c with the call that lowers the count of such an owner by one. The
-	// latch lets it be sent again. The reply is that of a release.
+	// ReleaseShared fills c with the call that lowers the owner's count by one. The latch makes it
+	// idempotent. The reply is that of a release.
 	ReleaseShared(c *transport.Call, r *acquire.Request, latch string)
 }
 
-// Forcible is a kind whose locks can be taken from their holders.
+// Forcible is a kind whose locks can be freed by force.
 type Forcible interface {
 	// ForceRelease fills c with the call that frees the lock.
 	ForceRelease(c *transport.Call)
-	// Forced reads its reply: whether there was a holder.
+	// Forced decodes whether there was a holder.
 	Forced(reply any) (bool, error)
 }
 
-// Lockable is a kind of which a key that exists does not say that it is held.
+// Lockable is a kind whose key may exist while the lock is free.
 type Lockable interface {
-	// IsLocked fills c with the call that asks whether the lock is held.
+	// IsLocked fills c with the call that reports whether the lock is held.
 	IsLocked(c *transport.Call)
-	// Locked reads its reply.
+	// Locked decodes its reply.
 	Locked(reply any) (bool, error)
 }
 
-// Inspectable is a kind that can tell the holders of a lock.
+// Inspectable is a kind that can list the holders of a lock.
 type Inspectable interface {
-	// Inspect fills c with the call that reads the lock, and the places of a queue on the
-	// server from first to last, from 0, -1 for its end.
+	// Inspect fills c with the call that reads the lock, and the queue on the server from first
+	// to last, counted from 0; -1 is its end.
 	Inspect(c *transport.Call, first, last int64)
-	// Inspected reads its reply.
+	// Inspected decodes its reply.
 	Inspected(reply any) (reply.Inspection, error)
 }
 
-// Replicable is a kind whose locks replicas can be waited for.
+// Replicable is a kind that supports waiting for replicas.
 type Replicable interface {
-	// Replicate fills c with the call that writes the lock of an owner once more, as it is.
+	// Replicate fills c with the call that rewrites an owner's lock unchanged.
 	Replicate(c *transport.Call, owner any)
-	// Replicated reads its reply: whether the owner holds the lock.
+	// Replicated decodes whether the owner holds the lock.
 	Replicated(reply any) (bool, error)
 }
 
-// Queueing is a kind whose refused attempts put owners in a queue on the server.
+// Queueing is a kind that queues refused owners on the server.
 type Queueing interface {
-	// Dequeue takes the owner of a lock of that name out of the queue, and waits for that, one
-	// command timeout at most. It may run more than once.
+	// Dequeue removes the owner from the queue of the lock, within one command timeout. It is
+	// idempotent.
 	Dequeue(lock string, r *acquire.Request) error
-	// Leave does the same in the background, and tries again what fails.
+	// Leave is Dequeue in the background, with retries.
 	Leave(lock string, r *acquire.Request)
-	// Lasts returns for how long at most the place of r can block others.
+	// Lasts returns how long r's place can block others.
 	Lasts(r *acquire.Request) time.Duration
 }
 
-// Identifying is a kind whose holders have ids of another form than owners. Its holds have the
-// zero Owner.
+// Identifying is a kind with IDs instead of owners. Its holds have the zero Owner.
 type Identifying interface {
-	// NewID returns an id that was never used.
+	// NewID returns an unused ID.
 	NewID() string
 }
 
-// Fielding is a kind whose owners stand in another form in the lock's hash, as the requests
-// and renewals name them.
+// Fielding is a kind that writes owners differently in the lock's hash.
 type Fielding interface {
-	// Field returns the form of an owner's text.
+	// Field returns that form of an owner's text.
 	Field(owner string) string
 }
 
-// Role is a kind of a family of several, such as readers and writers of one lock: an owner may
-// hold the lock as more than one of them.
+// Role is one kind of a family, such as the readers of a lock. An owner may hold several roles.
 type Role interface {
 	Reentrant
-	// Under returns nil when an owner that holds the lock as outer, another kind of the
-	// family, may enter it as this one, too, else why not. The re-entry grants it, up to
-	// count 1.
+	// Under returns why an owner that holds the lock as outer, another kind of the family, cannot
+	// also enter it as this one, up to count 1; nil if it can.
 	Under(outer Kind) error
-	// Shares reports whether several owners can hold the lock as this kind. Inner holds of
-	// one hold do not wait for each other then. The renewals of other owners, if those are
-	// Redisson's, may leave the lock a shorter time to live than a hold was granted, but
-	// none shorter than the watchdog timeout, which all clients have in common.
+	// Shares reports whether several owners can hold the lock as this kind. If so, inner holds
+	// don't exclude each other, and Redisson's renewals for other owners may shorten the lock's
+	// TTL, but not below the watchdog timeout, which all clients share.
 	Shares() bool
 }
 
-// Preparing is a kind whose scripts need something that must be known first.
+// Preparing is a kind whose scripts depend on something that must be read first.
 type Preparing interface {
-	// Prepare finds it out. It returns when it is known, or ctx ends, or it takes too long.
+	// Prepare reads it. It returns early if ctx ends, or after a while.
 	Prepare(ctx context.Context)
 }
 
-// Asked is what the options of a call ask for, those of package rlock.
+// Asked contains the options of an acquisition.
 type Asked struct {
 	Terms
-	// Bound is for how long the caller waits at most, if Bounded; else its context alone bounds it.
+	// Bound limits the wait if Bounded; otherwise only the context does.
 	Bound time.Duration
-	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
-	// Polled is true if it was given for a caller that is woken, Deaf for one that only polls.
+	// Poll limits sleeping without an attempt, 0 for the client's poll cap. Polled: it was given
+	// for a caller with a subscription; Deaf: for one without.
 	Poll                  time.Duration
 	Bounded, Polled, Deaf bool
-	// Given is true for an owner that others may use, too.
+	// Given is true for a shared owner.
 	Given bool
-	// Watchdog is true if the lease of a renewed hold was given, Capped if Max was.
+	// Watchdog: the lease of a renewed hold was given. Capped: Max was.
 	Watchdog, Capped bool
 }
 
-// Ask applies the options of a call about a lock to the defaults, and checks the result.
+// Ask applies options to the defaults and checks the result.
 func Ask[O ~func(*Asked)](l *Lock, opts []O) (Asked, error) {
 	e := l.Engine
-	if len(opts) == 0 { // without an allocation
+	if len(opts) == 0 { // does not allocate
 		return Asked{Terms: Terms{TTL: e.Lease, TTLArg: e.LeaseArg, Wait: e.FairWaitArg}}, nil
 	}
 	a := Asked{Terms: Terms{TTL: e.Lease, Wait: e.FairWaitArg}}
@@ -307,7 +275,7 @@ func Ask[O ~func(*Asked)](l *Lock, opts []O) (Asked, error) {
 	return a, err
 }
 
-// check checks what was asked for, and completes it.
+// check checks the options and completes them.
 func (a *Asked) check(l *Lock) error {
 	if a.Bound < time.Millisecond && a.Bound != 0 {
 		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", limits.ErrInvalid, a.Bound)
@@ -347,7 +315,7 @@ func (a *Asked) check(l *Lock) error {
 	return nil
 }
 
-// checkPoll checks how the caller polls.
+// checkPoll checks the polling options.
 func (a *Asked) checkPoll(l *Lock) error {
 	_, can := l.Strategy.(interface{ CanPoll() })
 	switch {
@@ -363,7 +331,7 @@ func (a *Asked) checkPoll(l *Lock) error {
 	return nil
 }
 
-// checkOwner checks the owner that was given, if one was.
+// checkOwner checks the owner, if it was given.
 func (a *Asked) checkOwner(l *Lock) error {
 	if !a.Given {
 		return nil
@@ -377,8 +345,7 @@ func (a *Asked) checkOwner(l *Lock) error {
 	return nil
 }
 
-// wholeMillis is the wait that a queue on the server gets: in whole milliseconds, rounded
-// up.
+// wholeMillis returns the wait for a queue on the server, in milliseconds, rounded up.
 func wholeMillis(wait time.Duration) int64 {
 	ms := wait.Milliseconds()
 	if wait%time.Millisecond > 0 {

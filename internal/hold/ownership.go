@@ -13,55 +13,52 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// ownership is what one owner holds of one lock: the first hold and those that re-entered it.
-// The server's count is the number of its holds.
+// ownership is one owner's holds of one lock: the first and its re-entries. The server's count
+// is their number.
 type ownership struct {
 	lock  *Lock
 	owner codec.Owner
 	final *acquire.Request // of the release that frees the lock
-	// shared owners may be used by others too: another client or language may change the count
-	// at any time.
+	// shared owners may be used elsewhere: another client may change the count at any time.
 	shared bool
 	lease  time.Duration // of the first hold
 
-	// floor is when the last of the fixed holds ends on the server. Renewals do not bring the
-	// time to live below it.
+	// floor is when the last fixed hold ends on the server: renewals keep the TTL above it.
 	floor clock.Atomic
 	// least is the longest lease of the renewed holds, in nanoseconds.
 	least atomic.Int64
-	// pendingReleases is how many releases may still be under way that no caller waits for.
+	// pendingReleases counts abandoned releases that may still run.
 	pendingReleases atomic.Int64
-	// resent is how often the count there is was sent in the background.
+	// resent counts corrections of the count.
 	resent atomic.Int64
-	// notReusable says that the owner must not be used again when the ownership is over:
-	// something about it may be left open.
+	// notReusable means that something about the owner may be unresolved: it must not be reused.
 	notReusable atomic.Bool
 	// token is the newest fencing token, 0 for kinds without.
 	token atomic.Int64
-	// subscription is that of an owner that waited in a queue on the server, nil when there is
-	// none. It is set before the hold is given to a caller.
+	// subscription is that of an owner that was queued on the server, nil if it was not. It is set
+	// before the hold is returned.
 	subscription acquire.Reusable
-	// base is what the owner holds of the lock in the role in whose holds this one began; nil
-	// for all but such. While that lasts, this may come back from no hold.
+	// base is the owner's ownership in the outer role, nil if there is none. While it lasts,
+	// holds may be added even if there are none.
 	base *ownership
 
-	// mu guards what follows. It is not held across I/O.
+	// mu guards the fields below. It is not held during I/O.
 	mu        sync.Mutex
 	holds     []*Hold
 	first     [1]*Hold      // room for the usual number of holds
-	asking    []*Hold       // what may become one, of a shared owner: an attempt of it is under way
-	longest   time.Duration // of the leases that were asked for
+	asking    []*Hold       // of a shared owner: attempts in progress
+	longest   time.Duration // lease that was asked for
 	reentered bool          // at least once
-	entering  int           // re-entries that were sent and not answered
-	freed     bool          // the last hold was given up: no way back in
+	entering  int           // re-entries in progress
+	freed     bool          // the last hold was released: re-entry is impossible
 	change    chan struct{}
 	wait      any          // with which the owner was queued on the server
-	turn      acquire.Turn // while this has its process's turn with the lock
-	resolved  bool         // it is known what the attempt that was in doubt has done
-	nested    *ownership   // what the owner holds of the lock in another role, begun in this one
+	turn      acquire.Turn // nil if the owner does not have its process's turn
+	resolved  bool         // the attempt in doubt is resolved
+	nested    *ownership   // the owner's holds in the inner role
 }
 
-// fence takes in the token of a grant. They may come in any order.
+// fence records the token of a grant. Tokens may arrive in any order.
 func (o *ownership) fence(token int64) {
 	for {
 		newest := o.token.Load()
@@ -71,8 +68,7 @@ func (o *ownership) fence(token int64) {
 	}
 }
 
-// add adds a hold that was acquired by a call that was sent at sent: from then on others leave it its
-// lease.
+// add adds an acquired hold, whose call was sent at sent.
 func (o *ownership) add(h *Hold, sent time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,13 +80,12 @@ func (o *ownership) add(h *Hold, sent time.Time) {
 	o.lasts(h.lease.TTL)
 	h.counted = true
 	if o.shared {
-		o.freed = false // others may come and go
+		o.freed = false
 	}
 	o.setFloor()
 }
 
-// lasts says that the lock may last for a lease on the server, mu held: then so does what is open
-// about the owner, also in the role in which this began.
+// lasts records that the lock may last for lease on the server, also in the outer role, mu held.
 func (o *ownership) lasts(lease time.Duration) {
 	o.longest = max(o.longest, lease)
 	if b := o.base; b != nil {
@@ -100,23 +95,22 @@ func (o *ownership) lasts(lease time.Duration) {
 	}
 }
 
-// asksFor is lasts for a re-entry that is about to be sent: it may run although no reply tells of it.
+// asksFor is lasts for a re-entry that is about to be sent: it may run without a reply.
 func (o *ownership) asksFor(lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lasts(lease)
 }
 
-// mayLast returns for how long the lock may last on the server.
+// mayLast returns how long the lock may last on the server.
 func (o *ownership) mayLast() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return max(o.lease, o.longest)
 }
 
-// remove takes a hold out and returns how many remain. It returns -1 when the hold had left
-// before. The caller that takes the last one out must free the lock, unless a re-entry is
-// under way, in which case that is decided when it is over.
+// remove removes a hold and returns how many remain, -1 if it was not there. The caller that
+// removes the last one must free the lock, unless a re-entry is in progress: then over decides.
 func (o *ownership) remove(h *Hold) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,27 +129,26 @@ func (o *ownership) remove(h *Hold) int {
 	return left
 }
 
-// wasCounted reports whether the hold was ever one of its owner's.
+// wasCounted reports whether the hold was ever added to the ownership.
 func (h *Hold) wasCounted() bool {
 	h.ownership.mu.Lock()
 	defer h.ownership.mu.Unlock()
 	return h.counted
 }
 
-// IsCounted reports whether the hold is one of its owner's: that is so until it was given up
-// or lost.
+// IsCounted reports whether the hold is in the ownership: neither released nor lost.
 func (h *Hold) IsCounted() bool {
 	h.ownership.mu.Lock()
 	defer h.ownership.mu.Unlock()
 	return slices.Contains(h.ownership.holds, h)
 }
 
-// setFloor finds the floor and the least lease anew, mu held. Holds that are over and still
-// counted, since they wait for their Unlock, count on nothing.
+// setFloor recomputes floor and least, mu held, without the holds that have ended and wait for
+// Unlock.
 func (o *ownership) setFloor() {
 	var floor clock.Deadline
 	var least time.Duration
-	var now time.Time // asked for by fixed holds only
+	var now time.Time // set for fixed holds only
 	for _, h := range o.holds {
 		switch {
 		case h.ended.Load() != nil:
@@ -174,17 +167,16 @@ func (o *ownership) setFloor() {
 	o.least.Store(int64(least))
 }
 
-// outlive is setFloor for when a hold is over that stays counted.
+// outlive is setFloor after the end of a hold that stays counted.
 func (o *ownership) outlive() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.setFloor()
 }
 
-// owed returns how many holds remain, and the lease that they are owed: what the fixed ones
-// still have, the full lease of the renewed ones, and the rest of the lease of those that have
-// reached their maximum. Without holds it is the ownership's, for a lock that another caller
-// is about to free.
+// owed returns the number of holds and the lease they need: the rest of fixed ones and of those
+// at their maximum, the full lease of renewed ones. Without holds, it is the ownership's lease,
+// for a lock that another caller is about to free.
 func (o *ownership) owed() (holds int64, lease time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,8 +203,8 @@ func (o *ownership) owes() (holds int64, lease time.Duration) {
 	return int64(len(o.holds)), max(most, time.Millisecond)
 }
 
-// most returns the longest of the lease that the holds are owed, or, without holds, of none, and of
-// those that are being asked for.
+// most returns the longest lease that the holds need, or none without holds, or that is being
+// asked for.
 func (o *ownership) most(none time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,7 +225,7 @@ func (o *ownership) count() int64 {
 	return int64(len(o.holds))
 }
 
-// others reports whether the ownership has live holds besides h.
+// others reports whether the ownership has holds besides h.
 func (o *ownership) others(h *Hold) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -245,15 +237,15 @@ func (o *ownership) others(h *Hold) bool {
 	return o.entering > 0
 }
 
-// isFreed reports whether the last hold was given up.
+// isFreed reports whether the last hold was released.
 func (o *ownership) isFreed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.freed
 }
 
-// lose ends the holds of an owner that did not hold the lock on the server, which was asked at asked.
-// Another caller of a shared owner may have acquired it since.
+// lose ends the holds of an owner that did not hold the lock at asked. Later ones may be valid:
+// a shared owner can acquire the lock again.
 func (o *ownership) lose(asked time.Time) {
 	o.mu.Lock()
 	holds := slices.Clone(o.holds)
@@ -266,8 +258,8 @@ func (o *ownership) lose(asked time.Time) {
 }
 
 // beginChange waits for the right to change the count on the server: one change at a time, so
-// that what each aims at is true when it arrives. The caller ends it with endChange. After a
-// command timeout it returns errUnresolved.
+// that its target is right when it arrives. The caller must call endChange. After one command
+// timeout it returns errUnresolved.
 func (o *ownership) beginChange(ctx context.Context) error {
 	change := o.changes()
 	timer := time.NewTimer(o.lock.Engine.Command)
@@ -284,8 +276,7 @@ func (o *ownership) beginChange(ctx context.Context) error {
 	}
 }
 
-// beginChangeFor is beginChange for callers that give up: it waits for d, also while the
-// client closes.
+// beginChangeFor is beginChange for releases: it waits for d, also while the client closes.
 func (o *ownership) beginChangeFor(d time.Duration) bool {
 	change := o.changes()
 	select {
@@ -314,8 +305,7 @@ func (o *ownership) changes() chan struct{} {
 	return o.change
 }
 
-// passTurn gives the turn of an ownership that is over to the next caller. Released says that
-// the lock is being freed.
+// passTurn gives the turn, if any, to the next caller. Released: the lock is being freed.
 func (o *ownership) passTurn(released bool) {
 	o.mu.Lock()
 	turn := o.turn
@@ -326,9 +316,8 @@ func (o *ownership) passTurn(released bool) {
 	}
 }
 
-// transfer gives the turn, if this has it, to the next caller with the lock. That caller sends
-// the call that takes it over, so it is its attempt whose outcome may be in doubt. Nil: there
-// is none to take it.
+// transfer gives the turn, if any, and the lock to the next caller, which sends the call. It
+// returns nil if there is no caller to take them.
 func (o *ownership) transfer() *acquire.Transfer {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,17 +11,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ErrNotReentered says that the hold that a proof stands for was given up, or is of another kind
-// within which this one has no role: then the proof counts for nothing.
+// ErrNotReentered means that a proof is void: its hold was released, or is of a kind within which
+// this one has no role.
 var ErrNotReentered = errors.New("the proof counts for nothing")
 
-// Reenter makes h, which is zero, a hold of l for the owner of outer, by acquiring the lock
-// again, as soon as outer has no other inner hold; in a role that several share it need not
-// wait for that. One change of the count at a time travels to the server, and each says where
-// to arrive. A caller that does not wait for the lock waits neither for an inner hold nor for
-// long for another change.
+// Reenter makes h, which is zero, a hold of l for the owner of outer. It waits until outer has no
+// other inner hold, unless the role is shared. A caller that does not wait for the lock waits
+// neither for an inner hold nor long for another change of the count.
 func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) error {
-	kind, _ := l.Kind.(Reentrant) // it is one, else Proof has no outer
+	kind, _ := l.Kind.(Reentrant) // else Proof returns no outer
 	h.ownership = outer.ownership
 	o, outer, err := l.inRole(outer)
 	if err != nil {
@@ -60,7 +58,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	return h.entered(outer, held, err, sent)
 }
 
-// reenters reads the reply of a re-entry, and takes in its token if there is one.
+// reenters decodes the reply of a re-entry and records its token.
 func (o *ownership) reenters(kind Reentrant, answer any) (bool, error) {
 	held, err := kind.Reentered(answer)
 	if fencing, can := kind.(Fencing); can && held && err == nil {
@@ -71,7 +69,7 @@ func (o *ownership) reenters(kind Reentrant, answer any) (bool, error) {
 	return held, err
 }
 
-// beginReentry counts a re-entry in, which is the change of the count that is under way then.
+// beginReentry begins the re-entry, which is then the current change of the count.
 func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) error {
 	if err := o.awaitChange(ctx, outer, waits); err != nil {
 		return err
@@ -94,8 +92,8 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 	return err
 }
 
-// awaitChange is beginChange for a re-entry: it waits for one command timeout, or, for a caller
-// that waits for the lock, for as long as there is something to enter.
+// awaitChange is beginChange for a re-entry. A caller that waits for the lock waits as long as
+// there is something to enter.
 func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) error {
 	err := o.beginChange(ctx)
 	for errors.Is(err, errUnresolved) && waits && outer.Err() == nil {
@@ -109,8 +107,8 @@ func (o *ownership) awaitChange(ctx context.Context, outer *Hold, waits bool) er
 	return err
 }
 
-// enter counts a re-entry in. It returns false when there is nothing left to re-enter. Each
-// enter that returned true needs an over.
+// enter begins a re-entry. It returns false if the ownership has ended. If it returns true, the
+// caller must call over.
 func (o *ownership) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,8 +121,8 @@ func (o *ownership) enter() bool {
 	return true
 }
 
-// over counts a re-entry out, after its hold was added if it succeeded. It reports whether the lock
-// must be freed because every hold left in the meantime.
+// over ends a re-entry, after adding its hold if it succeeded. It reports whether the caller must
+// free the lock, because all other holds have left.
 func (o *ownership) over() (free bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,8 +132,7 @@ func (o *ownership) over() (free bool) {
 	return free
 }
 
-// fillReenter fills the call that re-enters. For owners that others may use, too, the count is
-// not known here: it becomes one more.
+// fillReenter fills the re-entry's call. The count of a shared owner is unknown: it grows by one.
 func (h *Hold) fillReenter(kind Reentrant, c *transport.Call) {
 	o := h.ownership
 	r := acquire.Request{Owner: o.final.Owner, Lease: h.lease.TTLArg}
@@ -145,7 +142,7 @@ func (h *Hold) fillReenter(kind Reentrant, c *transport.Call) {
 	kind.Reenter(c, &r)
 }
 
-// notEntered ends a re-entry that failed.
+// notEntered ends a failed re-entry.
 func (h *Hold) notEntered(err error) error {
 	o := h.ownership
 	if free := o.over(); free {
@@ -155,12 +152,12 @@ func (h *Hold) notEntered(err error) error {
 		}
 	}
 	if !errors.Is(err, engine.ErrUncertain) || o.shared {
-		h.endEntering() // else its resolver does
+		h.endEntering() // otherwise its resolver does
 	}
 	return err
 }
 
-// entered ends a re-entry that the server answered.
+// entered ends a re-entry that was answered.
 func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error {
 	o := h.ownership
 	switch {
@@ -171,7 +168,7 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 	case !held:
 		why := outer.gone()
 		if free := o.over(); free {
-			o.passTurn(false) // the outer holds were given up meanwhile
+			o.passTurn(false) // the outer holds were released
 		} else {
 			o.lose(sent)
 			outer.ownership.lose(sent)
@@ -190,8 +187,8 @@ func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error 
 	return nil
 }
 
-// miscounted ends a re-entry of which it is not known whether it was counted, and sees to it
-// that the count is right. An owner that others may use has a count that is theirs.
+// miscounted ends a re-entry that may have been counted, and corrects the count, unless the owner
+// is shared.
 func (h *Hold) miscounted() {
 	o := h.ownership
 	free := o.over()
@@ -209,14 +206,13 @@ func (h *Hold) miscounted() {
 	}
 }
 
-// endEntering ends a re-entry that came to nothing, and that nothing is open about.
+// endEntering ends a re-entry without an effect.
 func (h *Hold) endEntering() {
 	h.leaveSlot()
 	h.ownership.endChange()
 }
 
-// undoReentry takes back a re-entry that the server granted and that came to nothing, and ends the
-// change.
+// undoReentry undoes a granted re-entry, and ends the change.
 func (o *ownership) undoReentry(h *Hold) {
 	left := o.remove(h)
 	if left == 0 && o.isFreed() {
@@ -224,7 +220,7 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 	switch {
 	case o.shared:
-		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // the lease ends it, too
+		o.lock.Engine.Go(func() { _ = o.releaseShared(o.lock.Engine.Command, nil) }) // or the lease expires
 		o.endChange()
 	case left == 0 && o.isFreed():
 		o.discard()
@@ -234,19 +230,18 @@ func (o *ownership) undoReentry(h *Hold) {
 	}
 }
 
-// ErrSharedOwner is ErrNotReentered for a hold whose owner others may use, too, and that was
-// acquired in another role: its owner acquires the lock in this one like any other.
+// ErrSharedOwner is ErrNotReentered for a shared owner's hold in another role: the owner acquires
+// the lock in this one like any other.
 var ErrSharedOwner = fmt.Errorf("%w: its owner is shared", ErrNotReentered)
 
-// shares reports whether several owners can hold the lock at a time.
+// shares reports whether several owners can hold the lock at the same time.
 func (l *Lock) shares() bool {
 	role, ok := l.Kind.(Role)
 	return ok && role.Shares()
 }
 
-// inRole returns the ownership that a caller of the lock enters with the proof of outer, and
-// the hold that it is within: those of outer, or, when outer has another role, of the same
-// owner in this one.
+// inRole returns the ownership to enter with the proof of outer, in the role of l, and the hold
+// that the new one is within.
 func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	o := outer.ownership
 	if o.lock.Kind.Name() == l.Kind.Name() {
@@ -268,8 +263,7 @@ func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	return o.inOtherRole(l), outer, nil
 }
 
-// around returns the nearest hold further out that has a role and is not over, nil when there
-// is none.
+// around returns the nearest live outer hold in a role, nil if there is none.
 func (h *Hold) around(role string) *Hold {
 	for w := h.within; w != nil; w = w.within {
 		if w.ownership.lock.Kind.Name() == role && w.Err() == nil {
@@ -279,8 +273,8 @@ func (h *Hold) around(role string) *Hold {
 	return nil
 }
 
-// inOtherRole returns what the owner holds in the role of l, begun in this one: the same one
-// for as long as this lasts, since what is under way about it counts on its number of holds.
+// inOtherRole returns the owner's ownership in the role of l. It is always the same one: calls
+// in progress depend on its count.
 func (o *ownership) inOtherRole(l *Lock) *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -293,35 +287,32 @@ func (o *ownership) inOtherRole(l *Lock) *ownership {
 	return o.nested
 }
 
-// hasBase reports whether the owner holds the lock in the role in which this began. The mu of
-// the ownership may be held; that of its base is never taken before.
+// hasBase reports whether the owner holds the lock in the outer role. Lock order: an ownership's
+// mu, then its base's.
 func (o *ownership) hasBase() bool { return o.base != nil && !o.base.isFreed() }
 
-// otherRole returns what the owner holds in the role that was begun in this one, nil when it
-// never had such a hold.
+// otherRole returns the owner's ownership in the inner role, nil if there never was one.
 func (o *ownership) otherRole() *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.nested
 }
 
-// inSeveralRoles reports whether the owner holds the lock in another role besides, or is about
-// to.
+// inSeveralRoles reports whether the owner holds, or is about to hold, the lock in another role.
 func (o *ownership) inSeveralRoles() bool {
 	nested := o.otherRole()
 	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
 }
 
-// isEntering reports whether a re-entry is under way.
+// isEntering reports whether a re-entry is in progress.
 func (o *ownership) isEntering() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.entering > 0
 }
 
-// enterRole is enter for an owner that may be leaving the role in which this one began: while
-// that hold is handed over, or left to its lease, it waits, and then there is nothing to enter.
-// The change of the count in this role is under way.
+// enterRole is enter within a change of this ownership. While the outer role's hold is handed
+// over or left to its lease, it waits, and then fails.
 func (o *ownership) enterRole(ctx context.Context, outer *Hold, waits bool) (bool, error) {
 	if !o.hasBase() {
 		return o.enter(), nil
@@ -333,8 +324,8 @@ func (o *ownership) enterRole(ctx context.Context, outer *Hold, waits bool) (boo
 	return o.enter(), nil
 }
 
-// freeAfterEntering is free as soon as no re-entry in the role that was begun in this one is
-// under way, so that the release reaches the server after it.
+// freeAfterEntering is free after re-entries in the inner role, so that the release reaches the
+// server after them.
 func (o *ownership) freeAfterEntering(bound time.Duration, s *sending) error {
 	nested := o.otherRole()
 	if nested == nil || !nested.isEntering() {

@@ -17,9 +17,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Unlock gives the hold up. The last hold of its owner frees the lock and wakes a waiter, or
-// transfers it to the next caller of this process; before that, the lock stays with the holds
-// that remain. Later calls return the first one's result.
+// Unlock releases the hold. The last hold of its owner frees the lock and wakes a waiter, or
+// transfers it to the next caller in this process. Later calls return the first one's result.
 func (h *Hold) Unlock() error { return h.unlockOnce(nil) }
 
 func (h *Hold) unlockOnce(s *sending) error {
@@ -44,17 +43,17 @@ func (h *Hold) unlock(now time.Time, s *sending) error {
 	return h.endUnlock(l, o.lower(l.left, l.bound, s))
 }
 
-// leaving is an Unlock of which the server is not told yet.
+// leaving is an Unlock that has not reached the server.
 type leaving struct {
-	ended  error         // why the hold was over before, if it was
-	left   int           // of its owner's holds
-	bound  time.Duration // on the release
+	ended  error         // why the hold had ended, nil if it had not
+	left   int           // holds of its owner
+	bound  time.Duration // of the release
 	resent int64
 }
 
-// beginUnlock ends the hold here, and counts it out. The order is watchdog, life, server: a
-// renewal that ran after the release would report a loss. Over says that nothing is to be
-// released.
+// beginUnlock ends the hold and removes it from its ownership. The order is watchdog, hold,
+// server: a renewal that ran after the release would report a loss. Over means that there is
+// nothing to release.
 func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	o := h.ownership
 	e := o.lock.Engine
@@ -65,15 +64,15 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 		return l, true
 	}
 	if l.ended != nil {
-		l.bound = e.Command // the lock may be others' of this owner, for longer
+		l.bound = e.Command // the owner's other holds may have it longer
 	}
 	l.resent = o.resent.Load()
 	l.left = o.remove(h)
-	// By now the lock may be that of another user of the owner.
+	// By now another user of the owner may hold the lock.
 	return l, l.ended != nil && o.shared && l.left == 0 && h.isOver()
 }
 
-// endUnlock returns what Unlock returns when the release has ended with err.
+// endUnlock returns the result of Unlock after a release that ended with err.
 func (h *Hold) endUnlock(l leaving, err error) error {
 	o := h.ownership
 	switch err = engine.Explain(err); {
@@ -82,9 +81,9 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 	case l.ended != nil:
 		return l.ended
 	case errors.Is(err, engine.ErrLost) && o.resent.Load() != l.resent:
-		return nil // what resolves an inner unlock has arrived at a count without this hold
+		return nil // a correction has set a count without this hold
 	case errors.Is(err, engine.ErrWrongType):
-		return fmt.Errorf("%w: %w", o.lock.Engine.Losses.Taken, err) // something else took its key
+		return fmt.Errorf("%w: %w", o.lock.Engine.Losses.Taken, err)
 	case errors.Is(err, engine.ErrLost):
 		if queue, place := o.formerPlace(); queue != nil {
 			queue.Leave(o.lock.Name, place)
@@ -94,8 +93,8 @@ func (h *Hold) endUnlock(l leaving, err error) error {
 	return o.untold(err)
 }
 
-// untold returns ErrNotNotified for a release that freed the lock before the server refused to let
-// the user publish, and else err.
+// untold returns ErrNotNotified for a release that freed the lock, but whose user may not
+// publish.
 func (o *ownership) untold(err error) error {
 	if o.lock.Engine.DeniedPublish(err) && o.isGone() {
 		return o.lock.Engine.NotNotified(o.lock.Kind.Channel(nil), err)
@@ -103,8 +102,8 @@ func (o *ownership) untold(err error) error {
 	return err
 }
 
-// isGone reports whether the server says that the owner does not hold the lock. A release of an owner
-// that has ids is repeated for that: it changes nothing then.
+// isGone reports whether the owner does not hold the lock. For an ID it repeats the release,
+// which changes nothing then.
 func (o *ownership) isGone() bool {
 	l, at := o.lock, o.lock.Engine.Attempt()
 	_, ids := l.Kind.(Identifying)
@@ -122,13 +121,13 @@ func (o *ownership) isGone() bool {
 	return err == nil && out == reply.NotHeld
 }
 
-// isOver reports whether the hold's own lease is over on the server.
+// isOver reports whether the lease has expired on the server.
 func (h *Hold) isOver() bool {
 	margin := h.ownership.lock.Engine.LossMargin(h.lease.TTL)
 	return h.lease.Deadline().Remaining(time.Now())+margin <= 0
 }
 
-// lower brings the server's count to the number of holds left.
+// lower sets the server's count to left.
 func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
 	switch {
 	case o.shared:
@@ -143,7 +142,7 @@ func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
 func (o *ownership) free(bound time.Duration, s *sending) error {
 	var err error
 	if t := o.transfer(); t != nil {
-		s.Started() // the next caller sends it
+		s.Started() // the next caller sends the call
 		began := time.Now()
 		err = t.Wait(bound)
 		if err == nil || errors.Is(err, engine.ErrLost) {
@@ -152,7 +151,7 @@ func (o *ownership) free(bound time.Duration, s *sending) error {
 		bound -= time.Since(began)
 	}
 	if err == nil || bound > 0 {
-		open := err != nil && !engine.Passing(err) // the lock may be another's by now
+		open := err != nil && !engine.Passing(err) // the next caller may have the lock
 		err = o.persist(bound, s.freeing(o), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
 	}
 	if unresolved(err) {
@@ -165,16 +164,16 @@ func unresolved(err error) bool {
 	return engine.Passing(err) || errors.Is(err, engine.ErrUncertain)
 }
 
-// step lowers the count to what remains, as soon as no other change is under way.
+// step lowers the count to the remaining holds, after other changes.
 func (o *ownership) step(bound time.Duration, s *sending) error {
 	began := time.Now()
 	if !o.beginChangeFor(bound) {
-		return nil // the change that is under way arrives at a count without this hold
+		return nil // the current change sets a count without this hold
 	}
 	target, owed := o.owed()
 	if target == 0 && o.isFreed() {
 		o.endChange()
-		return nil // the last one frees the lock
+		return nil // the last hold frees the lock
 	}
 	asked := time.Now()
 	err := o.releaseTo(target, owed.Milliseconds(), bound-asked.Sub(began), s)
@@ -185,29 +184,29 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 	o.endChange()
 	if errors.Is(err, engine.ErrLost) {
 		if o.isFreed() {
-			return nil // the last hold was given up meanwhile
+			return nil // the last hold was released
 		}
 		o.lose(asked)
 	}
 	return err
 }
 
-// releaseTo sends the release to target, which leaves lease to the other holds, until the
-// server answers, for bound at most. Repeating it is safe: it names the count to arrive at.
+// releaseTo sends the release to target, with lease for the other holds, for at most bound. It is
+// idempotent.
 func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, s *sending) error {
 	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
 	return o.persist(bound, s.follower(), false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
 }
 
-// releaseShared lowers the count by one, with a latch that makes a repetition harmless, and
-// that is deleted as soon as there is an answer, as Redisson does.
+// releaseShared lowers the count by one. A latch makes that idempotent, and is deleted as soon as
+// there is a reply, as in Redisson.
 func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 	kind, can := o.lock.Kind.(Shareable)
 	if !can {
-		return nil // no owner of such a lock is shared
+		return nil // no owner of this kind is shared
 	}
 	latch := codec.LatchKey(o.lock.Kind.Key(), requestID())
-	least := int64(math.MaxInt64) // of what was left to others
+	least := int64(math.MaxInt64) // left to others
 	fill := func(c *transport.Call) {
 		lease := o.leaseForOthers()
 		least = min(least, lease)
@@ -216,7 +215,7 @@ func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 	}
 	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
-		o.lock.Engine.Transport.Start(del, func(any, error) {}) // else it expires
+		o.lock.Engine.Transport.Start(del, func(any, error) {}) // or it expires
 		o.restore(least)
 	}
 	err := o.persist(bound, s.follower(), false, fill)
@@ -228,18 +227,17 @@ func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 	return err
 }
 
-// leaseForOthers is the lease that a shared owner's release leaves to others that use it: what
-// the holds here are owed or ask for, by the time it is sent, else the client's. The last of the holds
-// that this was about may have left.
+// leaseForOthers returns the lease that the release of a shared owner leaves, at the time it is
+// sent: the longest of its holds and attempts here, else the client's. The holds that this
+// ownership was about may have left.
 func (o *ownership) leaseForOthers() int64 {
 	now := o.lock.joinShared(o.owner)
 	defer now.quitShared()
 	return now.most(o.lock.Engine.Lease).Milliseconds()
 }
 
-// restore gives back, in the background, what a shared owner's release, which left so many milliseconds
-// to others, has taken of a longer lease: an attempt may have come to the server before it that was
-// begun after it.
+// restore renews, in the background, a longer lease than the left milliseconds of a shared
+// owner's release: an attempt may have overtaken the release.
 func (o *ownership) restore(left int64) {
 	now, e := o.lock.joinShared(o.owner), o.lock.Engine
 	defer now.quitShared()
@@ -259,15 +257,14 @@ func (o *ownership) restore(left int64) {
 	})
 }
 
-// requestID is 16 random bytes in hexadecimal, as Redisson's.
+// requestID returns 16 random bytes in hexadecimal, as Redisson does.
 func requestID() string {
 	id := uuid.New()
 	return hex.EncodeToString(id[:])
 }
 
-// persist runs a release until the server answers, for bound at most. Sent, if not nil, is
-// called when it is on its way for the first time; open says that something was sent before that
-// may have done what the release would.
+// persist repeats a release until the server answers, for at most bound. Sent, if not nil, is
+// notified when it was first sent. Open means that an earlier call may have had the effect.
 func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool, fill func(*transport.Call)) error {
 	var out reply.ReleaseOutcome
 	again, err := o.lock.Engine.Persist(bound, func(rest time.Duration) error {
@@ -295,10 +292,9 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 	return err
 }
 
-// UnlockAsync is [Hold.Unlock] on a goroutine of its own, which the client's Close waits for.
-// It returns as soon as the release is on its way, so that calls that are started then reach
-// the server after it, or as soon as there is none to send. The channel gets what explain
-// makes of Unlock's result.
+// UnlockAsync is [Hold.Unlock] on another goroutine, which Close waits for. It returns as soon as
+// the release was started, so that later calls reach the server after it, or if there is none.
+// The channel receives explain's result for Unlock's error.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	outcome := make(chan error, 1)
 	s := &sending{begun: make(chan struct{})}
@@ -313,7 +309,7 @@ func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	return outcome
 }
 
-// sending tells when a release is on its way. A nil sending tells nothing.
+// sending is closed when a release was started. A nil sending does nothing.
 type sending struct {
 	once  sync.Once
 	begun chan struct{}
@@ -325,7 +321,7 @@ func (s *sending) Started() {
 	}
 }
 
-// follower returns what follows a release that leaves the lock to other holds.
+// follower returns the follower of a release that leaves other holds.
 func (s *sending) follower() engine.Follower {
 	if s == nil {
 		return nil
@@ -333,7 +329,7 @@ func (s *sending) follower() engine.Follower {
 	return s
 }
 
-// freeing returns what follows the last release of an ownership.
+// freeing returns the follower of an ownership's last release.
 func (s *sending) freeing(o *ownership) engine.Follower {
 	if s == nil {
 		return (*freeing)(o)
@@ -341,12 +337,12 @@ func (s *sending) freeing(o *ownership) engine.Follower {
 	return &freeingAsync{o, s}
 }
 
-// freeing is an ownership whose last release is on its way.
+// freeing is an ownership whose last release was started.
 type freeing ownership
 
 func (f *freeing) Started() { (*ownership)(f).passTurn(true) }
 
-// freeingAsync is one whose caller goes on as soon as it is.
+// freeingAsync is freeing for UnlockAsync.
 type freeingAsync struct {
 	ownership *ownership
 	sending   *sending

@@ -10,23 +10,21 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Whether the caller of a hold knows of it, while replicas are waited for, and the observer.
+// Whether a hold was returned to its caller, which may wait for replicas, and reported.
 const (
 	reported     uint32 = iota // or there is no observer: its end is reported
-	known                      // enough replicas have it, or none is waited for: the observer is next
-	unknown                    // not yet
-	overBefore                 // it was over before its caller knew of it
-	overKnown                  // it was over before the observer did
-	endTold                    // the observer has heard of its end
-	releaseWaits               // Unlock has returned, and the observer still hears of the end
+	known                      // to the caller; the observer is next
+	unknown                    // to the caller, which waits for replicas
+	overBefore                 // ended while unknown
+	overKnown                  // ended while known
+	endTold                    // its end was reported
+	releaseWaits               // Unlock has returned, and the end is being reported
 )
 
-// deferred is what is done once enough replicas have the lock of a hold whose caller waits for
-// several, see [AwaitReplicas].
+// deferred is reported once enough replicas have the lock: see [AwaitReplicas].
 type deferred struct{ acquired engine.Acquired }
 
-// Replicated is part of acquire.Claim. Until it returns the caller does not know of the hold,
-// which is renewed if that takes long.
+// Replicated implements acquire.Claim. The hold is renewed during the wait.
 func (h *Hold) Replicated(ctx context.Context) error {
 	if h.deferred != nil {
 		return nil
@@ -52,8 +50,7 @@ func (h *Hold) replicate() *engine.Replication {
 	return o.lock.Engine.Replicate(func(c *transport.Call) { kind.Replicate(c, o.final.Owner) }, kind.Replicated)
 }
 
-// becomeKnown says that enough replicas have the lock. It returns an error when the hold was over
-// before.
+// becomeKnown marks the hold as replicated, or returns an error if it has ended.
 func (h *Hold) becomeKnown() error {
 	if h.Err() == nil && h.known.CompareAndSwap(unknown, h.whenKnown()) {
 		return nil
@@ -61,9 +58,9 @@ func (h *Hold) becomeKnown() error {
 	return fmt.Errorf("%w: its lease was over, or it was taken away, by then", engine.ErrNotReplicated)
 }
 
-// AwaitReplicas waits until enough replicas have the locks of all those holds whose terms say that
-// their caller waits: for all at once. Then it tells the observer of them. With an error it returns
-// the hold that this is about; the caller gives all of them up, see [Hold.ObserveGivenBack].
+// AwaitReplicas waits until enough replicas have the locks of all holds with Terms.Several, and
+// reports them to the observer. With an error it returns the hold that it is about; the caller
+// releases all, see [Hold.ObserveGivenBack].
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	all := make([]*engine.Replication, len(holds))
 	for i, h := range holds {
@@ -96,8 +93,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 	return nil, nil
 }
 
-// ObserveAcquired tells the observer, if there is one, that the lock was acquired, now or when
-// enough replicas have it.
+// ObserveAcquired reports the acquisition, now or when enough replicas have the lock.
 func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Acquired) {
 	tell := h.ownership.lock.Engine.Hooks.Acquired
 	switch {
@@ -109,8 +105,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Acquired) {
 	}
 }
 
-// ObserveGivenBack tells the observer, if there is one and has not heard of the hold, that the call
-// ended with err, before enough replicas had all locks.
+// ObserveGivenBack reports that the call failed with err before replicas had all locks.
 func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell := h.ownership.lock.Engine.Hooks.NotAcquired
 	if tell == nil || h.deferred == nil || h.wasReported() {
@@ -120,17 +115,17 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	tell(h.observed.of, engine.NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: wait, Attempts: e.Attempts, Err: err})
 }
 
-// revoke gives a hold back that no caller knows of. It waits for that if that is asked for;
-// else, and when it takes too long, it goes on in the background.
+// revoke releases a hold that no caller knows of. If wait is set, it waits up to one command
+// timeout; otherwise it continues in the background.
 func (h *Hold) revoke(wait bool) {
 	o := h.ownership
 	e := o.lock.Engine
 	e.Watchdog.Remove(&h.lease)
-	h.end(endGiven) // unless something else has ended it
+	h.end(endGiven)
 	left := o.remove(h)
 	o.closeSubscription()
 	if left < 0 {
-		return // it was lost, and the lock is being freed
+		return // lost: the lock is being freed
 	}
 	if wait {
 		h.giveBack(left)
@@ -144,7 +139,7 @@ func (h *Hold) revoke(wait bool) {
 	}
 }
 
-// giveBack brings the count on the server to what is left, and passes the turn on.
+// giveBack sets the server's count to left, which passes the turn on.
 func (h *Hold) giveBack(left int) {
 	o := h.ownership
 	err := o.lower(left, o.lock.Engine.Command, nil)

@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// sharedKey is what the holds of one client that are one ownership have in common: the lock,
-// and an owner that others may use, too.
+// sharedKey identifies a lock and a shared owner.
 type sharedKey struct {
 	kind, key string
 	owner     codec.Owner
@@ -27,9 +26,8 @@ var shared = engine.Slot[*engine.Registry[sharedKey, *ownership]]{
 	},
 }
 
-// joinShared returns the ownership of an owner that others may use, too. All of one client's
-// holds under that owner share it, however they came about, so that none shortens the lease
-// that another counts on. Each join needs a quitShared.
+// joinShared returns the ownership of a shared owner. All holds of one client under that owner
+// have it, so that none shortens another's lease. Each join needs a quitShared.
 func (l *Lock) joinShared(owner codec.Owner) *ownership {
 	return shared.Of(l.Engine).Join(sharedKey{l.Kind.Name(), l.Kind.Key(), owner}, func() *ownership {
 		return &ownership{lock: l, owner: owner, shared: true, final: &acquire.Request{Owner: l.Text(owner)}}
@@ -40,8 +38,8 @@ func (o *ownership) quitShared() {
 	shared.Of(o.lock.Engine).Leave(sharedKey{o.lock.Kind.Name(), o.lock.Kind.Key(), o.owner})
 }
 
-// releaseLater goes on with a shared owner's release that Redis has not answered. The latch
-// makes that harmless, for as long as it lives.
+// releaseLater continues a shared owner's unanswered release, which is safe while its latch
+// lives.
 func (o *ownership) releaseLater(fill func(*transport.Call), forget func()) {
 	e := o.lock.Engine
 	e.Go(func() {
@@ -55,11 +53,11 @@ func (o *ownership) releaseLater(fill func(*transport.Call), forget func()) {
 	})
 }
 
-// latchSafe is how long a release may be repeated under the protection of its latch.
+// latchSafe is how long a release may be repeated under its latch.
 const latchSafe = 10 * time.Second
 
-// queueWith remembers the wait with which the server has queued the owner: the callers of one
-// owner have one place, and leave it with the wait that it has.
+// queueWith records the wait with which the server has queued the owner: all its callers have
+// one place.
 func (o *ownership) queueWith(wait any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,19 +70,16 @@ func (o *ownership) queuedWith() any {
 	return o.wait
 }
 
-// putSubscription leaves the owner and its subscription to the next acquisition of the lock,
-// if it was freed and nothing about the owner can be under way any more, on either side:
+// putSubscription lets the next acquisition use the owner and its subscription, if the owner was
+// freed and nothing about it is in progress on either side:
 //
-//   - every attempt for it was answered, so none can queue it or take the lock later;
-//   - it did not give up, and no call in doubt is about it;
-//   - it never was renewed, so no renewal can shorten the next lease;
-//   - it was not entered again, handed over or given away, and the hold was not asked for it,
-//     so no other code can act as it;
-//   - its release was sent once, and the server said that this freed the lock.
+//   - every attempt for it was answered, and none gave up or is in doubt;
+//   - it was never renewed, so no renewal can shorten the next lease;
+//   - it was not re-entered, handed over or shown to the caller, so no other code can use it;
+//   - its release was sent once, and the server said that it freed the lock.
 //
-// What may still come is harmless: a heartbeat, here or of others, only puts a place off; an
-// eviction needs the deadline that was seen, and costs a place; a message makes the next one
-// ask once in vain.
+// The rest is harmless: a late heartbeat extends a place, an eviction needs the deadline that was
+// seen, and a late message costs one attempt.
 func (h *Hold) putSubscription() {
 	o := h.ownership
 	if o.subscription == nil {
@@ -97,15 +92,15 @@ func (h *Hold) putSubscription() {
 	o.subscription.Put()
 }
 
-// closeSubscription ends the subscription that was left with the hold, if there is one.
+// closeSubscription closes the hold's subscription, if any.
 func (o *ownership) closeSubscription() {
 	if o.subscription != nil {
 		o.subscription.Close()
 	}
 }
 
-// HandOver renews the lease once, ends the hold without freeing the lock, and returns the
-// owner, for another process that resumes it. On an error the hold goes on.
+// HandOver renews the lease once, ends the hold without freeing the lock, and returns the owner
+// for another process to resume. After an error the hold continues.
 func (h *Hold) HandOver() (codec.Owner, error) {
 	o := h.ownership
 	if _, can := o.lock.Kind.(Shareable); !can {
@@ -116,7 +111,7 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 			return errUnresolved
 		}
 		e := o.lock.Engine
-		e.Join() // a client that shuts down without losses lets its holds be handed over
+		e.Join() // Shutdown waits for this
 		defer e.Leave()
 		asked := time.Now()
 		err := o.alone(h.lease.TTLArg)
@@ -140,8 +135,8 @@ func (h *Hold) HandOver() (codec.Owner, error) {
 	return o.owner, nil
 }
 
-// alone brings the count to one for a hold that is the only one left: inner holds that were
-// lost may still be counted. No other change of the count is under way.
+// alone sets the count to one for the only hold: lost inner holds may still be counted. No other
+// change is in progress.
 func (o *ownership) alone(lease any) error {
 	o.mu.Lock()
 	counted := o.reentered && !o.shared
@@ -152,8 +147,8 @@ func (o *ownership) alone(lease any) error {
 	return o.releaseTo(1, lease, o.lock.Engine.Command, nil)
 }
 
-// Resume makes h, which is zero, a hold of the lock that the owner of the terms holds: it sets
-// the lease anew, and renews it from now on.
+// Resume makes h, which is zero, a hold of the lock that the owner of the terms holds. It renews
+// the lease, now and later.
 func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	if err := l.Engine.Enter(); err != nil {
 		return err
@@ -176,14 +171,14 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	}
 	h.ownership.add(h, sent)
 	if err := h.live(sent); err != nil {
-		h.ownership.remove(h) // the lock is left as it was, to its owner
+		h.ownership.remove(h) // the owner keeps the lock
 		return err
 	}
 	return nil
 }
 
-// resume sets the lease of a lock that the owner holds, and reports whether it does. A kind
-// with tokens gives the next one.
+// resume renews the lock and reports whether the owner holds it. A kind with tokens issues the
+// next one.
 func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
 	kind, fences := o.lock.Kind.(Fencing)
 	var answer any
@@ -206,7 +201,7 @@ func (o *ownership) fillRenewal(lease any) *engine.Attempt {
 	return at
 }
 
-// fillResume fills the call that resumes: a renewal for a kind without tokens, which is nil.
+// fillResume fills the call: a renewal for a kind without tokens, which is nil.
 func (o *ownership) fillResume(kind Fencing, lease any) *engine.Attempt {
 	if kind == nil {
 		return o.fillRenewal(lease)
@@ -224,8 +219,7 @@ func (o *ownership) renewed(answer any, err error) (bool, error) {
 	return o.lock.Kind.Renewal().Renewed(answer, 0, 1)
 }
 
-// UnlockAs lowers the count of the owner of the terms by one, and frees the lock with the
-// last.
+// UnlockAs lowers the owner's count by one; the last one frees the lock.
 func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 	if err := l.Engine.Enter(); err != nil {
 		return err
