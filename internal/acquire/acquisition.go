@@ -1,19 +1,16 @@
-// Package acquire is the loop in which a caller waits for a lock. It is written once and
-// knows no kind of lock and no strategy of waiting by name.
+// Package acquire implements the loop in which a caller waits for a lock, once for all kinds of
+// locks and all waiting strategies.
 //
 //	           Enter                 granted
 //	caller ───────────▶ attempt ──────────────────────▶ Granted, and the replicas have it
 //	  │                  ▲   │ refused                    │ no
 //	  │ gave up          │   ▼                            ▼
 //	  ▼           listen │  sleep ── gave up, closed ──▶ Leave
-//	Leave                └───┘ a message, the strategy's wake-up, or the time that was
-//	                           agreed on with the strategy
+//	Leave                └───┘ message, wake-up or timeout
 //
-// A [Waitable] says what an attempt asks of the server. A [Strategy] says how the callers of
-// one process wait: which of them asks, and what wakes them. A [Claim] is what a granted
-// attempt becomes, and takes care of one whose outcome is not known. The loop listens before
-// it asks again, so that a release after the attempt is heard. It counts waiters, bounds the
-// wait, and ends it when the client closes.
+// A [Waitable] makes the calls. A [Strategy] decides which of the callers in a process sends them,
+// and what wakes the others. A [Claim] becomes the hold, and handles attempts in doubt. The loop
+// subscribes before the second attempt, so that no release is missed.
 package acquire
 
 import (
@@ -27,69 +24,66 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquisition is one call on its way to a lock. It belongs to the caller's goroutine. The
-// fields up to Began are what the caller asks for.
+// Acquisition is one call on its way to a lock. It belongs to the caller's goroutine. The fields
+// up to Poll are its parameters.
 type Acquisition struct {
-	// Engine is the client's.
+	// Engine of the client.
 	Engine *engine.Engine
-	// Kind is the lock, Lock its name, as the caller gave it, and Op what was called.
+	// Kind and name of the lock, and the operation.
 	Kind     Waitable
 	Lock, Op string
-	// Claims makes what the lock is acquired for.
+	// Claims makes the claims.
 	Claims Claims
-	// Try is true for a caller that does not wait.
+	// Try is true for a caller that doesn't wait.
 	Try bool
-	// Given is true for an owner that others may use, too: a second attempt could count
-	// twice.
+	// Given is true for a shared owner: a second attempt could count twice.
 	Given bool
-	// Deaf is true for a caller that listens to nothing, and only polls.
+	// Deaf is true for a caller without a subscription, which only polls.
 	Deaf bool
-	// Unbounded is the caller's context where that of the call has a bound on the wait
-	// besides, less than [Overdue], else nil: see [Acquisition.Within].
+	// Unbounded is the caller's context if that of the call has a wait limit below [Overdue],
+	// else nil: see [Acquisition.Within].
 	Unbounded context.Context //nolint:containedctx // it ends with the call
-	// Began is when the call began: see [Acquisition.Start].
+	// Began is set by [Acquisition.Start].
 	Began time.Time
-	// Observed is the context for the observer, which its Started returned; nil without one.
+	// Observed is the context that the observer's Started returned, nil without one.
 	Observed context.Context //nolint:containedctx // it ends with the call
-	// Poll is how long the caller sleeps at most without asking, 0 for the client's poll cap.
+	// Poll limits sleeping without an attempt; 0 is the client's poll cap.
 	Poll time.Duration
 
-	// Attempts is how often Redis was asked.
+	// Attempts counts the attempts.
 	Attempts int
-	// Holder is the owner that held the lock at the last attempt, or as the process knows
-	// of another one, the zero Owner when that is not known, and TTL what its lease had
-	// left.
+	// Holder is the last known holder, the zero Owner if unknown, and TTL the rest of its lease.
 	Holder codec.Owner
 	TTL    time.Duration
-	// Available is how many permits of a semaphore were left at the last attempt.
+	// Available is the number of permits of a semaphore at the last attempt.
 	Available int64
-	// Away is why the last attempt got no answer, nil when it got one.
+	// Away is why the last attempt got no answer, nil if it got one.
 	Away error
-	// Answered is true when Redis is known to have answered since the caller began to wait.
+	// Answered is true if Redis has answered since the caller began to wait.
 	Answered bool
-	// Passed is true when the turn came with the lock, from a hold of this client.
+	// Passed is true if the turn came with the lock, from a hold of this client.
 	Passed bool
 
-	hint    error // see [Outcome], of the last refusal
-	counted bool  // among the callers that wait
-	suspect bool  // the key may be that of another program
+	hint    error // Outcome.Hint of the last refusal
+	counted bool  // as a waiter
+	suspect bool  // the key may be another program's
 	looked  bool  // whether it is
 
-	unsubscribed bool // it could not subscribe
+	unsubscribed bool // Subscribe failed
 
-	// Transfer is the lock that came with the turn, nil once it was asked for.
+	// Transfer is the lock that came with the turn, nil after its attempt.
 	Transfer *Transfer
 
 	waiter  Waiter
 	claim   Claim
-	inDoubt Claim // what the last attempt was for, if its outcome is not known
+	inDoubt Claim // of the last attempt, if its outcome is unknown
 	waiting engine.Waiting
-	place   int         // in the queue on the server, when it was last put there; 0: never
-	timer   *time.Timer // nil unless a sleep ends by itself
+	place   int         // when last put into a queue on the server; 0: never
+	timer   *time.Timer // nil unless a sleep has a timeout
 }
 
-// Check returns why a call with ctx about a lock cannot begin: err, which is about its name, or that
-// ctx has ended. Nil: it can.
+// Check returns why a call cannot begin: err, which is about the lock's name, or the end of ctx;
+// nil if it can.
 func Check(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", engine.ErrNotSent, engine.EndOf(ctx))
@@ -97,8 +91,8 @@ func Check(ctx context.Context, err error) error {
 	return err
 }
 
-// Ask runs a call about a lock. While it certainly did not run it is tried again for one command
-// timeout, or until ctx ends. Guards says that its script publishes.
+// Ask runs a call about a lock, with retries while it does not run, for one command timeout or
+// until ctx ends. Guards means that its script publishes.
 func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill func(*transport.Call)) (reply any, err error) {
 	if err := e.Enter(); err != nil {
 		return nil, err
@@ -117,16 +111,15 @@ func Ask(ctx context.Context, e *engine.Engine, k Waitable, guards bool, fill fu
 	return reply, e.ExplainKey(ctx, k.Name(), k.Key(), engine.WithEnd(ctx, err))
 }
 
-// Within returns ctx with a bound on the wait.
+// Within returns ctx with a limit on the wait.
 func (a *Acquisition) Within(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait < Overdue {
-		a.Unbounded = ctx // one attempt may outlive a short bound
+		a.Unbounded = ctx // the first attempt may outlive a short limit
 	}
 	return context.WithTimeoutCause(ctx, wait, engine.ErrWaitOver)
 }
 
-// Run returns when the caller has the lock, or an error that says why not. The claim that was
-// made last is the hold then.
+// Run returns nil when the caller has the lock: the last claim is the hold.
 func (a *Acquisition) Run(ctx context.Context, s Strategy) error {
 	a.waiter = s.Waiter(a)
 	err := a.enter(ctx)
@@ -171,8 +164,7 @@ func (a *Acquisition) enter(ctx context.Context) error {
 	return a.wait(ctx)
 }
 
-// BeginWait counts the caller in among those that wait, once. It returns an error when as
-// many wait as may.
+// BeginWait counts the caller as a waiter, once. It returns an error if there are too many.
 func (a *Acquisition) BeginWait() error {
 	if a.counted {
 		return nil
@@ -186,7 +178,7 @@ func (a *Acquisition) BeginWait() error {
 	return nil
 }
 
-// Claim returns the claim that the next attempt is for.
+// Claim returns the claim for the next attempt.
 func (a *Acquisition) Claim() Claim {
 	if a.claim == nil {
 		a.Renew(nil)
@@ -194,15 +186,14 @@ func (a *Acquisition) Claim() Claim {
 	return a.claim
 }
 
-// Renew takes another claim, for an owner that was never used, or, if s is not nil, for
-// that of a subscription that is used again.
+// Renew replaces the claim by one for a new owner, or for that of s if it is not nil.
 func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 
-// InDoubt returns the claim of the last attempt if its outcome is not known, else nil.
+// InDoubt returns the claim of the last attempt if its outcome is unknown, else nil.
 func (a *Acquisition) InDoubt() Claim { return a.inDoubt }
 
-// open makes the first attempt. While Redis does not answer it tries for one command timeout
-// since the call began; a caller that has waited already goes on waiting.
+// open makes the first attempt. It retries for one command timeout from the start of the call;
+// if the caller has waited already, it continues to wait.
 func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	var granted bool
 	began := a.Began
@@ -211,7 +202,7 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	}
 	first, cancel := a.first(ctx)
 	defer cancel()
-	var before error // why the attempt before had no outcome
+	var before error // of the attempt before
 	err := a.Engine.RetrySince(ctx, began, func() (err error) {
 		sent := time.Now()
 		granted, err = a.Attempt(first)
@@ -225,7 +216,7 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 		return granted, nil
 	}
 	if a.Answered && a.cutShort(ctx, err, began) {
-		return false, a.GaveUp(ctx) // its turn came as it left
+		return false, a.GaveUp(ctx)
 	}
 	if a.rides(err) {
 		a.waiter.Unanswered(err)
@@ -237,8 +228,8 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// first returns the context of the first attempt. A wait that is shorter than a reply may
-// take does not end it: the caller could not learn whether the lock is held.
+// first returns the context of the first attempt, which a short wait limit does not end: the
+// caller could not tell whether the lock is held.
 func (a *Acquisition) first(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.Unbounded == nil || a.Answered {
 		return ctx, func() {}
@@ -246,20 +237,19 @@ func (a *Acquisition) first(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeoutCause(a.Unbounded, Overdue-time.Since(a.Began), engine.ErrWaitOver)
 }
 
-// Attempt asks for the lock once. It returns true when the claim is granted, and false without
-// an error when another owner has the lock.
+// Attempt makes one attempt. It returns false without an error if the lock is held.
 func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	a.inDoubt = nil
 	a.Attempts++
 	claim, transfer, at := a.Claim(), a.Transfer, a.Engine.Attempt()
 	a.Transfer = nil
 	claim.Asks(true)
-	sent := time.Now() // before the call is filled, which may tell the server the time
+	sent := time.Now() // before Acquire, which may read the clock
 	guarded := false
 	if transfer != nil {
-		kind, _ := a.Kind.(Transferable) // it is one, else no transfer comes
+		kind, _ := a.Kind.(Transferable) // otherwise there is no transfer
 		kind.Transfer(&at.Call, claim.Request(), transfer.owner)
-		at.Call.Urgent = true // what ends a hold goes before the acquires that wait to be sent
+		at.Call.Urgent = true // sent before waiting acquires: it ends a hold
 	} else {
 		a.Kind.Acquire(&at.Call, claim.Request())
 		if !a.Engine.MayPublish(a.Kind.Name()) {
@@ -276,7 +266,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	granted, again, err := a.answered(claim, transfer, sent, reply, err)
 	claim.Asks(false)
 	if again {
-		return a.Attempt(ctx) // it is free, or another owner has it
+		return a.Attempt(ctx)
 	}
 	if !granted {
 		if err == nil {
@@ -287,8 +277,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	return granted, err
 }
 
-// answered takes in what an attempt was answered. Again says that the lock was not there to be
-// transferred.
+// answered handles the reply. Again means that the holder did not have the lock to transfer.
 func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, reply any, err error) (granted, again bool, _ error) {
 	if transfer != nil {
 		again, taken := transfer.taken(a.Kind, reply, err)
@@ -306,7 +295,7 @@ func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, 
 	}
 	out, err := a.Kind.Decode(reply)
 	if err != nil {
-		if errors.Is(err, transport.ErrBadReply) { // it may have been granted
+		if errors.Is(err, transport.ErrBadReply) { // the lock may be granted
 			claim.Disown()
 		}
 		return false, false, err
@@ -325,8 +314,7 @@ func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, 
 	return err == nil, false, err
 }
 
-// unanswered deals with an attempt that ended with an error. An owner of which it is not
-// known what it has is never asked for again.
+// unanswered handles a failed attempt. After an unknown outcome, its owner is never used again.
 func (a *Acquisition) unanswered(err error) {
 	a.claim.Fail()
 	switch {
@@ -337,7 +325,7 @@ func (a *Acquisition) unanswered(err error) {
 		a.waiter.Abandon()
 		a.Renew(nil)
 	case engine.Halfway(err):
-		// The lock may be held, or the owner have a place in a queue.
+		// The owner may have the lock or a place in a queue.
 		a.claim.Disown()
 		a.waiter.Abandon()
 		a.claim.Drop()
@@ -345,10 +333,9 @@ func (a *Acquisition) unanswered(err error) {
 	}
 }
 
-// foreign returns an error when the key that refused an attempt certainly is that of another
-// program: the lock would be waited for in vain. It asks once in an acquisition, and only where
-// the refusal gave rise to that. What it cannot find out, for want of a right or of time, it
-// takes for a lock.
+// foreign returns an error if the key that refused an attempt certainly is another program's,
+// which never frees it. It looks once per acquisition, after a suspicious refusal. If it cannot
+// tell, the key counts as a lock.
 func (a *Acquisition) foreign(ctx context.Context) error {
 	kind, can := a.Kind.(Foreigner)
 	if !a.suspect || !can || a.looked {

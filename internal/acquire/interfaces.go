@@ -12,220 +12,209 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Request is what a call to the server says of one owner. Values that travel as arguments
-// are boxed once, so that sending them costs no allocation.
+// Request contains the arguments of a call for one owner. They are boxed once, so that a call
+// does not allocate.
 type Request struct {
-	// Owner is the owner's text, a string.
+	// Owner is a string.
 	Owner any
 	// Lease is the lease in milliseconds, an int64.
 	Lease any
-	// Wait is for how long a queue on the server keeps the owner's place once it is its
-	// turn, in milliseconds, an int64. It stays the same for as long as the owner waits.
+	// Wait is how long a queue on the server keeps the place of its head, in milliseconds, an
+	// int64. It never changes while the owner waits.
 	Wait any
-	// Target is the count that a re-entry or a release is to arrive at; 0 frees the lock.
-	// For a re-entry 0 means one more: the count is not known here.
+	// Target is the count after a re-entry or release; 0 frees the lock. For a re-entry, 0 means
+	// one more, for an unknown count.
 	Target int64
-	// Try is true for a caller that does not wait: it must not be queued.
+	// Try is true for a caller that doesn't wait and must not be queued.
 	Try bool
 }
 
-// Outcome is what an attempt was answered.
+// Outcome is the reply to an attempt.
 type Outcome struct {
-	// Granted is true when the owner has the lock. Nothing else is set then but Token and
-	// Available.
+	// Granted is true if the owner has the lock. Then only Token and Available are also set.
 	Granted bool
-	// Available is how many permits of a semaphore are left, 0 for other kinds.
+	// Available is the number of permits of a semaphore, 0 for other kinds.
 	Available int64
-	// Hint says why no release will end the wait, nil if one can. It is set for a refusal.
+	// Hint is why no release will end the wait, nil if one can. Set for refusals.
 	Hint error
 	// Token is the fencing token of a grant, 0 for kinds without.
 	Token int64
-	// TTL is how long the holder has left, [reply.NoTTL] when that is not known.
+	// TTL is the rest of the holder's lease, [reply.NoTTL] if unknown.
 	TTL time.Duration
-	// Holder is the owner that has the lock, the zero Owner when that is not known.
+	// Holder of the lock, the zero Owner if unknown.
 	Holder codec.Owner
-	// Free is true when no owner has the lock, and the attempt was refused all the same.
+	// Free is true if the attempt was refused although the lock is free.
 	Free bool
-	// Foreign is true when the key may be that of another program: a [Foreigner] can tell.
+	// Foreign is true if the key may be another program's: see [Foreigner].
 	Foreign bool
-	// Head is the text of the owner that is first in a queue on the server.
+	// Head is the text of the first owner in a queue on the server.
 	Head string
-	// Queued is true when the attempt has put the owner at the end of that queue, and Position
-	// its place then, from 1, if that is known.
+	// Queued is true if the attempt has appended the owner to that queue, at Position, from 1 if
+	// known.
 	Queued   bool
 	Position int
 }
 
-// Waitable is all that the loop needs to know of a lock. All methods are safe for concurrent
-// use, and pure but for the time of day, which some kinds send.
+// Waitable makes the calls of the loop and decodes their replies. All methods are safe for
+// concurrent use, and pure, except that some kinds send the time.
 type Waitable interface {
-	// Name names the kind of lock, for events and logs.
+	// Name of the kind, for events and logs.
 	Name() string
-	// Key returns the lock's main key, which is its mapped name; of several locks, that of the
-	// one that refused the last attempt.
+	// Key returns the lock's main key, its mapped name; of several locks, the key that refused
+	// the last attempt.
 	Key() string
-	// Channel returns the channel on which the waiter of an owner is woken.
+	// Channel returns the channel of an owner's wake-ups.
 	Channel(owner any) string
-	// Acquire fills c, a reset call, with an attempt to take the lock.
+	// Acquire fills c, a reset call, with an attempt.
 	Acquire(c *transport.Call, r *Request)
-	// Decode reads the reply of an attempt. An error that wraps transport.ErrBadReply says that it
-	// is none, another error that the attempt was refused.
+	// Decode decodes its reply. An error that wraps transport.ErrBadReply means an invalid reply,
+	// another error a refusal.
 	Decode(reply any) (Outcome, error)
 }
 
-// Foreigner is a kind whose key may turn out to be that of another program, which never frees
-// it. Its methods are about the key that refused the last attempt.
+// Foreigner is a kind that can recognize another program's key, which is never freed. Its methods
+// are about the key that refused the last attempt.
 type Foreigner interface {
-	// LookForeign fills c, a reset call, with a question that changes nothing.
+	// LookForeign fills c, a reset call, with a read-only call.
 	LookForeign(c *transport.Call)
-	// Foreign reads its reply. It returns a field of the key and true when the key certainly is no
-	// lock.
+	// Foreign decodes its reply: a field of the key, and true if it certainly is not a lock.
 	Foreign(reply any) (field string, foreign bool)
 }
 
-// Transferable is a kind whose locks can be transferred inside the process.
+// Transferable is a kind whose locks can be transferred in the process.
 type Transferable interface {
 	Waitable
-	// Transfer fills c, a reset call, with the attempt that transfers the lock from one owner
-	// to that of r, which has never held it, without freeing it. Both are of one process,
-	// which alone uses them. Decode reads its reply: a grant, or a refusal when from did not
-	// hold the lock, and nothing was done.
+	// Transfer fills c, a reset call, with an attempt that replaces owner from, if it holds the
+	// lock, by that of r, which never has. Both are of this process alone. Decode decodes the
+	// reply; after a refusal nothing has changed.
 	Transfer(c *transport.Call, r *Request, from any)
 }
 
-// Claim is what an attempt acquires for: an owner, until it is granted, dropped or abandoned.
-// As a resolver it takes care of an attempt whose caller has left.
+// Claim is an owner on behalf of which attempts are made, until it is granted, dropped or
+// abandoned. As a resolver, it handles abandoned attempts.
 type Claim interface {
 	engine.Resolver
-	// ID returns the claim's owner, the zero Owner of kinds that have others.
+	// ID returns the claim's owner, the zero Owner for kinds with IDs.
 	ID() codec.Owner
-	// Request returns what the next attempt says. It must not be changed.
+	// Request returns the arguments of the next attempt. It must not be changed.
 	Request() *Request
-	// Asks says that an attempt begins, before its request is read, or that it is over.
+	// Asks brackets an attempt; true comes before Request.
 	Asks(yes bool)
-	// Grant makes the claim a hold, for an attempt that was sent at sent. On an error, such
-	// as that of a lease that is over already, the claim has given the lock back.
+	// Grant makes the claim a hold, for an attempt sent at sent. After an error, the claim has
+	// released the lock.
 	Grant(sent time.Time, o Outcome) error
-	// Fail says that an attempt ended with an error.
+	// Fail records that an attempt failed.
 	Fail()
-	// Disown sees to it in the background that nothing of an attempt is left on the server.
+	// Disown removes all traces of an attempt from the server, in the background.
 	Disown()
-	// Drop forgets a claim that was not granted.
+	// Drop ends a claim that was not granted.
 	Drop()
 
-	// Place returns what takes the owner out of a queue on the server, and Placed says that
-	// the server has put it there, just now or earlier.
+	// Place returns the arguments that remove the owner from a queue on the server. Placed
+	// records that the server has put it there, just now or earlier.
 	Place() Request
 	Placed(now bool)
 
-	// KeepTurn keeps a turn for as long as the hold lasts. It returns false when the hold is
-	// over, and the turn stays with the caller.
+	// KeepTurn keeps the turn as long as the hold. It returns false if the hold has ended: the
+	// caller keeps the turn.
 	KeepTurn(t Turn) bool
-	// PassWhenResolved keeps the turn until it is known what the last attempt has done. It
-	// returns false when that is known, and the turn stays with the caller.
+	// PassWhenResolved keeps the turn until the last attempt is resolved. It returns false if it
+	// is: the caller keeps the turn.
 	PassWhenResolved(t Turn) bool
-	// KeepSubscription keeps a subscription until the hold was given up.
+	// KeepSubscription keeps s until the hold is released.
 	KeepSubscription(s Reusable)
 
-	// Replicated waits until enough replicas have the lock that was granted. When they do not
-	// have it in time, the claim gives the lock back.
+	// Replicated waits until enough replicas have the lock. On failure, the claim releases it.
 	Replicated(ctx context.Context) error
 }
 
-// Settler is a claim of which the server cannot say later whether an attempt was granted.
+// Settler is a claim whose in-doubt attempts the server cannot resolve.
 type Settler interface {
-	// Settle returns the outcome of an attempt that ended with err, which wraps ErrUncertain, if
-	// its reply has arrived since, else err. If ctx has ended, it waits up to [Overdue] for it.
+	// Settle returns the late reply to an attempt that failed with err, which wraps ErrUncertain,
+	// or err. If ctx has ended, it waits for up to [Overdue].
 	Settle(ctx context.Context, err error) (reply any, _ error)
 }
 
-// BareClaim has the methods of a [Claim] without an owner that is used again, a place in a queue on
-// the server or a turn to keep: those that do nothing. Such a claim embeds it.
+// BareClaim implements the methods of a [Claim] that need an owner, a place in a queue or a turn,
+// for claims without these.
 type BareClaim struct{}
 
-// ID is part of Claim.
+// ID implements Claim.
 func (BareClaim) ID() codec.Owner { return codec.Owner{} }
 
-// Asks is part of Claim.
+// Asks implements Claim.
 func (BareClaim) Asks(bool) {}
 
-// Fail is part of Claim.
+// Fail implements Claim.
 func (BareClaim) Fail() {}
 
-// Drop is part of Claim.
+// Drop implements Claim.
 func (BareClaim) Drop() {}
 
-// Place is part of Claim.
+// Place implements Claim.
 func (BareClaim) Place() Request { return Request{} }
 
-// Placed is part of Claim.
+// Placed implements Claim.
 func (BareClaim) Placed(bool) {}
 
-// KeepTurn is part of Claim.
+// KeepTurn implements Claim.
 func (BareClaim) KeepTurn(Turn) bool { return false }
 
-// PassWhenResolved is part of Claim.
+// PassWhenResolved implements Claim.
 func (BareClaim) PassWhenResolved(Turn) bool { return false }
 
-// KeepSubscription is part of Claim.
+// KeepSubscription implements Claim.
 func (BareClaim) KeepSubscription(Reusable) {}
 
-// Replicated is part of Claim.
+// Replicated implements Claim.
 func (BareClaim) Replicated(context.Context) error { return nil }
 
-// Claims makes claims: the first one of a call, and another one when nothing more can be
-// asked for the owner of the last.
+// Claims makes the claims of a call: the first, and another when its owner cannot be used again.
 type Claims interface {
-	// Claim returns a claim for an owner of its own, or, if it is not nil, for the owner of a
-	// subscription that is used again.
+	// Claim returns a claim for a new owner, or for that of s if it is not nil.
 	Claim(s Reusable) Claim
 }
 
-// Strategy is how the callers of one process wait for one lock. It is safe for concurrent
-// use.
+// Strategy is how the callers in a process wait for one lock. It is safe for concurrent use.
 type Strategy interface {
-	// Waiter returns how the caller of a waits. The loop ends it with Granted or Leave.
+	// Waiter returns the waiter of a. The loop ends it with Granted or Leave.
 	Waiter(a *Acquisition) Waiter
 }
 
-// Waiter is how one caller waits. Its methods run on the caller's goroutine, one at a time.
+// Waiter is one waiting caller. Its methods run on the caller's goroutine.
 type Waiter interface {
-	// Enter returns when the caller may ask Redis. It may block in [Acquisition.Sleep] only,
-	// and in requests that end with ctx. It returns true when the caller has the lock already.
+	// Enter returns when the caller may make an attempt, or true if it has the lock already. It
+	// may block in [Acquisition.Sleep] and in calls that end with ctx.
 	Enter(ctx context.Context, a *Acquisition) (granted bool, err error)
 
-	// Listen sees to it that the caller hears of the lock. It may return nil without that,
-	// and then must not sleep for long.
+	// Listen subscribes the caller. If it returns nil without that, sleeps must be short.
 	Listen(ctx context.Context, a *Acquisition) error
-	// Signals returns what wakes the caller: events of its subscription, nil while it does
-	// not listen, and a wake-up of the strategy, nil when there is none.
+	// Signals returns what wakes the caller: subscription events and the strategy's wake-ups; nil
+	// for none.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
-	// OnEvent takes in an event, and reports a gap to the observer; Woken takes in a wake-up. The
-	// caller asks Redis, or sleeps on; with d above 0 it sleeps for d from now.
+	// OnEvent handles an event, and reports a gap to the observer; Woken handles a wake-up. With
+	// ask the caller makes an attempt; otherwise it sleeps on, for d if that is positive.
 	OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)
-	// Broken returns why the subscription has ended for good.
+	// Broken returns why the subscription has ended.
 	Broken() error
 
-	// Refused takes in the outcome of an attempt, and returns what the holder has left, as far
-	// as the caller can know.
+	// Refused handles a refusal, and returns the known rest of the holder's lease.
 	Refused(a *Acquisition, o Outcome) time.Duration
-	// Sleep returns how long the caller sleeps without a signal, which is nap unless the
-	// strategy knows better. Below 0: for ever.
+	// Sleep returns how long the caller sleeps without a signal, by default nap. A negative
+	// duration means no limit.
 	Sleep(nap, ttl time.Duration) time.Duration
-	// Unanswered says why Redis did not answer.
+	// Unanswered records why Redis did not answer.
 	Unanswered(err error)
-	// Abandon says that nothing more is asked for the claim's owner, of which it is not known
-	// what it has on the server: its resolver takes care of that.
+	// Abandon says that the claim's owner, whose state is unknown, is left to its resolver.
 	Abandon()
 
-	// Granted ends the wait of a caller that has the lock, Leave that of one that has not.
+	// Granted ends the wait of a caller that has the lock, Leave that of one that doesn't.
 	Granted(a *Acquisition)
 	Leave(a *Acquisition)
 }
 
-// Signal wakes the caller that receives from c, which has room for one signal: one that it has not
-// received yet is enough. A nil c is that of a caller that does not wait.
+// Signal sends to c, which has room for one signal, unless that is pending or c is nil.
 func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -233,28 +222,26 @@ func Signal(c chan<- struct{}) {
 	}
 }
 
-// Turn is the right of one caller of a process to talk to Redis about a lock. It stays with
-// the hold, and is passed on exactly once.
+// Turn is the right of one caller of a process to send calls about a lock. The hold keeps it, and
+// passes it on exactly once.
 type Turn interface {
-	// Pass gives the turn to the next caller. Released says that the lock is being released.
+	// Pass passes the turn to the next caller. Released: the lock is being released.
 	Pass(released bool)
-	// Transfer gives the turn and the lock, which owner holds, to the next caller. It returns
-	// nil, and the turn stays where it is, when there is none to take them.
+	// Transfer passes the turn and the lock of owner to the next caller. It returns nil, without
+	// effect, if there is none.
 	Transfer(owner any) *Transfer
 }
 
-// Transfer is a lock on its way from its holder to the next caller of the process, which takes
-// it over in one step: the lock is not free in between. It comes with the turn. The caller that
-// has it in the end settles it once, and does not use it after.
+// Transfer is a lock on its way from its holder to the next caller in the process, which takes it
+// over in one step. It comes with the turn. Its last receiver settles it once.
 type Transfer struct {
-	owner   any // the lock's until it is taken over, its text boxed
+	owner   any // of the lock until it is taken over, boxed
 	pool    *sync.Pool
 	settled chan error // room for one
 	timer   *time.Timer
 }
 
-// NewTransfer returns a transfer of the lock that owner holds, from a pool of a client's. It goes
-// back with Wait, or Free.
+// NewTransfer returns a transfer of owner's lock from pool. Wait or Free returns it there.
 func NewTransfer(pool *sync.Pool, owner any) *Transfer {
 	t, ok := pool.Get().(*Transfer)
 	if !ok {
@@ -265,13 +252,11 @@ func NewTransfer(pool *sync.Pool, owner any) *Transfer {
 	return t
 }
 
-// Settle tells the holder the outcome: nil when the lock has been taken over; ErrLost when
-// the holder did not hold it; ErrNotSent when nothing has happened; other errors leave it
-// open.
+// Settle sends the holder the outcome: nil if the lock was taken over, ErrLost if it was not held,
+// ErrNotSent if nothing happened; any other error leaves it open.
 func (t *Transfer) Settle(outcome error) { t.settled <- outcome }
 
-// Wait returns what Settle was given, within bound. After that the outcome is not known, and
-// the error wraps ErrUncertain.
+// Wait returns the outcome, or after bound an error that wraps ErrUncertain.
 func (t *Transfer) Wait(bound time.Duration) error {
 	t.timer.Reset(bound)
 	select {
@@ -280,19 +265,19 @@ func (t *Transfer) Wait(bound time.Duration) error {
 		t.Free()
 		return err
 	case <-t.timer.C:
-		// It may be settled later: it is not used again.
+		// It may still be settled, so it is not reused.
 		return fmt.Errorf("%w: no reply within %v", transport.ErrUncertain, bound.Round(time.Millisecond))
 	}
 }
 
-// Free gives back a transfer that no other caller has.
+// Free returns an unused transfer to its pool.
 func (t *Transfer) Free() {
 	t.owner = nil
 	t.pool.Put(t)
 }
 
-// taken tells the holder the outcome of the attempt to take the lock over. It returns true when the
-// holder did not hold the lock: then the caller asks again.
+// taken settles the transfer with the outcome of its attempt. It returns true if the holder did
+// not have the lock: the caller tries again.
 func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error) {
 	if err != nil {
 		t.Settle(plainly(err))
@@ -307,8 +292,7 @@ func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error)
 	return false, err
 }
 
-// plainly is what an error of the next caller says to the holder: why that one left is not
-// the holder's business.
+// plainly removes from an error why the next caller left.
 func plainly(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrUncertain):
@@ -319,22 +303,20 @@ func plainly(err error) error {
 	return err
 }
 
-// Reusable is an owner and the subscription to its channel, which may be used for another
-// acquisition when the hold was given up.
+// Reusable is an owner and its subscription, which another acquisition can use after the release.
 type Reusable interface {
-	// Owner returns the owner, and its text, boxed once.
+	// Owner returns the owner, and its text, boxed.
 	Owner() (codec.Owner, any)
-	// Put lets another acquisition have both.
+	// Put offers both to other acquisitions.
 	Put()
 	// Close ends the subscription.
 	Close()
 }
 
-// Alone returns how a caller waits without a queue: it asks Redis, and listens for itself. It is
-// for owners that are given: two callers of one owner do not exclude each other.
+// Alone returns a waiter without a queue, with its own attempts and subscription. It is for shared
+// owners: two callers with one owner don't exclude each other.
 func Alone() Waiter { return &lone{} }
 
-// lone is a caller that waits alone.
 type lone struct{ sub transport.Subscription }
 
 func (*lone) Enter(context.Context, *Acquisition) (bool, error) { return false, nil }

@@ -12,15 +12,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Overdue is how long a reply may take before its absence says something about Redis.
+// Overdue is how long a reply may take before Redis seems to be in trouble.
 const Overdue = 500 * time.Millisecond
 
-// wait tries again whenever the lock may have become free, until the caller has it or there
-// is a reason to stop. It listens before each attempt, so that a release after it is heard.
+// wait makes an attempt whenever the lock may be free. It subscribes first, so that no release is
+// missed.
 func (a *Acquisition) wait(ctx context.Context) error {
 	var pause engine.Backoff
 	if events, _ := a.waiter.Signals(); events != nil && a.Away == nil {
-		// It listened when it was refused: nothing was missed. One without an answer asks again.
+		// Subscribed when it was refused. After a failed attempt, the next one is immediate.
 		if err := a.Sleep(ctx, a.napFor()); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (a *Acquisition) wait(ctx context.Context) error {
 		case a.cutShort(ctx, err, began):
 			return a.GaveUp(ctx)
 		case a.rides(err):
-			// Redis is away, which is no reason to stop waiting.
+			// An unreachable Redis does not end the wait.
 			a.isAway(ctx, err)
 			d = pause.Next()
 		default:
@@ -57,8 +57,8 @@ func (a *Acquisition) wait(ctx context.Context) error {
 	}
 }
 
-// Sleep waits for a reason to ask again: an event, a wake-up, or the end of d, if that is not
-// below 0. It returns an error when there is a reason to stop.
+// Sleep waits for an event, a wake-up, or d unless it is negative. It returns an error if the
+// wait must end.
 func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	over := a.after(d)
 	for {
@@ -93,8 +93,8 @@ func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// after returns what receives once d is over, nothing if d is below 0. A call has one timer, and
-// none while it has no use for it: thousands of callers may wait for what others tell them.
+// after returns a channel that receives after d, nil if d is negative. An acquisition has at most
+// one timer, and none when it needs none: thousands of callers may wait.
 func (a *Acquisition) after(d time.Duration) <-chan time.Time {
 	switch {
 	case d < 0:
@@ -115,10 +115,10 @@ func (a *Acquisition) stopTimer() {
 	}
 }
 
-// Subscribe listens to a channel. If that cannot be done soon, it returns nil without an error: the
-// caller asks without a subscription, and tries again.
+// Subscribe subscribes to a channel. If that takes too long, it returns nil without an error: the
+// caller polls and tries again.
 func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
-	open, cancel := a.Engine.Open(ctx) // ends with the client, too
+	open, cancel := a.Engine.Open(ctx) // also ends with the client
 	defer cancel()
 	open, stop := context.WithTimeout(open, max(Overdue, min(a.Engine.PollCap, a.Engine.Command)))
 	defer stop()
@@ -145,7 +145,7 @@ func (a *Acquisition) Subscribe(ctx context.Context, channel string) (transport.
 	}
 }
 
-// isAway remembers why Redis cannot be reached.
+// isAway records why Redis cannot be reached.
 func (a *Acquisition) isAway(ctx context.Context, err error) {
 	a.Away = engine.Reason(ctx, a.Away, err)
 	a.waiter.Unanswered(a.Away)
@@ -166,9 +166,8 @@ func (a *Acquisition) napFor() time.Duration {
 	return a.waiter.Sleep(nap(a.TTL, limit), a.TTL)
 }
 
-// nap returns how long to sleep for a lock whose holder has ttl left: until its lease should
-// be over, the limit at most. A lock with no time left is asked for again soon, but never at
-// once.
+// nap returns how long to sleep if the holder's lease has ttl left: until its end, at most limit.
+// A lock that is about to expire is tried again soon, but not immediately.
 func nap(ttl, limit time.Duration) time.Duration {
 	switch {
 	case ttl < 0:
@@ -176,21 +175,20 @@ func nap(ttl, limit time.Duration) time.Duration {
 	case ttl == 0:
 		return min(limit, 10*time.Millisecond+rand.N(40*time.Millisecond)) //nolint:gosec // spreading load needs no secrets
 	}
-	return min(limit, min(ttl, limit)+time.Millisecond) // what has no end has no room for more
+	return min(limit, min(ttl, limit)+time.Millisecond) // without overflow
 }
 
-// cutShort reports whether an attempt that began a moment ago has no outcome only because
-// the wait was over. That is no sign of trouble: what Redis answered just before, that another
-// owner has the lock or why the server refuses, is the reason.
+// cutShort reports whether a recent attempt failed only because the wait ended. Then the outcome
+// before it is the reason.
 func (a *Acquisition) cutShort(ctx context.Context, err error, began time.Time) bool {
 	if a.Given && errors.Is(err, engine.ErrUncertain) {
-		return false // what became of it stays unknown
+		return false // the outcome is unknown
 	}
 	ended := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, engine.ErrWaitOver))
 	return ended && time.Since(began) < Overdue
 }
 
-// rides reports whether a caller that met err goes on waiting.
+// rides reports whether the wait continues after err.
 func (a *Acquisition) rides(err error) bool {
 	if errors.Is(err, engine.ErrUncertain) {
 		return !a.Given && !errors.Is(err, engine.ErrClosed)
@@ -198,18 +196,18 @@ func (a *Acquisition) rides(err error) bool {
 	return engine.Passing(err)
 }
 
-// Peek makes an attempt without the turn. It returns an error only when that ends the wait.
+// Peek makes an attempt without the turn. It returns only errors that end the wait.
 func (a *Acquisition) Peek(ctx context.Context) (bool, error) {
 	granted, err := a.Attempt(ctx)
 	if err != nil && (ctx.Err() != nil || a.rides(err)) {
 		a.claim.Drop()
-		a.Renew(nil) // nothing of a claim that has failed may be left for the next attempt
+		a.Renew(nil) // the next attempt needs a new claim
 		err = nil
 	}
 	return granted, err
 }
 
-// GaveUp returns why the wait ended with ctx.
+// GaveUp returns the error of a wait that ctx ended.
 func (a *Acquisition) GaveUp(ctx context.Context) error {
 	if a.Away != nil {
 		return engine.WithEnd(ctx, a.Away)
@@ -217,36 +215,33 @@ func (a *Acquisition) GaveUp(ctx context.Context) error {
 	return engine.GaveUp(ctx)
 }
 
-// QueueState is what the queue of a process knows about its lock.
+// QueueState is a local queue's knowledge about its lock.
 type QueueState struct {
-	// Known is true when Redis has answered since the queue began.
+	// Known is true if Redis has answered since the queue began.
 	Known bool
-	// Held is true while a caller of this process holds the lock, and so no other process.
+	// Held is true while a caller of this process holds the lock.
 	Held bool
-	// Away is why Redis did not answer the last attempt, nil when it did.
+	// Away is why Redis did not answer the last attempt, nil if it did.
 	Away error
-	// Holder is the owner that held the lock at the last answer, the zero Owner
-	// if that is not known, and TTL how long its lease had left then, 0 for a
-	// hold of this process.
+	// Holder at the last answer, the zero Owner if unknown, and TTL, the rest of its lease then,
+	// 0 for a hold of this process.
 	Holder codec.Owner
 	TTL    time.Duration
 }
 
-// Queued is a caller that waits in a queue of its process, and leaves it to others to ask Redis.
+// Queued is a caller in a local queue.
 type Queued interface {
-	// State returns what the queue knows.
+	// State returns the queue's state.
 	State() QueueState
-	// Came reports whether the caller was woken for good: it may ask now.
+	// Came reports whether the turn has come.
 	Came() bool
-	// Poll does what is due every so often, and may be called more often. It returns true when
-	// the caller has the lock.
+	// Poll is called when a poll is due, or earlier. It returns true if the caller has the lock.
 	Poll(ctx context.Context, a *Acquisition) (granted bool, err error)
 }
 
-// AwaitTurn waits for c's turn in a queue, which has come when it returns neither true nor an
-// error. Every so often c polls: the hold that it waits for may be one that Redis has forgotten.
-// With every 0 it polls whenever its sleep ends. A caller that finds that Redis has answered none
-// of the queue for a command timeout gives up.
+// AwaitTurn waits for c's turn: it has come if the result is neither true nor an error. c polls
+// after each interval every, since Redis may have forgotten the lock; with every 0, whenever its
+// sleep ends. It fails if Redis answers nobody in the queue for one command timeout.
 func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Duration) (granted bool, err error) {
 	a.Answered = c.State().Known
 	if err := a.BeginWait(); err != nil {
@@ -276,11 +271,11 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 	}
 }
 
-// countPatience is how long counting the listeners may delay a caller that has its turn.
+// countPatience limits counting subscribers.
 const countPatience = 200 * time.Millisecond
 
-// Listeners counts the subscribers of the lock's channel, this process among them if it
-// subscribes. It returns false when that cannot be found out soon.
+// Listeners counts the subscribers of the lock's channel, including this process. It returns
+// false if that fails or takes too long.
 func (a *Acquisition) Listeners(ctx context.Context) (n int, counted bool) {
 	ctx, cancel := context.WithTimeout(ctx, countPatience)
 	defer cancel()
@@ -292,15 +287,15 @@ func (a *Acquisition) Listeners(ctx context.Context) (n int, counted bool) {
 	return int(counts[0]), true
 }
 
-// Learn takes over what a queue knows of the holder.
+// Learn copies the holder from a queue's state.
 func (a *Acquisition) Learn(s QueueState) {
 	if !s.Holder.IsZero() {
 		a.Holder, a.TTL = s.Holder, s.TTL
 	}
 }
 
-// IsLate returns an error for a caller whose turn has come after those before it have just
-// failed: its attempt would end long after a command timeout since the call began.
+// IsLate returns an error if the callers before this one have just failed: its attempt would end
+// long after its command timeout.
 func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 	if s.Away != nil && !a.Answered && time.Since(a.Began) >= a.Engine.Command/2 {
 		return engine.WithEnd(ctx, s.Away)
@@ -308,14 +303,13 @@ func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 	return nil
 }
 
-// deadlines are when a queued caller has something to look at. They share a timer, for
-// there may be thousands of callers.
+// deadlines are the timeouts of a queued caller. They share a timer.
 type deadlines struct {
-	silence time.Time // when Redis must have answered a caller; zero: it has, or that was looked at
-	poll    time.Time // zero: the queue says when
+	silence time.Time // of the first answer from Redis; zero: it came, or this was checked
+	poll    time.Time // zero: the queue wakes the caller to poll
 }
 
-// next returns how long it is until the first of them, below 0 if there is none.
+// next returns the time until the first deadline, a negative one if there is none.
 func (d *deadlines) next() time.Duration {
 	first := d.poll
 	if first.IsZero() || !d.silence.IsZero() && d.silence.Before(first) {
@@ -327,8 +321,7 @@ func (d *deadlines) next() time.Duration {
 	return max(0, time.Until(first))
 }
 
-// look does what is due for a queued caller: it may find that Redis is silent, or that the
-// lock is free.
+// look handles the deadlines that have passed.
 func (a *Acquisition) look(ctx context.Context, c Queued, due *deadlines, every time.Duration) (granted bool, err error) {
 	now := time.Now()
 	if !due.silence.IsZero() && !now.Before(due.silence) {
@@ -346,7 +339,7 @@ func (a *Acquisition) look(ctx context.Context, c Queued, due *deadlines, every 
 	return c.Poll(ctx, a)
 }
 
-// gaveUpInQueue returns why a wait in a queue ended with ctx.
+// gaveUpInQueue returns the error of a wait in a queue that ctx ended.
 func (a *Acquisition) gaveUpInQueue(ctx context.Context, s QueueState) error {
 	a.Learn(s)
 	a.Away = s.Away
@@ -356,7 +349,7 @@ func (a *Acquisition) gaveUpInQueue(ctx context.Context, s QueueState) error {
 	return a.GaveUp(ctx)
 }
 
-// silent is the error of a queued caller that Redis has not answered yet.
+// silent returns the error of a queued caller without an answer from Redis.
 func (s QueueState) silent() error {
 	if s.Away != nil {
 		return s.Away

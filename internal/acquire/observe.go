@@ -9,7 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Start begins a call about so many locks, and tells the observer, if there is one.
+// Start begins a call about a number of locks and reports it.
 func (a *Acquisition) Start(ctx context.Context, locks int) {
 	a.Began = time.Now()
 	if tell := a.Engine.Hooks.Started; tell != nil {
@@ -17,7 +17,7 @@ func (a *Acquisition) Start(ctx context.Context, locks int) {
 	}
 }
 
-// ObserveFailed tells the observer that the call ended with err.
+// ObserveFailed reports that the call failed with err.
 func (a *Acquisition) ObserveFailed(err error) {
 	if tell := a.Engine.Hooks.NotAcquired; tell != nil {
 		tell(a.Observed, engine.NotAcquired{
@@ -26,7 +26,7 @@ func (a *Acquisition) ObserveFailed(err error) {
 	}
 }
 
-// Acquired is what the observer is told of a call that acquired the lock for owner.
+// Acquired returns the event of a call that acquired the lock for owner.
 func (a *Acquisition) Acquired(owner codec.Owner) engine.Acquired {
 	return engine.Acquired{
 		Op: a.Op, Name: a.Lock, Kind: a.Kind.Name(), Owner: owner, Wait: time.Since(a.Began),
@@ -34,14 +34,14 @@ func (a *Acquisition) Acquired(owner codec.Owner) engine.Acquired {
 	}
 }
 
-// ObserveGap tells the observer of an event that is a gap.
+// ObserveGap reports an event that is a gap.
 func (a *Acquisition) ObserveGap(e transport.Event) {
 	if e.Gap {
 		a.Engine.Hooks.ObserveGap(a.Observed, a.Lock, a.Kind.Name())
 	}
 }
 
-// observeAttempt tells the observer that an attempt that was sent at sent did not get the lock.
+// observeAttempt reports an attempt that did not get the lock.
 func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	tell := a.Engine.Hooks.Attempted
 	if tell == nil {
@@ -54,24 +54,24 @@ func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	tell(a.Observed, e)
 }
 
-// queuedAt takes in that the server has put the owner at a place in its queue; 0: it has not.
+// queuedAt records a new place in a queue on the server; 0: none.
 func (a *Acquisition) queuedAt(place int) {
 	if place == 0 || a.Try {
 		return
 	}
 	if a.place = place; a.counted {
-		a.observeQueued() // anew
+		a.observeQueued()
 	}
 }
 
-// observeQueued tells the observer that the call waits.
+// observeQueued reports that the call waits.
 func (a *Acquisition) observeQueued() {
 	if tell := a.Engine.Hooks.Queued; tell != nil {
 		tell(a.Observed, engine.Queued{Name: a.Lock, Kind: a.Kind.Name(), Position: a.place})
 	}
 }
 
-// observeEvent tells the observer that an event has woken the call.
+// observeEvent reports that an event woke the call.
 func (a *Acquisition) observeEvent(e transport.Event) {
 	if e.Gap {
 		a.observeWoken(engine.WokenByGap)
@@ -80,7 +80,7 @@ func (a *Acquisition) observeEvent(e transport.Event) {
 	a.observeWoken(engine.WokenByMessage)
 }
 
-// observeWoken tells the observer that the call was woken, and by what.
+// observeWoken reports that the call was woken.
 func (a *Acquisition) observeWoken(by string) {
 	if tell := a.Engine.Hooks.Woken; tell != nil {
 		tell(a.Observed, engine.Woken{Name: a.Lock, Kind: a.Kind.Name(), By: by})

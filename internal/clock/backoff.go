@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// DefaultMin and DefaultMax bound the pauses of a Backoff that has no bounds of its own.
+// Default bounds of a Backoff.
 const (
 	DefaultMin = 20 * time.Millisecond
 	DefaultMax = time.Second
 )
 
-// Backoff is a pause that doubles from Min to Max. Of each pause a random part between
-// none and half is left out, so that the clients of a server that comes back do not all
-// come at once. The zero value is ready. It is not safe for concurrent use.
+// Backoff is a pause that doubles from Min to Max, less a random part of up to one half, so that
+// clients don't return at the same time. The zero value is ready. It is not safe for concurrent
+// use.
 type Backoff struct {
-	// Min and Max bound the pause. Defaults: DefaultMin, and DefaultMax or Min if that is
-	// more.
+	// Min and Max bound the pause. Defaults: DefaultMin, and the larger of DefaultMax and Min.
 	Min, Max time.Duration
 
-	last     time.Duration // the last pause, before the random part was left out
+	last     time.Duration // last pause without the random part
 	failures int
-	until    time.Time // when the pause since the last failure is over
+	until    time.Time // end of the pause after the last failure
 }
 
 // Next counts a failure and returns the pause after it.
@@ -43,17 +42,16 @@ func (b *Backoff) bounds() (least, most time.Duration) {
 	return least, max(least, most)
 }
 
-// Failed counts a failure. The pause begins now: see Wait.
+// Failed counts a failure, whose pause Wait waits for.
 func (b *Backoff) Failed() { b.until = time.Now().Add(b.Next()) }
 
-// Failures returns how many failures there were since the last Reset.
+// Failures returns the number of failures since the last Reset.
 func (b *Backoff) Failures() int { return b.failures }
 
-// Reset has the next pause be the shortest again. A pause that has begun goes on.
+// Reset makes the next pause the shortest. It does not end a current one.
 func (b *Backoff) Reset() { b.last, b.failures = 0, 0 }
 
-// Wait waits until the pause since the last call of Failed is over: not at all when the
-// failure was long ago, or there was none. It returns false when ctx ended before.
+// Wait waits for the end of the pause that the last Failed began. It returns false if ctx ended.
 func (b *Backoff) Wait(ctx context.Context) bool {
 	left := time.Until(b.until)
 	if left <= 0 {
@@ -62,7 +60,7 @@ func (b *Backoff) Wait(ctx context.Context) bool {
 	return Sleep(ctx, left)
 }
 
-// Sleep waits for d. It returns false when ctx ended before.
+// Sleep waits for d. It returns false if ctx ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,5 +1,4 @@
-// Package clock has what the library knows about time: a [Deadline] on two clocks, and a
-// [Backoff] between attempts at something that fails.
+// Package clock provides a [Deadline] on two clocks, and a [Backoff] for retries.
 package clock
 
 import (
@@ -7,13 +6,12 @@ import (
 	"time"
 )
 
-// base is the origin of the monotonic readings. Only differences matter.
+// base is the origin of the monotonic readings.
 var base = time.Now()
 
-// Deadline is a moment on two clocks, and has passed when either says so: the monotonic one,
-// which cannot be set but stands still while the machine is suspended, and the wall clock,
-// which runs on but can be set. The zero Deadline has always passed.
-// It is an immutable value.
+// Deadline is a time on two clocks, and has passed when it has on either: the monotonic clock
+// cannot be set but stops while the machine is suspended; the wall clock does not stop but can be
+// set. The zero Deadline has passed.
 type Deadline struct {
 	mono int64 // nanoseconds since base
 	wall int64 // nanoseconds since the Unix epoch
@@ -37,8 +35,7 @@ func addSaturated(a, b int64) int64 {
 	return -1 << 63
 }
 
-// Remaining returns the time left at now by the clock that says less. It is
-// zero or negative when the deadline has passed.
+// Remaining returns the time left at now on the earlier clock; it may be negative.
 func (d Deadline) Remaining(now time.Time) time.Duration {
 	return d.remaining(int64(now.Sub(base)), now.UnixNano())
 }
@@ -47,22 +44,18 @@ func (d Deadline) remaining(mono, wall int64) time.Duration {
 	return time.Duration(min(d.mono-mono, d.wall-wall))
 }
 
-// Passed reports whether the deadline has come by either clock.
+// Passed reports whether the deadline has passed on either clock.
 func (d Deadline) Passed(now time.Time) bool { return d.Remaining(now) <= 0 }
 
 // IsZero reports whether d is the zero Deadline.
 func (d Deadline) IsZero() bool { return d == Deadline{} }
 
-// Time returns the deadline as a time with a monotonic reading, for timers and
-// for context deadlines.
+// Time returns the deadline with a monotonic reading.
 func (d Deadline) Time() time.Time { return base.Add(time.Duration(d.mono)) }
 
-// Atomic is a Deadline that many goroutines read while one moves it. The zero
-// value holds the zero Deadline.
-//
-// The two clocks are stored one after the other. A reader in between sees one
-// old and one new part, and since both only move forward, it errs towards "has
-// passed" and by no more than the old deadline did.
+// Atomic is a Deadline for concurrent readers and one writer. A reader may see one old and one new
+// clock: since both only move forward, it errs toward "has passed". The zero value is the zero
+// Deadline.
 type Atomic struct {
 	mono atomic.Int64
 	wall atomic.Int64

@@ -2,16 +2,15 @@ package limits
 
 import "strings"
 
-// slots is the number of hash slots of a Redis Cluster.
+// slots is the number of hash slots in Redis Cluster.
 const slots = 16384
 
-// HashSlot returns the hash slot, 0 to 16383, of a key or shard channel in a Redis
-// Cluster: the CRC16 of its hash tag, or of the whole key where it has none.
+// HashSlot returns the hash slot of a key or shard channel: the CRC16 of its hash tag, or of the
+// whole key if it has none.
 func HashSlot(key string) int { return int(crc16(HashTag(key))) % slots }
 
-// HashTag returns the part of key that Redis hashes: what stands between the
-// first '{' and the first '}' after it, or the whole key if there is no such
-// pair or nothing inside.
+// HashTag returns the part of key that Redis hashes: between the first '{' and the next '}', or
+// the whole key if there is no such pair or nothing inside.
 func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {
@@ -24,8 +23,7 @@ func HashTag(key string) string {
 	return key[open+1 : open+1+length]
 }
 
-// crc16 is the XMODEM variant: polynomial 0x1021, initial value 0, no
-// reflection.
+// crc16 is the XMODEM variant: polynomial 0x1021, initial value 0, no reflection.
 func crc16(text string) uint16 {
 	var crc uint16
 	for i := range len(text) {

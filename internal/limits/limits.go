@@ -1,4 +1,4 @@
-// Package limits says which names, leases and waits a lock can have. It is pure.
+// Package limits checks names, leases and waits. It is pure.
 package limits
 
 import (
@@ -11,12 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalid says that an argument cannot be used. All errors of this package wrap it.
+// ErrInvalid means that an argument is invalid. All errors of this package wrap it.
 var ErrInvalid = errors.New("redlatch: invalid argument")
 
-// Name checks a mapped lock name. An error says what is wrong: the name is empty, or it
-// is not valid UTF-8, so that a Java program has no string to name the same lock by. All
-// other names are allowed.
+// Name checks a mapped lock name: it must be non-empty valid UTF-8, so that Java programs can name
+// the same lock.
 func Name(name string) error {
 	switch {
 	case name == "":
@@ -27,14 +26,12 @@ func Name(name string) error {
 	return nil
 }
 
-// OneSlot checks a name that passes [Name] for use in a Redis Cluster. It refuses names whose
-// channel, queue, timeout set and latch have another hash tag than the lock itself. Such a lock
-// could be taken, which needs one key, but not released, which needs two in one slot. The names
-// refused have an opening brace without a proper tag after it, as in "a{b" or "{}x", or a lone
-// closing one, as in "a}b".
+// OneSlot checks a valid name for Redis Cluster: the lock's channel, queue, timeout set and latch
+// must have its hash tag. Otherwise the lock could be acquired, with one key, but not released.
+// It rejects names with a brace but without a proper tag, such as "a{b", "{}x" or "a}b".
 func OneSlot(name string) error {
-	// Package codec derives all keys and channels as a prefix without braces, a colon, and
-	// the name, in braces of its own if it has no opening one.
+	// Package codec derives keys and channels as a prefix without braces, a colon, and the name,
+	// in braces unless it has an opening one.
 	derived := ":" + name
 	if !strings.Contains(name, "{") {
 		derived = ":{" + name + "}"
@@ -46,11 +43,10 @@ func OneSlot(name string) error {
 	return nil
 }
 
-// quoteLen bounds how much of a foreign text an error message repeats.
+// quoteLen limits quoted text.
 const quoteLen = 64
 
-// Quote quotes a name or another foreign text for an error message or a log, its
-// first 64 bytes only.
+// Quote quotes a name or other text for an error message or a log, at most its first 64 bytes.
 func Quote(text string) string {
 	if len(text) <= quoteLen {
 		return strconv.Quote(text)
@@ -62,21 +58,19 @@ func Quote(text string) string {
 	return strconv.Quote(text[:end]) + "..."
 }
 
-// Max is the longest lease, and the longest wait of a fair lock: 100 years
-// of 365 days. A fair lock adds them up over its queue, in milliseconds since
-// 1970; with this bound the sums of some three hundred waiters stay within 15
-// digits, and so below 2^53: every server computes and prints them exactly.
+// Max is the longest lease, and the longest wait of a fair lock: 100 years of 365 days. A fair lock
+// adds waits to milliseconds since 1970; sums of up to 300 waiters stay below 2^53, which every
+// server computes and prints exactly.
 const Max = 100 * 365 * 24 * time.Hour
 
-// LeastRenewed is the shortest lease that is renewed. A shorter one is lost as soon as a packet is,
-// which TCP sends again after 200 ms or more, or when the process pauses for a moment.
+// LeastRenewed is the shortest renewed lease. A retransmission by TCP takes 200 ms or more, and
+// would lose a shorter one.
 const LeastRenewed = time.Second
 
-// longest is the longest duration in whole milliseconds, 292 years: servers and Java know longer
-// leases.
+// longest is the longest duration in milliseconds, 292 years. Servers and Java allow longer leases.
 const longest = math.MaxInt64 / int64(time.Millisecond)
 
-// FromMillis returns a duration of ms milliseconds, or the longest duration there is.
+// FromMillis returns ms milliseconds, limited to the range of a Duration.
 func FromMillis(ms int64) time.Duration {
 	switch {
 	case ms > longest:
@@ -87,7 +81,7 @@ func FromMillis(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Show returns d in units of unit. The longest durations stand for longer ones.
+// Show formats d in units of unit. The longest durations stand for longer ones.
 func Show(d, unit time.Duration) string {
 	if d.Milliseconds() >= longest {
 		return "more than 292 years"
@@ -95,7 +89,7 @@ func Show(d, unit time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// Renewed checks a lease that is renewed over the network.
+// Renewed checks a renewed lease.
 func Renewed(d time.Duration) error {
 	if d < LeastRenewed {
 		return fmt.Errorf("%w: watchdog timeout of %v is less than %v: the lease is renewed over the network "+
@@ -104,12 +98,11 @@ func Renewed(d time.Duration) error {
 	return nil
 }
 
-// Lease returns a lease as whole milliseconds, the rest cut off as Java's toMillis does.
-// What would be sent as zero or less, which Redis takes as a request to delete the lock,
-// and what is above [Max] gives an error.
+// Lease returns a lease in milliseconds, truncated like Java's toMillis. It rejects leases that
+// Redis would delete the lock for, and leases above [Max].
 func Lease(d time.Duration) (int64, error) {
 	switch {
-	case d > 0 && d < time.Millisecond: // as a number without its unit is, from Redisson's tryLock(10, 60, SECONDS)
+	case d > 0 && d < time.Millisecond: // a number without its unit, as in Redisson's tryLock(10, 60, SECONDS)
 		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond: write a unit, as in 60*time.Second", ErrInvalid, d)
 	case d < time.Millisecond:
 		return 0, fmt.Errorf("%w: a lease of %v is less than a millisecond", ErrInvalid, d)

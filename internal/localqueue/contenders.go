@@ -10,25 +10,22 @@ import (
 )
 
 const (
-	// seenFor is for how long it counts that a client was seen. A process that yields
-	// meets the others seldom.
+	// seenFor is how long a client counts after it was seen. A yielding process sees others rarely.
 	seenFor = 5 * time.Second
-	// foreignFor is for how long a client of another kind is expected to come again.
+	// foreignFor is how long another kind of client is expected to return.
 	foreignFor = time.Minute
-	// countedFor is for how long a count is good.
+	// countedFor is how long a count is valid.
 	countedFor = time.Second
 )
 
-// contenders is what a queue knows of the processes that want its lock besides this one.
-// Clients of this library free the lock once for a whole burst of turns; others, such as
-// Redisson, after each turn, and their turns can only be counted one by one. So it matters
-// whether all are of the first kind. That is believed when as many as there are listeners
-// were seen with the lock within seenFor, and none of another kind within foreignFor. It
-// can be wrong for as long: then one of the others gets a turn after each burst.
+// contenders records the other processes that want the lock. Clients of this library free it once
+// for a burst of turns; others, such as Redisson, after each turn. All count as Redlatch clients if
+// as many as there are subscribers held the lock within seenFor, and no other within foreignFor.
+// If that is wrong, one of the others gets only one turn per burst for a while.
 type contenders struct {
 	self      uuid.UUID
-	counted   time.Time // when they were counted; zero: their number is a guess
-	foreignAt time.Time // when one of another kind was seen last
+	counted   time.Time // zero: their number is a guess
+	foreignAt time.Time // when another kind was last seen
 	seen      []contender
 }
 
@@ -38,7 +35,7 @@ type contender struct {
 	at     time.Time
 }
 
-// met records another holder of the lock; the zero Owner is an unknown one.
+// met records another holder of the lock, the zero Owner if unknown.
 func (c *contenders) met(holder codec.Owner, now time.Time) {
 	if !holder.IsRedlatch() {
 		c.foreignAt = now
@@ -50,7 +47,7 @@ func (c *contenders) met(holder codec.Owner, now time.Time) {
 	c.seen = append(c.seen, contender{holder.Client(), now})
 }
 
-// allRedlatch reports whether all other processes, n in number, are clients of this library.
+// allRedlatch reports whether all n other processes are clients of this library.
 func (c *contenders) allRedlatch(n int, now time.Time) bool {
 	if now.Sub(c.counted) >= countedFor || c.foreign(now) {
 		return false
@@ -64,19 +61,18 @@ func (c *contenders) allRedlatch(n int, now time.Time) bool {
 	return known >= n
 }
 
-// foreign reports whether a client of another kind was met within foreignFor.
+// foreign reports whether another kind of client was met within foreignFor.
 func (c *contenders) foreign(now time.Time) bool {
 	return now.Sub(c.foreignAt) < foreignFor
 }
 
-// forget is for a queue that begins anew.
+// forget resets it for another lock.
 func (c *contenders) forget() {
 	c.counted, c.foreignAt, c.seen = time.Time{}, time.Time{}, c.seen[:0]
 }
 
-// A queue yields to other processes when it is so many turns ahead of them, or has been
-// ahead for so long. It waits for as long as a waiter that was woken may need to acquire
-// the lock: a multiple of what a turn takes here and now.
+// A queue yields to other processes after a number of turns, or after a while. It waits as long
+// as a woken waiter may need for an attempt: a multiple of the duration of a turn.
 const (
 	burstMax   = 32
 	burstTime  = 20 * time.Millisecond
@@ -84,29 +80,28 @@ const (
 	yieldMin   = 2 * time.Millisecond
 	yieldMax   = 20 * time.Millisecond
 
-	// Among processes that all transfer the lock within bursts it waits for bursts.
+	// Among processes that transfer the lock in bursts, it waits for bursts.
 	burstTimes = 2
 	burstMin   = 4 * time.Millisecond
 )
 
-// Yield is how a queue lets other processes go first: until each of them has freed the lock
-// as often, or none has for too long. The zero Yield asks for nothing.
+// Yield is how a queue lets other processes go first: until each has freed the lock as often, or
+// none has for too long. The zero Yield doesn't.
 type Yield struct {
-	// Turns is how often each of the others is to free the lock: once for each turn
-	// here, or once in all where it does so once for many turns, as this queue does.
+	// Turns is how often each of the others is to free the lock: once for each turn here, or once
+	// in all if it frees it once per burst.
 	Turns int
-	// Span is for how long each of them may have the lock before that counts: one that
-	// has a single caller frees it after each turn.
+	// Span is how long each of them may have the lock before that counts: one with a single caller
+	// frees it after each turn.
 	Span time.Duration
-	// Most is for how long each of them may have the lock at most, 0 for as long as its
-	// turns take: the number of turns in a burst of an unknown process is not known.
+	// Most is how long each of them may have the lock, 0 for no limit: an unknown process may have
+	// bursts of any length.
 	Most time.Duration
 	// Patience is how long one of them may need to acquire the lock.
 	Patience time.Duration
 }
 
-// countTurn counts a turn of this process, mu held, and returns how the next caller is to
-// let other processes go first.
+// countTurn counts a turn of this process, mu held, and returns the next caller's Yield.
 func (q *Queue) countTurn(now time.Time) Yield {
 	if q.ahead == 0 {
 		q.aheadSince = now
@@ -127,16 +122,14 @@ func (q *Queue) countTurn(now time.Time) Yield {
 	return c
 }
 
-// Yielded says that the caller that has the turn let other processes go first as its Yield asked.
-// Until then the callers after it are asked for the same.
+// Yielded says that the caller with the turn has yielded. Until then, the next ones must.
 func (q *Queue) Yielded() {
 	q.mu.Lock()
 	q.owed = Yield{}
 	q.mu.Unlock()
 }
 
-// burst returns what a burst that took so long would have taken without delays, mu
-// held.
+// burst returns the duration of a burst without delays, mu held.
 func (q *Queue) burst(took time.Duration) time.Duration {
 	pace := took / time.Duration(q.ahead)
 	if q.pace != 0 {
@@ -151,7 +144,7 @@ func (q *Queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// Others says how many other processes wait for the lock, and whether they were counted.
+// Others records how many other processes wait, and whether they were counted.
 func (q *Queue) Others(n int, counted bool) {
 	q.mu.Lock()
 	q.others, q.contenders.counted = n, time.Time{}

@@ -11,45 +11,42 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Queue has the callers of one process that want one lock. The caller that has the turn is
-// the only one that talks to Redis about the lock: first to acquire it, then while it holds
-// it. The others wait and cost nothing. The turn goes to the next waiter as soon as the
-// release is on its way, so that the next attempt travels right behind it, or the lock
-// itself goes with it, see [Queue.PassLock].
+// Queue is the callers in a process that want one lock. Only the caller with the turn sends calls
+// about the lock, until its hold ends. It passes the turn on, exactly once, as soon as the release
+// was sent, so that the next attempt follows directly, or together with the lock: see
+// [Queue.PassLock].
 //
-// Get one from [Queues.Join]. A caller takes the turn at once, or gets a [Waiter] and waits
-// for it. A caller that has the turn passes it on exactly once.
+// Get one from [Queues.Join]. A caller gets the turn immediately, or a [Waiter].
 type Queue struct {
 	id     lockID
 	queues *Queues
 	refs   int // guarded by queues.mu
 
-	mu          sync.Mutex // guards what follows; held for a few instructions only
+	mu          sync.Mutex // guards the fields below; held briefly
 	busy        bool       // a caller has the turn
 	first, last *Waiter
 	sub         transport.Subscription // kept while a caller wants the lock
 	state       acquire.QueueState
-	ahead       int // turns here that others have not had as many turns for
+	ahead       int // turns here without as many of others
 	aheadSince  time.Time
-	others      int   // how many there are, as far as is known
-	theirs      int   // turns that they had, fewer than there are of them
-	owed        Yield // what no caller has done yet
+	others      int   // number of other processes, if known
+	theirs      int   // their turns, modulo others
+	owed        Yield // not done yet
 	contenders  contenders
-	pace        time.Duration // what a turn takes here when nothing delays it
+	pace        time.Duration // of an undelayed turn
 	poll        *time.Timer   // nil until a caller has waited
-	polls       bool          // poll runs
+	polls       bool          // poll is running
 }
 
 // Waiter is a caller that waits for its turn.
 type Waiter struct {
-	// Ready receives when the turn has come, and for each poll that is due before.
+	// Ready receives for the turn, and for each poll before.
 	Ready chan struct{}
-	// Yield, to be read after Ready, is how to let other processes go first.
+	// Yield, valid after Ready, is how to let other processes go first.
 	Yield Yield
-	// Passed, to be read after Ready, is true when the turn came with the lock.
+	// Passed, valid after Ready, is true if the turn came with the lock.
 	Passed bool
-	// Transfer, to be read after Ready, is the lock itself if it was not freed; nil if it
-	// was.
+	// Transfer, valid after Ready, is the lock itself, nil if it was freed.
 	Transfer *acquire.Transfer
 
 	prev, next *Waiter
@@ -59,25 +56,24 @@ type Waiter struct {
 
 type lockID struct{ kind, key string }
 
-// Queues are the queues of a client, by lock. All methods are safe for concurrent use.
+// Queues are a client's queues by lock. All methods are safe for concurrent use.
 type Queues struct {
 	self      uuid.UUID
-	every     time.Duration // the first waiter of each queue polls
+	every     time.Duration // poll interval of first waiters
 	transfers sync.Pool     // of *acquire.Transfer
 	callers   sync.Pool     // of *caller
 
-	mu   sync.Mutex // guards byID and the refs of its queues
+	mu   sync.Mutex // guards byID and the queues' refs
 	byID map[lockID]*Queue
 	free sync.Pool
 }
 
-// NewQueues returns the queues of the client called self, whose first waiters poll every so
-// often.
+// NewQueues returns the queues of the client self, whose first waiters poll at the interval every.
 func NewQueues(self uuid.UUID, every time.Duration) *Queues {
 	return &Queues{self: self, every: every, byID: map[lockID]*Queue{}}
 }
 
-// Join returns the queue for a lock, which must be left with Pass, PassLock or Quit.
+// Join returns the queue of a lock. The caller leaves it by Pass, PassLock or Quit.
 func (qs *Queues) Join(kind, key string) *Queue {
 	id := lockID{kind, key}
 	qs.mu.Lock()
@@ -95,7 +91,7 @@ func (qs *Queues) Join(kind, key string) *Queue {
 	return q
 }
 
-// put gives up one reference.
+// put releases one reference.
 func (q *Queue) put() {
 	q.queues.mu.Lock()
 	defer q.queues.mu.Unlock()
@@ -107,9 +103,8 @@ func (q *Queue) put() {
 	}
 }
 
-// TryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether
-// it is certain that the lock is held: then another caller of this process waits for it,
-// too. It returns what the queue knows.
+// TryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether the
+// lock is certainly held, because another caller in this process waits for it.
 func (q *Queue) TryEnter() (has, refused bool, state acquire.QueueState) {
 	q.mu.Lock()
 	has, state = !q.busy, q.state
@@ -122,8 +117,7 @@ func (q *Queue) TryEnter() (has, refused bool, state acquire.QueueState) {
 	return has, refused, state
 }
 
-// Enter takes the turn if it is free, and returns nil; else it returns a waiter at the end
-// of the queue.
+// Enter takes the turn and returns nil, or returns a waiter at the end of the queue.
 func (q *Queue) Enter() *Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -142,7 +136,7 @@ func (q *Queue) Enter() *Waiter {
 	return w
 }
 
-// Quit takes a waiter out of the queue. If its turn has come meanwhile, it is passed on.
+// Quit removes a waiter. If its turn has come, it passes it on.
 func (q *Queue) Quit(w *Waiter) {
 	q.mu.Lock()
 	queued := w.queued
@@ -157,7 +151,7 @@ func (q *Queue) Quit(w *Waiter) {
 	q.PassUnused(w.Transfer)
 }
 
-// remove takes a waiter out, mu held.
+// remove removes a waiter, mu held.
 func (q *Queue) remove(w *Waiter) {
 	if w.prev != nil {
 		w.prev.next = w.next
@@ -172,8 +166,8 @@ func (q *Queue) remove(w *Waiter) {
 	w.prev, w.next, w.queued = nil, nil, false
 }
 
-// Pass gives the turn to the next waiter, if there is one, and leaves the queue. Held says
-// that the lock was held and is being freed.
+// Pass passes the turn to the next waiter, if any, and leaves the queue. Held means that the lock
+// is being freed.
 func (q *Queue) Pass(held bool) {
 	q.mu.Lock()
 	w := q.first
@@ -204,21 +198,20 @@ func (q *Queue) Pass(held bool) {
 	q.put()
 }
 
-// Granted says that the caller that has the turn holds the lock, as owner.
+// Granted says that the caller with the turn holds the lock, as owner.
 func (q *Queue) Granted(owner codec.Owner) {
 	q.mu.Lock()
 	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
 	q.mu.Unlock()
 }
 
-// Refused says that an attempt found the lock held by holder, with ttl left: another process
-// has a turn.
+// Refused says that another process had a turn: holder had the lock, with ttl left.
 func (q *Queue) Refused(holder codec.Owner, ttl time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.state = acquire.QueueState{Known: true, Holder: holder, TTL: ttl}
 	if holder.Client() == q.contenders.self {
-		return // it was a turn of this process
+		return // a turn of this process
 	}
 	q.contenders.met(holder, time.Now())
 	if q.theirs++; q.theirs >= q.others {
@@ -226,14 +219,14 @@ func (q *Queue) Refused(holder codec.Owner, ttl time.Duration) {
 	}
 }
 
-// Away says why Redis did not answer.
+// Away records why Redis did not answer.
 func (q *Queue) Away(err error) {
 	q.mu.Lock()
 	q.state.Away = err
 	q.mu.Unlock()
 }
 
-// State returns what the queue knows.
+// State returns the queue's knowledge of the lock.
 func (q *Queue) State() acquire.QueueState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -254,23 +247,22 @@ func (q *Queue) IsNext(w *Waiter) bool {
 	return q.first == w
 }
 
-// Asks says whether w, while it waits for its turn, asks Redis about the lock: then it
-// cannot take the lock over.
+// Asks says whether w makes attempts while it waits: if so, it cannot take the lock over.
 func (q *Queue) Asks(w *Waiter, asks bool) {
 	q.mu.Lock()
 	w.asks = asks
 	q.mu.Unlock()
 }
 
-// Subscription returns the queue's subscription, nil when it has none.
+// Subscription returns the queue's subscription, nil if there is none.
 func (q *Queue) Subscription() transport.Subscription {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.sub
 }
 
-// Keep stores sub for the callers that get the turn later. Only the caller that has the turn
-// may call it, and only when the queue has no subscription. Nil removes a broken one.
+// Keep stores sub for later callers, or removes a broken one if sub is nil. Only the caller with
+// the turn may call it.
 func (q *Queue) Keep(sub transport.Subscription) {
 	q.mu.Lock()
 	q.sub = sub
@@ -290,9 +282,8 @@ func (q *Queue) CloseIdle() {
 	}
 }
 
-// The first waiter of a queue polls every so often: see acquire.AwaitTurn. The queue has one timer
-// for that, and wakes its first waiter: a timer for each would take as much memory as all else
-// that a waiter has.
+// The first waiter polls at an interval: see acquire.AwaitTurn. Queues share one timer among their
+// waiters, to save memory.
 
 // startPolls starts the timer unless it runs, mu held.
 func (q *Queue) startPolls() {
@@ -307,7 +298,7 @@ func (q *Queue) startPolls() {
 	q.polls = true
 }
 
-// stopPolls stops the timer of a queue that is empty, mu held.
+// stopPolls stops the timer, mu held.
 func (q *Queue) stopPolls() {
 	if q.polls {
 		q.poll.Stop()
@@ -315,8 +306,7 @@ func (q *Queue) stopPolls() {
 	}
 }
 
-// wakeToPoll is what the timer calls. It may be late, after stopPolls and a new start: then a poll
-// is early.
+// wakeToPoll is called by the timer. If that is late, a poll is early.
 func (q *Queue) wakeToPoll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -326,14 +316,14 @@ func (q *Queue) wakeToPoll() {
 	}
 }
 
-// HasTurn reports whether a waiter that was woken has the turn: else a poll is due.
+// HasTurn reports whether a woken waiter has the turn; otherwise a poll is due.
 func (q *Queue) HasTurn(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !w.queued
 }
 
-// Transfer is part of acquire.Turn.
+// Transfer implements acquire.Turn.
 func (q *Queue) Transfer(owner any) *acquire.Transfer {
 	if !q.HasNext() {
 		return nil
@@ -346,18 +336,17 @@ func (q *Queue) Transfer(owner any) *acquire.Transfer {
 	return t
 }
 
-// Transfer returns a transfer of the lock that owner holds.
+// Transfer returns a transfer of owner's lock.
 func (qs *Queues) Transfer(owner any) *acquire.Transfer {
 	return acquire.NewTransfer(&qs.transfers, owner)
 }
 
-// PassLock is Pass with a lock that is still held: the next waiter takes it over. It returns
-// false, and the turn stays where it is, when the lock must be freed instead: no caller
-// waits, or the next one is asking Redis, or it is the turn of other processes, or some of
-// them may be of another kind, which would wait too long for a message.
+// PassLock is Pass with a lock that the next waiter takes over. It returns false, without effect,
+// if the lock must be freed: no caller waits, or the next one makes attempts, or other processes
+// are next, or one may be of another kind and would wait too long for a message.
 func (q *Queue) PassLock(t *acquire.Transfer) bool {
 	q.mu.Lock()
-	now := time.Now() // once: a lock that is transferred comes without a yield
+	now := time.Now()
 	w := q.first
 	if w == nil || w.asks || q.due(now) || !q.contenders.allRedlatch(q.others, now) {
 		q.mu.Unlock()
@@ -372,8 +361,8 @@ func (q *Queue) PassLock(t *acquire.Transfer) bool {
 	return true
 }
 
-// PassUnused passes on a turn whose transfer, if that is not nil, was not used: both to the
-// next waiter, or the turn alone, and then the lock's holder frees it.
+// PassUnused passes on a turn with its transfer, if there is one that was not used, or else lets
+// the holder free the lock.
 func (q *Queue) PassUnused(t *acquire.Transfer) {
 	if t != nil {
 		if q.PassLock(t) {

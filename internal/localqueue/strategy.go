@@ -1,19 +1,14 @@
-// Package localqueue is a strategy for locks that one owner holds at a time: the callers of one
-// process wait in a queue, first come, first served. One of them has the turn and talks to
-// Redis; the others cost nothing. [New] makes the strategy of a lock; a [Queue] has its
-// callers.
+// Package localqueue is the strategy for locks with one owner at a time: the callers in a process
+// wait in a FIFO queue, and only the first one sends calls. Other processes get their share: after
+// a burst of local turns, the next caller yields until the others had as many, see [Yield]. While
+// all other processes are clients of this library, the lock itself is transferred within a burst.
 //
-//	          Enter                     Pass, PassLock of the one before
+//	          Enter                     Pass, PassLock
 //	caller ──────────▶ waiter ─────────────────────────▶ has the turn
 //	   │ the turn is free  │ Quit                          │  Granted, Refused, Away
-//	   └─────────────────▶ has the turn                    │  say what Redis answered
-//	                                                       ▼
-//	                                   Pass      the lock is freed, the next one acquires it
-//	                                   PassLock  the lock goes with the turn, not free in between
-//
-// A queue yields to other processes: after a burst of its own turns the next caller waits
-// until the others had as many, see [Yield]. The lock is transferred inside the process only
-// while all contenders of other processes are clients of this library.
+//	   └─────────────────▶ has the turn                    ▼
+//	                                   Pass      the lock is freed, the next caller acquires it
+//	                                   PassLock  the next caller takes the lock over
 package localqueue
 
 import (
@@ -27,8 +22,8 @@ import (
 
 var slot = engine.Slot[*Queues]{Make: func(e *engine.Engine) *Queues { return NewQueues(e.ClientID, e.PollCap) }}
 
-// New returns the strategy for one lock of an engine's client, of a kind all of whose owners have
-// one channel. All locks of one name and kind have the same queue.
+// New returns the strategy for a lock whose owners all have one channel. Locks with the same name
+// and kind share a queue.
 func New(e *engine.Engine, k acquire.Transferable) acquire.Strategy {
 	return &strategy{queues: slot.Of(e), kind: k}
 }
@@ -38,10 +33,10 @@ type strategy struct {
 	kind   acquire.Transferable
 }
 
-// CanPoll says that callers can do without a subscription.
+// CanPoll marks callers that can work without a subscription.
 func (*strategy) CanPoll() {}
 
-// Waiter is part of acquire.Strategy. Callers with a given owner do not wait for each other.
+// Waiter implements acquire.Strategy. Callers with a shared owner don't exclude each other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -54,25 +49,25 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return c
 }
 
-// caller is a caller that waits in the queue, or has the turn.
+// caller is one caller, waiting or with the turn.
 type caller struct {
 	*strategy
 	queue   *Queue                 // while it has the turn
 	waitsIn *Queue                 // while it waits for the turn
 	place   *Waiter                // in waitsIn
 	turn    bool                   // the turn has come
-	sub     transport.Subscription // that it listens to
+	sub     transport.Subscription // nil while it does not listen
 	yield   *yielding              // while others go first
 }
 
-// free ends the use of a caller.
+// free returns the caller to its pool.
 func (c *caller) free() {
 	qs := c.queues
 	*c = caller{}
 	qs.callers.Put(c)
 }
 
-// Enter is part of acquire.Waiter: it waits for the turn, and yields to other processes.
+// Enter waits for the turn, and yields to other processes.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	q := c.queues.Join(c.kind.Name(), c.kind.Key())
 	if a.Try {
@@ -84,7 +79,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 			a.Learn(state)
 			return false, engine.ErrNotAcquired
 		}
-		return false, nil // without the turn: only Redis knows
+		return false, nil // makes an attempt without the turn: only Redis knows
 	}
 	place := q.Enter()
 	if place == nil {
@@ -109,13 +104,13 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error)
 	return err
 }
 
-// subscription returns the queue's subscription, which the callers that come after use, too.
+// subscription returns the queue's subscription, which later callers share.
 func (c *caller) subscription(ctx context.Context, a *acquire.Acquisition) (transport.Subscription, error) {
 	if sub := c.queue.Subscription(); sub != nil {
 		select {
 		case _, works := <-sub.Events():
 			if works {
-				return sub, nil // and the message it had is an old one
+				return sub, nil // the message is an old one
 			}
 			sub.Close()
 			c.queue.Keep(nil)
@@ -149,12 +144,12 @@ func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d
 	return true, 0
 }
 
-// Woken is part of acquire.Waiter: the turn has come, or a poll is due.
+// Woken is called for the turn and for polls.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	if c.turn = c.waitsIn.HasTurn(c.place); c.turn {
 		return true, 0
 	}
-	return false, 1 // its sleep ends, and so it polls
+	return false, 1 // to poll
 }
 
 func (c *caller) Broken() error {
@@ -164,7 +159,7 @@ func (c *caller) Broken() error {
 }
 
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
-	a.Passed = false // another owner came in between
+	a.Passed = false // another owner came first
 	if c.queue != nil {
 		c.queue.Refused(o.Holder, o.TTL)
 	}
@@ -179,24 +174,22 @@ func (c *caller) Unanswered(err error) {
 	}
 }
 
-// Abandon is part of acquire.Waiter: the server knows nothing of this queue.
 func (c *caller) Abandon() {}
 
-// Granted is part of acquire.Waiter: the turn stays with the hold. One that is over by now
-// has passed nothing on.
+// Granted leaves the turn to the hold, which has passed on nothing if it has ended.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	if q := c.queue; q != nil {
 		q.Granted(a.Claim().ID())
 		q.CloseIdle()
 		if !a.Claim().KeepTurn(q) {
-			q.Pass(true) // lost already
+			q.Pass(true)
 		}
 	}
 	c.free()
 }
 
-// Leave is part of acquire.Waiter. With an attempt in flight the turn stays with it: until
-// its outcome is known, the next caller would find the lock held by this process.
+// Leave passes the turn on. An attempt in doubt keeps it until it is resolved: until then, the next
+// caller would find the lock held by this process.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	switch d := a.InDoubt(); {
 	case c.queue == nil:
@@ -208,7 +201,7 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	c.free()
 }
 
-// awaitTurn waits for the turn, which has come when it returns neither true nor an error.
+// awaitTurn waits for the turn: it has come if the result is neither true nor an error.
 func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
 	c.waitsIn, c.place = q, place
 	defer func() { c.waitsIn, c.place = nil, nil }()
@@ -221,35 +214,34 @@ func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue
 func (c *caller) State() acquire.QueueState { return c.waitsIn.State() }
 func (c *caller) Came() bool                { return c.turn }
 
-// Poll is part of acquire.Queued: the next caller in the queue asks. The queue wakes it for that.
+// Poll makes an attempt for the first waiter.
 func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
 	q, place := c.waitsIn, c.place
 	if !q.IsNext(place) || !q.State().Held {
-		return false, nil // another caller asks
+		return false, nil // another caller does
 	}
 	q.Asks(place, true)
 	defer q.Asks(place, false)
 	return a.Peek(ctx)
 }
 
-// manyOthers stands for processes that cannot be counted.
+// manyOthers is the guess if processes cannot be counted.
 const manyOthers = 4
 
-// letOthersGo yields to other processes. If any wait, they have been woken by the release just
-// sent, and acquire the lock as often as this process did, each of them: for a pause alone they
-// would have to be as fast as this process. It returns false when the caller has left
-// meanwhile.
+// letOthersGo yields to other processes. The release has woken their waiters, which get as many
+// turns each as this process had: a mere pause would favor fast processes. It returns false if ctx
+// has ended.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yield) bool {
 	switch {
 	case y.Turns == 0:
 		return true
-	case a.Deaf: // it hears no turns of others
-		a.Engine.Sleep(ctx, y.Patience) // that the client closes shows in what follows
+	case a.Deaf: // does not receive their messages
+		a.Engine.Sleep(ctx, y.Patience) // Closing ends what follows
 		return ctx.Err() == nil
 	}
 	others, counted := c.countOthers(ctx, a)
 	if ctx.Err() != nil {
-		return false // which says nothing about others
+		return false
 	}
 	c.queue.Others(others, counted)
 	if others <= 0 {
@@ -260,14 +252,13 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yiel
 			began: time.Now(), turns: y.Turns * others,
 			least: y.Span * time.Duration(others), most: y.Most * time.Duration(others), patience: y.Patience,
 		}
-		_ = a.Sleep(ctx, y.Patience) // an end of the call shows in what follows
+		_ = a.Sleep(ctx, y.Patience) // an error ends what follows
 		c.sub, c.yield = nil, nil
 	}
 	return ctx.Err() == nil
 }
 
-// countOthers returns how many processes wait, besides this one. It guesses if that cannot
-// be found out soon.
+// countOthers returns how many other processes wait, or a guess.
 func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int, counted bool) {
 	n, counted = a.Listeners(ctx)
 	switch {
@@ -283,11 +274,11 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 type yielding struct {
 	began       time.Time
 	turns, had  int
-	least, most time.Duration // most 0: without a bound
+	least, most time.Duration // most 0: no limit
 	patience    time.Duration
 }
 
-// onEvent counts an event, and reports whether the others had their turns.
+// onEvent counts an event and reports whether the others had their turns.
 func (y *yielding) onEvent(e transport.Event) (over bool, d time.Duration) {
 	y.had += 1 + e.Coalesced
 	took := time.Since(y.began)

@@ -8,70 +8,67 @@ import (
 	"time"
 )
 
-// BatchSize is how many locks one renewal script covers, as in Redisson.
+// BatchSize is how many locks one script renews, as in Redisson.
 const BatchSize = 100
 
-// retry pauses between failed renewals of a lease.
+// Pauses between failed renewals of a lease.
 const (
 	retryMin = 50 * time.Millisecond
 	retryMax = time.Second
 )
 
-// Config says what a loop works with. Every field is required but those that may be nil.
+// Config configures a Loop. Fields that may be nil say so.
 type Config struct {
-	// Renew sends one renewal script for the batch's leases, which share it, and passes on its
-	// reply: an error, or for each lease whether the server still has it. done
-	// may run on any goroutine.
+	// Renew sends a script for leases, which share it, and passes to done an error, or for each
+	// lease whether the server has it. done may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
-	// Group puts leases whose keys may be in one script into one group. Nil: all may.
+	// Group returns the group of a lease; one script renews one group. nil: there is one group.
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration
-	// Doubt, if not nil, returns a channel that is closed when the server may not have
-	// the locks any more that it said it has: a connection was lost, another server is
-	// the master. All leases are renewed then, without waiting for their time.
+	// Doubt, if not nil, returns a channel that is closed when the server may have forgotten
+	// locks: a connection was lost, or the master changed.
 	Doubt func() <-chan struct{}
-	// Logger hears of failed renewals and losses.
+	// Logger receives failed renewals and losses.
 	Logger *slog.Logger
 }
 
-// Loop renews leases and declares losses. All methods are safe for concurrent
-// use. A loop starts its goroutine with the first lease.
+// Loop renews leases and reports losses. All methods are safe for concurrent use. The first lease
+// starts its goroutine.
 type Loop struct {
 	cfg  Config
-	wake chan struct{} // one slot: look at the schedule or the results again
+	wake chan struct{} // one slot
 	quit chan struct{}
 	done sync.WaitGroup
 
-	lines lines // for the log
+	lines lines
 
-	// Of the goroutine.
-	last    time.Time // when it ticked last
-	recheck time.Time // when all leases are to be renewed at once; zero: never
+	// Owned by the goroutine.
+	last    time.Time // of the last tick
+	recheck time.Time // when to renew all leases; zero: never
 
-	// mu guards what follows. It is never held while a call is started or a
-	// callback runs.
+	// mu guards the fields below. It is not held during calls and callbacks.
 	mu      sync.Mutex
 	sched   schedule
-	oldest  *Lease // of those that are watched, in the order in which they came
+	oldest  *Lease // of the watched leases
 	newest  *Lease
-	armed   time.Time // when the goroutine wakes by itself; zero: not at all
-	added   bool      // a lease was, since it woke
+	armed   time.Time // when the goroutine wakes; zero: never
+	added   bool      // a lease, since it woke
 	results []result
-	empty   chan struct{} // closed when the schedule is empty; nil: no caller waits
+	empty   chan struct{} // closed when the schedule is empty; nil: nobody waits
 	started bool
 	refuses bool // Drain has begun
 	closed  bool
 	cut     int       // leases that Close ended
-	doubted time.Time // what the server said to calls sent before is not relied on
-	doubtAt time.Time // when the last doubt came up
+	doubted time.Time // confirmations of calls sent earlier are doubtful
+	doubtAt time.Time // of the last doubt
 
-	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine,
-	// which alone reads it without mu.
+	// doubt is the next doubt. Set by New, so that none is missed, and then by the goroutine, which
+	// may read it without mu.
 	doubt <-chan struct{}
 }
 
-// result is the outcome of one renewal script.
+// result is the outcome of one script.
 type result struct {
 	batch []*Lease
 	sent  time.Time
@@ -79,14 +76,14 @@ type result struct {
 	err   error
 }
 
-// New returns a loop that has nothing to do yet.
+// New returns a loop without leases.
 func New(cfg Config) *Loop {
 	w := &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	w.doubt = w.await()
 	return w
 }
 
-// heed takes in a doubt that has come up.
+// heed handles a doubt, if there is one.
 func (w *Loop) heed() {
 	select {
 	case <-w.doubt:
@@ -95,7 +92,7 @@ func (w *Loop) heed() {
 	}
 }
 
-// await returns what is closed at the next doubt.
+// await returns the channel of the next doubt.
 func (w *Loop) await() <-chan struct{} {
 	if w.cfg.Doubt == nil {
 		return nil
@@ -103,8 +100,7 @@ func (w *Loop) await() <-chan struct{} {
 	return w.cfg.Doubt()
 }
 
-// Add watches a lease whose [Lease.Hold] was called. It returns false when the
-// loop is drained or closed.
+// Add watches a lease after [Lease.Hold]. It returns false if the loop is drained or closed.
 func (w *Loop) Add(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,17 +122,15 @@ func (w *Loop) Add(l *Lease) bool {
 	return true
 }
 
-// Remove takes a lease out. When it returns no renewal of the lease will be
-// started and none of its callbacks will run, unless one has begun. It
-// reports whether the lease was still watched.
+// Remove removes a lease and reports whether it was watched. After it, no renewal of the lease
+// and no callback begins.
 func (w *Loop) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.drop(l)
 }
 
-// drop is Remove with mu held. The goroutine may wake once for nothing: that is
-// cheaper than telling it.
+// drop is Remove with mu held. The goroutine may wake needlessly: that is cheaper than a signal.
 func (w *Loop) drop(l *Lease) bool {
 	if !l.watched {
 		return false
@@ -151,16 +145,15 @@ func (w *Loop) drop(l *Lease) bool {
 	return true
 }
 
-// Tried reports whether a renewal of the lease was ever started, or is about to be.
-// After [Loop.Remove] that stays as it is.
+// Tried reports whether a renewal of the lease was started. It stays valid after [Loop.Remove].
 func (w *Loop) Tried(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return l.tried
 }
 
-// Doubted reports whether there was a doubt since the server confirmed the lease last. It may
-// have forgotten the lock then. Also after [Loop.Remove].
+// Doubted reports whether a doubt came after the last confirmation of the lease, so that the
+// server may have forgotten it. It stays valid after [Loop.Remove].
 func (w *Loop) Doubted(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +161,7 @@ func (w *Loop) Doubted(l *Lease) bool {
 		return true
 	}
 	select {
-	case <-w.doubt: // the goroutine has not taken it in yet
+	case <-w.doubt: // not handled yet
 		return true
 	default:
 		return false
@@ -182,15 +175,14 @@ func (w *Loop) Cut() int {
 	return w.cut
 }
 
-// Len returns how many leases are watched.
+// Len returns the number of watched leases.
 func (w *Loop) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.sched)
 }
 
-// Oldest returns when the lease that was added first of those that are watched began, the zero
-// time when there is none.
+// Oldest returns when the oldest watched lease began, the zero time if there is none.
 func (w *Loop) Oldest() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +192,7 @@ func (w *Loop) Oldest() time.Time {
 	return w.oldest.began
 }
 
-// All returns the leases that are watched, in the order in which they were added.
+// All returns the watched leases in the order of Add.
 func (w *Loop) All() []*Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,7 +203,7 @@ func (w *Loop) All() []*Lease {
 	return all
 }
 
-// append puts a lease behind those that came before, mu held.
+// append appends a lease to the list, mu held.
 func (w *Loop) append(l *Lease) {
 	if l.older = w.newest; l.older != nil {
 		l.older.newer = l
@@ -221,7 +213,7 @@ func (w *Loop) append(l *Lease) {
 	w.newest = l
 }
 
-// unlink takes it out, mu held.
+// unlink removes it, mu held.
 func (w *Loop) unlink(l *Lease) {
 	if l.older != nil {
 		l.older.newer = l.newer
@@ -236,7 +228,7 @@ func (w *Loop) unlink(l *Lease) {
 	l.older, l.newer = nil, nil
 }
 
-// Drain takes no more leases, and waits until none is watched, or ctx ends.
+// Drain rejects new leases, and waits until none is watched or ctx ends.
 func (w *Loop) Drain(ctx context.Context) {
 	w.mu.Lock()
 	w.refuses = true
@@ -255,8 +247,8 @@ func (w *Loop) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends the loop: every lease still watched ends with EndClosed. It
-// waits for the goroutine and may be called more than once.
+// Close ends the loop and waits for its goroutine. Watched leases end with EndClosed. It may be
+// called more than once.
 func (w *Loop) Close() {
 	w.mu.Lock()
 	leases := make([]*Lease, 0, len(w.sched))
@@ -284,12 +276,12 @@ func (w *Loop) signal() {
 	}
 }
 
-// run is the loop's goroutine. It ends when Close closes quit.
+// run is the loop's goroutine.
 func (w *Loop) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		w.heed() // before results that came after it
+		w.heed() // before later results
 		w.settle()
 		next := w.tick(time.Now())
 		if next.IsZero() {
@@ -300,19 +292,19 @@ func (w *Loop) run() {
 		select {
 		case <-w.wake:
 		case <-timer.C:
-		case <-w.doubt: // heed takes it in
+		case <-w.doubt:
 		case <-w.quit:
 			return
 		}
 	}
 }
 
-// lines are for the log. They are written beside the loop: a logger may be slow, and neither a
-// renewal nor the holder of a lease that is over waits for it.
+// lines are log lines, written by another goroutine: a slow logger must delay neither renewals nor
+// holders.
 type lines struct {
-	mu      sync.Mutex // not held while one is written
+	mu      sync.Mutex // not held while a line is written
 	waiting []line
-	writing bool // there is a goroutine that writes them
+	writing bool // writeLines runs
 }
 
 type line struct {
@@ -320,7 +312,7 @@ type line struct {
 	args []any
 }
 
-// log has a warning written. Only the loop's goroutine may call it.
+// log queues a warning. Only the loop's goroutine may call it.
 func (w *Loop) log(text string, args ...any) {
 	w.lines.mu.Lock()
 	defer w.lines.mu.Unlock()
@@ -331,14 +323,13 @@ func (w *Loop) log(text string, args ...any) {
 	}
 }
 
-// isLogging reports whether there are lines that are not written yet.
+// isLogging reports whether there are unwritten lines.
 func (w *Loop) isLogging() bool {
 	w.lines.mu.Lock()
 	defer w.lines.mu.Unlock()
 	return w.lines.writing
 }
 
-// writeLines writes the lines that wait, in order.
 func (w *Loop) writeLines() {
 	for {
 		w.lines.mu.Lock()

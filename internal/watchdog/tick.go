@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// lookout bounds the sleep while there are leases, so that a suspended machine
-// notices soon after it wakes: its timers stood still with the monotonic clock.
+// lookout limits the sleep while there are leases, so that the end of a suspend is noticed: timers
+// stop with the monotonic clock.
 const lookout = time.Second
 
-// rechecks is the least time from one renewal of all leases, on account of a doubt, to
-// the next: connections may come and go.
+// rechecks is the minimum interval of renewals of all leases because of doubts.
 const rechecks = time.Second
 
-// tick does what is due at now and returns when to look again.
+// tick does the work that is due at now and returns when to wake.
 func (w *Loop) tick(now time.Time) time.Time {
 	if w.jumped(now) {
 		w.sweep(now)
@@ -35,8 +34,8 @@ func (w *Loop) tick(now time.Time) time.Time {
 	return w.armed
 }
 
-// arm sets when to look again, mu held. Leases that are gone as soon as they come do
-// not wake the goroutine each: it looks again for those that come next.
+// arm sets when to wake, mu held. If leases come and go quickly, the goroutine is not woken for
+// each.
 func (w *Loop) arm(now time.Time) {
 	added := w.added
 	w.armed, w.added = time.Time{}, false
@@ -54,7 +53,7 @@ func (w *Loop) arm(now time.Time) {
 	}
 }
 
-// suspect has all leases renewed soon, for a doubt that came up at now.
+// suspect schedules the renewal of all leases after a doubt.
 func (w *Loop) suspect(now time.Time) {
 	next := w.await()
 	w.mu.Lock()
@@ -69,7 +68,7 @@ func (w *Loop) suspect(now time.Time) {
 	}
 }
 
-// hasten makes all leases due that have not been confirmed since now.
+// hasten makes all leases due that were not confirmed since now.
 func (w *Loop) hasten(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +79,7 @@ func (w *Loop) hasten(now time.Time) {
 	heap.Init(&w.sched)
 }
 
-// tell lets the holder of a lease that is over know.
+// tell notifies the holder of an expired lease.
 func (w *Loop) tell(l *Lease, now time.Time) {
 	if l.Over(now) == EndMax {
 		l.Holder.LeaseLost(EndMax)
@@ -96,8 +95,7 @@ func (w *Loop) tell(l *Lease, now time.Time) {
 	w.log("redlatch: lock lost: the lease was not renewed in time", args...)
 }
 
-// jumped reports whether the wall clock has run ahead of the monotonic one since
-// the last tick.
+// jumped reports whether the wall clock has gained on the monotonic clock since the last tick.
 func (w *Loop) jumped(now time.Time) bool {
 	last := w.last
 	w.last = now
@@ -106,7 +104,7 @@ func (w *Loop) jumped(now time.Time) bool {
 
 func ranAhead(wall, mono time.Duration) bool { return wall-mono > 20*time.Millisecond }
 
-// sweep brings leases that have ended by the wall clock to the front.
+// sweep moves leases that have expired by the wall clock to the front.
 func (w *Loop) sweep(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,9 +116,8 @@ func (w *Loop) sweep(now time.Time) {
 	heap.Init(&w.sched)
 }
 
-// collect takes the leases that are over out of the schedule, and marks those
-// to be renewed. When one is due, those due soon come along, so that locks taken
-// one after the other share a script.
+// collect removes the expired leases, and marks those to be renewed. If one is due, others due
+// soon join it, to share a script.
 func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +133,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 			heap.Fix(&w.sched, l.index)
 			due = append(due, l)
 		case !l.next.After(now):
-			// Nothing to do before the deadline.
+			// Nothing to do until the deadline.
 			l.next = now.Add(max(time.Millisecond, l.Ends().Sub(now)))
 			heap.Fix(&w.sched, l.index)
 		default:
@@ -148,8 +145,8 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 
 func (l *Lease) renewable() bool { return l.confirmed() && !l.pending }
 
-// early is how much sooner than due a lease may be renewed to share a script. A
-// retry keeps its pause.
+// early is how much earlier than due a lease may be renewed to share a script. Retries keep their
+// pause.
 func (l *Lease) early() time.Duration {
 	if l.retry > 0 {
 		return 0
@@ -157,7 +154,7 @@ func (l *Lease) early() time.Duration {
 	return l.counts() / 30
 }
 
-// batches cuts the leases into scripts: one group each, BatchSize at most.
+// batches splits the leases into scripts of one group and at most BatchSize leases.
 func (w *Loop) batches(due []*Lease) [][]*Lease {
 	if len(due) == 0 {
 		return nil
@@ -185,7 +182,7 @@ func (w *Loop) batches(due []*Lease) [][]*Lease {
 	return out
 }
 
-// renew starts one renewal script. The deadline counts from here.
+// renew sends a script. The deadline counts from here.
 func (w *Loop) renew(batch []*Lease) {
 	sent := time.Now()
 	w.cfg.Renew(batch, func(held []bool, err error) {
@@ -196,7 +193,7 @@ func (w *Loop) renew(batch []*Lease) {
 	})
 }
 
-// settle takes the results of renewals in.
+// settle handles the results of renewals.
 func (w *Loop) settle() {
 	w.mu.Lock()
 	results := w.results
@@ -217,15 +214,14 @@ func (w *Loop) settle() {
 			"lock", l.Key, "owner", l.Owner, "connection_was_lost", end == EndForgotten)
 	}
 	for _, r := range results {
-		if r.err != nil && !behind { // lines that say the same do not heap up
+		if r.err != nil && !behind { // equal lines don't accumulate
 			w.log("redlatch: renewal failed, will be tried again",
 				"locks", len(r.batch), "first", r.batch[0].Key, "error", r.err)
 		}
 	}
 }
 
-// apply moves each lease of a result on, mu held, and returns those that the
-// server no longer has.
+// apply handles a result, mu held, and returns the leases that the server no longer has.
 func (w *Loop) apply(r result) (lost []*Lease) {
 	now := time.Now()
 	for i, l := range r.batch {
@@ -251,7 +247,7 @@ func (w *Loop) apply(r result) (lost []*Lease) {
 	return lost
 }
 
-// reschedule sets when to look at the lease again, at its deadline at the latest.
+// reschedule sets when to look at the lease again, at the latest at its deadline.
 func (w *Loop) reschedule(l *Lease, at time.Time) {
 	l.next = at
 	if end := l.Ends(); end.Before(at) {
