@@ -11,8 +11,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
-	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -255,7 +255,7 @@ func (s *settings) check() error {
 	if s.grace > 0 && s.grace < leastGrace {
 		return fmt.Errorf("%w: WithDeadWaiterGrace(%v): minimum is %v", ErrInvalid, s.grace, leastGrace)
 	}
-	if err := label.Check(s.label); err != nil {
+	if err := engine.CheckLabel(s.label); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if s.maxWaiters < 0 {

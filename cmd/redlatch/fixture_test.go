@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -79,7 +79,7 @@ func (f *fixture) addLocks(t *testing.T) {
 	f.server.Do(t, "HSET", "user:1", "name", "Ada")
 	f.server.Do(t, "SET", "counter", 1)
 	require.Eventually(t, func() bool {
-		return f.server.Do(t, "EXISTS", label.Key(goID)) == int64(1)
+		return f.server.Do(t, "EXISTS", engine.LabelKey(goID)) == int64(1)
 	}, program.Soon, 10*time.Millisecond)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -29,7 +29,7 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Listen(t, s, name, program.RedissonOwner)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
-	s.Do(t, "SET", label.Key(goID), program.LabelText)
+	s.Do(t, "SET", engine.LabelKey(goID), program.LabelText)
 	program.Enqueue(t, s, name, goID.String()+":1", time.Hour)
 
 	program.Enqueue(t, s, "app:stuck", program.RedissonOwner, time.Hour)

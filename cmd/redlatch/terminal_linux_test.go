@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -80,7 +80,7 @@ const (
 func wideFixture(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	holder := redlatch.NewOwner(program.ClientID, 9223372036854775807)
-	s.Do(t, "SET", label.Key(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
+	s.Do(t, "SET", engine.LabelKey(program.ClientID), "billing-service@ip-10-110-120-130.eu-west-1.compute.internal pid 4194304")
 	held := wideName + ":held"
 	s.Do(t, "HSET", held, holder.String(), 99999)
 	s.Do(t, "PEXPIRE", held, (999*time.Hour + 59*time.Minute + 59900*time.Millisecond).Milliseconds())

@@ -93,34 +93,48 @@ func (a *Attempt) free() {
 func (a *Attempt) Run(ctx context.Context, r Resolver) (any, error) {
 	a.resolver = r
 	a.closes = true
-	return a.run(ctx, a.engine.Command, nil)
+	return a.run(ctx, a.engine.Command)
 }
 
 // RunFor is Run for calls that may be repeated and also run while the client closes: only
 // bound ends the wait.
 func (a *Attempt) RunFor(bound time.Duration, r Resolver) (any, error) {
 	a.resolver = r
-	return a.run(context.Background(), bound, nil)
+	return a.run(context.Background(), bound)
 }
 
 // run allows half of bound for sending, and all of it for the reply. Otherwise many calls sent
-// at the last moment would be answered too late and be in doubt. Closing stop also ends it.
-func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan struct{}) (any, error) {
-	rest := bound / 2
-	a.engine.timeouts.add(a, bound-rest)
-	a.start(ctx, stop)
+// at the last moment would be answered too late and be in doubt.
+func (a *Attempt) run(ctx context.Context, bound time.Duration) (any, error) {
+	e, rest := a.engine, bound/2
+	e.timeouts.add(a, bound-rest)
+	if e.leader != nil { // on this goroutine
+		a.leads.Store(true)
+		e.leader.Lead(ctx, &a.Call, a.done, a)
+		a.leads.Store(false)
+	} else {
+		e.Transport.Start(&a.Call, a.done)
+		a.Started()
+	}
 	for {
-		out, why := a.await(ctx, stop)
+		var why error
+		select {
+		case out := <-a.result:
+			if !out.alarm {
+				return a.finish(out)
+			}
+			a.alarmed = false
+		case <-ctx.Done():
+			why = EndOf(ctx)
+		}
 		switch {
 		case why != nil:
-		case !out.alarm:
-			return a.finish(out)
-		case a.closes && a.engine.IsClosing():
+		case a.closes && e.IsClosing():
 			why = ErrClosed
 		case a.Call.Withdraw():
 			why = fmt.Errorf("%w within %v", errNotYet, (bound - bound/2).Round(time.Millisecond))
 		case rest > 0:
-			a.engine.timeouts.add(a, rest)
+			e.timeouts.add(a, rest)
 			rest = 0
 			continue
 		default:
@@ -128,18 +142,6 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration, stop <-chan stru
 		}
 		return a.leave(why)
 	}
-}
-
-// start starts the call, on this goroutine if the transport supports that.
-func (a *Attempt) start(ctx context.Context, stop <-chan struct{}) {
-	if l := a.engine.leader; l != nil && stop == nil {
-		a.leads.Store(true)
-		l.Lead(ctx, &a.Call, a.done, a)
-		a.leads.Store(false)
-		return
-	}
-	a.engine.Transport.Start(&a.Call, a.done)
-	a.Started()
 }
 
 // Started implements transport.Caller.
@@ -151,21 +153,6 @@ func (a *Attempt) Started() {
 
 // Waits implements transport.Caller: there is neither an outcome nor an alarm.
 func (a *Attempt) Waits() bool { return len(a.result) == 0 }
-
-// await returns the outcome or an alarm, or why ctx or stop ended.
-func (a *Attempt) await(ctx context.Context, stop <-chan struct{}) (out outcome, ended error) {
-	select {
-	case out = <-a.result:
-		if out.alarm {
-			a.alarmed = false
-		}
-		return out, nil
-	case <-ctx.Done():
-		return out, EndOf(ctx)
-	case <-stop:
-		return out, ErrClosed
-	}
-}
 
 // rest cancels the attempt's timeout. It receives an alarm that was already sent, and returns
 // the outcome if that came first.

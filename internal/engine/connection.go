@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -109,34 +108,4 @@ func (e *Engine) Reconnected() <-chan struct{} {
 		return r.Reconnected()
 	}
 	return nil
-}
-
-// Announce keeps the client's label, if any, on the server until the client closes. It does
-// not block.
-func (e *Engine) Announce() { e.label.Start() }
-
-// newLabelWriter returns the writer of the client's label, nil if it has none.
-func newLabelWriter(e *Engine) *label.Writer {
-	if e.Label == "" {
-		return nil
-	}
-	return label.New(label.Config{
-		Key:         label.Key(e.ClientID),
-		Text:        e.Label,
-		Go:          e.Go,
-		Send:        e.sendAside,
-		Reconnected: e.Reconnected,
-		Join:        e.Join,
-		Leave:       e.Leave,
-		Logger:      e.Logger,
-	})
-}
-
-// sendAside runs a call that no caller waits for, also during Shutdown, for at most one command
-// timeout or until stop is closed.
-func (e *Engine) sendAside(stop <-chan struct{}, fill func(*transport.Call)) error {
-	a := e.Attempt()
-	fill(&a.Call)
-	_, err := a.run(context.Background(), e.Command, stop)
-	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/watchdog"
 	"github.com/redlatch/redlatch/transport"
@@ -68,7 +67,7 @@ type Engine struct {
 	leader   transport.Leader // nil: calls don't run on callers' goroutines
 	attempts sync.Pool        // of *Attempt
 	timeouts timeouts         // of attempts
-	label    *label.Writer    // nil: no label
+	label    label
 
 	closer sync.Once
 	err    error
@@ -94,7 +93,8 @@ func New(cfg Config) *Engine {
 		Doubt:  e.doubted,
 		Logger: cfg.Logger,
 	})
-	e.label = newLabelWriter(e)
+	e.label.engine = e
+	e.label.ctx, e.label.stop = context.WithCancel(context.Background())
 	return e
 }
 
@@ -161,7 +161,7 @@ func (e *Engine) CloseWithin(bound time.Duration) error {
 	e.closer.Do(func() {
 		e.beginClosing()
 		e.Watchdog.Close()
-		e.label.Stop()
+		e.label.close()
 		e.slots.close()
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -45,10 +45,10 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Enqueue(t, s, name, redlatch.NewOwner(program.ClientID, 2).String(), time.Hour)
-	s.Do(t, "SET", label.Key(program.ClientID), "a label that is so long that it does not fit on one line beside what else there is")
+	s.Do(t, "SET", engine.LabelKey(program.ClientID), "a label that is so long that it does not fit on one line beside what else there is")
 	holder, err := redlatch.ParseOwner(program.SomeOwner)
 	require.NoError(t, err)
-	s.Do(t, "SET", label.Key(holder.Client()), program.LabelText)
+	s.Do(t, "SET", engine.LabelKey(holder.Client()), program.LabelText)
 	got := program.Finish(t, s.URL(), "status", name)
 	program.Fits(t, got.Stdout)
 	require.Contains(t, got.Stdout, "\n         Redlatch since "+program.RedlatchSince+", label \""+program.LabelText+"\"\n")
@@ -59,9 +59,9 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	require.Contains(t, list, "\n  label  "+program.LabelText+"\n")
 
 	// It is for people: whatever stands there must not get to a terminal.
-	s.Do(t, "SET", label.Key(program.ClientID), "\x1b[2J")
+	s.Do(t, "SET", engine.LabelKey(program.ClientID), "\x1b[2J")
 	require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
-	s.Do(t, "SET", label.Key(holder.Client()), "\x1b[2J")
+	s.Do(t, "SET", engine.LabelKey(holder.Client()), "\x1b[2J")
 	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "\x1b")
 	require.NotContains(t, program.Finish(t, s.URL(), "watch", "--for", "1s", name).Stdout, "\x1b")
 }

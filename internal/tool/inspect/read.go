@@ -11,7 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
@@ -311,9 +311,9 @@ func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 		if err != nil {
 			continue
 		}
-		key := label.Key(owner.Client())
+		key := engine.LabelKey(owner.Client())
 		if byKey[key] == nil {
-			calls = append(calls, command("GETRANGE", key, 0, label.MaxLen-1))
+			calls = append(calls, command("GETRANGE", key, 0, engine.MaxLabel-1))
 		}
 		byKey[key] = append(byKey[key], text)
 	}

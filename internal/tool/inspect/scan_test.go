@@ -15,7 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/label"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
@@ -68,7 +68,7 @@ func addLocks(t *testing.T, s redistest.Target) {
 	s.Do(t, "HSET", "user", "name", "x")
 	s.Do(t, "RPUSH", "list", java)
 	s.Do(t, "RPUSH", codec.QueueKey("user"), java) // of something that is no lock
-	s.Do(t, "SET", label.Key(uuid.MustParse(ours[:36])), "billing@host-3")
+	s.Do(t, "SET", engine.LabelKey(uuid.MustParse(ours[:36])), "billing@host-3")
 }
 
 // owners are fields and values of a hash with so many owners.

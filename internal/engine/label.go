@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/redlatch/redlatch/transport"
+)
+
+// LabelKey returns the key of a client's label, a text that names the program behind a client's
+// UUID. It has a TTL and is not a key of Redisson's. No decision depends on it.
+func LabelKey(client uuid.UUID) string { return "redlatch:label:" + client.String() }
+
+// MaxLabel is the length of the longest label, in bytes.
+const MaxLabel = 200
+
+// CheckLabel returns why text is not a valid label, nil if it is.
+func CheckLabel(text string) error {
+	switch {
+	case len(text) > MaxLabel:
+		return fmt.Errorf("a label of %d bytes, of which there may be %d", len(text), MaxLabel)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("the label %q is not valid UTF-8", text)
+	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Errorf("the label %q has characters that cannot be printed on one line", text)
+	}
+	return nil
+}
+
+const (
+	labelLife   = 10 * time.Minute // TTL
+	labelPeriod = time.Minute      // between two writes
+	labelRetry  = time.Second      // first pause after a failed write, which doubles up to labelPeriod
+)
+
+// label writes a client's label, from its first acquisition until it closes, each labelPeriod and
+// after each reconnect. A command of its own does that, never a lock's script: the key has another
+// slot in a cluster, and its errors must not fail locks.
+type label struct {
+	engine *Engine
+	begun  atomic.Bool     // run has begun, or never will
+	ctx    context.Context //nolint:containedctx // ends the writing
+	stop   context.CancelFunc
+
+	mu      sync.Mutex // guards the fields below
+	running bool
+	stopped bool
+}
+
+// Announce keeps the client's label, if any, on the server until the client closes. It does not
+// block.
+func (e *Engine) Announce() {
+	l := &e.label
+	if e.Label == "" || l.begun.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.begun.Swap(true) && !l.stopped {
+		l.running = e.Go(l.run)
+	}
+}
+
+// close makes run delete the key and return.
+func (l *label) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return
+	}
+	l.stopped = true
+	if l.running {
+		l.engine.Join() // until run has returned
+	}
+	l.stop()
+}
+
+func (l *label) run() {
+	e, key := l.engine, LabelKey(l.engine.ClientID)
+	defer e.Leave()
+	var failing time.Duration // the last pause after a failure, 0 after a success
+	for {
+		again := e.Reconnected() // before the write, so that no reconnect is missed
+		err := l.send(l.ctx, "SET", key, e.Label, "PX", labelLife.Milliseconds())
+		if transport.IsCode(err, "OOM") { // an existing label can be kept without memory
+			_ = l.send(l.ctx, "PEXPIRE", key, labelLife.Milliseconds())
+		}
+		pause := labelPeriod
+		switch {
+		case err == nil && failing > 0:
+			e.Logger.Info("redlatch: the client's label is on the server again", "key", key)
+			failing = 0
+		case err != nil:
+			if failing == 0 && l.ctx.Err() == nil {
+				e.Logger.Warn("redlatch: the client's label cannot be written: its locks cannot be attributed to it",
+					"key", key, "error", err)
+			}
+			failing = min(max(2*failing, labelRetry), labelPeriod)
+			pause = failing
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-again:
+		case <-l.ctx.Done():
+		}
+		timer.Stop()
+		if l.ctx.Err() != nil {
+			_ = l.send(context.Background(), "DEL", key) // or it expires
+			return
+		}
+	}
+}
+
+// send runs one command, also during Shutdown, for at most one command timeout.
+func (l *label) send(ctx context.Context, command string, args ...any) error {
+	a := l.engine.Attempt()
+	a.Call.Command, a.Call.NumKeys = command, 1
+	a.Call.Args = append(a.Call.Args, args...)
+	_, err := a.run(ctx, l.engine.Command)
+	return err
+}
