@@ -187,9 +187,9 @@ func (a *Attempt) finish(out outcome) (any, error) {
 func (a *Attempt) leave(why error) (any, error) {
 	out, came := a.rest()
 	withdrawn := a.Call.Abandon()
-	a.engine.open.add(1)
+	a.engine.Join()
 	if !a.state.CompareAndSwap(attemptAwaited, attemptLeft) {
-		a.engine.open.add(-1)
+		a.engine.Leave()
 		if !came {
 			out = <-a.result
 		}
@@ -221,7 +221,7 @@ func (a *Attempt) complete(reply any, err error) {
 		a.free()
 		r.Late(reply, err)
 	}
-	e.open.add(-1)
+	e.Leave()
 }
 
 // resolve ends an attempt whose call may have run.

@@ -140,7 +140,7 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 					if o.noted.inDoubt > 0 {
 						require.Equal(t, int64(5), conn, "the call is still there to be fenced")
 					}
-					require.Zero(t, e.open.n.Load())
+					require.Zero(t, e.inFlight.Load())
 				})
 			})
 		}
@@ -189,7 +189,7 @@ func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsNotNotified(t *testing.T)
 				c.Ends(nil, transport.ErrNotSent)
 				synctest.Wait()
 				require.Zero(t, resolver.seen())
-				require.Zero(t, e.open.n.Load())
+				require.Zero(t, e.inFlight.Load())
 			})
 		})
 	}
@@ -260,7 +260,7 @@ func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 			require.Equal(t, noted{late: 1, reply: int64(i)}, resolver.seen())
 		}
 	}
-	require.Zero(t, e.open.n.Load())
+	require.Zero(t, e.inFlight.Load())
 }
 
 // What would be sent at the last moment would be answered too late, and be in doubt.
@@ -346,7 +346,7 @@ func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
 						r.ended(t)
 						e.work.Wait()
 						requireFreedOnce(t, e, r.attempt)
-						require.Zero(t, e.open.n.Load())
+						require.Zero(t, e.inFlight.Load())
 					})
 				})
 			}

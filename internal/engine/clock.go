@@ -21,13 +21,9 @@ const (
 // methods are safe for concurrent use.
 type Clock struct {
 	engine *Engine
-	offset offset
-}
 
-// offset is how far the server's clock is ahead of this machine's.
-type offset struct {
-	mu       sync.Mutex // guards the fields below; not held during I/O
-	ahead    time.Duration
+	mu       sync.Mutex    // guards the fields below; not held during I/O
+	ahead    time.Duration // the server's clock of this machine's
 	accuracy time.Duration // maximum error of ahead
 	known    bool          // there was a comparison
 	at       time.Time     // of the last comparison or refusal
@@ -35,48 +31,20 @@ type offset struct {
 	apart    bool          // the clocks were apart at the last comparison
 }
 
-func (o *offset) load() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ahead
-}
-
-// begin reports whether a comparison is due, in which case the caller must call end, whether
-// the offset is known, and what is closed when the current comparison ends.
-func (o *offset) begin(now time.Time) (due, known bool, over <-chan struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.asking == nil && (o.at.IsZero() || now.Sub(o.at) >= clockFresh) {
-		due, o.asking = true, make(chan struct{})
-	}
-	return due, o.known, o.asking
-}
-
-// end ends a comparison. Unless the server answered, the next call begins another one.
-func (o *offset) end(now time.Time, answered bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	close(o.asking)
-	o.asking = nil
-	if answered {
-		o.at = now
-	}
-}
-
 // store records a comparison and reports whether the clocks have just come apart. A much less
 // accurate comparison that agrees with the last one is ignored: a single slow request must not
 // move the clock.
-func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (c *Clock) store(ahead, accuracy time.Duration) (news bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	apart := ahead.Abs()-accuracy > clockApart
-	news = apart && !o.apart
-	if o.known && accuracy > 2*o.accuracy && (ahead-o.ahead).Abs() <= accuracy+o.accuracy {
-		o.accuracy = 2*o.accuracy + time.Millisecond // clocks drift
+	news = apart && !c.apart
+	if c.known && accuracy > 2*c.accuracy && (ahead-c.ahead).Abs() <= accuracy+c.accuracy {
+		c.accuracy = 2*c.accuracy + time.Millisecond // clocks drift
 	} else {
-		o.ahead, o.accuracy = ahead, accuracy
+		c.ahead, c.accuracy = ahead, accuracy
 	}
-	o.apart, o.known = apart, true
+	c.apart, c.known = apart, true
 	return news
 }
 
@@ -85,7 +53,9 @@ func (o *offset) store(ahead, accuracy time.Duration) (news bool) {
 func (c *Clock) NowMillis() int64 {
 	now := time.Now()
 	if c.engine.ServerTime {
-		now = now.Add(c.offset.load())
+		c.mu.Lock()
+		now = now.Add(c.ahead)
+		c.mu.Unlock()
 	}
 	return now.UnixMilli()
 }
@@ -112,7 +82,7 @@ func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 	}
 	accuracy := ended.Sub(began) / 2
 	ahead := theirs.Sub(began.Add(accuracy).Round(0)) // by the wall clock
-	if c.offset.store(ahead, accuracy) {
+	if c.store(ahead, accuracy) {
 		c.engine.Logger.Warn("redlatch: this machine's clock and the server's are apart: waiters of fair locks may lose their places",
 			"server_ahead", ahead, "server_time_used", c.engine.ServerTime)
 	}
@@ -162,9 +132,15 @@ func (c *Clock) Refresh() { c.refresh() }
 // refresh begins a comparison if one is due. It returns whether the offset is known, and what
 // is closed when the current comparison ends.
 func (c *Clock) refresh() (known bool, over <-chan struct{}) {
-	due, known, over := c.offset.begin(time.Now())
+	c.mu.Lock()
+	due := c.asking == nil && (c.at.IsZero() || time.Since(c.at) >= clockFresh)
+	if due {
+		c.asking = make(chan struct{})
+	}
+	known, over = c.known, c.asking
+	c.mu.Unlock()
 	if due && !c.engine.Go(c.compare) {
-		c.offset.end(time.Now(), false)
+		c.end(false)
 	}
 	return known, over
 }
@@ -178,5 +154,15 @@ func (c *Clock) compare() {
 	if err != nil && !c.engine.Lacks("+time", "the server's clock cannot be read, and not be compared with this machine's", err) {
 		c.engine.Logger.Info("redlatch: the server's clock cannot be read", "error", err)
 	}
-	c.offset.end(time.Now(), !Retryable(err))
+	c.end(!Retryable(err))
+}
+
+func (c *Clock) end(answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.asking)
+	c.asking = nil
+	if answered {
+		c.at = time.Now()
+	}
 }

@@ -81,7 +81,7 @@ func TestAnswersToTimeThatAreNoneAreRefused(t *testing.T) {
 				c, _ := clockOver(t, &faketransport.Fake{Answer: answering(reply, nil)})
 				_, err := c.Compare(t.Context())
 				require.ErrorIs(t, err, transport.ErrBadReply)
-				require.Zero(t, c.offset.load())
+				require.Zero(t, c.ahead)
 			})
 		})
 	}
@@ -194,21 +194,21 @@ func TestClockOfAClosedClientComparesNothing(t *testing.T) {
 func TestAComparisonThatWasSlowOnceMovesNoClock(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	var o offset
+	var o Clock
 	o.store(1200*ms, 1300*ms)
-	require.Equal(t, 1200*ms, o.load(), "the first counts, whatever it is worth")
+	require.Equal(t, 1200*ms, o.ahead, "the first counts, whatever it is worth")
 	o.store(2*ms, ms)
-	require.Equal(t, 2*ms, o.load(), "a better one does")
+	require.Equal(t, 2*ms, o.ahead, "a better one does")
 	o.store(1200*ms, 1300*ms)
-	require.Equal(t, 2*ms, o.load(), "one that was slow, and says nothing else")
+	require.Equal(t, 2*ms, o.ahead, "one that was slow, and says nothing else")
 	o.store(5000*ms, 1300*ms)
-	require.Equal(t, 5000*ms, o.load(), "the clock was set")
+	require.Equal(t, 5000*ms, o.ahead, "the clock was set")
 	o.store(5400*ms, 1400*ms)
-	require.Equal(t, 5400*ms, o.load(), "all are as slow")
+	require.Equal(t, 5400*ms, o.ahead, "all are as slow")
 
 	o.store(2*ms, ms)
 	for range 12 {
 		o.store(300*ms, 500*ms)
 	}
-	require.Equal(t, 300*ms, o.load(), "slow ones for minutes: the clocks may have drifted")
+	require.Equal(t, 300*ms, o.ahead, "slow ones for minutes: the clocks may have drifted")
 }

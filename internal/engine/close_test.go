@@ -38,7 +38,7 @@ func TestCloseWithNothingOpenTakesNoTime(t *testing.T) {
 		require.True(t, e.IsClosing())
 		require.Zero(t, closeTakes(t, e))
 		require.ErrorIs(t, e.Enter(), ErrClosed)
-		require.Zero(t, e.open.n.Load())
+		require.Zero(t, e.inFlight.Load())
 	})
 }
 
@@ -77,7 +77,7 @@ func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 				}
 				time.Sleep(phase)
 				require.Equal(t, testCommand, closeTakes(t, e))
-				require.Zero(t, e.open.n.Load())
+				require.Zero(t, e.inFlight.Load())
 				require.NotContains(t, log.String(), "level=ERROR")
 			})
 		})
@@ -131,10 +131,10 @@ func TestCallsThatComeInDoubtWhenTheTransportClosesAreGivenUp(t *testing.T) {
 		r := run(t.Context(), e, &undoer{e: e})
 		require.Equal(t, testCommand, closeTakes(t, e))
 		r.ended(t)
-		require.Zero(t, e.open.n.Load())
+		require.Zero(t, e.inFlight.Load())
 		require.Len(t, f.Sent(), 1)
 		e.Resolve(undoing(nil))
-		require.Zero(t, e.open.n.Load())
+		require.Zero(t, e.inFlight.Load())
 	})
 }
 
@@ -167,25 +167,25 @@ func TestCloseEndsPauses(t *testing.T) {
 
 func TestInFlightWakesItsWaiterEachTimeItComesToZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		open := inFlight{zero: make(chan struct{}, 1)}
-		open.wait(t.Context()) // nothing to wait for
+		l := Lifecycle{idle: make(chan struct{}, 1)}
+		l.drain(t.Context()) // nothing to wait for
 		for range 3 {
-			open.zero <- struct{}{} // left over from a wait that was given up
-			open.add(2)
+			l.idle <- struct{}{} // left over from a wait that was given up
+			l.inFlight.Add(2)
 			go func() {
 				time.Sleep(time.Second)
-				open.add(-1)
+				l.Leave()
 				time.Sleep(time.Second)
-				open.add(-1)
+				l.Leave()
 			}()
 			began := time.Now()
-			open.wait(t.Context())
+			l.drain(t.Context())
 			require.Equal(t, 2*time.Second, time.Since(began))
 		}
-		open.add(1)
+		l.Join()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		open.wait(ctx)
+		l.drain(ctx)
 		require.Error(t, ctx.Err())
 	})
 }

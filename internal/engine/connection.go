@@ -23,8 +23,8 @@ func (e *Engine) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	if err != nil {
 		return nil, err
 	}
-	e.gauges.subscriptions.Add(1)
-	return &counted{Subscription: sub, n: &e.gauges.subscriptions}, nil
+	e.subscriptions.Add(1)
+	return &counted{Subscription: sub, n: &e.subscriptions}, nil
 }
 
 // counted is a subscription that is counted until it is closed.

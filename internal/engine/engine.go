@@ -1,3 +1,14 @@
+// Package engine is the part of a client that every kind of lock uses: it runs calls, keeps
+// the client's state, and shuts it down. It knows no kind of lock and no waiting strategy.
+//
+// An [Attempt] is one call and its caller's wait for the reply. The script always runs to
+// completion; a context, the command timeout or Close ends only the wait, with an error that
+// wraps ErrUncertain. The attempt's [Resolver] then receives either the late reply or, if the
+// connection was lost, a request for an [InDoubt].
+//
+// An [InDoubt] is a call that may have run. It is resolved in the background: its connection is
+// killed if the server permits that, and its effect is undone until the server's answer is
+// certain, or until the server has answered for one lease.
 package engine
 
 import (
@@ -46,7 +57,6 @@ type Config struct {
 type Engine struct {
 	Config
 	Lifecycle
-	Waiters
 	// Clock is the time sent to scripts.
 	Clock Clock
 	// Watchdog renews leases and declares losses.
@@ -56,13 +66,17 @@ type Engine struct {
 	// FairWaitArg is Config.FairWait in milliseconds, a boxed int64.
 	FairWaitArg any
 
-	owners     atomic.Int64
-	publish    any // the publish command, boxed
-	fences     fences
-	slots      slots
-	lacked     sync.Map // missing rights, each logged once
-	publishing publishing
-	gauges     gauges
+	owners    atomic.Int64
+	publish   any // the publish command, boxed
+	fences    fences
+	slots     slots
+	lacked    sync.Map                        // missing rights, each logged once
+	published atomic.Pointer[map[string]bool] // kinds whose channels the user may publish to
+
+	subscriptions, inDoubt atomic.Int64 // for Stats
+
+	waitMu  sync.Mutex // guards waiting
+	waiting map[*Waiting]struct{}
 
 	leader   transport.Leader // nil: calls don't run on callers' goroutines
 	attempts sync.Pool        // of *Attempt
@@ -85,7 +99,6 @@ func New(cfg Config) *Engine {
 	e.Lease = cfg.Lease.Truncate(time.Millisecond)
 	e.LeaseArg = e.Lease.Milliseconds()
 	e.FairWaitArg = cfg.FairWait.Milliseconds()
-	e.most = cfg.MaxWaiters
 	e.Watchdog = watchdog.New(watchdog.Config{
 		Renew:  e.renew,
 		Group:  slotsOf(cfg.Transport),

@@ -69,7 +69,7 @@ func TestLabelWrittenFromFirstAnnounceUntilClose(t *testing.T) {
 		require.Equal(t, []string{"2m1s SET"}, l.took(), "the server may be another one")
 		require.Zero(t, closeTakes(t, l.Engine))
 		require.Equal(t, []string{"2m1s DEL"}, l.took())
-		require.Zero(t, l.open.n.Load())
+		require.Zero(t, l.inFlight.Load())
 		l.Announce()
 		time.Sleep(time.Hour)
 		require.Empty(t, l.took())

@@ -16,7 +16,10 @@ type Lifecycle struct {
 	refuse  context.CancelFunc // ends closing
 	running context.Context    //nolint:containedctx // ends last
 	end     context.CancelFunc // ends running
-	open    inFlight           // users' calls, abandoned calls, calls in doubt
+
+	inFlight atomic.Int64  // users' calls, abandoned calls, calls in doubt
+	draining atomic.Bool   // finish waits until inFlight is zero
+	idle     chan struct{} // one slot: inFlight was zero while draining
 
 	work     sync.WaitGroup
 	spawning sync.Mutex // guards closed: no goroutine begins after work.Wait
@@ -26,7 +29,7 @@ type Lifecycle struct {
 func (l *Lifecycle) init() {
 	l.running, l.end = context.WithCancel(context.Background())
 	l.closing, l.refuse = context.WithCancel(context.Background())
-	l.open.zero = make(chan struct{}, 1)
+	l.idle = make(chan struct{}, 1)
 }
 
 // Closing returns a channel that is closed when the client begins to close.
@@ -54,10 +57,17 @@ func (l *Lifecycle) Enter() error {
 }
 
 // Join begins work that may run while the client closes. Leave ends it.
-func (l *Lifecycle) Join() { l.open.add(1) }
+func (l *Lifecycle) Join() { l.inFlight.Add(1) }
 
 // Leave ends what Enter or Join began.
-func (l *Lifecycle) Leave() { l.open.add(-1) }
+func (l *Lifecycle) Leave() {
+	if l.inFlight.Add(-1) == 0 && l.draining.Load() {
+		select {
+		case l.idle <- struct{}{}:
+		default:
+		}
+	}
+}
 
 // Go runs f, which must end soon, on a goroutine that Close waits for. It returns false, without
 // running f, if the client is closed.
@@ -73,9 +83,16 @@ func (l *Lifecycle) Go(f func()) bool {
 
 // Sleep sleeps for d. It returns false if ctx ended or the client closes.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
-	ctx, cancel := l.Open(ctx)
-	defer cancel()
-	return clock.Sleep(ctx, d)
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-l.Closing():
+		return false
+	}
 }
 
 // Wait sleeps for d, also while the client closes. It returns false if the client is closed.
@@ -83,37 +100,21 @@ func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d
 
 // finish waits for open work until ctx ends. Then no more goroutines begin.
 func (l *Lifecycle) finish(ctx context.Context) {
-	l.open.wait(ctx)
+	l.drain(ctx)
 	l.end()
 	l.spawning.Lock()
 	l.closed = true
 	l.spawning.Unlock()
 }
 
-// inFlight counts work. Unlike a WaitGroup, it supports waiting with a context, and adding
-// during a wait.
-type inFlight struct {
-	n       atomic.Int64
-	waiting atomic.Bool
-	zero    chan struct{} // one slot: n was zero during a wait
-}
-
-func (t *inFlight) add(n int64) {
-	if t.n.Add(n) == 0 && t.waiting.Load() {
+// drain waits until nothing is in flight, or ctx ends. Unlike a WaitGroup, it lets work begin
+// meanwhile.
+func (l *Lifecycle) drain(ctx context.Context) {
+	l.draining.Store(true)
+	defer l.draining.Store(false)
+	for l.inFlight.Load() != 0 {
 		select {
-		case t.zero <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// wait waits until the count is zero or ctx ends. There is one waiter at a time.
-func (t *inFlight) wait(ctx context.Context) {
-	t.waiting.Store(true)
-	defer t.waiting.Store(false)
-	for t.n.Load() != 0 {
-		select {
-		case <-t.zero:
+		case <-l.idle:
 		case <-ctx.Done():
 			return
 		}

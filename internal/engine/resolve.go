@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/transport"
@@ -38,8 +37,7 @@ type InDoubt struct {
 	// Done, if not nil, runs at the end. Over means that the call can no longer run.
 	Done func(over bool)
 
-	attempt *Attempt      // nil: a definite answer ends the doubt
-	open    *atomic.Int64 // counts open doubts
+	attempt *Attempt // nil: a definite answer ends the doubt
 }
 
 // Run runs an idempotent call for at most one command timeout.
@@ -52,26 +50,24 @@ type Run func(fill func(*transport.Call)) (reply any, err error)
 // unless the old connection was killed on the server first. Without that, the question is
 // repeated until the server has answered it for one lease.
 func (e *Engine) Resolve(d *InDoubt) {
-	e.gauges.inDoubt.Add(1)
-	d.open = &e.gauges.inDoubt
+	e.inDoubt.Add(1)
 	if d.Undo == nil {
-		if !e.Go(func() { d.end(e.fence(d.attempt)) }) {
-			d.end(false)
+		if !e.Go(func() { e.endDoubt(d, e.fence(d.attempt)) }) {
+			e.endDoubt(d, false)
 		}
 		return
 	}
-	e.open.add(1)
+	e.Join()
 	if !e.Go(func() { e.resolve(d) }) {
 		e.Logger.Warn("redlatch: closed with an open outcome, a lock or a place in a queue may stay until its time is over",
 			"lock", d.Name, "owner", d.Owner)
-		d.end(false)
-		e.open.add(-1)
+		e.endDoubt(d, false)
+		e.Leave()
 	}
 }
 
-// end ends a doubt.
-func (d *InDoubt) end(over bool) {
-	d.open.Add(-1)
+func (e *Engine) endDoubt(d *InDoubt, over bool) {
+	e.inDoubt.Add(-1)
 	if d.Done != nil {
 		d.Done(over)
 	}
@@ -84,8 +80,8 @@ func (d *InDoubt) end(over bool) {
 // server answers: an unreachable server may run the call when it returns.
 func (e *Engine) resolve(d *InDoubt) {
 	certain := d.attempt == nil
-	defer e.open.add(-1)
-	defer func() { d.end(certain) }()
+	defer e.Leave()
+	defer func() { e.endDoubt(d, certain) }()
 	began := time.Now()
 	until := began.Add(d.Lease)
 	for {

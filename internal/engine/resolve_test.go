@@ -47,7 +47,7 @@ func TestInDoubtWithoutACallEndsWithTheFirstAnswer(t *testing.T) {
 				require.Len(t, f.Sent(), 1)
 				require.Equal(t, "RELEASE", f.Sent()[0].Name)
 				require.Contains(t, log.String(), "settled")
-				require.Zero(t, e.open.n.Load())
+				require.Zero(t, e.inFlight.Load())
 			})
 		})
 	}
@@ -376,7 +376,7 @@ func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {
 				e.Resolve(d)
 				e.work.Wait()
 				require.Equal(t, []bool{c.over}, *noted)
-				require.Zero(t, e.open.n.Load())
+				require.Zero(t, e.inFlight.Load())
 			})
 		})
 	}

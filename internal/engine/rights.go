@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -31,27 +29,11 @@ const (
 	guarded  = "NOPERM a release could not notify waiters"
 )
 
-// publishing records the kinds whose channels the user may publish to.
-type publishing struct {
-	mu    sync.Mutex // guards writes of kinds
-	kinds atomic.Pointer[map[string]bool]
-}
-
 // MayPublish reports whether a guarded call about the kind has succeeded: no other one needs a
 // guard.
 func (e *Engine) MayPublish(kind string) bool {
-	kinds := e.publishing.kinds.Load()
+	kinds := e.published.Load()
 	return kinds != nil && (*kinds)[kind]
-}
-
-func (p *publishing) learn(kind string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	kinds := map[string]bool{kind: true}
-	if old := p.kinds.Load(); old != nil {
-		maps.Copy(kinds, *old)
-	}
-	p.kinds.Store(&kinds)
 }
 
 // GuardPublish makes the call's script fail if the user may not publish to the channel. It
@@ -68,8 +50,15 @@ func (e *Engine) GuardPublish(c *transport.Call, channel string) bool {
 // Guarded records or explains the result of a call with a guard.
 func (e *Engine) Guarded(kind, channel string, err error) error {
 	if err == nil {
-		e.publishing.learn(kind)
-		return nil
+		for {
+			old, kinds := e.published.Load(), map[string]bool{kind: true}
+			if old != nil {
+				maps.Copy(kinds, *old)
+			}
+			if e.published.CompareAndSwap(old, &kinds) {
+				return nil
+			}
+		}
 	}
 	if IsGuarded(err) {
 		return e.lacksPublish(channel, err)

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,20 +16,14 @@ type Stats struct {
 	InDoubt       int
 }
 
-// gauges are counted for Stats alone.
-type gauges struct {
-	subscriptions atomic.Int64
-	inDoubt       atomic.Int64
-}
-
 // Stats returns the current counts, in constant time.
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		Held:          e.Watchdog.Len(),
 		Waiting:       int(e.Waiting()),
 		InFlight:      e.timeouts.count(),
-		Subscriptions: int(e.gauges.subscriptions.Load()),
-		InDoubt:       int(e.gauges.inDoubt.Load()),
+		Subscriptions: int(e.subscriptions.Load()),
+		InDoubt:       int(e.inDoubt.Load()),
 	}
 	if began := e.Watchdog.Oldest(); !began.IsZero() {
 		s.OldestHold = time.Since(began)
@@ -63,14 +55,6 @@ func (e *Engine) Holds() []Held {
 
 var errTooMany = errors.New("as many callers wait as WithMaxWaiters allows")
 
-// Waiters are the waiting callers.
-type Waiters struct {
-	most int64 // 0: no limit
-
-	mu      sync.Mutex // guards waiting
-	waiting map[*Waiting]struct{}
-}
-
 // Waiting is a waiting caller.
 type Waiting struct {
 	// Name and Kind of the lock.
@@ -79,40 +63,40 @@ type Waiting struct {
 
 // BeginWait adds a waiting caller, or returns an error if there are too many. If it returns
 // nil, the caller must call EndWait, and not change w before.
-func (ws *Waiters) BeginWait(w *Waiting) error {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.most > 0 && int64(len(ws.waiting)) >= ws.most {
+func (e *Engine) BeginWait(w *Waiting) error {
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	if e.MaxWaiters > 0 && int64(len(e.waiting)) >= e.MaxWaiters {
 		return errTooMany
 	}
-	if ws.waiting == nil {
-		ws.waiting = map[*Waiting]struct{}{}
+	if e.waiting == nil {
+		e.waiting = map[*Waiting]struct{}{}
 	}
-	ws.waiting[w] = struct{}{}
+	e.waiting[w] = struct{}{}
 	return nil
 }
 
 // EndWait removes a waiting caller.
-func (ws *Waiters) EndWait(w *Waiting) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	delete(ws.waiting, w)
+func (e *Engine) EndWait(w *Waiting) {
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	delete(e.waiting, w)
 }
 
 // WaitingNow returns the waiting callers, in no particular order.
-func (ws *Waiters) WaitingNow() []Waiting {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	all := make([]Waiting, 0, len(ws.waiting))
-	for w := range ws.waiting {
+func (e *Engine) WaitingNow() []Waiting {
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	all := make([]Waiting, 0, len(e.waiting))
+	for w := range e.waiting {
 		all = append(all, *w)
 	}
 	return all
 }
 
 // Waiting returns the number of waiting callers.
-func (ws *Waiters) Waiting() int64 {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return int64(len(ws.waiting))
+func (e *Engine) Waiting() int64 {
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	return int64(len(e.waiting))
 }

@@ -92,7 +92,8 @@ func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
 
 func TestAsManyWaitAsAreAllowed(t *testing.T) {
 	t.Parallel()
-	w := Waiters{most: 2}
+	w, _ := engineOver(t, &faketransport.Fake{})
+	w.MaxWaiters = 2
 	a, b, c := &Waiting{Name: "a"}, &Waiting{Name: "b"}, &Waiting{Name: "c"}
 	waiting := func() (names []string) {
 		for _, one := range w.WaitingNow() {
@@ -113,7 +114,7 @@ func TestAsManyWaitAsAreAllowed(t *testing.T) {
 	w.EndWait(c)
 	require.Empty(t, waiting())
 
-	w = Waiters{}
+	w.MaxWaiters = 0
 	for range 100 {
 		require.NoError(t, w.BeginWait(&Waiting{}))
 	}
