@@ -77,7 +77,14 @@ func (h *Hold) Disown() {
 
 // Drop implements acquire.Claim. A hold that was added has been removed.
 func (h *Hold) Drop() {
-	if o := h.ownership; o.shared && !h.wasCounted() {
+	o := h.ownership
+	if !o.shared {
+		return
+	}
+	o.mu.Lock()
+	counted := h.counted
+	o.mu.Unlock()
+	if !counted {
 		o.quitShared()
 	}
 }
@@ -86,7 +93,10 @@ func (h *Hold) Drop() {
 func (h *Hold) Placed(now bool) {
 	h.queued = true
 	if now {
-		h.ownership.queueWith(h.request.Wait)
+		o := h.ownership
+		o.mu.Lock()
+		o.wait = h.request.Wait
+		o.mu.Unlock()
 	}
 }
 
@@ -109,9 +119,8 @@ func (h *Hold) InDoubt() *engine.InDoubt {
 // may be another user's.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
-	queue, queues := o.lock.Kind.(Queueing)
-	queues = queues && !h.request.Try // an attempt that doesn't wait has no place
-	if o.shared && !queues {
+	queue := h.queue()
+	if o.shared && queue == nil {
 		return nil
 	}
 	d := o.inDoubt()
@@ -121,22 +130,31 @@ func (h *Hold) cleanUp() *engine.InDoubt {
 		if !o.shared {
 			freed, err = o.undo(run, &place)
 		}
-		if err == nil && queues {
+		if err == nil && queue != nil {
 			err = queue.Dequeue(o.lock.Name, &place)
 		}
 		return freed, err
 	}
-	if queues {
+	if queue != nil {
 		d.Lasts = max(d.Lease, queue.Lasts(&place))
 	}
 	return d
 }
 
+// queue returns the queue on the server in which an attempt may have a place, if any.
+func (h *Hold) queue() Queueing {
+	queue, _ := h.ownership.lock.Kind.(Queueing)
+	if h.request.Try {
+		return nil
+	}
+	return queue
+}
+
 // Late implements engine.Resolver: it frees what the abandoned attempt acquired.
 func (h *Hold) Late(reply any, err error) {
 	o := h.ownership
-	queue, queues := o.lock.Kind.(Queueing)
-	if queues = queues && !h.request.Try; o.shared && !queues {
+	queue := h.queue()
+	if o.shared && queue == nil {
 		return
 	}
 	notSent := errors.Is(err, engine.ErrNotSent)
@@ -151,7 +169,7 @@ func (h *Hold) Late(reply any, err error) {
 		d.Done = func(bool) { o.leaveDoubt() }
 		o.lock.Engine.Resolve(d)
 		return
-	case queues && (refused || h.queued):
+	case queue != nil && (refused || h.queued):
 		place := h.Place()
 		queue.Leave(o.lock.Name, &place)
 	}
@@ -190,12 +208,8 @@ func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription =
 func (o *ownership) leaveDoubt() {
 	o.mu.Lock()
 	o.resolved = true
-	turn := o.turn
-	o.turn = nil
 	o.mu.Unlock()
-	if turn != nil {
-		turn.Pass(false)
-	}
+	o.passTurn(false)
 }
 
 // undo runs a release and reports whether it freed the lock.

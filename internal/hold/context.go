@@ -3,6 +3,9 @@ package hold
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/engine"
@@ -30,19 +33,7 @@ func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 }
 
 // Context returns a context that ends with parent or the hold, and proves the hold.
-func (h *Hold) Context(parent context.Context) context.Context {
-	c := newContext(parent, h)
-	h.mu.Lock()
-	end := h.ended.Load()
-	if end == nil {
-		h.contexts.add(c)
-	}
-	h.mu.Unlock()
-	if end != nil {
-		c.cancel(end.cause)
-	}
-	return c
-}
+func (h *Hold) Context(parent context.Context) context.Context { return h.derive(parent, h) }
 
 // prove skips a released hold, so that an outer one is found.
 func (h *Hold) prove(key proofKey) *Hold {
@@ -71,17 +62,56 @@ type holder interface {
 	final() (end time.Time, ends bool)
 }
 
+// life is the state of a holder: live, or ended for a reason.
+type life struct {
+	ended atomic.Pointer[ending] // nil while live
+
+	mu       sync.Mutex // guards the fields below; not held while contexts are ended
+	contexts []*holdContext
+	pruned   int32 // number of contexts after the ended ones were last removed
+}
+
+// derive returns a context that ends with parent or of, whose life this is.
+func (l *life) derive(parent context.Context, of holder) context.Context {
+	inner, cancel := context.WithCancelCause(parent)
+	c := &holdContext{Context: inner, of: of, cancel: cancel}
+	l.mu.Lock()
+	end := l.ended.Load()
+	if end == nil {
+		if len(l.contexts) >= 2*int(l.pruned)+8 {
+			l.contexts = slices.DeleteFunc(l.contexts, func(c *holdContext) bool { return c.Context.Err() != nil })
+			l.pruned = int32(len(l.contexts))
+		}
+		l.contexts = append(l.contexts, c)
+	}
+	l.mu.Unlock()
+	if end != nil {
+		c.cancel(end.cause)
+	}
+	return c
+}
+
+// end ends a life and its contexts. It returns false if it had ended.
+func (l *life) end(why *ending) bool {
+	if !l.ended.CompareAndSwap(nil, why) {
+		return false
+	}
+	l.mu.Lock()
+	contexts := l.contexts
+	l.contexts = nil
+	l.mu.Unlock()
+	for _, c := range contexts {
+		c.cancel(why.cause)
+	}
+	return true
+}
+
 // holdContext is derived from a holder. The standard context inside has the cause and the
 // children.
 type holdContext struct {
 	context.Context //nolint:containedctx // it is a context
 	of              holder
 	cancel          context.CancelCauseFunc
-}
-
-func newContext(parent context.Context, of holder) *holdContext {
-	inner, cancel := context.WithCancelCause(parent)
-	return &holdContext{Context: inner, of: of, cancel: cancel}
 }
 
 func (c *holdContext) Err() error {
@@ -112,44 +142,10 @@ func (c *holdContext) Deadline() (time.Time, bool) {
 	return deadline, ok
 }
 
-// contexts are a holder's contexts, guarded by its mutex.
-type contexts struct {
-	all    []*holdContext
-	pruned int32
-}
-
-// add adds a context, and from time to time removes the ended ones.
-func (cs *contexts) add(c *holdContext) {
-	if len(cs.all) >= 2*int(cs.pruned)+8 {
-		kept := cs.all[:0]
-		for _, c := range cs.all {
-			if c.Context.Err() == nil {
-				kept = append(kept, c)
-			}
-		}
-		clear(cs.all[len(kept):])
-		cs.all, cs.pruned = kept, int32(len(kept))
-	}
-	cs.all = append(cs.all, c)
-}
-
-// take removes and returns all.
-func (cs *contexts) take() []*holdContext {
-	all := cs.all
-	cs.all = nil
-	return all
-}
-
 // end ends the hold, its contexts, and waits for its slot. It returns false if it had ended.
 func (h *Hold) end(why *ending) bool {
-	if !h.ended.CompareAndSwap(nil, why) {
+	if !h.life.end(why) {
 		return false
-	}
-	h.mu.Lock()
-	contexts := h.contexts.take()
-	h.mu.Unlock()
-	for _, c := range contexts {
-		c.cancel(why.cause)
 	}
 	h.dismiss()
 	if g := h.group.Load(); g != nil {
@@ -171,14 +167,6 @@ func (h *Hold) whenKnown() uint32 {
 		return reported
 	}
 	return known
-}
-
-// awaitReport delays the report of the end until the grant was reported, unless replicas come
-// first.
-func (h *Hold) awaitReport() {
-	if h.known.Load() == reported {
-		h.known.Store(h.whenKnown())
-	}
 }
 
 // Reported says that the grant was reported to the observer, which returned ctx. If the hold has

@@ -14,7 +14,7 @@ func SetLease(h *Hold, sent time.Time, margin time.Duration) {
 func Contexts(h *Hold) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.contexts.all)
+	return len(h.contexts)
 }
 
 // HoldContext is the type of a hold's contexts.
@@ -32,7 +32,7 @@ func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected b
 		return nil, false
 	}
 	o.endChange()
-	return func(bound time.Duration) error { return o.free(bound, nil) }, true
+	return h.free, true
 }
 
 // EndAlone does what the end of a hold begins with.

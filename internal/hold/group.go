@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/engine"
@@ -16,17 +15,15 @@ import (
 // their locks stay held until Unlock or their leases expire. A hold joins at most one group, and
 // is released with it. All methods are safe for concurrent use.
 type Group struct {
-	ended atomic.Pointer[ending]
-	once  sync.Once
-	errs  []error // of Unlock
+	life
+	once sync.Once
+	errs []error // of Unlock
 
-	// mu guards the fields below. It is not held while contexts or holds are ended.
-	mu       sync.Mutex
+	// Guarded by life.mu.
 	holds    []*Hold
 	together [][]*Hold // released together
 	alone    []*Hold   // the others
 	proofs   map[any]*Hold
-	contexts contexts
 }
 
 // Add adds a live hold. One that has ended ends the group.
@@ -90,20 +87,6 @@ func (g *Group) memberEnded(h *Hold, why *ending) {
 	}
 }
 
-// end ends the group and its contexts. It returns false if it had ended.
-func (g *Group) end(why *ending) bool {
-	if !g.ended.CompareAndSwap(nil, why) {
-		return false
-	}
-	g.mu.Lock()
-	contexts := g.contexts.take()
-	g.mu.Unlock()
-	for _, c := range contexts {
-		c.cancel(why.cause)
-	}
-	return true
-}
-
 // endOthers ends the live members, but keeps their locks: the holder's work may go on briefly.
 func (g *Group) endOthers(why *ending) {
 	if !why.kept {
@@ -149,19 +132,7 @@ func (g *Group) Remaining() time.Duration {
 }
 
 // Context returns a context that ends with parent or the group, and proves each of the holds.
-func (g *Group) Context(parent context.Context) context.Context {
-	c := newContext(parent, g)
-	g.mu.Lock()
-	end := g.ended.Load()
-	if end == nil {
-		g.contexts.add(c)
-	}
-	g.mu.Unlock()
-	if end != nil {
-		c.cancel(end.cause)
-	}
-	return c
-}
+func (g *Group) Context(parent context.Context) context.Context { return g.derive(parent, g) }
 
 func (g *Group) prove(key proofKey) *Hold {
 	g.mu.Lock()
@@ -233,7 +204,7 @@ func unlockTogether(holds []*Hold, free Freer) {
 				last, lefts, bound = append(last, h), append(lefts, l), max(bound, l.bound)
 			default:
 				others.Go(func() {
-					h.result = h.endUnlock(l, o.lower(l.left, l.bound, nil))
+					h.result = h.endUnlock(l, h.lower(l.left, l.bound))
 					h.observeRelease(now)
 				})
 			}

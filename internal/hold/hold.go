@@ -19,29 +19,32 @@ import (
 // Hold is an acquired lock, until it is released or lost. Once granted, all methods are safe for
 // concurrent use.
 type Hold struct {
+	life
 	ownership *ownership
 	lease     watchdog.Lease
-	expiry    clock.Deadline         // of the lease on the server, if not renewed; guarded by ownership.mu
-	ended     atomic.Pointer[ending] // nil while live
-	since     time.Time              // when the granted call was sent; set by ownership.add
-	request   acquire.Request        // of its attempts
+	expiry    clock.Deadline  // of the lease on the server, if not renewed; guarded by ownership.mu
+	since     time.Time       // when the granted call was sent; set by ownership.add
+	request   acquire.Request // of its attempts
 
-	nesting               // guarded by ownership.mu
-	within  *Hold         // whose proof it was entered with; nil: none
-	counted bool          // it was added to the ownership; guarded by ownership.mu
-	queued  bool          // it was queued on the server
-	known   atomic.Uint32 // whether the hold was returned to the caller and reported to the observer
+	// Guarded by ownership.mu.
+	outer   *Hold // whose slot this hold has or waits for
+	inner   *Hold // has this hold's slot
+	line    *innerLine
+	counted bool // it was added to the ownership
+
+	within *Hold         // whose proof it was entered with; nil: none
+	queued bool          // it was queued on the server
+	known  atomic.Uint32 // whether the hold was returned to the caller and reported to the observer
 	// observed is the observer's context; written before known becomes reported.
 	observed unending
 	group    atomic.Pointer[Group]
-	deferred *deferred // nil unless the caller waits for the replicas of several locks
+	deferred *engine.Acquired // to be reported; nil unless the caller waits for the replicas of several locks
 
 	result error         // of giveUp
 	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
 	took   time.Duration // of Unlock, if it is observed
-
-	mu       sync.Mutex // guards contexts; not held while they are ended
-	contexts contexts
+	frees  bool          // the release frees the lock
+	begun  func()        // called when the release was started; nil without UnlockAsync
 
 	own ownership // of the owner's first hold
 }
@@ -86,7 +89,7 @@ var (
 func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
 	if terms.Several && l.Engine.Replicas > 0 {
-		h.deferred = &deferred{}
+		h.deferred = &engine.Acquired{}
 	}
 	if !terms.Owner.IsZero() {
 		h.ownership = l.joinShared(terms.Owner)
@@ -130,7 +133,9 @@ func (h *Hold) live(sent time.Time) error {
 		return fmt.Errorf("%w: nothing was left of the lease of %v when the reply came",
 			engine.ErrNotAcquired, h.lease.TTL)
 	}
-	h.awaitReport()
+	if h.known.Load() == reported { // else the caller waits for replicas
+		h.known.Store(h.whenKnown())
+	}
 	if !e.Watchdog.Add(&h.lease) {
 		return engine.ErrClosed
 	}
@@ -162,7 +167,7 @@ func (h *Hold) errAt(now time.Time) error {
 	case watchdog.EndLease:
 		h.lose(h.overdue())
 	case watchdog.EndMax:
-		h.expire()
+		h.endKept(endMaxHold)
 	default:
 		return nil
 	}
@@ -278,35 +283,29 @@ func (h *Hold) gone() error {
 	return e.Losses.Taken
 }
 
-// expire ends a hold at its maximum. Its lock and slot are kept for a while: the work may
-// continue briefly.
-func (h *Hold) expire() { h.endKept(endMaxHold) }
-
-// endKept ends a hold, and keeps its lock until the lease expires or Unlock.
+// endKept ends a hold, and keeps its lock, and the slot of an outer hold, until the lease expires
+// or Unlock: the work may continue briefly.
 func (h *Hold) endKept(why *ending) {
-	e := h.ownership.lock.Engine
+	o, e := h.ownership, h.ownership.lock.Engine
 	e.Watchdog.Remove(&h.lease)
-	if h.end(why) {
-		left := h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL)
-		h.leaveSlotAfter(left)
-		h.ownership.outlive()
-		h.ownership.passTurn(false)
-		if _, in := h.Lock().Kind.(Role); in && !h.Lock().shares() {
-			e.Go(func() {
-				if e.Wait(left) {
-					h.leaveRole()
-				}
-			})
-		}
+	if !h.end(why) {
+		return
 	}
-}
-
-// leaveRole frees the role of an expired hold that was not unlocked: the owner's other role may
-// keep the key.
-func (h *Hold) leaveRole() {
-	o := h.ownership
-	if o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {
-		o.discard()
+	left := h.lease.Deadline().Remaining(time.Now()) + e.LossMargin(h.lease.TTL)
+	o.mu.Lock()
+	if h.outer != nil {
+		time.AfterFunc(left, h.leaveSlot)
+	}
+	o.setFloor() // without this one
+	o.mu.Unlock()
+	o.passTurn(false)
+	if _, in := o.lock.Kind.(Role); in && !o.lock.shares() {
+		e.Go(func() {
+			// The owner's other role may keep the key when this lease has expired.
+			if e.Wait(left) && o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {
+				o.discard()
+			}
+		})
 	}
 }
 
@@ -319,7 +318,7 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	case watchdog.EndClosed:
 		h.end(endClosed)
 	case watchdog.EndMax:
-		h.expire()
+		h.endKept(endMaxHold)
 	case watchdog.EndLease:
 		h.lose(h.overdue())
 	case watchdog.EndTaken:

@@ -10,13 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// nesting is a hold's place in a chain of inner holds, guarded by ownership.mu.
-type nesting struct {
-	outer *Hold // whose slot this hold has or waits for
-	inner *Hold // has this hold's slot
-	line  *innerLine
-}
-
 // innerLine is the queue for a hold's slot.
 type innerLine struct {
 	callers []innerCaller
@@ -141,16 +134,6 @@ func (h *Hold) leaveSlot() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h.unlink()
-}
-
-// leaveSlotAfter calls leaveSlot after d, if the hold has a slot.
-func (h *Hold) leaveSlotAfter(d time.Duration) {
-	o := h.ownership
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if h.outer != nil {
-		time.AfterFunc(d, h.leaveSlot)
-	}
 }
 
 // unlink is leaveSlot with ownership.mu held. An inner hold replaces h; without one, the slot

@@ -310,7 +310,11 @@ func (a *Asked) check(l *Lock) error {
 	}
 	a.TTLArg = ms
 	if a.Bound > 0 {
-		a.Wait = wholeMillis(a.Bound)
+		wait := a.Bound.Milliseconds()
+		if a.Bound%time.Millisecond > 0 {
+			wait++
+		}
+		a.Wait = wait
 	}
 	return nil
 }
@@ -343,13 +347,4 @@ func (a *Asked) checkOwner(l *Lock) error {
 		return fmt.Errorf("%w: owners of a %s lock cannot be given", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil
-}
-
-// wholeMillis returns the wait for a queue on the server, in milliseconds, rounded up.
-func wholeMillis(wait time.Duration) int64 {
-	ms := wait.Milliseconds()
-	if wait%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
 }

@@ -95,13 +95,6 @@ func (o *ownership) lasts(lease time.Duration) {
 	}
 }
 
-// asksFor is lasts for a re-entry that is about to be sent: it may run without a reply.
-func (o *ownership) asksFor(lease time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.lasts(lease)
-}
-
 // mayLast returns how long the lock may last on the server.
 func (o *ownership) mayLast() time.Duration {
 	o.mu.Lock()
@@ -127,13 +120,6 @@ func (o *ownership) remove(h *Hold) int {
 		o.quitShared()
 	}
 	return left
-}
-
-// wasCounted reports whether the hold was ever added to the ownership.
-func (h *Hold) wasCounted() bool {
-	h.ownership.mu.Lock()
-	defer h.ownership.mu.Unlock()
-	return h.counted
 }
 
 // IsCounted reports whether the hold is in the ownership: neither released nor lost.
@@ -165,13 +151,6 @@ func (o *ownership) setFloor() {
 	}
 	o.floor.Store(floor)
 	o.least.Store(int64(least))
-}
-
-// outlive is setFloor after the end of a hold that stays counted.
-func (o *ownership) outlive() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.setFloor()
 }
 
 // owed returns the number of holds and the lease they need: the rest of fixed ones and of those

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // ErrNotReentered means that a proof is void: its hold was released, or is of a kind within which
@@ -37,7 +36,9 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 		return err
 	}
 	h.prepare(terms)
-	o.asksFor(h.lease.TTL)
+	o.mu.Lock()
+	o.lasts(h.lease.TTL) // it may run without a reply
+	o.mu.Unlock()
 	h.Asks(true)
 	defer h.Asks(false)
 	var sent time.Time
@@ -45,7 +46,11 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 	e := o.lock.Engine
 	err = e.Retry(ctx, func() (err error) {
 		at := e.Attempt()
-		h.fillReenter(kind, &at.Call)
+		r := acquire.Request{Owner: o.final.Owner, Lease: h.lease.TTLArg}
+		if !o.shared { // else the count is unknown: it grows by one
+			r.Target = o.count() + 1
+		}
+		kind.Reenter(&at.Call, &r)
 		sent = time.Now()
 		answer, err = at.Run(ctx, (*lateReentry)(h))
 		return err
@@ -76,10 +81,12 @@ func (o *ownership) beginReentry(ctx context.Context, outer *Hold, waits bool) e
 	}
 	entered := !o.shared || o.lock.joinShared(o.owner) == o
 	var err error
-	if entered {
-		entered, err = o.enterRole(ctx, outer, waits)
+	if entered && o.hasBase() { // which may be handed over, or left to its lease
+		if err = o.base.awaitChange(ctx, outer, waits); err == nil {
+			defer o.base.endChange()
+		}
 	}
-	if entered {
+	if entered && err == nil && o.enter() {
 		return nil
 	}
 	if o.shared {
@@ -130,16 +137,6 @@ func (o *ownership) over() (free bool) {
 	free = len(o.holds)+o.entering == 0 && !o.freed && !o.hasBase()
 	o.freed = o.freed || free
 	return free
-}
-
-// fillReenter fills the re-entry's call. The count of a shared owner is unknown: it grows by one.
-func (h *Hold) fillReenter(kind Reentrant, c *transport.Call) {
-	o := h.ownership
-	r := acquire.Request{Owner: o.final.Owner, Lease: h.lease.TTLArg}
-	if !o.shared {
-		r.Target = o.count() + 1
-	}
-	kind.Reenter(c, &r)
 }
 
 // notEntered ends a failed re-entry.
@@ -309,34 +306,4 @@ func (o *ownership) isEntering() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.entering > 0
-}
-
-// enterRole is enter within a change of this ownership. While the outer role's hold is handed
-// over or left to its lease, it waits, and then fails.
-func (o *ownership) enterRole(ctx context.Context, outer *Hold, waits bool) (bool, error) {
-	if !o.hasBase() {
-		return o.enter(), nil
-	}
-	if err := o.base.awaitChange(ctx, outer, waits); err != nil {
-		return false, err
-	}
-	defer o.base.endChange()
-	return o.enter(), nil
-}
-
-// freeAfterEntering is free after re-entries in the inner role, so that the release reaches the
-// server after them.
-func (o *ownership) freeAfterEntering(bound time.Duration, s *sending) error {
-	nested := o.otherRole()
-	if nested == nil || !nested.isEntering() {
-		return o.free(bound, s)
-	}
-	began := time.Now()
-	if !nested.beginChangeFor(bound) {
-		o.discard()
-		o.passTurn(false)
-		return errUnresolved
-	}
-	defer nested.endChange()
-	return o.free(bound-time.Since(began), s)
 }

@@ -19,28 +19,22 @@ import (
 
 // Unlock releases the hold. The last hold of its owner frees the lock and wakes a waiter, or
 // transfers it to the next caller in this process. Later calls return the first one's result.
-func (h *Hold) Unlock() error { return h.unlockOnce(nil) }
+func (h *Hold) Unlock() error { return h.unlock(nil) }
 
-func (h *Hold) unlockOnce(s *sending) error {
+func (h *Hold) unlock(begun func()) error {
 	h.giveUp.Do(func() {
-		now := time.Now()
-		h.result = h.unlock(now, s)
+		e, now := h.ownership.lock.Engine, time.Now()
+		e.Join()
+		h.begun = begun
+		l, over := h.beginUnlock(now)
+		if h.result = l.ended; !over {
+			h.result = h.endUnlock(l, h.lower(l.left, l.bound))
+		}
+		e.Leave()
 		h.observeRelease(now)
 		h.putSubscription()
 	})
 	return h.result
-}
-
-// unlock is the first Unlock.
-func (h *Hold) unlock(now time.Time, s *sending) error {
-	o := h.ownership
-	o.lock.Engine.Join()
-	defer o.lock.Engine.Leave()
-	l, over := h.beginUnlock(now)
-	if over {
-		return l.ended
-	}
-	return h.endUnlock(l, o.lower(l.left, l.bound, s))
 }
 
 // leaving is an Unlock that has not reached the server.
@@ -68,8 +62,9 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	}
 	l.resent = o.resent.Load()
 	l.left = o.remove(h)
-	// By now another user of the owner may hold the lock.
-	return l, l.ended != nil && o.shared && l.left == 0 && h.isOver()
+	// When the lease has expired on the server, another user of the owner may hold the lock.
+	expired := h.lease.Deadline().Remaining(time.Now())+e.LossMargin(h.lease.TTL) <= 0
+	return l, l.ended != nil && o.shared && l.left == 0 && expired
 }
 
 // endUnlock returns the result of Unlock after a release that ended with err.
@@ -121,28 +116,36 @@ func (o *ownership) isGone() bool {
 	return err == nil && out == reply.NotHeld
 }
 
-// isOver reports whether the lease has expired on the server.
-func (h *Hold) isOver() bool {
-	margin := h.ownership.lock.Engine.LossMargin(h.lease.TTL)
-	return h.lease.Deadline().Remaining(time.Now())+margin <= 0
-}
-
 // lower sets the server's count to left.
-func (o *ownership) lower(left int, bound time.Duration, s *sending) error {
+func (h *Hold) lower(left int, bound time.Duration) error {
+	o := h.ownership
 	switch {
 	case o.shared:
-		return o.releaseShared(bound, s)
+		return o.releaseShared(bound, (*releasing)(h))
 	case left == 0 && o.isFreed():
-		return o.freeAfterEntering(bound, s)
+		return h.free(bound)
 	}
-	return o.step(bound, s)
+	return o.step(bound, (*releasing)(h))
 }
 
 // free frees the lock.
-func (o *ownership) free(bound time.Duration, s *sending) error {
+func (h *Hold) free(bound time.Duration) error {
+	o := h.ownership
+	if nested := o.otherRole(); nested != nil && nested.isEntering() {
+		// Re-entries in the inner role must reach the server first.
+		began := time.Now()
+		if !nested.beginChangeFor(bound) {
+			o.discard()
+			o.passTurn(false)
+			return errUnresolved
+		}
+		defer nested.endChange()
+		bound -= time.Since(began)
+	}
+	h.frees = true
 	var err error
 	if t := o.transfer(); t != nil {
-		s.Started() // the next caller sends the call
+		(*releasing)(h).Started() // the next caller sends the call
 		began := time.Now()
 		err = t.Wait(bound)
 		if err == nil || errors.Is(err, engine.ErrLost) {
@@ -152,7 +155,7 @@ func (o *ownership) free(bound time.Duration, s *sending) error {
 	}
 	if err == nil || bound > 0 {
 		open := err != nil && !engine.Passing(err) // the next caller may have the lock
-		err = o.persist(bound, s.freeing(o), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
+		err = o.persist(bound, (*releasing)(h), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
 	}
 	if unresolved(err) {
 		o.discard()
@@ -160,12 +163,25 @@ func (o *ownership) free(bound time.Duration, s *sending) error {
 	return err
 }
 
+// releasing is a hold as the follower of its release: it passes the turn on if that frees the
+// lock, and lets UnlockAsync return.
+type releasing Hold
+
+func (r *releasing) Started() {
+	if r.frees {
+		r.ownership.passTurn(true)
+	}
+	if r.begun != nil {
+		r.begun()
+	}
+}
+
 func unresolved(err error) bool {
 	return engine.Passing(err) || errors.Is(err, engine.ErrUncertain)
 }
 
 // step lowers the count to the remaining holds, after other changes.
-func (o *ownership) step(bound time.Duration, s *sending) error {
+func (o *ownership) step(bound time.Duration, sent engine.Follower) error {
 	began := time.Now()
 	if !o.beginChangeFor(bound) {
 		return nil // the current change sets a count without this hold
@@ -176,7 +192,7 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 		return nil // the last hold frees the lock
 	}
 	asked := time.Now()
-	err := o.releaseTo(target, owed.Milliseconds(), bound-asked.Sub(began), s)
+	err := o.releaseTo(target, owed.Milliseconds(), bound-asked.Sub(began), sent)
 	if unresolved(err) {
 		o.correct(nil) // ends the change
 		return nil
@@ -193,19 +209,23 @@ func (o *ownership) step(bound time.Duration, s *sending) error {
 
 // releaseTo sends the release to target, with lease for the other holds, for at most bound. It is
 // idempotent.
-func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, s *sending) error {
+func (o *ownership) releaseTo(target int64, lease any, bound time.Duration, sent engine.Follower) error {
 	r := acquire.Request{Owner: o.final.Owner, Lease: lease, Target: target}
-	return o.persist(bound, s.follower(), false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
+	return o.persist(bound, sent, false, func(c *transport.Call) { o.lock.Kind.Release(c, &r) })
 }
+
+// latchSafe is how long a release may be repeated under its latch.
+const latchSafe = 10 * time.Second
 
 // releaseShared lowers the count by one. A latch makes that idempotent, and is deleted as soon as
 // there is a reply, as in Redisson.
-func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
+func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) error {
 	kind, can := o.lock.Kind.(Shareable)
 	if !can {
 		return nil // no owner of this kind is shared
 	}
-	latch := codec.LatchKey(o.lock.Kind.Key(), requestID())
+	e, id := o.lock.Engine, uuid.New()
+	latch := codec.LatchKey(o.lock.Kind.Key(), hex.EncodeToString(id[:]))
 	least := int64(math.MaxInt64) // left to others
 	fill := func(c *transport.Call) {
 		lease := o.leaseForOthers()
@@ -215,15 +235,23 @@ func (o *ownership) releaseShared(bound time.Duration, s *sending) error {
 	}
 	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}
-		o.lock.Engine.Transport.Start(del, func(any, error) {}) // or it expires
+		e.Transport.Start(del, func(any, error) {}) // or it expires
 		o.restore(least)
 	}
-	err := o.persist(bound, s.follower(), false, fill)
-	if unresolved(err) {
-		o.releaseLater(fill, forget)
-	} else {
+	err := o.persist(bound, sent, false, fill)
+	if !unresolved(err) {
 		forget()
+		return err
 	}
+	e.Go(func() {
+		err := o.persist(latchSafe, nil, false, fill)
+		if unresolved(err) {
+			e.Logger.Warn("redlatch: release given up, the lock may stay until its lease ends",
+				"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
+			return
+		}
+		forget()
+	})
 	return err
 }
 
@@ -255,12 +283,6 @@ func (o *ownership) restore(left int64) {
 				"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
 		}
 	})
-}
-
-// requestID returns 16 random bytes in hexadecimal, as Redisson does.
-func requestID() string {
-	id := uuid.New()
-	return hex.EncodeToString(id[:])
 }
 
 // persist repeats a release until the server answers, for at most bound. Sent, if not nil, is
@@ -296,59 +318,15 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 // the release was started, so that later calls reach the server after it, or if there is none.
 // The channel receives explain's result for Unlock's error.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
-	outcome := make(chan error, 1)
-	s := &sending{begun: make(chan struct{})}
+	outcome, begun := make(chan error, 1), make(chan struct{})
+	started := sync.OnceFunc(func() { close(begun) })
 	unlock := func() {
-		outcome <- explain(h.unlockOnce(s))
-		s.Started()
+		outcome <- explain(h.unlock(started))
+		started()
 	}
 	if !h.ownership.lock.Engine.Go(unlock) {
-		unlock() // the client is closed: nothing is sent
+		unlock() // the client is closed: it sends nothing
 	}
-	<-s.begun
+	<-begun
 	return outcome
-}
-
-// sending is closed when a release was started. A nil sending does nothing.
-type sending struct {
-	once  sync.Once
-	begun chan struct{}
-}
-
-func (s *sending) Started() {
-	if s != nil {
-		s.once.Do(func() { close(s.begun) })
-	}
-}
-
-// follower returns the follower of a release that leaves other holds.
-func (s *sending) follower() engine.Follower {
-	if s == nil {
-		return nil
-	}
-	return s
-}
-
-// freeing returns the follower of an ownership's last release.
-func (s *sending) freeing(o *ownership) engine.Follower {
-	if s == nil {
-		return (*freeing)(o)
-	}
-	return &freeingAsync{o, s}
-}
-
-// freeing is an ownership whose last release was started.
-type freeing ownership
-
-func (f *freeing) Started() { (*ownership)(f).passTurn(true) }
-
-// freeingAsync is freeing for UnlockAsync.
-type freeingAsync struct {
-	ownership *ownership
-	sending   *sending
-}
-
-func (f *freeingAsync) Started() {
-	f.ownership.passTurn(true)
-	f.sending.Started()
 }

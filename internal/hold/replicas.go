@@ -21,9 +21,6 @@ const (
 	releaseWaits               // Unlock has returned, and the end is being reported
 )
 
-// deferred is reported once enough replicas have the lock: see [AwaitReplicas].
-type deferred struct{ acquired engine.Acquired }
-
 // Replicated implements acquire.Claim. The hold is renewed during the wait.
 func (h *Hold) Replicated(ctx context.Context) error {
 	if h.deferred != nil {
@@ -87,7 +84,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 			return h, err
 		}
 		if tell := h.ownership.lock.Engine.Hooks.Acquired; tell != nil {
-			h.Reported(tell(h.observed.of, h.deferred.acquired))
+			h.Reported(tell(h.observed.of, *h.deferred))
 		}
 	}
 	return nil, nil
@@ -99,7 +96,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Acquired) {
 	switch {
 	case tell == nil:
 	case h.deferred != nil:
-		h.observed.of, h.deferred.acquired = ctx, e
+		h.observed.of, *h.deferred = ctx, e
 	default:
 		h.Reported(tell(ctx, e))
 	}
@@ -111,7 +108,7 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	if tell == nil || h.deferred == nil || h.wasReported() {
 		return
 	}
-	e := &h.deferred.acquired
+	e := h.deferred
 	tell(h.observed.of, engine.NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: wait, Attempts: e.Attempts, Err: err})
 }
 
@@ -127,24 +124,20 @@ func (h *Hold) revoke(wait bool) {
 	if left < 0 {
 		return // lost: the lock is being freed
 	}
+	release := func() {
+		if err := h.lower(left, e.Command); err != nil && !errors.Is(err, engine.ErrLost) {
+			h.notGivenBack(err)
+		}
+	}
 	if wait {
-		h.giveBack(left)
+		release()
 		return
 	}
 	e.Join()
-	if !e.Go(func() { defer e.Leave(); h.giveBack(left) }) {
+	if !e.Go(func() { defer e.Leave(); release() }) {
 		e.Leave()
 		h.notGivenBack(engine.ErrClosed)
 		o.passTurn(false)
-	}
-}
-
-// giveBack sets the server's count to left, which passes the turn on.
-func (h *Hold) giveBack(left int) {
-	o := h.ownership
-	err := o.lower(left, o.lock.Engine.Command, nil)
-	if err != nil && !errors.Is(err, engine.ErrLost) {
-		h.notGivenBack(err)
 	}
 }
 

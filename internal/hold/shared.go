@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/limits"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // sharedKey identifies a lock and a shared owner.
@@ -36,32 +35,6 @@ func (l *Lock) joinShared(owner codec.Owner) *ownership {
 
 func (o *ownership) quitShared() {
 	shared.Of(o.lock.Engine).Leave(sharedKey{o.lock.Kind.Name(), o.lock.Kind.Key(), o.owner})
-}
-
-// releaseLater continues a shared owner's unanswered release, which is safe while its latch
-// lives.
-func (o *ownership) releaseLater(fill func(*transport.Call), forget func()) {
-	e := o.lock.Engine
-	e.Go(func() {
-		err := o.persist(latchSafe, nil, false, fill)
-		if unresolved(err) {
-			e.Logger.Warn("redlatch: release given up, the lock may stay until its lease ends",
-				"lock", o.lock.Name, "owner", o.final.Owner, "error", err)
-			return
-		}
-		forget()
-	})
-}
-
-// latchSafe is how long a release may be repeated under its latch.
-const latchSafe = 10 * time.Second
-
-// queueWith records the wait with which the server has queued the owner: all its callers have
-// one place.
-func (o *ownership) queueWith(wait any) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.wait = wait
 }
 
 func (o *ownership) queuedWith() any {
@@ -183,7 +156,15 @@ func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
 	kind, fences := o.lock.Kind.(Fencing)
 	var answer any
 	err := o.lock.Engine.Retry(ctx, func() (err error) {
-		answer, err = o.fillResume(kind, lease).Run(ctx, nil)
+		var at *engine.Attempt
+		if fences {
+			at = o.lock.Engine.Attempt()
+			kind.Reenter(&at.Call, &acquire.Request{Owner: o.final.Owner, Lease: lease, Target: 1})
+			at.Call.Urgent = true
+		} else {
+			at = o.fillRenewal(lease)
+		}
+		answer, err = at.Run(ctx, nil)
 		return err
 	})
 	if fences && err == nil {
@@ -197,17 +178,6 @@ func (o *ownership) fillRenewal(lease any) *engine.Attempt {
 	o.lock.Kind.Renewal().Fill(&at.Call, 1, func(int) (key, owner, ttl any) {
 		return o.lock.key, o.final.Owner, lease
 	})
-	at.Call.Urgent = true
-	return at
-}
-
-// fillResume fills the call: a renewal for a kind without tokens, which is nil.
-func (o *ownership) fillResume(kind Fencing, lease any) *engine.Attempt {
-	if kind == nil {
-		return o.fillRenewal(lease)
-	}
-	at := o.lock.Engine.Attempt()
-	kind.Reenter(&at.Call, &acquire.Request{Owner: o.final.Owner, Lease: lease, Target: 1})
 	at.Call.Urgent = true
 	return at
 }
