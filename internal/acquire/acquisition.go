@@ -200,8 +200,13 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 	if a.Answered {
 		began = time.Now()
 	}
-	first, cancel := a.first(ctx)
-	defer cancel()
+	first := ctx
+	if a.Unbounded != nil && !a.Answered {
+		// A short wait limit doesn't end it: the caller could not tell whether the lock is held.
+		var cancel context.CancelFunc
+		first, cancel = context.WithTimeoutCause(a.Unbounded, Overdue-time.Since(a.Began), engine.ErrWaitOver)
+		defer cancel()
+	}
 	var before error // of the attempt before
 	err := a.Engine.RetrySince(ctx, began, func() (err error) {
 		sent := time.Now()
@@ -226,15 +231,6 @@ func (a *Acquisition) open(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, err
-}
-
-// first returns the context of the first attempt, which a short wait limit does not end: the
-// caller could not tell whether the lock is held.
-func (a *Acquisition) first(ctx context.Context) (context.Context, context.CancelFunc) {
-	if a.Unbounded == nil || a.Answered {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(a.Unbounded, Overdue-time.Since(a.Began), engine.ErrWaitOver)
 }
 
 // Attempt makes one attempt. It returns false without an error if the lock is held.
@@ -302,7 +298,11 @@ func (a *Acquisition) answered(claim Claim, transfer *Transfer, sent time.Time, 
 	}
 	if a.Available = out.Available; !out.Granted {
 		a.Holder, a.TTL, a.Away = out.Holder, a.waiter.Refused(a, out), nil
-		a.queuedAt(out.Position)
+		if out.Position != 0 && !a.Try {
+			if a.place = out.Position; a.counted {
+				a.observeQueued()
+			}
+		}
 		a.suspect = out.Foreign
 		if a.hint == nil && out.Hint != nil && !a.Try {
 			a.Engine.Logger.Warn("redlatch: wait that no release will end", a.Kind.Name(), a.Lock, "reason", out.Hint)

@@ -280,7 +280,13 @@ func (t *Transfer) Free() {
 // not have the lock: the caller tries again.
 func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error) {
 	if err != nil {
-		t.Settle(plainly(err))
+		plain := err // without why the next caller left
+		for _, kind := range []error{engine.ErrNotSent, engine.ErrUncertain} {
+			if errors.Is(err, kind) {
+				plain = kind
+			}
+		}
+		t.Settle(plain)
 		return false, err
 	}
 	out, err := k.Decode(reply)
@@ -290,17 +296,6 @@ func (t *Transfer) taken(k Waitable, reply any, err error) (again bool, _ error)
 	}
 	t.Settle(err)
 	return false, err
-}
-
-// plainly removes from an error why the next caller left.
-func plainly(err error) error {
-	switch {
-	case errors.Is(err, engine.ErrUncertain):
-		return engine.ErrUncertain
-	case errors.Is(err, engine.ErrNotSent):
-		return engine.ErrNotSent
-	}
-	return err
 }
 
 // Reusable is an owner and its subscription, which another acquisition can use after the release.

@@ -71,7 +71,11 @@ func (a *Acquisition) Sleep(ctx context.Context, d time.Duration) error {
 				return a.waiter.Broken()
 			}
 			if ask, again = a.waiter.OnEvent(a, event); ask {
-				a.observeEvent(event)
+				by := engine.WokenByMessage
+				if event.Gap {
+					by = engine.WokenByGap
+				}
+				a.observeWoken(by)
 			}
 		case <-wake:
 			if ask, again = a.waiter.Woken(); ask {
@@ -212,7 +216,7 @@ func (a *Acquisition) GaveUp(ctx context.Context) error {
 	if a.Away != nil {
 		return engine.WithEnd(ctx, a.Away)
 	}
-	return engine.GaveUp(ctx)
+	return engine.WithEnd(ctx, engine.ErrNotAcquired)
 }
 
 // QueueState is a local queue's knowledge about its lock.

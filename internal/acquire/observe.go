@@ -54,30 +54,11 @@ func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	tell(a.Observed, e)
 }
 
-// queuedAt records a new place in a queue on the server; 0: none.
-func (a *Acquisition) queuedAt(place int) {
-	if place == 0 || a.Try {
-		return
-	}
-	if a.place = place; a.counted {
-		a.observeQueued()
-	}
-}
-
 // observeQueued reports that the call waits.
 func (a *Acquisition) observeQueued() {
 	if tell := a.Engine.Hooks.Queued; tell != nil {
 		tell(a.Observed, engine.Queued{Name: a.Lock, Kind: a.Kind.Name(), Position: a.place})
 	}
-}
-
-// observeEvent reports that an event woke the call.
-func (a *Acquisition) observeEvent(e transport.Event) {
-	if e.Gap {
-		a.observeWoken(engine.WokenByGap)
-		return
-	}
-	a.observeWoken(engine.WokenByMessage)
 }
 
 // observeWoken reports that the call was woken.

@@ -160,13 +160,13 @@ var _ transport.Slotter = cluster{}
 
 func TestGaveUpNamesTheEndOfTheContextIfThereIsOne(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, ErrNotAcquired, GaveUp(t.Context()))
+	require.Equal(t, ErrNotAcquired, WithEnd(t.Context(), ErrNotAcquired))
 	bound, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrWaitOver)
-	require.Equal(t, ErrNotAcquired, GaveUp(bound))
+	require.Equal(t, ErrNotAcquired, WithEnd(bound, ErrNotAcquired))
 	canceled, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the job was withdrawn"))
-	err := GaveUp(canceled)
+	err := WithEnd(canceled, ErrNotAcquired)
 	require.ErrorIs(t, err, ErrNotAcquired)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "the job was withdrawn")

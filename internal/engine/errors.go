@@ -154,6 +154,3 @@ func WithEnd(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w: %w", err, EndOf(ctx))
 }
-
-// GaveUp returns the error of a wait that ctx ended.
-func GaveUp(ctx context.Context) error { return WithEnd(ctx, ErrNotAcquired) }

@@ -86,7 +86,11 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 		c.queue = q
 		return false, nil
 	}
-	if granted, err := c.awaitTurn(ctx, a, q, place); granted || err != nil {
+	c.waitsIn, c.place = q, place
+	granted, err := a.AwaitTurn(ctx, c, 0)
+	c.waitsIn, c.place = nil, nil
+	if granted || err != nil {
+		q.Quit(place)
 		return granted, err
 	}
 	c.queue, a.Passed, a.Transfer = q, place.Passed, place.Transfer
@@ -138,7 +142,10 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	if c.yield != nil {
-		return c.yield.onEvent(e)
+		y := c.yield
+		y.had += 1 + e.Coalesced
+		took := time.Since(y.began)
+		return y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most, y.patience
 	}
 	a.ObserveGap(e)
 	return true, 0
@@ -199,16 +206,6 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 		c.queue.Pass(false)
 	}
 	c.free()
-}
-
-// awaitTurn waits for the turn: it has come if the result is neither true nor an error.
-func (c *caller) awaitTurn(ctx context.Context, a *acquire.Acquisition, q *Queue, place *Waiter) (granted bool, err error) {
-	c.waitsIn, c.place = q, place
-	defer func() { c.waitsIn, c.place = nil, nil }()
-	if granted, err = a.AwaitTurn(ctx, c, 0); granted || err != nil {
-		q.Quit(place)
-	}
-	return granted, err
 }
 
 func (c *caller) State() acquire.QueueState { return c.waitsIn.State() }
@@ -276,12 +273,4 @@ type yielding struct {
 	turns, had  int
 	least, most time.Duration // most 0: no limit
 	patience    time.Duration
-}
-
-// onEvent counts an event and reports whether the others had their turns.
-func (y *yielding) onEvent(e transport.Event) (over bool, d time.Duration) {
-	y.had += 1 + e.Coalesced
-	took := time.Since(y.began)
-	over = y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most
-	return over, y.patience
 }

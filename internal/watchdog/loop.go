@@ -78,26 +78,12 @@ type result struct {
 
 // New returns a loop without leases.
 func New(cfg Config) *Loop {
+	if cfg.Doubt == nil {
+		cfg.Doubt = func() <-chan struct{} { return nil }
+	}
 	w := &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
-	w.doubt = w.await()
+	w.doubt = cfg.Doubt()
 	return w
-}
-
-// heed handles a doubt, if there is one.
-func (w *Loop) heed() {
-	select {
-	case <-w.doubt:
-		w.suspect(time.Now())
-	default:
-	}
-}
-
-// await returns the channel of the next doubt.
-func (w *Loop) await() <-chan struct{} {
-	if w.cfg.Doubt == nil {
-		return nil
-	}
-	return w.cfg.Doubt()
 }
 
 // Add watches a lease after [Lease.Hold]. It returns false if the loop is drained or closed.
@@ -281,7 +267,11 @@ func (w *Loop) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		w.heed() // before later results
+		select {
+		case <-w.doubt: // before later results
+			w.suspect(time.Now())
+		default:
+		}
 		w.settle()
 		next := w.tick(time.Now())
 		if next.IsZero() {

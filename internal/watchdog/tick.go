@@ -55,7 +55,7 @@ func (w *Loop) arm(now time.Time) {
 
 // suspect schedules the renewal of all leases after a doubt.
 func (w *Loop) suspect(now time.Time) {
-	next := w.await()
+	next := w.cfg.Doubt()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.doubt, w.doubtAt = next, now
