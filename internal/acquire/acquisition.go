@@ -181,7 +181,7 @@ func (a *Acquisition) BeginWait() error {
 // Claim returns the claim for the next attempt.
 func (a *Acquisition) Claim() Claim {
 	if a.claim == nil {
-		a.Renew(nil)
+		a.claim = a.Claims.Claim(nil)
 	}
 	return a.claim
 }

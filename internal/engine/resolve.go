@@ -112,7 +112,7 @@ func (e *Engine) resolve(d *InDoubt) {
 
 // Retryable reports whether a call that failed with err may succeed later.
 func Retryable(err error) bool {
-	return isUncertain(err) || Passing(err) || errors.Is(err, ErrClosed)
+	return errors.Is(err, ErrUncertain) || Passing(err) || errors.Is(err, ErrClosed)
 }
 
 // run is a Run.

@@ -47,7 +47,9 @@ func (h *Hold) Asks(yes bool) {
 // Grant implements acquire.Claim.
 func (h *Hold) Grant(sent time.Time, out acquire.Outcome) error {
 	o := h.ownership
-	o.fence(out.Token)
+	if out.Token != 0 {
+		o.fence(out.Token)
+	}
 	o.add(h, sent)
 	if o.lock.Engine.Replicas > 0 {
 		h.known.Store(unknown)

@@ -223,6 +223,30 @@ func (o *ownership) isFreed() bool {
 	return o.freed
 }
 
+// hasBase reports whether the owner holds the lock in the outer role. Lock order: an ownership's
+// mu, then its base's.
+func (o *ownership) hasBase() bool { return o.base != nil && !o.base.isFreed() }
+
+// otherRole returns the owner's ownership in the inner role, nil if there never was one.
+func (o *ownership) otherRole() *ownership {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.nested
+}
+
+// inSeveralRoles reports whether the owner holds, or is about to hold, the lock in another role.
+func (o *ownership) inSeveralRoles() bool {
+	nested := o.otherRole()
+	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
+}
+
+// isEntering reports whether a re-entry is in progress.
+func (o *ownership) isEntering() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.entering > 0
+}
+
 // lose ends the holds of an owner that did not hold the lock at asked. Later ones may be valid:
 // a shared owner can acquire the lock again.
 func (o *ownership) lose(asked time.Time) {

@@ -283,27 +283,3 @@ func (o *ownership) inOtherRole(l *Lock) *ownership {
 	}
 	return o.nested
 }
-
-// hasBase reports whether the owner holds the lock in the outer role. Lock order: an ownership's
-// mu, then its base's.
-func (o *ownership) hasBase() bool { return o.base != nil && !o.base.isFreed() }
-
-// otherRole returns the owner's ownership in the inner role, nil if there never was one.
-func (o *ownership) otherRole() *ownership {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.nested
-}
-
-// inSeveralRoles reports whether the owner holds, or is about to hold, the lock in another role.
-func (o *ownership) inSeveralRoles() bool {
-	nested := o.otherRole()
-	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
-}
-
-// isEntering reports whether a re-entry is in progress.
-func (o *ownership) isEntering() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.entering > 0
-}

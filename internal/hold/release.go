@@ -37,6 +37,35 @@ func (h *Hold) unlock(begun func()) error {
 	return h.result
 }
 
+// putSubscription lets the next acquisition use the owner and its subscription, if the owner was
+// freed and nothing about it is in progress on either side:
+//
+//   - every attempt for it was answered, and none gave up or is in doubt;
+//   - it was never renewed, so no renewal can shorten the next lease;
+//   - it was not re-entered, handed over or shown to the caller, so no other code can use it;
+//   - its release was sent once, and the server said that it freed the lock.
+//
+// The rest is harmless: a late heartbeat extends a place, an eviction needs the deadline that was
+// seen, and a late message costs one attempt.
+func (h *Hold) putSubscription() {
+	o := h.ownership
+	if o.subscription == nil {
+		return
+	}
+	if h.result != nil || o.notReusable.Load() || o.lock.Engine.Watchdog.Tried(&h.lease) {
+		o.closeSubscription()
+		return
+	}
+	o.subscription.Put()
+}
+
+// closeSubscription closes the hold's subscription, if any.
+func (o *ownership) closeSubscription() {
+	if o.subscription != nil {
+		o.subscription.Close()
+	}
+}
+
 // leaving is an Unlock that has not reached the server.
 type leaving struct {
 	ended  error         // why the hold had ended, nil if it had not
@@ -69,6 +98,9 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 
 // endUnlock returns the result of Unlock after a release that ended with err.
 func (h *Hold) endUnlock(l leaving, err error) error {
+	if l.ended == nil && err == nil {
+		return nil
+	}
 	o := h.ownership
 	switch err = engine.Explain(err); {
 	case l.ended != nil && unresolved(err):
@@ -157,7 +189,7 @@ func (h *Hold) free(bound time.Duration) error {
 		open := err != nil && !engine.Passing(err) // the next caller may have the lock
 		err = o.persist(bound, (*releasing)(h), open, func(c *transport.Call) { o.lock.Kind.Release(c, o.final) })
 	}
-	if unresolved(err) {
+	if err != nil && unresolved(err) {
 		o.discard()
 	}
 	return err

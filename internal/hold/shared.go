@@ -43,35 +43,6 @@ func (o *ownership) queuedWith() any {
 	return o.wait
 }
 
-// putSubscription lets the next acquisition use the owner and its subscription, if the owner was
-// freed and nothing about it is in progress on either side:
-//
-//   - every attempt for it was answered, and none gave up or is in doubt;
-//   - it was never renewed, so no renewal can shorten the next lease;
-//   - it was not re-entered, handed over or shown to the caller, so no other code can use it;
-//   - its release was sent once, and the server said that it freed the lock.
-//
-// The rest is harmless: a late heartbeat extends a place, an eviction needs the deadline that was
-// seen, and a late message costs one attempt.
-func (h *Hold) putSubscription() {
-	o := h.ownership
-	if o.subscription == nil {
-		return
-	}
-	if h.result != nil || o.notReusable.Load() || o.lock.Engine.Watchdog.Tried(&h.lease) {
-		o.closeSubscription()
-		return
-	}
-	o.subscription.Put()
-}
-
-// closeSubscription closes the hold's subscription, if any.
-func (o *ownership) closeSubscription() {
-	if o.subscription != nil {
-		o.subscription.Close()
-	}
-}
-
 // HandOver renews the lease once, ends the hold without freeing the lock, and returns the owner
 // for another process to resume. After an error the hold continues.
 func (h *Hold) HandOver() (codec.Owner, error) {

@@ -198,11 +198,19 @@ func (q *Queue) Pass(held bool) {
 	q.put()
 }
 
-// Granted says that the caller with the turn holds the lock, as owner.
+// Granted says that the caller with the turn holds the lock, as owner. It closes the subscription
+// if no caller waits.
 func (q *Queue) Granted(owner codec.Owner) {
 	q.mu.Lock()
 	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
+	var idle transport.Subscription
+	if q.first == nil {
+		idle, q.sub = q.sub, nil
+	}
 	q.mu.Unlock()
+	if idle != nil {
+		idle.Close()
+	}
 }
 
 // Refused says that another process had a turn: holder had the lock, with ttl left.
@@ -233,13 +241,6 @@ func (q *Queue) State() acquire.QueueState {
 	return q.state
 }
 
-// HasNext reports whether a caller waits for the turn.
-func (q *Queue) HasNext() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.first != nil
-}
-
 // IsNext reports whether w is the first waiter.
 func (q *Queue) IsNext(w *Waiter) bool {
 	q.mu.Lock()
@@ -267,19 +268,6 @@ func (q *Queue) Keep(sub transport.Subscription) {
 	q.mu.Lock()
 	q.sub = sub
 	q.mu.Unlock()
-}
-
-// CloseIdle closes the subscription if no caller waits.
-func (q *Queue) CloseIdle() {
-	q.mu.Lock()
-	var idle transport.Subscription
-	if q.first == nil {
-		idle, q.sub = q.sub, nil
-	}
-	q.mu.Unlock()
-	if idle != nil {
-		idle.Close()
-	}
 }
 
 // The first waiter polls at an interval: see acquire.AwaitTurn. Queues share one timer among their
@@ -325,7 +313,10 @@ func (q *Queue) HasTurn(w *Waiter) bool {
 
 // Transfer implements acquire.Turn.
 func (q *Queue) Transfer(owner any) *acquire.Transfer {
-	if !q.HasNext() {
+	q.mu.Lock()
+	alone := q.first == nil
+	q.mu.Unlock()
+	if alone {
 		return nil
 	}
 	t := q.queues.Transfer(owner)

@@ -294,12 +294,12 @@ func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
 	_, next := enter(qs)
 	sub := &idle{}
 	l.Keep(sub)
-	l.CloseIdle()
+	granted(l)
 	l.Pass(true)
 	require.True(t, isReady(next))
 	require.Same(t, sub, l.Subscription())
 	require.Zero(t, sub.closed)
-	l.CloseIdle() // no waiter is left to use it
+	granted(l) // no waiter is left to use it
 	require.Equal(t, 1, sub.closed)
 	require.Nil(t, l.Subscription())
 	again := &idle{}

@@ -187,7 +187,6 @@ func (c *caller) Abandon() {}
 func (c *caller) Granted(a *acquire.Acquisition) {
 	if q := c.queue; q != nil {
 		q.Granted(a.Claim().ID())
-		q.CloseIdle()
 		if !a.Claim().KeepTurn(q) {
 			q.Pass(true)
 		}
