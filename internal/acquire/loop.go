@@ -251,28 +251,56 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 	if err := a.BeginWait(); err != nil {
 		return false, err
 	}
-	var due deadlines
+	var silence, poll time.Time // zero: none; they share a timer
 	if !a.Answered {
-		due.silence = a.Began.Add(a.Engine.Command)
+		silence = a.Began.Add(a.Engine.Command)
 	}
 	if every > 0 {
-		due.poll = time.Now().Add(every)
+		poll = time.Now().Add(every)
 	}
 	for {
-		err := a.Sleep(ctx, due.next())
-		if c.Came() {
+		err := a.Sleep(ctx, untilFirst(silence, poll))
+		s, now := c.State(), time.Now()
+		switch {
+		case c.Came():
 			a.Answered = a.Answered || c.State().Known
 			return false, nil
+		case err != nil && ctx.Err() != nil:
+			a.Learn(s)
+			if a.Away = s.Away; !s.Known {
+				a.Away = s.silent()
+			}
+			return false, a.GaveUp(ctx)
+		case err != nil:
+			return false, err
 		}
-		if err == nil {
-			granted, err = a.look(ctx, c, &due, every)
-		} else if ctx.Err() != nil {
-			err = a.gaveUpInQueue(ctx, c.State())
+		if !silence.IsZero() && !now.Before(silence) {
+			if silence = (time.Time{}); !s.Known && !a.Answered {
+				return false, s.silent()
+			}
 		}
-		if granted || err != nil {
+		if now.Before(poll) {
+			continue
+		}
+		if every > 0 {
+			poll = now.Add(every)
+		}
+		if granted, err = c.Poll(ctx, a); granted || err != nil {
 			return granted, err
 		}
 	}
+}
+
+// untilFirst returns the time until the earlier of two deadlines, of which zero ones don't count;
+// it is negative if there is none.
+func untilFirst(a, b time.Time) time.Duration {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		b = a
+	}
+	if b.IsZero() {
+		return -1
+	}
+	return max(0, time.Until(b))
 }
 
 // countPatience limits counting subscribers.
@@ -305,52 +333,6 @@ func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 		return engine.WithEnd(ctx, s.Away)
 	}
 	return nil
-}
-
-// deadlines are the timeouts of a queued caller. They share a timer.
-type deadlines struct {
-	silence time.Time // of the first answer from Redis; zero: it came, or this was checked
-	poll    time.Time // zero: the queue wakes the caller to poll
-}
-
-// next returns the time until the first deadline, a negative one if there is none.
-func (d *deadlines) next() time.Duration {
-	first := d.poll
-	if first.IsZero() || !d.silence.IsZero() && d.silence.Before(first) {
-		first = d.silence
-	}
-	if first.IsZero() {
-		return -1
-	}
-	return max(0, time.Until(first))
-}
-
-// look handles the deadlines that have passed.
-func (a *Acquisition) look(ctx context.Context, c Queued, due *deadlines, every time.Duration) (granted bool, err error) {
-	now := time.Now()
-	if !due.silence.IsZero() && !now.Before(due.silence) {
-		due.silence = time.Time{}
-		if s := c.State(); !s.Known && !a.Answered {
-			return false, s.silent()
-		}
-	}
-	if now.Before(due.poll) {
-		return false, nil
-	}
-	if every > 0 {
-		due.poll = now.Add(every)
-	}
-	return c.Poll(ctx, a)
-}
-
-// gaveUpInQueue returns the error of a wait in a queue that ctx ended.
-func (a *Acquisition) gaveUpInQueue(ctx context.Context, s QueueState) error {
-	a.Learn(s)
-	a.Away = s.Away
-	if a.Away == nil && !s.Known {
-		a.Away = s.silent()
-	}
-	return a.GaveUp(ctx)
 }
 
 // silent returns the error of a queued caller without an answer from Redis.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -183,32 +184,22 @@ type fence struct {
 // connection is gone. A failure may be retried later.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
-	one := f.byID[conn]
-	if one == nil || one.stale() {
-		one = &fence{done: make(chan struct{})}
-		f.put(conn, one)
+	maps.DeleteFunc(f.byID, func(_ int64, one *fence) bool { return one.stale() })
+	if one := f.byID[conn]; one != nil {
 		f.mu.Unlock()
-		one.ok = kill()
-		one.ended = time.Now()
-		close(one.done)
+		<-one.done
 		return one.ok
 	}
-	f.mu.Unlock()
-	<-one.done
-	return one.ok
-}
-
-// put adds a fence and removes old ones, mu held.
-func (f *fences) put(conn int64, one *fence) {
+	one := &fence{done: make(chan struct{})}
 	if f.byID == nil {
 		f.byID = map[int64]*fence{}
 	}
-	for id, old := range f.byID {
-		if old.stale() {
-			delete(f.byID, id)
-		}
-	}
 	f.byID[conn] = one
+	f.mu.Unlock()
+	one.ok = kill()
+	one.ended = time.Now()
+	close(one.done)
+	return one.ok
 }
 
 // stale reports whether a fence ended too long ago to be shared.
