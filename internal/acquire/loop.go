@@ -335,7 +335,6 @@ func (a *Acquisition) IsLate(ctx context.Context, s QueueState) error {
 	return nil
 }
 
-// silent returns the error of a queued caller without an answer from Redis.
 func (s QueueState) silent() error {
 	if s.Away != nil {
 		return s.Away

@@ -41,7 +41,6 @@ func (a *Acquisition) ObserveGap(e transport.Event) {
 	}
 }
 
-// observeAttempt reports an attempt that did not get the lock.
 func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	tell := a.Engine.Hooks.Attempted
 	if tell == nil {
@@ -54,14 +53,12 @@ func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	tell(a.Observed, e)
 }
 
-// observeQueued reports that the call waits.
 func (a *Acquisition) observeQueued() {
 	if tell := a.Engine.Hooks.Queued; tell != nil {
 		tell(a.Observed, engine.Queued{Name: a.Lock, Kind: a.Kind.Name(), Position: a.place})
 	}
 }
 
-// observeWoken reports that the call was woken.
 func (a *Acquisition) observeWoken(by string) {
 	if tell := a.Engine.Hooks.Woken; tell != nil {
 		tell(a.Observed, engine.Woken{Name: a.Lock, Kind: a.Kind.Name(), By: by})

@@ -78,7 +78,6 @@ func (e *Engine) Attempt() *Attempt {
 	return a
 }
 
-// free returns the attempt to the pool.
 func (a *Attempt) free() {
 	a.Call.Reset()
 	a.resolver, a.Sent, a.closes = nil, nil, false
@@ -172,7 +171,6 @@ func (a *Attempt) rest() (out outcome, came bool) {
 	return out, came
 }
 
-// finish ends an attempt that has an outcome.
 func (a *Attempt) finish(out outcome) (any, error) {
 	a.rest()
 	if errors.Is(out.err, ErrUncertain) {
@@ -225,7 +223,6 @@ func (a *Attempt) complete(reply any, err error) {
 	e.Leave()
 }
 
-// resolve ends an attempt whose call may have run.
 func (a *Attempt) resolve() {
 	if r := a.resolver; r != nil {
 		if d := r.InDoubt(); d != nil {
@@ -297,7 +294,6 @@ func (t *timeouts) unlink(a *Attempt) {
 	t.waits--
 }
 
-// count returns the number of attempts that wait for a reply.
 func (t *timeouts) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

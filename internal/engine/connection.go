@@ -27,7 +27,6 @@ func (e *Engine) Subscribe(ctx context.Context, channel string) (transport.Subsc
 	return &counted{Subscription: sub, n: &e.subscriptions}, nil
 }
 
-// counted is a subscription that is counted until it is closed.
 type counted struct {
 	transport.Subscription
 	n    *atomic.Int64

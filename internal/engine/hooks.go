@@ -156,7 +156,6 @@ func (h *Hooks) ObserveGap(ctx context.Context, lock, kind string) {
 	}
 }
 
-// observeRenewal reports the outcome of a renewal.
 func (h *Hooks) observeRenewal(began time.Time, held []bool, leases []*watchdog.Lease, err error) {
 	if h.Renewed == nil {
 		return

@@ -9,7 +9,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// replicated is the outcome of a call whose replication was awaited.
 type replicated struct {
 	reply any
 	have  int64
@@ -79,7 +78,6 @@ func (n *Replication) Abandon() {
 	}
 }
 
-// enough returns nil if enough replicas have the lock.
 func (out *replicated) enough(e *Engine, holds func(reply any) (bool, error)) error {
 	if out.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, inWords(out.err))

@@ -116,7 +116,6 @@ func Retryable(err error) bool {
 	return errors.Is(err, ErrUncertain) || Passing(err) || errors.Is(err, ErrClosed)
 }
 
-// run is a Run.
 func (e *Engine) run(fill func(*transport.Call)) (any, error) {
 	a := e.Attempt()
 	fill(&a.Call)
@@ -202,7 +201,6 @@ func (f *fences) do(conn int64, kill func() bool) bool {
 	return one.ok
 }
 
-// stale reports whether a fence ended too long ago to be shared.
 func (f *fence) stale() bool {
 	select {
 	case <-f.done:

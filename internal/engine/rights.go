@@ -112,7 +112,6 @@ func (e *Engine) NotNotified(channel string, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotNotified, e.lacksPublish(channel, err))
 }
 
-// lacksPublish names the missing right.
 func (e *Engine) lacksPublish(channel string, err error) error {
 	right := "&" + channel + "*"
 	if e.deniedCommand(err.Error()) {

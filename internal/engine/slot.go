@@ -19,7 +19,6 @@ type Slot[T any] struct {
 	Close func(state T)
 }
 
-// slots are an engine's values.
 type slots struct {
 	bySlot sync.Map // of *Slot
 
@@ -43,7 +42,6 @@ func (s *Slot[T]) Of(e *Engine) T {
 	return state
 }
 
-// onClose calls f when the engine closes.
 func (s *slots) onClose(f func()) {
 	s.mu.Lock()
 	closed := s.closed

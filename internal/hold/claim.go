@@ -214,7 +214,6 @@ func (o *ownership) leaveDoubt() {
 	o.passTurn(false)
 }
 
-// undo runs a release and reports whether it freed the lock.
 func (o *ownership) undo(run engine.Run, r *acquire.Request) (freed bool, _ error) {
 	answer, err := run(func(c *transport.Call) {
 		o.lock.Kind.Release(c, r)

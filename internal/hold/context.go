@@ -245,7 +245,6 @@ func (h *Hold) reportRelease() {
 	})
 }
 
-// wasReported reports whether the grant was reported to the observer.
 func (h *Hold) wasReported() bool {
 	state := h.known.Load()
 	return state == reported || state == endTold || state == releaseWaits
@@ -254,7 +253,6 @@ func (h *Hold) wasReported() bool {
 // Observe sets the observer's context for a re-entry.
 func (h *Hold) Observe(ctx context.Context) { h.observed.of = ctx }
 
-// observeQueued reports that a re-entry waits for an inner hold.
 func (h *Hold) observeQueued() {
 	l := h.ownership.lock
 	if tell := l.Engine.Hooks.Queued; tell != nil {

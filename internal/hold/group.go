@@ -70,7 +70,6 @@ func (g *Group) Holds() []*Hold {
 	return g.holds
 }
 
-// memberEnded ends the group when a member has ended.
 func (g *Group) memberEnded(h *Hold, why *ending) {
 	if g.ended.Load() != nil {
 		return

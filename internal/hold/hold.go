@@ -69,7 +69,6 @@ type Terms struct {
 	Several bool
 }
 
-// ending is why a hold has ended.
 type ending struct {
 	cause error
 	// kept means that the lock stays held until its lease expires or Unlock.
@@ -107,7 +106,6 @@ func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.prepare(terms)
 }
 
-// prepare sets the lease.
 func (h *Hold) prepare(terms *Terms) {
 	o := h.ownership
 	h.lease = watchdog.Lease{
@@ -260,7 +258,6 @@ func (h *Hold) lose(why error) {
 	}
 }
 
-// overdue returns why a hold whose lease is over was lost.
 func (h *Hold) overdue() error {
 	why := &h.ownership.lock.Engine.Losses
 	if h.lease.Fixed && !time.Now().Before(h.lease.Final()) {

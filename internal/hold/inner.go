@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// innerLine is the queue for a hold's slot.
 type innerLine struct {
 	callers []innerCaller
 	warned  bool
@@ -65,7 +64,6 @@ func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan str
 	return false, c.ready
 }
 
-// awaitSlot waits for the slot of outer.
 func (h *Hold) awaitSlot(ctx context.Context, outer *Hold, ready <-chan struct{}) error {
 	e := outer.ownership.lock.Engine
 	l := outer.ownership.lock
@@ -128,7 +126,6 @@ func (h *Hold) warnOfLongWait() {
 		"lock", o.lock.Name, "owner", o.final.Owner, "after", o.lock.Engine.Command)
 }
 
-// leaveSlot leaves the slot that the hold has or waits for.
 func (h *Hold) leaveSlot() {
 	o := h.ownership
 	o.mu.Lock()

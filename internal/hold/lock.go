@@ -81,7 +81,6 @@ func NewLock(e *engine.Engine, name string, make Make) Lock {
 	return l
 }
 
-// newOwner returns an unused owner and its text, boxed.
 func (l *Lock) newOwner() (codec.Owner, any) {
 	if k, ok := l.Kind.(Identifying); ok {
 		return codec.Owner{}, k.NewID()
@@ -319,7 +318,6 @@ func (a *Asked) check(l *Lock) error {
 	return nil
 }
 
-// checkPoll checks the polling options.
 func (a *Asked) checkPoll(l *Lock) error {
 	_, can := l.Strategy.(interface{ CanPoll() })
 	switch {
@@ -335,7 +333,6 @@ func (a *Asked) checkPoll(l *Lock) error {
 	return nil
 }
 
-// checkOwner checks the owner, if it was given.
 func (a *Asked) checkOwner(l *Lock) error {
 	if !a.Given {
 		return nil

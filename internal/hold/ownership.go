@@ -197,7 +197,6 @@ func (o *ownership) most(none time.Duration) time.Duration {
 	return most
 }
 
-// count returns the number of holds.
 func (o *ownership) count() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -216,7 +215,6 @@ func (o *ownership) others(h *Hold) bool {
 	return o.entering > 0
 }
 
-// isFreed reports whether the last hold was released.
 func (o *ownership) isFreed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -240,7 +238,6 @@ func (o *ownership) inSeveralRoles() bool {
 	return o.hasBase() || nested != nil && (nested.count() > 0 || nested.isEntering())
 }
 
-// isEntering reports whether a re-entry is in progress.
 func (o *ownership) isEntering() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

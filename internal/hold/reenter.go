@@ -139,7 +139,6 @@ func (o *ownership) over() (free bool) {
 	return free
 }
 
-// notEntered ends a failed re-entry.
 func (h *Hold) notEntered(err error) error {
 	o := h.ownership
 	if free := o.over(); free {
@@ -154,7 +153,6 @@ func (h *Hold) notEntered(err error) error {
 	return err
 }
 
-// entered ends a re-entry that was answered.
 func (h *Hold) entered(outer *Hold, held bool, err error, sent time.Time) error {
 	o := h.ownership
 	switch {

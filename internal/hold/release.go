@@ -59,7 +59,6 @@ func (h *Hold) putSubscription() {
 	o.subscription.Put()
 }
 
-// closeSubscription closes the hold's subscription, if any.
 func (o *ownership) closeSubscription() {
 	if o.subscription != nil {
 		o.subscription.Close()
@@ -148,7 +147,6 @@ func (o *ownership) isGone() bool {
 	return err == nil && out == reply.NotHeld
 }
 
-// lower sets the server's count to left.
 func (h *Hold) lower(left int, bound time.Duration) error {
 	o := h.ownership
 	switch {
@@ -160,7 +158,6 @@ func (h *Hold) lower(left int, bound time.Duration) error {
 	return o.step(bound, (*releasing)(h))
 }
 
-// free frees the lock.
 func (h *Hold) free(bound time.Duration) error {
 	o := h.ownership
 	if nested := o.otherRole(); nested != nil && nested.isEntering() {

@@ -37,7 +37,6 @@ func (h *Hold) Replicated(ctx context.Context) error {
 	return err
 }
 
-// replicate begins to wait for replicas.
 func (h *Hold) replicate() *engine.Replication {
 	o := h.ownership
 	kind, can := o.lock.Kind.(Replicable)

@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 )
 
-// sharedKey identifies a lock and a shared owner.
 type sharedKey struct {
 	kind, key string
 	owner     codec.Owner

@@ -29,7 +29,6 @@ type contenders struct {
 	seen      []contender
 }
 
-// contender is a client of this library that held the lock.
 type contender struct {
 	client uuid.UUID
 	at     time.Time

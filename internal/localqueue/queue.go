@@ -91,7 +91,6 @@ func (qs *Queues) Join(kind, key string) *Queue {
 	return q
 }
 
-// put releases one reference.
 func (q *Queue) put() {
 	q.queues.mu.Lock()
 	defer q.queues.mu.Unlock()

@@ -49,7 +49,6 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return c
 }
 
-// caller is one caller, waiting or with the turn.
 type caller struct {
 	*strategy
 	queue   *Queue                 // while it has the turn
@@ -60,7 +59,6 @@ type caller struct {
 	yield   *yielding              // while others go first
 }
 
-// free returns the caller to its pool.
 func (c *caller) free() {
 	qs := c.queues
 	*c = caller{}

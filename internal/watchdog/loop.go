@@ -68,7 +68,6 @@ type Loop struct {
 	doubt <-chan struct{}
 }
 
-// result is the outcome of one script.
 type result struct {
 	batch []*Lease
 	sent  time.Time
@@ -189,7 +188,6 @@ func (w *Loop) All() []*Lease {
 	return all
 }
 
-// append appends a lease to the list, mu held.
 func (w *Loop) append(l *Lease) {
 	if l.older = w.newest; l.older != nil {
 		l.older.newer = l
@@ -199,7 +197,6 @@ func (w *Loop) append(l *Lease) {
 	w.newest = l
 }
 
-// unlink removes it, mu held.
 func (w *Loop) unlink(l *Lease) {
 	if l.older != nil {
 		l.older.newer = l.newer
@@ -262,7 +259,6 @@ func (w *Loop) signal() {
 	}
 }
 
-// run is the loop's goroutine.
 func (w *Loop) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -313,7 +309,6 @@ func (w *Loop) log(text string, args ...any) {
 	}
 }
 
-// isLogging reports whether there are unwritten lines.
 func (w *Loop) isLogging() bool {
 	w.lines.mu.Lock()
 	defer w.lines.mu.Unlock()

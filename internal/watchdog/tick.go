@@ -182,7 +182,6 @@ func (w *Loop) batches(due []*Lease) [][]*Lease {
 	return out
 }
 
-// renew sends a script. The deadline counts from here.
 func (w *Loop) renew(batch []*Lease) {
 	sent := time.Now()
 	w.cfg.Renew(batch, func(held []bool, err error) {
@@ -193,7 +192,6 @@ func (w *Loop) renew(batch []*Lease) {
 	})
 }
 
-// settle handles the results of renewals.
 func (w *Loop) settle() {
 	w.mu.Lock()
 	results := w.results
