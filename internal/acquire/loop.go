@@ -265,17 +265,11 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 		case c.Came():
 			a.Answered = a.Answered || c.State().Known
 			return false, nil
-		case err != nil && ctx.Err() != nil:
-			a.Learn(s)
-			if a.Away = s.Away; !s.Known {
-				a.Away = s.silent()
-			}
-			return false, a.GaveUp(ctx)
 		case err != nil:
-			return false, err
+			return false, a.leftQueue(ctx, s, err)
 		}
 		if !silence.IsZero() && !now.Before(silence) {
-			if silence = (time.Time{}); !s.Known && !a.Answered {
+			if silence = (time.Time{}); !s.Known {
 				return false, s.silent()
 			}
 		}
@@ -289,6 +283,18 @@ func (a *Acquisition) AwaitTurn(ctx context.Context, c Queued, every time.Durati
 			return granted, err
 		}
 	}
+}
+
+// leftQueue returns the error of a wait in a queue that err or the end of ctx ended.
+func (a *Acquisition) leftQueue(ctx context.Context, s QueueState, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	a.Learn(s)
+	if a.Away = s.Away; !s.Known {
+		a.Away = s.silent()
+	}
+	return a.GaveUp(ctx)
 }
 
 // untilFirst returns the time until the earlier of two deadlines, of which zero ones don't count;
