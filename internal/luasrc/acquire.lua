@@ -1,14 +1,12 @@
--- Takes a free lock, or enters one again that the owner holds already.
+-- Acquires a free lock, or reenters it for its owner.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   given: a refusal says who holds the lock, too; left out: it does not
--- Replies:  nil when the owner holds the lock now; else the milliseconds that
---           the lock has left, -1 when it never expires, in an array with the
---           holder's owner where that is asked for and the user may ask (HKEYS)
--- Effects:  when acquired, the owner's count is one higher and the lock's time
---           to live is the lease, be that longer or shorter than before
+-- ARGV[3]   given: a refusal names the holder; left out: it does not
+-- Replies:  nil if the owner holds the lock now; else the milliseconds left, -1 without expiry; with
+--           ARGV[3] an array of that and the holder's owner, if the user may run HKEYS
+-- Effects:  if acquired, the owner's count rises by one, and the lock's TTL becomes the lease
 -- Messages: none
 local lock, owner, lease, tell = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('EXISTS', lock) == 0 or redis.call('HEXISTS', lock, owner) == 1 then

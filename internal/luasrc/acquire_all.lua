@@ -1,13 +1,12 @@
--- Takes many locks at once for one owner, as Acquire takes each of them, or none.
+-- Acquires many locks for one owner, each as Acquire does, or none.
 --
 -- KEYS[1..n]  the locks, each once: hashes of owner -> count
 -- ARGV[1]     owner
 -- ARGV[2]     lease, milliseconds
--- Replies:    nil when the owner holds all locks now; else, of the first that another owner
---             has, an array: the milliseconds that it has left, -1 when it never expires; its
---             holder's owner; its number, from 1. Of a key that is no lock an array, too: the
---             error of the server; an empty text; its number
--- Effects:    when acquired, as by Acquire for each lock; else none
+-- Replies:    nil if the owner holds all locks now; else an array about the first lock that another
+--             owner holds: the milliseconds left, -1 without expiry; its holder's owner; its number,
+--             from 1. For a key of another type: the server's error; an empty text; its number
+-- Effects:    if acquired, as for Acquire for each lock; else none
 -- Messages:   none
 local owner, lease = ARGV[1], ARGV[2]
 for i = 1, #KEYS do

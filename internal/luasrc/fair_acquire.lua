@@ -1,35 +1,28 @@
--- Takes a free fair lock when nobody is queued before the owner, or enters one
--- again that the owner holds already; else queues the owner, unless it is queued.
+-- Acquires a free fair lock if no owner is queued before this one, or reenters it for
+-- its owner; else queues the owner, unless it is queued.
 --
--- A deadline is what an owner that behaves cannot miss: the end of the lease, or
--- the deadline of the one before it, and its own wait after that.
+-- A deadline is the end of the lease, or the deadline of the waiter before it, plus the owner's own
+-- wait.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the queue: a list of the owners that wait, the next one first
--- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
---           from which it counts as dead
--- KEYS[4]   the lock's channel, unused: it is no key, and so a server whose slot moves
---           runs the script with all keys or not at all
+-- KEYS[2]   the queue: a list of waiting owners, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds
 -- ARGV[4]   lease, milliseconds
--- ARGV[5]   given: a refusal says more; left out: it is the number alone
--- Replies:  nil when the owner holds the lock now; to an owner that was queued
---           already the milliseconds that the lock has left, 0 when it is free or
---           never expires; to one that was queued now the milliseconds to the
---           deadline of the one before it, or else what the lock has left, -1
---           when it never expires and -2 when it is free: any may be negative.
---           Where more is asked for, that number in an array with the holder's
---           owner, '' when there is none or the user may not ask (HKEYS), the owner
---           that is the next in the queue, and the place of this one in it, from
---           1, when it was queued now, else 0
--- Effects:  the queue loses its dead, up to the first owner that is alive or has
---           no deadline; when taken, it loses the owner too, all other deadlines
---           fall by the wait, the count is 1 and the time to live the lease; when
---           entered again, the count is one higher and the time to live the lease;
---           when queued, the owner is last, with now, the reply and the wait as
---           its deadline; an owner that has a deadline keeps it, and its place
+-- ARGV[5]   given: a refusal has details; left out: it is a number
+-- Replies:  nil if the owner holds the lock now. If it was queued before: the milliseconds that the
+--           lock has left, 0 if it is free or never expires. If it is queued now: the milliseconds to
+--           the deadline of the waiter before it, or else the lock's remaining time, -1 without expiry,
+--           -2 if free; any may be negative. With details: an array of that number; the holder's
+--           owner, '' if there is none or the user may not run HKEYS; the next owner in the queue;
+--           and this owner's place, from 1, if it is queued now, else 0
+-- Effects:  overdue waiters leave the head of the queue; if acquired, the owner leaves the queue,
+--           all other deadlines fall by its wait, the count is 1 and the TTL the lease; if reentered,
+--           the count rises by one and the TTL is the lease; if queued, the owner is last, and its
+--           deadline is now plus the reply plus the wait; a deadline that it had stays
 -- Messages: none
 -- Uses:     enqueue, prune, take
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]

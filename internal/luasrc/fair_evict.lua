@@ -1,39 +1,29 @@
--- Takes owners that are proven dead out of the front of the queue of a fair lock,
--- also while the lock is held.
+-- Evicts dead owners from the front of the queue of a fair lock, even while it is held.
 --
--- Only the first goes, then the next first, as long as each is who was given and
--- has the deadline that it was seen with: one that has done anything since is not
--- dead. Who goes so has not had its turn. What its deadline was beyond the end of
--- the lease, and of what a heartbeat keeps, is taken off the deadlines of all
--- others, or else those would grow with each death; but not so much that one of
--- them has less than that left, as could be where somebody behind was due earlier.
+-- It evicts the first, then the next first, as long as each is the given owner with the given deadline:
+-- a changed deadline proves that the owner is alive. An evicted owner did not have its turn. The part
+-- of its deadline beyond the lease and a heartbeat's keep is taken off all other deadlines, or they
+-- would grow with each death; but never so much that the next one due has less than that left.
 --
--- All deadlines fall by the same time, so they keep their order, and are read and set
--- a thousand at a time.
---
--- When the lock is free, those are told whom the next attempt can find in front:
--- the new head and, where it is dead, by this clock, all up to the first that is
--- not.
+-- All deadlines fall by the same time, so their order stays, and they are read and set in parts of a
+-- thousand.
 --
 -- KEYS[1]       the lock: a hash of owner -> count
--- KEYS[2]       the queue: a list of the owners that wait, the next one first
--- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline, the time
---               from which it counts as dead
--- KEYS[4]       the lock's channel; a waiter's own is that, a colon and the waiter
+-- KEYS[2]       the queue: a list of waiting owners, the next one first
+-- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]       the lock's channel
 -- ARGV[1]       now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]       keep: as a heartbeat's, milliseconds
 -- ARGV[3]       command to publish with: PUBLISH or SPUBLISH
 -- ARGV[4]       message
--- ARGV[5..2n+4] n pairs, in the order of the queue: owner, and its deadline as a
---               heartbeat or ZSCORE gives it, '' for none
--- Replies:  an array of the owners that were taken out
--- Effects:  each owner taken out loses its place and its deadline, all other
---           deadlines fall by what its own, less what those before it took off,
---           was later than now, the time that the lock has left, and keep, or less:
---           by what leaves that much to the first of them that has not come yet
--- Messages: when the lock is free and somebody was taken out, the message on the
---           channels of those in front, up to the first that is alive or has no
---           deadline
+-- ARGV[5..2n+4] n pairs, in the order of the queue: owner, and its deadline as a heartbeat or ZSCORE
+--               returned it, '' for none
+-- Replies:  an array of the evicted owners
+-- Effects:  evicted owners lose their places and deadlines; all other deadlines fall by what these
+--           deadlines, each less what those before it took off, exceed now + what the lock has left +
+--           keep, at most by what leaves that much to the first deadline that is still to come
+-- Messages: if the lock is free and an owner was evicted, the message on the channels of the waiters in
+--           front, up to the first that is not overdue
 -- Uses:     set_deadlines, wake_front
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, keep, publish, message = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]

@@ -1,29 +1,24 @@
--- Takes owners that wait no longer out of the queue of a fair lock: one, or many
--- of one process at once, with the same effect as one after the other.
+-- Removes owners that no longer wait from the queue of a fair lock: one, or many of one process,
+-- with the same effect as sequential calls.
 --
--- The deadlines of those behind them, which their waits had put off, come that much
--- sooner. As a rule those are the latest deadlines, in the order of the queue, and
--- are moved by few commands; otherwise each is moved by itself. One that has none,
--- as can be after a failure, gets one that is long past, so that it cannot block
--- the queue for ever. The queue is searched from its end: those there leave first
--- when many do. Of a long queue only the end that has all of the owners is read, a
--- thousand places at a time. Owners without a deadline are not searched for: they are not
--- queued. All of the queue is read if it has an unequal number of deadlines: then keys were
--- damaged, and an owner may have several places.
+-- The deadlines of the waiters behind them fall by their waits. As a rule those are the latest
+-- deadlines, in the order of the queue, and move by few commands; otherwise each moves by its own
+-- command. A waiter without a deadline, possible after a failure, gets one in the distant past, so that
+-- it cannot block the queue forever. The queue is searched from its end, where most owners leave. Of a
+-- long queue only the end that has all of the owners is read, a thousand places at a time. Owners
+-- without a deadline are not searched for: they are not queued. If the queue has more or fewer places
+-- than deadlines, all of it is read: keys were damaged, and an owner may have several places.
 --
--- An owner may have been told that the lock is free. So, when it is, those are
--- told whom the next attempt can find in front, for nobody else will: the new
--- head and, where it is dead, by this clock, all up to the first that is not.
--- Being dead, they are left to the next script that removes the dead.
+-- One of the owners may have been notified that the lock is free. Therefore this notifies the waiters
+-- in front of a free lock: the new head and, if it is overdue, all up to the first that is not.
 --
--- A server without memory refuses ZADD and ZINCRBY as the first write of a script. Behind
--- one that needs none, which changes nothing, it does not.
+-- Redis rejects ZADD and ZINCRBY as a script's first write if it is out of memory; the ZREM before them
+-- changes nothing and is accepted.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the queue: a list of the owners that wait, the next one first
--- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
---           from which it counts as dead
--- KEYS[4]   the lock's channel; a waiter's own is that, a colon and the waiter
+-- KEYS[2]   the queue: a list of waiting owners, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]   the lock's channel
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   wait with which the owner was queued, milliseconds
@@ -31,11 +26,10 @@
 -- ARGV[5]   message
 -- ARGV[6..] more owners, each with its wait
 -- Replies:  nil
--- Effects:  for each place in the queue behind an owner's first, the deadline of
---           who stands there falls by that one's wait, from 0 if there is none; the
---           owners are in neither queue nor timeouts
--- Messages: when the lock is free, the message on the channels of those in front,
---           up to the first that is alive or has no deadline
+-- Effects:  for each place behind an owner's first, the deadline of the waiter there falls by the
+--           owner's wait, from 0 if it has none; the owners have neither place nor deadline
+-- Messages: if the lock is free, the message on the channels of the waiters in front, up to the first
+--           that is not overdue
 -- Uses:     length, set_deadlines, wake_front
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, publish, message = tonumber(ARGV[1]), ARGV[4], ARGV[5]

@@ -1,49 +1,38 @@
--- Keeps the places of owners that wait in the queue of a fair lock, for all those
--- of one process together, and tells that process who stands in front.
+-- Keeps the places of one process's waiters in the queue of a fair lock, and reads the front of it.
 --
--- A deadline can come although its owner lives: holders renew their leases, time
--- goes by, and who takes the lock takes its wait off the deadlines of all others.
--- So those given here are put off, if they must be, until they would outlive the
--- acquires of all before them. Whoever stands behind one that was put off stays at
--- least its own wait behind it. Waiters of other processes that are known to live
--- are kept in the same way: who looks after them may not be there, or be Redisson,
--- which does not. Only as the first they are kept for longer, and while the lock is
--- held: a free one is theirs to take.
+-- A waiter's deadline can come although it is alive: holders renew their leases, and each acquisition
+-- takes its wait off all other deadlines. Therefore this raises the given deadlines to where they
+-- survive the acquisitions of all waiters before them. A waiter behind a raised one stays at least its
+-- wait behind it. Waiters of other processes that are known to be alive are kept in the same way: their
+-- process may be Redisson, which has no heartbeats. The first of them is kept for the fair wait, and
+-- only while the lock is held: a free lock is for it to acquire.
 --
--- What one of another process will take off is not known. Reckoned with is what the
--- caller has seen of it, but at least the wait of who sets none; and where it knows
--- nothing, what its deadline adds to that of the one before it, or that same wait
+-- The wait of another process's waiter is not stored. This assumes what the caller has observed, and at
+-- least the fair wait; without an observation, the distance to the deadline before it, or the fair wait
 -- for the first.
 --
--- Owners without a deadline are passed over, and where one stands several times
--- its first place counts. Nobody is removed: a deadline that has come, but was seen
--- by nobody, can still be put off.
+-- It skips owners without a deadline, and of several places of one owner counts the first. It removes
+-- no waiter: an overdue one that no script has removed yet can still be kept.
 --
--- A server without memory refuses ZADD as the first write of a script. Behind one that needs
--- none, which changes nothing, it does not: places are kept.
+-- Redis rejects ZADD as a script's first write if it is out of memory; the ZREM before it changes
+-- nothing and is accepted.
 --
 -- KEYS[1]       the lock: a hash of owner -> count
--- KEYS[2]       the queue: a list of the owners that wait, the next one first
--- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline, the time
---               from which it counts as dead
--- KEYS[4]       the lock's channel, unused: it is no key, and so a server whose slot moves
---               runs the script with all keys or not at all
+-- KEYS[2]       the queue: a list of waiting owners, the next one first
+-- KEYS[3]       the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]       the lock's channel, unused: it never exists, so a migrating slot has all keys or none
 -- ARGV[1]       now: milliseconds since 1970, by the caller's clock
--- ARGV[2]       keep: how long those given here shall not be dead, milliseconds
--- ARGV[3]       fair wait: the wait of who sets none, milliseconds
--- ARGV[4]       window: how many of the first in the queue to answer
--- ARGV[5]       n: how many of this process are given
--- ARGV[6..]     n pairs: owner, and the wait with which it was queued, milliseconds;
---               then what is known of others, for each: owner, the wait that it will
---               take off, milliseconds, and 1 if it lives, else 0
--- Replies:  an array of the milliseconds that the lock has left, -1 when it never
---           expires, -2 when it is free; an array of owner, deadline, owner ... of
---           the first in the queue, as they are now, '' for no deadline; an array
---           of the given owners that have no place or no deadline; and the length
---           of the queue
--- Effects:  the deadlines of given owners, of others that live, and of those behind
---           one that was put off become later, none becomes earlier; nothing else
---           changes
+-- ARGV[2]       keep: the least time to keep the given owners, milliseconds
+-- ARGV[3]       fair wait: the wait of an owner that sets none, milliseconds
+-- ARGV[4]       window: how many places to return
+-- ARGV[5]       n: how many owners of this process are given
+-- ARGV[6..]     n pairs: owner, and the wait with which it was queued, milliseconds; then for each known
+--               owner of another process: owner, its assumed wait, milliseconds, and 1 if alive, else 0
+-- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an
+--           array of owner, deadline, owner ... of the front, '' for no deadline; an array of the given
+--           owners without place or deadline; and the length of the queue
+-- Effects:  the deadlines of the given owners, of others that are alive, and of the waiters behind a
+--           raised one rise; nothing else changes
 -- Messages: none
 -- Uses:     set_deadlines
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]

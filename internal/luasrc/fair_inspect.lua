@@ -1,27 +1,22 @@
--- Reads who holds a fair lock, how often and for how long, and who waits for it,
--- all at one moment. The dead are not removed.
+-- Reads the holders of a fair lock, its TTL and its waiters at one moment. Overdue waiters stay.
 --
--- Of a long queue a part can be asked for, and costs by its own length. As a rule
--- deadlines are in the order of the queue, so those of a part stand together. Those
--- that do not are asked for one by one. For a user who may not (ZSCORE), the 5,000
--- deadlines on either side are read: one farther away is left out. For want of another
--- right, the queue is counted by a search for its end.
+-- A part of a long queue costs by its own length. As a rule deadlines are in the order of the queue, so
+-- the part's deadlines are adjacent; the others are read one by one. For a user without the right to
+-- ZSCORE, the 5,000 deadlines on either side are read instead, and those farther away are left out.
+-- Without the right to LLEN, the length is found by a search.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the queue: a list of the owners that wait, the next one first
--- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
---           from which it counts as dead
--- KEYS[4]   the lock's channel; a waiter's own is that, a colon and the waiter
--- ARGV[1]   how many of the places that are told to count the listeners of
+-- KEYS[2]   the queue: a list of waiting owners, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]   the lock's channel
+-- ARGV[1]   how many of the returned places to count the listeners of
 -- ARGV[2]   subcommand of PUBSUB that counts them: NUMSUB or SHARDNUMSUB
--- ARGV[3]   the first place to tell, 0 for the next one
--- ARGV[4]   the last place to tell, -1 for the end of the queue
--- Replies:  an array of the milliseconds that the lock has left, -1 when it never
---           expires, -2 when it is free; an array of owner, count, owner ...; the
---           part of the queue; its timeouts, an array of owner, deadline, owner ...,
---           others may be among them; an array of the first ones' listeners, in the
---           order of the queue, shorter when the user or the server cannot count;
---           and the length of the queue
+-- ARGV[3]   the first place to return, from 0
+-- ARGV[4]   the last place to return, -1 for the end of the queue
+-- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an
+--           array of owner, count, owner ...; the part of the queue; an array of owner, deadline,
+--           owner ... with its deadlines, perhaps among others; an array of the first places' listeners,
+--           shorter if the user or the server cannot count them; and the length of the queue
 -- Effects:  none
 -- Messages: none
 -- Uses:     length

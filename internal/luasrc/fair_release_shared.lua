@@ -1,30 +1,25 @@
--- Lowers an owner's count by one, or frees the fair lock. For owners that several
--- processes may use: it leaves a latch, so that the same release, sent again, gets
--- the first answer and changes nothing.
+-- Lowers an owner's count by one, or frees the fair lock. For owners shared by several processes: the
+-- reply is kept in a latch, so a retry gets the same reply and changes nothing.
 --
--- Its first write is one that a server without memory does not refuse.
+-- Its first write succeeds even if the server is out of memory.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the queue: a list of the owners that wait, the next one first
--- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
---           from which it counts as dead
--- KEYS[4]   the lock's channel; a waiter's own is that, a colon and the waiter
+-- KEYS[2]   the queue: a list of waiting owners, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]   the lock's channel
 -- KEYS[5]   the latch of this release
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
--- ARGV[3]   lease for what remains, milliseconds
+-- ARGV[3]   lease of the remaining holds, milliseconds
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
 -- ARGV[6]   the latch's time to live, milliseconds
--- Replies:  nil when another holds the lock; 1 when it is free now; 0 when the
---           owner holds it still; 2 when nobody held it; the latch's value when it
---           is there
--- Effects:  a latch that is there: none. Otherwise the queue loses its dead, up to
---           the first owner that is alive or has no deadline, the count falls by
---           one and the lease becomes the time to live, or, with the last count,
---           the lock is deleted; a reply other than nil becomes the latch
--- Messages: the message on the channel of the next in the queue, if there is one,
---           when the lock became free or was free
+-- Replies:  nil if another owner holds the lock; 1 if it is free now; 0 if the owner still holds it; 2
+--           if it was free; the latch's value if it exists
+-- Effects:  none if the latch exists. Else overdue waiters leave the head of the queue; the count falls by
+--           one and the lease becomes the TTL, or, with the last count, the lock is deleted; a reply
+--           other than nil becomes the latch
+-- Messages: if the lock is free now, the message on the channel of the next waiter
 -- Uses:     prune, wake
 local lock, queue, timeouts, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local now, owner, lease = tonumber(ARGV[1]), ARGV[2], ARGV[3]

@@ -1,25 +1,21 @@
--- Takes a free fair lock when nobody is queued before the owner, or enters one
--- again that the owner holds already. It never queues the owner.
+-- Acquires a free fair lock if no owner is queued before this one, or reenters it for
+-- its owner. It never queues the owner.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the queue: a list of the owners that wait, the next one first
--- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline, the time
---           from which it counts as dead
--- KEYS[4]   the lock's channel, unused: it is no key, and so a server whose slot moves
---           runs the script with all keys or not at all
+-- KEYS[2]   the queue: a list of waiting owners, the next one first
+-- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
+-- KEYS[4]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds
 -- ARGV[4]   lease, milliseconds
--- ARGV[5]   given: a refusal says more; left out: it is 1
--- Replies:  nil when the owner holds the lock now, else 1. Where more is asked for,
---           an array of the milliseconds that the lock has left, -1 when it never
---           expires and -2 when it is free, and the holder's owner, '' when there
---           is none or the user may not ask (HKEYS)
--- Effects:  the queue loses its dead, up to the first owner that is alive or has
---           no deadline; when taken, it loses the owner too, all other deadlines
---           fall by the wait, the count is 1 and the time to live the lease; when
---           entered again, the count is one higher and the time to live the lease
+-- ARGV[5]   given: a refusal has details; left out: it is 1
+-- Replies:  nil if the owner holds the lock now, else 1; with details an array of the milliseconds that
+--           the lock has left, -1 without expiry, -2 if free, and the holder's owner, '' if there is
+--           none or the user may not run HKEYS
+-- Effects:  overdue waiters leave the head of the queue; if acquired, the owner leaves the queue,
+--           all other deadlines fall by its wait, the count is 1 and the TTL the lease; if reentered,
+--           the count rises by one and the TTL is the lease
 -- Messages: none
 -- Uses:     prune, take
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]

@@ -1,17 +1,14 @@
--- Takes a free lock, or enters one again that the owner holds already, with the next
--- token.
+-- Acquires a free lock, or reenters it for its owner, with the next token.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the counter: the last token that was given, a number
+-- KEYS[2]   the counter: the last token, a number
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   least: what the counter must have reached, 0 for anything
--- Replies:  the token when the owner holds the lock now; else an array of the
---           milliseconds that the lock has left, -1 when it never expires, and the
---           holder's owner if the user may ask (HKEYS)
--- Effects:  when acquired, the counter and the owner's count are one higher, and the
---           lock's time to live is the lease, be that longer or shorter than before;
---           when the counter cannot be raised, an error, and nothing changes
+-- ARGV[3]   least: the least value that the counter must have, 0 for any
+-- Replies:  the token if the owner holds the lock now; else an array of the milliseconds left, -1
+--           without expiry, and the holder's owner if the user may run HKEYS
+-- Effects:  if acquired, the counter and the owner's count rise by one, and the lock's TTL becomes the
+--           lease; if the counter cannot rise, an error, and nothing changes
 -- Messages: none
 -- Uses:     next_token
 local lock, counter, owner, lease, least = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]

@@ -1,17 +1,13 @@
--- Passes a lock on from the owner that holds it to an heir, as the script without a
--- token does, with the next token for the heir.
+-- Pass with the next token for the heir.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the counter: the last token that was given, a number
+-- KEYS[2]   the counter: the last token, a number
 -- ARGV[1]   owner
--- ARGV[2]   heir: an owner that nobody has had
+-- ARGV[2]   heir: an owner that was never used
 -- ARGV[3]   lease of the heir, milliseconds
--- ARGV[4]   least: what the counter must have reached, 0 for anything
--- Replies:  the token when the heir holds the lock now; an array of 0 when the owner
---           does not hold it
--- Effects:  the counter is one higher, and the heir, and nobody else, holds the lock,
---           once, whatever the owner's count was, with the lease as time to live; a
---           lock that the owner does not hold is left as it is, free or not
+-- ARGV[4]   least: the least value that the counter must have, 0 for any
+-- Replies:  the token if the heir holds the lock now; an array of 0 if the owner does not hold it
+-- Effects:  as for Pass, and if the owner holds the lock, the counter rises by one
 -- Messages: none
 -- Uses:     next_token
 local lock, counter, owner, heir, lease, least = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,16 +1,13 @@
--- Enters a lock again for an owner that holds it, with the next token. With a target
--- it may run more than once: each run gives a higher token.
+-- Reenter with the next token. With a target it may run twice: each run returns a higher token.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- KEYS[2]   the counter: the last token that was given, a number
+-- KEYS[2]   the counter: the last token, a number
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   target: the count to arrive at; 0: one more than there is
--- ARGV[4]   least: what the counter must have reached, 0 for anything
--- Replies:  nil when the owner does not hold the lock; the token when it does
--- Effects:  the counter is one higher; the count becomes the target if it was below
---           it, or is one higher, and the time to live the lease if less was left; a
---           lock that the owner does not hold is left as it is, free or not
+-- ARGV[3]   target: the least count afterwards; 0: one more
+-- ARGV[4]   least: the least value that the counter must have, 0 for any
+-- Replies:  the token, or nil if the owner does not hold the lock
+-- Effects:  as for Reenter, and if the owner holds the lock, the counter rises by one
 -- Messages: none
 -- Uses:     next_token, reenter
 local lock, counter, owner, lease, target = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -1,12 +1,12 @@
--- Frees a lock, whoever holds it.
+-- Frees a lock, regardless of its holder.
 --
 -- KEYS[1]   the lock
 -- KEYS[2]   the lock's channel
 -- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[2]   message
--- Replies:  1 when there was a holder, 0 when the lock was free
+-- Replies:  1 if there was a holder, 0 if the lock was free
 -- Effects:  the lock is deleted
--- Messages: the message on the channel, when there was a holder
+-- Messages: if there was a holder, the message on the channel
 local lock, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 if redis.call('DEL', lock) == 0 then
     return 0

@@ -1,9 +1,7 @@
--- Tells a hash of another program from a lock: no field of it has a colon and a number in
--- it, as each owner has (an id, a colon, the number of a thread).
+-- Detects a hash of another program: no field of it has a colon and a number, as every owner has.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
--- Replies:  a field of the hash, when no field can be that of a lock; else nil, also when
---           the user may not ask (HKEYS)
+-- Replies:  a field of the hash, if no field can be an owner; else nil, also if the user may not run HKEYS
 -- Effects:  none
 -- Messages: none
 local lock = KEYS[1]

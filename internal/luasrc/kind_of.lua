@@ -1,9 +1,8 @@
 -- Names the kind of object under a key that a call took for another kind.
 --
 -- KEYS[1]   the lock: a key of any type
--- Replies:  lock for a plain, fair or fenced lock, read/write for that lock, number for a
---           semaphore or a latch; nil for other keys, and when the user may not ask (HGET,
---           HKEYS, GET)
+-- Replies:  lock for a plain, fair or fenced lock, read/write for that lock, number for a semaphore or
+--           a latch; nil for other keys, and if the user may not run HGET, HKEYS or GET
 -- Effects:  none
 -- Messages: none
 local lock = KEYS[1]

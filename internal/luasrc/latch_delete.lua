@@ -1,12 +1,12 @@
 -- Deletes the count of a count-down latch, which opens it.
 --
--- KEYS[1]   the count: an integer, and no key while the latch is open
+-- KEYS[1]   the count: an integer; the key does not exist while the latch is open
 -- KEYS[2]   its channel
 -- ARGV[1]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[2]   message, as Redisson sends it: it has closed
--- Replies:  1 when there was a count, 0 when there was none
--- Effects:  the key is deleted; one that is no integer is an error, and stays
--- Messages: the message on the channel, when there was a count
+-- Replies:  1 if there was a count, else 0
+-- Effects:  the key is deleted; a key that is not an integer is an error, and stays
+-- Messages: if there was a count, the message on the channel
 local latch, channel, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local count = redis.call('GET', latch)
 if not count then

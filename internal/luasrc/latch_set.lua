@@ -1,14 +1,13 @@
 -- Sets the count of a count-down latch that has none.
 --
--- KEYS[1]   the count: an integer, and no key while the latch is open
+-- KEYS[1]   the count: an integer; the key does not exist while the latch is open
 -- KEYS[2]   its channel
 -- ARGV[1]   count, above 0
 -- ARGV[2]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[3]   message: it has closed
--- Replies:  1 when the count is set, 0 when there was one
--- Effects:  the key holds the count, without a time to live; a key that is no text is an
---           error, and stays
--- Messages: the message on the channel, when the count is set
+-- Replies:  1 if the count was set, 0 if there was one
+-- Effects:  the key holds the count, without a TTL; a key that is not a string is an error, and stays
+-- Messages: if the count was set, the message on the channel
 local latch, channel, count, publish, message = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('GET', latch) then
     return 0

@@ -1,22 +1,19 @@
--- Takes permits of a semaphore for a time: all that are asked for, or none. Permits of others
--- whose leases are over are given back before, a thousand at most.
+-- Acquires permits of a semaphore, all or none. First it frees other permits whose leases have expired,
+-- at most a thousand.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- KEYS[2]   the permits: a sorted set of id -> when the permit's lease ends, in milliseconds
---           since 1970, 922337203685477 for never
+-- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970, 922337203685477 for never
 -- KEYS[3]   the channel of the semaphore
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
--- ARGV[2]   ids: one for each permit that is asked for, 16 bytes each, one behind the other
+-- ARGV[2]   ids: one for each permit, 16 bytes each, concatenated
 -- ARGV[3]   lease, milliseconds
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
--- Replies:  how many permits are available now, when the ids have theirs; else an array of the
---           milliseconds until the next lease ends, -1 when none ever does, of how many permits
---           are available, and of how many there are with those that are taken; of the first
---           alone when the semaphore does not exist
--- Effects:  permits whose leases are over are available; when acquired, the ids have leases,
---           fewer permits are available, and the permits' key lives as long as the
---           semaphore's
--- Messages: as announce says, when permits were given back and are not taken
+-- Replies:  how many permits are available now, if acquired; else an array of the milliseconds until
+--           the next lease ends, -1 if none does; how many permits are available; and how many there
+--           are with those acquired; only the first if the semaphore does not exist
+-- Effects:  expired permits are available; if acquired, the ids have leases, fewer permits are
+--           available, and the permits' key has the semaphore's TTL
+-- Messages: as announce sends, if permits were freed and are not acquired
 -- Uses:     available, announce
 local semaphore, permits, channel = KEYS[1], KEYS[2], KEYS[3]
 local now, ids, lease, publish = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]

@@ -1,11 +1,10 @@
--- Counts the permits of a semaphore. A permit whose lease is over counts as available; it is left
--- for the next attempt to give back.
+-- Counts the permits of a semaphore. An expired permit counts as available.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- KEYS[2]   the permits: a sorted set of id -> when the permit's lease ends
+-- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
--- Replies:  an array of 1 when the semaphore exists, else 0; of how many permits are available;
---           and of how many are taken
+-- Replies:  an array of 1 if the semaphore exists, else 0; how many permits are available; and how many
+--           are acquired
 -- Effects:  none
 -- Messages: none
 -- Uses:     available

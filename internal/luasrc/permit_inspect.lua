@@ -1,12 +1,12 @@
--- Reads a semaphore, and who has its permits, at one moment.
+-- Reads a semaphore and its acquired permits at one moment.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- KEYS[2]   the permits: a sorted set of id -> when the permit's lease ends
--- ARGV[1]   the first place: of the permits to tell, in the order in which they end, from 0
+-- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970
+-- ARGV[1]   the first place to return, in the order in which leases end, from 0
 -- ARGV[2]   the last place, -1 for the end
--- Replies:  an array of the milliseconds that the semaphore lives, -1 for ever, -2 when it does
---           not exist; of its text, empty when it does not exist; of how many permits are taken;
---           and of an array of those told: the id and when its lease ends, in turn
+-- Replies:  an array of the semaphore's TTL in milliseconds, -1 without expiry, -2 if it does not exist;
+--           its text, empty if it does not exist; how many permits are acquired; and an array of id, end
+--           of lease, id ...
 -- Effects:  none
 -- Messages: none
 local semaphore, permits = KEYS[1], KEYS[2]

@@ -1,16 +1,15 @@
--- Gives permits back. It may run late or more than once: an id that has no permit is passed over.
+-- Releases permits. It may run late or twice: it skips an id without a permit.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- KEYS[2]   the permits: a sorted set of id -> when the permit's lease ends
+-- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970
 -- KEYS[3]   the channel of the semaphore
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
--- ARGV[2]   ids: of the permits, one behind the other
--- ARGV[3]   size: how many bytes each id has, 16 unless the permits were made by hand
+-- ARGV[2]   ids: of the permits, concatenated
+-- ARGV[3]   size: the bytes of each id, 16 unless the permits were made by hand
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
--- Replies:  an array of how many permits were given back, and of how many of these had a lease
---           that was over
--- Effects:  the ids have no permits, and so many more are available
--- Messages: as announce says, when permits were given back
+-- Replies:  an array of how many permits were released, and of how many of them had expired
+-- Effects:  the ids have no permits, and as many more are available
+-- Messages: as announce sends, if permits were released
 -- Uses:     available, announce
 local semaphore, permits, channel = KEYS[1], KEYS[2], KEYS[3]
 local now, ids, size, publish = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]

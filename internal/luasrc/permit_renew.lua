@@ -1,22 +1,17 @@
--- Extends the leases of permits of many semaphores.
+-- Extends the leases of permits of many semaphores. It never shortens one, and never gives a permit to
+-- an id without one: the permit expired and may belong to another owner.
 --
--- A renewal never makes a lease shorter, and gives no permit to an id that has none: its lease was over, and the
--- permit may be another's.
+-- Redis rejects ZADD as a script's first write if it is out of memory; the ZREM before it changes
+-- nothing and is accepted.
 --
--- A server without memory refuses ZADD as the first write of a script. Behind one that needs none,
--- which changes nothing, it does not: the holds go on.
+-- A key of another type gets the reply 0; the other renewals go on.
 --
--- A key that is no set of permits any more, because something else was stored under it, answers
--- 0 for itself: it must not cost the others their renewal.
---
--- KEYS[1..n]     the permits, for each semaphore: a sorted set of id -> when the permit's lease
---                ends; one may stand there more than once
+-- KEYS[1..n]     the permits, for each semaphore: a sorted set of id -> end of lease; repeats allowed
 -- ARGV[1]        now: milliseconds since 1970, by the caller's clock
--- ARGV[2..2n+1]  for each lock in turn: the ids of its permits, 16 bytes each, one behind the
---                other; their lease, milliseconds
--- Replies:     an array of n numbers: 1 when all its ids have permits, and the lease holds, else 0
--- Effects:     the leases of the permits answered with 1 end when the lease from now on does,
---              or later
+-- ARGV[2..2n+1]  for each lock in turn: the ids of its permits, 16 bytes each, concatenated; their
+--                lease, milliseconds
+-- Replies:     an array of n numbers: 1 if all ids have permits, which have the lease now, else 0
+-- Effects:     the permits answered with 1 end at the end of the lease from now on, or later
 -- Messages:    none
 local now = tonumber(ARGV[1])
 local renewed = {}

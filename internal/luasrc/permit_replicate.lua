@@ -1,8 +1,8 @@
--- Writes the leases of permits once more as they are, so that replicas can be waited for.
+-- Rewrites the leases of permits unchanged, so that WAIT can wait for replicas.
 --
--- KEYS[1]   the permits: a sorted set of id -> when the permit's lease ends
--- ARGV[1]   ids: of the permits, 16 bytes each, one behind the other
--- Replies:  1 when all ids have permits, else nil
+-- KEYS[1]   the permits: a sorted set of id -> end of lease
+-- ARGV[1]   ids: of the permits, 16 bytes each, concatenated
+-- Replies:  1 if all ids have permits, else nil
 -- Effects:  none
 -- Messages: none
 local permits, ids = KEYS[1], ARGV[1]

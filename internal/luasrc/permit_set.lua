@@ -1,15 +1,14 @@
--- Sets how many permits a semaphore has, with those that are taken.
+-- Sets how many permits a semaphore has, acquired ones included.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- KEYS[2]   the permits: a sorted set of id -> when the permit's lease ends
+-- KEYS[2]   the permits: a sorted set of id -> end of lease, ms since 1970
 -- KEYS[3]   the channel of the semaphore
 -- ARGV[1]   how many permits there shall be
 -- ARGV[2]   command to publish with: PUBLISH or SPUBLISH
 -- Replies:  how many permits are available now
--- Effects:  so many permits are available that with those that are taken there are as many as
---           asked for, below 0 where more are taken than that; a semaphore that does not exist
---           has all of them available
--- Messages: as announce says, when there are more than before
+-- Effects:  available and acquired permits are together as many as given, so the available ones may be
+--           below 0; a new semaphore has all of them available
+-- Messages: as announce sends, if there are more than before
 -- Uses:     available, announce
 local semaphore, permits, channel = KEYS[1], KEYS[2], KEYS[3]
 local most, publish = tonumber(ARGV[1]), ARGV[2]

@@ -1,8 +1,8 @@
--- Raises a counter of tokens that is below the least to it.
+-- Raises a counter of tokens to a least value.
 --
--- KEYS[1]   the counter: the last token that was given, a number
--- ARGV[1]   least: what the counter shall have reached
--- Replies:  1 when the counter was raised, 0 when it had reached the least
+-- KEYS[1]   the counter: the last token, a number
+-- ARGV[1]   least: the least value
+-- Replies:  1 if the counter was raised, else 0
 -- Effects:  the counter is at least that
 -- Messages: none
 local at = redis.call('INCRBY', KEYS[1], 0)

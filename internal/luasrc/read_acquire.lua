@@ -1,23 +1,20 @@
--- Takes a read/write lock as a reader: when it is free, when readers have it, or when the
--- owner has it as the writer.
+-- Acquires a read/write lock as a reader: if it is free, if readers hold it, or if the owner holds it
+-- as the writer.
 --
--- The lock gets its time before the hold does, whose time is as long: while the server's clock
--- goes on, the lock must not seem to outlast the longest hold (see outlived). But a lock that
--- never expires gets the time of the longest hold, this one's included: what its key had before
--- is over.
+-- It sets the lock's TTL before the hold's, which is as long: as the server's clock may advance within
+-- the script, the lock must not outlive its longest hold (see outlived). But a lock without expiry gets
+-- the TTL of its longest hold, this one included, so the hold is set first.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it is no key, and so a server whose slot moves
---           runs the script with all keys or not at all
+-- KEYS[2]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- Replies:  nil when the owner holds the lock now; else the milliseconds that the writer
---           has left, -1 when it never expires, in an array with the writer if the user
---           may ask (HKEYS); the error WRONGTYPE for a hash that is no read/write lock
--- Effects:  when acquired, the owner's count is one higher, the key of that hold lasts for
---           the lease, and the lock for as long at least; a lock that never expires lasts
---           as long as the longest of the readers' holds then, but stays as it is while it
---           is written
+-- Replies:  nil if the owner holds the lock now; else the milliseconds that the writer has left, -1
+--           without expiry, in an array with the writer if the user may run HKEYS; the error WRONGTYPE
+--           for a hash that is not a read/write lock
+-- Effects:  if acquired, the owner's count rises by one, the hold's key has the lease as TTL, and the
+--           lock's TTL is at least that; a lock without expiry gets the TTL of the longest hold of a
+--           reader, but not while it is write-locked
 -- Messages: none
 -- Uses:     last_for, refused, set_hold
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]

@@ -1,16 +1,15 @@
--- Enters a lock as a reader for an owner that holds it, as a reader or as the writer. For
--- owners that one process alone uses it says where to arrive, and so may run more than once.
+-- Reenters a lock as a reader for an owner that holds it in either mode. With a target it may run
+-- twice.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it is no key, and so a server whose slot moves
---           runs the script with all keys or not at all
+-- KEYS[2]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   target: the count to arrive at; 0: one more than there is
--- Replies:  nil when the owner does not hold the lock; 1 when it does
--- Effects:  the count becomes the target if it was below it, or is one higher; all keys of
---           the owner's holds last as long as the longest of them, for the lease at least,
---           and so does the lock; a lock that the owner does not hold is left as it is
+-- ARGV[3]   target: the least count afterwards; 0: one more
+-- Replies:  1, or nil if the owner does not hold the lock
+-- Effects:  the count rises to the target, or by one; all keys of the owner's holds get the TTL of the
+--           longest of them, at least the lease, and the lock at least that; if the owner does not hold
+--           the lock, nothing changes
 -- Messages: none
 -- Uses:     hold_count, hold_key, lengthen, set_hold
 local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

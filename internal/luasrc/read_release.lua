@@ -1,24 +1,23 @@
--- Lowers a reader's count to a target, or ends its holds. For owners that one process alone
--- uses: since it says where to arrive, it may run late or more than once, and so needs no
--- unlock latch.
+-- Lowers a reader's count to a target, or ends its holds. For owners used by one process only: with a
+-- target it may run late or twice, and needs no unlock latch.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
 -- ARGV[1]   owner
--- ARGV[2]   lease for the holds that remain, milliseconds
--- ARGV[3]   target: the count that shall remain, 0 for none
+-- ARGV[2]   lease of the remaining holds, milliseconds
+-- ARGV[3]   target: the remaining count, 0 for none
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
--- Replies:  nil when the owner is no reader of the lock; 1 when it is none any more, or
---           the lock was deleted; 0 when it is one still
--- Effects:  target 0 removes the owner as a reader, whatever the count; a higher target
---           becomes the count, with the lease for the keys of the holds that remain, if the
---           count was above it; then the lock is deleted if no reader that is alive has it,
---           and else lasts as long as the longest of the readers' holds, but for a writer
---           never less than before; for more than four other readers as long as it did if
---           one of them has just as much left, and for more than sixteen mostly also if it had more
---           left than the holds that ended; otherwise nothing changes
--- Messages: the message on the channel, when the lock was deleted
+-- Replies:  nil if the owner is not a reader of the lock; 1 if it no longer is, or the lock was deleted;
+--           0 if it still is
+-- Effects:  target 0 removes the reader, whatever the count; a count above a higher target becomes the
+--           target, and the keys of the remaining holds get the lease. Then the lock is deleted if no
+--           live reader holds it. Else
+--           the lock gets the TTL of the longest hold of a reader, but while write-locked
+--           never less than before; with more than four other readers it keeps its TTL if one of their
+--           holds has just as much left, and with more than sixteen mostly also if it has more left than
+--           the ended hold
+-- Messages: if the lock was deleted, the message on the channel
 -- Uses:     end_read, hold_count, hold_key, leave_read
 local lock, channel = KEYS[1], KEYS[2]
 local owner, lease, target, publish, message = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]

@@ -1,28 +1,27 @@
--- Lowers a reader's count by one. For owners that several processes may use: it leaves a
--- latch, so that the same release, sent again, gets the first answer and changes nothing.
+-- Lowers a reader's count by one. For owners shared by several processes: the reply is kept in a
+-- latch, so a retry gets the same reply and changes nothing.
 --
--- Its first write is one that a server without memory does not refuse.
+-- Its first write succeeds even if the server is out of memory.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
 -- KEYS[3]   the latch of this release
 -- ARGV[1]   owner
--- ARGV[2]   lease for the owner's holds that remain, milliseconds
+-- ARGV[2]   lease of the owner's remaining holds, milliseconds
 -- ARGV[3]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[4]   message
 -- ARGV[5]   the latch's time to live, milliseconds
--- Replies:  nil when the owner is no reader of the lock; 1 when the lock is free now; 2 when
---           it was free; 0 when readers or a writer have it still; the latch's value when it
---           is there
--- Effects:  a latch that is there: none. Otherwise the count falls by one, the key of the
---           last hold is deleted, and the others last as long as the longest of all did, it
---           included, and for the lease at least, if one of them was alive; then the lock
---           is deleted if no reader that is alive has it, and else lasts as long as the
---           longest of the readers' holds, but for a writer never less than before; when the
---           owner has gone, for more than four other readers as long as it did if one of
---           them has just as much left, and for more than sixteen mostly also if it had more left
---           than the hold that ended; a reply other than nil becomes the latch
--- Messages: the message on the channel, when the lock was deleted or was free
+-- Replies:  nil if the owner is not a reader of the lock; 1 if the lock is free now; 2 if it was free; 0
+--           if readers or a writer still hold it; the latch's value if it exists
+-- Effects:  none if the latch exists. Else the count falls by one, the key of the last hold is deleted,
+--           and the others get the TTL of the longest of all, at least the lease, if any was alive. Then
+--           the lock is deleted if no live reader holds it. Else
+--           the lock gets the TTL of the longest hold of a reader, but while write-locked
+--           never less than before; with more than four other readers it keeps its TTL if one of their
+--           holds has just as much left, and with more than sixteen mostly also if it has more left than
+--           the ended hold.
+--           A reply other than nil becomes the latch
+-- Messages: if the lock is free, the message on the channel
 -- Uses:     end_read, hold_count, hold_key, leave_read, set_hold
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease, publish, message, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

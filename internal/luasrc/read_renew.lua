@@ -1,23 +1,18 @@
--- Extends the leases of many readers, each for its own owner: no other owner's hold lives on
--- by it, but by what the script takes where last_as says so.
+-- Extends the leases of many readers, each for its own owner. Other owners' holds are not extended,
+-- except as last_as says.
 --
--- A renewal never makes a time to live shorter: another reader may count on a longer one. The
--- lock gets its time before the holds are looked at, which have as much left then: it must not
--- outlast the longest of them (see outlived).
+-- It never shortens a TTL: another reader may rely on it. It sets the lock's TTL before it looks at the
+-- holds: the lock must not outlive the longest of them (see outlived).
 --
--- A key that is no lock any more, because something else was stored under it, answers 0 for
--- itself: it must not cost the others their renewal.
+-- A key of another type gets the reply 0; the other renewals go on.
 --
--- KEYS[1..n]   the locks; one may stand there more than once, for several owners
--- KEYS[n+1]    the channel of the first, unused: it is no key, and so a server whose slot moves
---              runs the script with all keys or not at all
+-- KEYS[1..n]   the locks; repeats allowed, for several owners
+-- KEYS[n+1]    the channel of the first, unused: it never exists, so a migrating slot has all keys or none
 -- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
--- Replies:     an array of n numbers: 1 when the owner is a reader of the lock, the key of
---              one of its holds is there, and the lease holds; else 0
--- Effects:     the keys of the owner's holds and the locks answered with 1 last for the
---              lease, if less was left; a lock that never expires lasts as long as the
---              longest of the readers' holds then, but stays as it is while it is written;
---              no key is ever created
+-- Replies:     an array of n numbers: 1 if the owner is a reader of the lock with a live hold, else 0
+-- Effects:     for a reply of 1, the keys of the owner's holds and the lock have at least the lease as
+--              TTL; a lock without expiry gets the TTL of the longest hold of a reader, but not while it
+--              is write-locked; no key is created
 -- Messages:    none
 -- Uses:        hold_count, hold_key, last_for
 local renewed = {}

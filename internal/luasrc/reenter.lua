@@ -1,14 +1,12 @@
--- Enters a lock again for an owner that holds it. For owners that one process
--- alone uses it says where to arrive, and so may run more than once.
+-- Reenters a lock that the owner holds. With a target it may run twice.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
--- ARGV[3]   target: the count to arrive at; 0: one more than there is
--- Replies:  nil when the owner does not hold the lock; 1 when it does
--- Effects:  the count becomes the target if it was below it, or is one higher, and
---           the time to live the lease if less was left; a lock that the owner does
---           not hold is left as it is, free or not
+-- ARGV[3]   target: the least count afterwards; 0: one more
+-- Replies:  1, or nil if the owner does not hold the lock
+-- Effects:  if the owner holds the lock, its count rises to the target, or by one, and the TTL to the
+--           lease
 -- Messages: none
 -- Uses:     reenter
 return reenter(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]))

@@ -1,22 +1,19 @@
--- Lowers an owner's count to a target, or frees the lock. For owners that one
--- process alone uses: since it says where to arrive and not how far to go, it
--- may run late or more than once, and so needs no unlock latch.
+-- Lowers an owner's count to a target, or frees the lock. For owners used by one process only: with a
+-- target it may run late or twice, and needs no unlock latch.
 --
--- Its first write is one that a server without memory does not refuse.
+-- Its first write succeeds even if the server is out of memory.
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the lock's channel
 -- ARGV[1]   owner
--- ARGV[2]   lease for what remains, milliseconds
--- ARGV[3]   target: the count that shall remain, 0 to free the lock
+-- ARGV[2]   lease of the remaining holds, milliseconds
+-- ARGV[3]   target: the remaining count, 0 to free the lock
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
--- Replies:  nil when the owner does not hold the lock; 1 when it is free now;
---           0 when the owner holds it still
--- Effects:  target 0 deletes the lock, whatever the count; a higher target
---           becomes the count, with the lease as time to live, if the count was
---           above it; otherwise nothing changes
--- Messages: the message on the channel, when the lock became free
+-- Replies:  nil if the owner does not hold the lock; 1 if it is free now; 0 if the owner still holds it
+-- Effects:  target 0 deletes the lock, whatever the count; a count above a higher target becomes the
+--           target, and the TTL the lease; otherwise nothing changes
+-- Messages: if the lock became free, the message on the channel
 local lock, channel = KEYS[1], KEYS[2]
 local owner, lease, target, publish, message = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local count = redis.call('HGET', lock, owner)

@@ -1,17 +1,14 @@
 -- Extends the leases of many locks, each for its own owner.
 --
--- A renewal never makes a time to live shorter: one that the network delivers late
--- must not cut a longer lease that another hold of the owner counts on by now.
+-- It never shortens a TTL: a delayed renewal must not cut a longer lease of another hold of the owner.
 --
--- A key that is no lock any more, because something else was stored under it,
--- answers 0 for itself: it must not cost the others their renewal.
+-- A key of another type gets the reply 0; the other renewals go on.
 --
--- KEYS[1..n]   the locks; one may stand there more than once, for nested holds
+-- KEYS[1..n]   the locks; repeats allowed, for nested holds
 -- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
--- Replies:     an array of n numbers: 1 when the owner held the lock and the
---              lease holds, 0 when it did not hold it
--- Effects:     the time to live of the locks answered with 1 is their lease, if
---              less was left or it was endless; no key is ever created
+-- Replies:     an array of n numbers: 1 if the owner holds the lock, else 0
+-- Effects:     for a reply of 1, the TTL rises to the lease, or becomes it if there was none; no key is
+--              created
 -- Messages:    none
 local renewed = {}
 for i = 1, #KEYS do

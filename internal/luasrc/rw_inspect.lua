@@ -1,13 +1,11 @@
--- Reads who holds a read/write lock, how often, and for how long, at one moment.
+-- Reads the holders of a read/write lock, their counts and TTLs at one moment.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it is no key, and so a server whose slot moves
---           runs the script with all keys or not at all
--- Replies:  an array of the milliseconds that the lock has left, -1 when it never expires,
---           -2 when it is free; and of an array of its fields and their values in turn; and of
---           an array of the milliseconds that the longest hold of each field's owner as a
---           reader has left, below 0 when it has none; of a hash without a mode, which may be
---           another program's with many large numbers, a thousand holds are looked at
+-- KEYS[2]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
+-- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an array
+--           of field, value, field ...; and an array of the milliseconds that the longest read hold of
+--           each field's owner has left, below 0 if it has none. Of a hash without a mode, which may be
+--           another program's with many large numbers, only a thousand holds are read
 -- Effects:  none
 -- Messages: none
 -- Uses:     hold_count, hold_key

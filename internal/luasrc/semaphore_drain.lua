@@ -1,8 +1,8 @@
--- Takes all permits that a semaphore has available.
+-- Acquires all available permits of a semaphore.
 --
 -- KEYS[1]   the semaphore: a number, how many permits are available
--- Replies:  how many permits were available, below 0 when the semaphore owed some
--- Effects:  none is available; the semaphore lives as long as before
+-- Replies:  how many permits were available, below 0 if more were acquired than exist
+-- Effects:  none is available; the semaphore's TTL stays
 -- Messages: none
 -- Uses:     available
 local semaphore = KEYS[1]

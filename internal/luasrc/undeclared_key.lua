@@ -1,7 +1,7 @@
--- Reads the key of a hold that no reader has. The caller does not declare that key, because the
--- scripts of read/write locks cannot declare the keys of other readers.
+-- Reads a reader's hold that does not exist, whose key the caller does not declare, as the scripts of
+-- read/write locks do: some servers reject that.
 --
--- KEYS[1]   the lock: the key does not have to exist
+-- KEYS[1]   the lock: need not exist
 -- Replies:  the milliseconds that the hold has left, -2
 -- Effects:  none
 -- Messages: none

@@ -1,15 +1,12 @@
--- Takes a read/write lock as the writer when it is free, or enters it again as the writer
--- that holds it.
+-- Acquires a free read/write lock as the writer, or reenters it for its writer.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- ARGV[1]   owner, as a writer has it
+-- ARGV[1]   owner, as a writer
 -- ARGV[2]   lease, milliseconds
--- Replies:  nil when the owner holds the lock now; else the milliseconds that the lock has
---           left, -1 when it never expires, in an array with the writer if there is one and
---           the user may ask (HKEYS); the error WRONGTYPE for a hash that is no read/write
---           lock
--- Effects:  when acquired, the owner's count is one higher, and the lock lasts for the lease
---           at least
+-- Replies:  nil if the owner holds the lock now; else the milliseconds left, -1 without expiry, in an
+--           array with the writer if there is one and the user may run HKEYS; the error WRONGTYPE for a
+--           hash that is not a read/write lock
+-- Effects:  if acquired, the owner's count rises by one, and the lock's TTL to the lease
 -- Messages: none
 -- Uses:     lengthen, refused
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]

@@ -1,23 +1,20 @@
--- Lowers the writer's count to a target, or ends its holds. For owners that one process
--- alone uses: since it says where to arrive, it may run late or more than once, and so
--- needs no unlock latch.
+-- Lowers the writer's count to a target, or ends its holds. For owners used by one process only: with
+-- a target it may run late or twice, and needs no unlock latch.
 --
--- Its first write is one that a server without memory does not refuse.
+-- Its first write succeeds even if the server is out of memory.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
--- ARGV[1]   owner, as a writer has it
--- ARGV[2]   lease for what remains, milliseconds
--- ARGV[3]   target: the count that shall remain, 0 for none
+-- ARGV[1]   owner, as a writer
+-- ARGV[2]   lease of the remaining holds, milliseconds
+-- ARGV[3]   target: the remaining count, 0 for none
 -- ARGV[4]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[5]   message
--- Replies:  nil when the owner is not the writer; 1 when it is not any more; 0 when it is
---           still
--- Effects:  target 0 leaves the lock to the writer's own reads, for as long as the longest of
---           them, if one is alive, and else deletes it, whatever the count; a higher target becomes the count if the count
---           was above it, and the lock lasts for the lease then, or as long as the longest
---           of the reads; otherwise nothing changes
--- Messages: the message on the channel, when the owner is not the writer any more
+-- Replies:  nil if the owner is not the writer; 1 if it no longer is; 0 if it still is
+-- Effects:  target 0 leaves the lock to the writer's own reads, with the TTL of the longest, if one is
+--           alive, and else deletes it, whatever the count; a count above a higher target becomes the
+--           target, and the TTL the lease, or that of the longest read; otherwise nothing changes
+-- Messages: if the owner is no longer the writer, the message on the channel
 -- Uses:     end_write, longest_read
 local lock, channel = KEYS[1], KEYS[2]
 local owner, lease, target, publish, message = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]

@@ -1,25 +1,23 @@
--- Lowers the writer's count by one. For owners that several processes may use: it leaves a
--- latch, so that the same release, sent again, gets the first answer and changes nothing.
+-- Lowers the writer's count by one. For owners shared by several processes: the reply is kept in a
+-- latch, so a retry gets the same reply and changes nothing.
 --
--- Its first write is one that a server without memory does not refuse.
+-- Its first write succeeds even if the server is out of memory.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
 -- KEYS[2]   the lock's channel
 -- KEYS[3]   the latch of this release
--- ARGV[1]   owner, as a writer has it
--- ARGV[2]   lease for what remains, milliseconds
+-- ARGV[1]   owner, as a writer
+-- ARGV[2]   lease of the remaining holds, milliseconds
 -- ARGV[3]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[4]   message
 -- ARGV[5]   the latch's time to live, milliseconds
--- Replies:  nil when the owner is not the writer; 1 when it is not any more; 2 when the lock
---           was free; 0 when it is the writer still; the latch's value when it is there
--- Effects:  a latch that is there: none. Otherwise the count falls by one, and the lock
---           lasts for the lease at least, and as long as the longest of the writer's reads;
---           or, with the last count, the lock is left to the reads, for as long as the
---           longest of them, if one is alive, and else deleted; a reply other than nil
---           becomes the latch
--- Messages: the message on the channel, when the owner is not the writer any more, or the
---           lock was free
+-- Replies:  nil if the owner is not the writer; 1 if it no longer is; 2 if the lock was free; 0 if it is
+--           still the writer; the latch's value if it exists
+-- Effects:  none if the latch exists. Else the count falls by one, and the TTL is at least the lease and
+--           that of the longest of the writer's reads; or, with the last count, the lock is left to the
+--           reads, with the TTL of the longest, if one is alive, and else deleted; a reply other than
+--           nil becomes the latch
+-- Messages: if the owner is no longer the writer, or the lock was free, the message on the channel
 -- Uses:     end_write, lengthen, longest_read
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, lease, publish, message, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]

@@ -1,7 +1,7 @@
--- Tells waiters that permits became available, and how many there are now: one message for
--- each of them that can be taken, a hundred at most. Redisson's send one in all, which wakes one
--- of its asynchronous waiters. The number of the last is that of Redisson's, by which it wakes
--- so many threads; each of the others wakes one.
+-- Announces available permits: one message for each new one, at most a
+-- hundred. Redisson sends one in all, which wakes one of its asynchronous waiters. The last message has
+-- the number of available permits, as Redisson's has, by which it wakes as many threads; each of the
+-- others wakes one.
 local function announce(channel, publish, freed, free)
     for i = 2, math.min(freed, free, 100) do
         redis.call(publish, channel, 1)

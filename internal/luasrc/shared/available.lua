@@ -1,5 +1,5 @@
--- Returns how many permits a semaphore has available, false when its key is not there. A key
--- that holds no whole number is an error, before anything is changed.
+-- Returns how many permits a semaphore has available, false if it does not exist. A key without a whole
+-- number is an error, before anything changes.
 local function available(semaphore)
     local text = redis.call('GET', semaphore)
     local free = tonumber(text or '0')

@@ -1,10 +1,10 @@
--- Ends a lock from which a reader has gone, or one of its holds, and sends the message, if no
--- reader that is alive has it: it returns 1 then, else 0. What remains has as much left as the
--- longest of the readers' holds, a lock that is written at least as much as before.
+-- Completes the release of a reader or of one of its holds: if no live reader holds the lock, it
+-- deletes the lock, sends the message and returns 1, else 0. The lock gets the TTL of the longest hold
+-- of a reader; while write-locked, at least what it had.
 --
--- Given is how many fields the lock has, if the reader has gone, else 0, and what its longest
--- hold had left. Among more than four others that is asked only until one has as much as the
--- lock, which stays as it is then; among more than sixteen see outlived.
+-- fields is how many fields the lock has, 0 if the reader still holds it, and left what its longest
+-- hold had left. With more than four others, the search ends at a hold with as much left as the lock;
+-- with more than sixteen see outlived.
 --
 -- Uses: last_as, lengthen, longest_read, outlived
 local function end_read(lock, channel, mode, publish, message, fields, left)

@@ -1,6 +1,5 @@
--- Ends the last hold of the writer, and sends the message: to all that wait, also when
--- readers remain, whose lock it is then, for as long as the longest of their holds. One of
--- these at least must be alive, else the lock is deleted.
+-- Ends the writer's last hold and sends the message. If one of its reads is alive, readers hold the
+-- lock now, with the TTL of the longest read; else the lock is deleted.
 --
 -- Uses: last_as, longest_read
 local function end_write(lock, channel, writer, publish, message)

@@ -1,9 +1,8 @@
--- Puts an owner at the end of the queue of a fair lock, unless it has a deadline, which
--- it keeps with its place. It returns the milliseconds until something may change for it,
--- and its place in the queue, from 1, when it was queued now, else 0.
+-- Puts an owner at the end of the queue of a fair lock; one with a deadline keeps it and its place.
+-- Returns the milliseconds to wait and the place, from 1, if it was queued now, else 0.
 --
--- An owner that has a deadline is told what the lock has left, at least 0; one that is
--- queued now the time to the deadline of the last in the queue, or what the lock has left.
+-- The wait of an owner with a deadline is what the lock has left, at least 0; of one queued now, the
+-- time to the deadline of the last in the queue, or what the lock has left.
 local function enqueue(lock, queue, timeouts, now, owner, wait)
     local left, queued = redis.call('PTTL', lock), 0
     if redis.call('ZSCORE', timeouts, owner) then

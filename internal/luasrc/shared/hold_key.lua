@@ -1,5 +1,4 @@
--- Returns the key that keeps one hold of a reader alive: the k-th of its owner. It has the
--- lock's name, in braces unless that has an opening one.
+-- Returns the key of a reader's k-th hold. It has the lock's name, in braces unless that has one.
 local function hold_key(lock, owner, k)
     local name = lock
     if not string.find(lock, '{', 1, true) then

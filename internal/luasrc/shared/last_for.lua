@@ -1,6 +1,6 @@
--- Lets a lock that a reader has last for some milliseconds at least; left is what it has. One
--- without a time to live gets one that is as long as the longest of the readers' holds. While
--- it is written it stays without: what the writer is owed is not known.
+-- Raises the TTL of a lock that a reader holds to at least these milliseconds; left is what it has. A
+-- lock without expiry gets the TTL of the longest hold of a reader, but not while it is write-locked:
+-- the writer's lease is not known.
 --
 -- Uses: last_as, longest_read
 local function last_for(lock, left, millis)

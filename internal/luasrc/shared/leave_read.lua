@@ -1,5 +1,4 @@
--- Ends all holds of a reader, which has so many, and then the lock, and sends the message, if
--- no reader that is alive has it: it returns 1 then, else 0 (see end_read).
+-- Ends all holds of a reader, count in number, and completes the release (see end_read).
 --
 -- Uses: end_read, hold_key
 local function leave_read(lock, channel, mode, owner, count, publish, message)

@@ -1,4 +1,4 @@
--- Lets a lock last for some milliseconds at least. One without a time to live stays so.
+-- Raises the TTL of a lock to at least these milliseconds. A lock without expiry stays so.
 local function lengthen(lock, millis)
     local left = redis.call('PTTL', lock)
     if left >= 0 and left < millis then

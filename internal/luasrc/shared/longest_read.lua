@@ -1,6 +1,6 @@
--- Returns what the longest of all readers' holds has left, in milliseconds, and its key; 0 or
--- less when none is alive. It looks no further when one has just enough, if that is given. The
--- newest are asked first: they mostly have.
+-- Returns the milliseconds that the longest hold of all readers has left, 0 or less if none is alive,
+-- and its key. It stops at a hold with exactly enough, if given; the newest come first, as they mostly
+-- have it.
 --
 -- Uses: hold_count, hold_key
 local function longest_read(lock, enough)

@@ -1,7 +1,6 @@
--- Counts a grant, and returns its token: as a text where a number would lose digits.
--- A counter below the least, as one that was lost and began again, is an error, and so
--- is one that holds no number, which INCR says, or cannot be raised: nothing else may
--- have been done yet.
+-- Returns the next token, as a text where a number would lose digits. A counter below least, such as
+-- one that was lost and started again, is an error, and so is one that INCR rejects. Therefore this
+-- must come before all other writes.
 local function next_token(counter, least)
     local at = tonumber(least) > 0 and (redis.call('GET', counter) or '0')
     if at and string.find(at, '^%-?%d+$') and tonumber(at) < tonumber(least) then

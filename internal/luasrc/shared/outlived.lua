@@ -1,9 +1,8 @@
--- Reports that a reader who is alive has a lock with many readers, and that what the lock has
--- left is another's: more than a reader's hold that ended had, or what that reader's hold has.
--- That is right where the lock does not outlast its longest hold, which no script of ours lets
--- it (see last_as), and need not be found by a look at every reader. It looks at two of them, at
--- random, and may report false where more would tell. So it does to a user who may not ask
--- (HRANDFIELD), and on a server before 6.2.
+-- Reports that another live reader holds the lock, and that its TTL is right without the ended hold:
+-- it has more left than that hold had, or as much as a sampled hold. That is right where a lock never
+-- outlives its longest hold, as our scripts ensure (see last_as). It samples two random readers, and
+-- may report false where more would tell; so it does if the user may not run HRANDFIELD, and before
+-- Redis 6.2.
 --
 -- Uses: hold_key
 local function outlived(lock, lasts, left)

@@ -1,5 +1,4 @@
--- Reports whether the deadline of a waiter has come. A waiter without a deadline is
--- not overdue.
+-- Reports whether the deadline of a waiter has passed. A waiter without a deadline is not overdue.
 local function overdue(timeouts, waiter, now)
     local deadline = redis.call('ZSCORE', timeouts, waiter)
     return deadline and tonumber(deadline) <= now

@@ -1,5 +1,4 @@
--- Removes overdue waiters from the head of the queue, up to the first that is not
--- overdue, and returns that one, or false when the queue is empty.
+-- Removes overdue waiters from the head of the queue. Returns the new head, false if there is none.
 --
 -- Uses: overdue
 local function prune(queue, timeouts, now)

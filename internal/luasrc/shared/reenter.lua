@@ -1,6 +1,5 @@
--- Raises the count of an owner that holds the lock to a target, or by one when the
--- target is 0, and its time to live to the lease if less was left. It returns 1, or
--- nil when the owner does not hold the lock, which is left as it is then.
+-- Raises the count of an owner that holds the lock to a target, or by one if the target is 0, and the
+-- TTL to the lease. Returns 1, or nil if the owner does not hold the lock.
 local function reenter(lock, owner, lease, target)
     local count = redis.call('HGET', lock, owner)
     if not count then

@@ -1,6 +1,6 @@
--- Returns the reply of an attempt on a read/write lock that another owner has: what it has
--- left, and the writer if there is one and the user may ask (HKEYS). A hash of another kind
--- of lock, or of another program, is an error.
+-- Returns the refusal of a read/write lock that another owner holds: the milliseconds left, and the
+-- writer if there is one and the user may run HKEYS. A hash of another kind of lock or program is an
+-- error.
 local function refused(lock, mode)
     if mode ~= 'read' and mode ~= 'write' then
         return {err = 'WRONGTYPE the key holds a hash that is no read/write lock'}

@@ -1,4 +1,4 @@
--- Gives one hold of a reader, the k-th of its owner, its key, for a lease in milliseconds.
+-- Sets the key of a reader's k-th hold, with a lease in milliseconds.
 --
 -- Uses: hold_key
 local function set_hold(lock, owner, k, lease)

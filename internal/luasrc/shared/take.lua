@@ -1,10 +1,7 @@
--- Takes a free fair lock when no other owner is before the owner in the queue, whose
--- head is given, or enters the lock again that the owner holds. It returns whether
--- the owner holds the lock now, and where a counter is given, the token instead of
--- true.
+-- Acquires a free fair lock if no other owner is before this one in the queue, whose head is given, or
+-- reenters it. Returns whether the owner holds the lock now; with a counter, the token instead of true.
 --
--- An owner that takes the lock leaves the queue, and the deadlines of all others,
--- which its wait had put off, come that much sooner.
+-- An owner that acquires the lock leaves the queue, and all other deadlines fall by its wait.
 --
 -- Uses: next_token, shift
 local function take(lock, queue, timeouts, head, owner, wait, lease, counter, least)

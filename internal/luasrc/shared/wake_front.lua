@@ -1,6 +1,6 @@
--- Sends the message to the waiters that the next attempt can find in front of a free lock: the
--- first and, if that is overdue, all up to the first that is not. Of a long queue it reads a
--- thousand places at a time: each LINDEX would walk to its place.
+-- Sends the message to the waiters that the next attempt can find in front of a free lock: the first
+-- and, if it is overdue, all up to the first that is not. It reads a long queue in parts of a thousand
+-- places: each LINDEX would walk to its place.
 --
 -- Uses: overdue, wake
 local function wake_front(queue, timeouts, channel, now, publish, message)
