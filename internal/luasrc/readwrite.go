@@ -7,36 +7,33 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The scripts of the read/write lock. KEYS, ARGV, replies, effects and messages stand in the
-// header of each file. [ReadWrite] and [FillReadRenew] fill calls of them. The writer
-// enters again with [Reenter] and is renewed with [Renew], and both roles are written once
-// more with [Replicate].
+// The scripts of the read/write lock. The writer also uses [Reenter] and [Renew], both roles [Replicate].
 var (
-	ReadAcquire           = guarded("read_acquire")      // takes the lock as a reader
-	ReadReenter           = load("read_reenter")         // enters it as a reader; may run twice with a target
+	ReadAcquire           = load("read_acquire", guard)  // acquires the lock as a reader
+	ReadReenter           = load("read_reenter")         // reenters it as a reader; may run twice with a target
 	ReadRelease           = load("read_release")         // lowers an unshared count to a target; may run late or twice
 	ReadReleaseShared     = load("read_release_shared")  // lowers a shared count by one, with Redisson's latch
-	ReadRenew             = load("read_renew")           // extends the leases of readers that hold their locks still
-	WriteAcquire          = guarded("write_acquire")     // takes the lock as the writer
+	ReadRenew             = load("read_renew")           // extends the leases of readers
+	WriteAcquire          = load("write_acquire", guard) // acquires the lock as the writer
 	WriteRelease          = load("write_release")        // lowers an unshared count to a target; may run late or twice
 	WriteReleaseShared    = load("write_release_shared") // lowers a shared count by one, with Redisson's latch
-	ReadWriteForceRelease = load("rw_force_release")     // frees the lock in one mode, whichever owners hold it
+	ReadWriteForceRelease = load("rw_force_release")     // frees the lock in one mode regardless of its holders
 	ReadWriteInspect      = load("rw_inspect")           // reads the lock
-	UndeclaredKey         = load("undeclared_key")       // reads a key that it does not declare, which some servers refuse
+	UndeclaredKey         = load("undeclared_key")       // reads an undeclared key, which some servers reject
 )
 
 // Role is one of the two roles of a read/write lock: [Reader] or [Writer].
 type Role struct {
 	acquire, reenter, release, releaseShared *transport.Script
 
-	// keys is how many keys those have that take the lock: a reader's holds have keys, too,
-	// whose names the script alone knows, so that the channel stands for them.
+	// keys is the number of keys of acquire and reenter. A reader's also have the channel, as the
+	// caller cannot declare the keys of holds.
 	keys int
 
 	mode, message any // boxed once
 }
 
-// The roles. Owners of a writer are as codec.WriterField has them.
+// The roles. A writer is given by its codec.WriterField.
 var (
 	Reader = Role{ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, 2, codec.ModeRead, codec.MessageUnlock}
 	Writer = Role{WriteAcquire, Reenter, WriteRelease, WriteReleaseShared, 1, codec.ModeWrite, codec.MessageWriterLeft}
@@ -44,7 +41,7 @@ var (
 
 // ReadWrite fills calls of the scripts for one role of one lock, as [Plain] does.
 type ReadWrite struct {
-	// Role is that of the owners that the calls are about.
+	// Role is that of the owners.
 	Role *Role
 	// Key and Channel are the names of the lock and of its channel, both strings.
 	Key, Channel any
@@ -52,19 +49,18 @@ type ReadWrite struct {
 	Publish any
 }
 
-// Acquire fills c with a call of [ReadAcquire] or [WriteAcquire].
+// Acquire fills c with [ReadAcquire] or [WriteAcquire].
 func (l *ReadWrite) Acquire(c *transport.Call, owner, lease any) {
 	l.take(c, l.Role.acquire)
 	c.Args = append(c.Args, owner, lease)
 }
 
-// Reenter fills c with a call of [ReadReenter] or [Reenter].
+// Reenter fills c with [ReadReenter] or [Reenter].
 func (l *ReadWrite) Reenter(c *transport.Call, owner, lease any, target int64) {
 	l.take(c, l.Role.reenter)
 	c.Args = append(c.Args, owner, lease, target)
 }
 
-// take begins a call that takes the lock.
 func (l *ReadWrite) take(c *transport.Call, script *transport.Script) {
 	c.Script, c.NumKeys = script, l.Role.keys
 	if c.Args = append(c.Args, l.Key); l.Role.keys == 2 {
@@ -72,23 +68,22 @@ func (l *ReadWrite) take(c *transport.Call, script *transport.Script) {
 	}
 }
 
-// Release fills c with a call of [ReadRelease] or [WriteRelease].
+// Release fills c with [ReadRelease] or [WriteRelease].
 func (l *ReadWrite) Release(c *transport.Call, owner, lease any, target int64) {
 	fill(c, l.Role.release, 2, l.Key, l.Channel, owner, lease, target, l.Publish, l.Role.message)
 }
 
-// ReleaseShared fills c with a call of [ReadReleaseShared] or [WriteReleaseShared].
+// ReleaseShared fills c with [ReadReleaseShared] or [WriteReleaseShared].
 func (l *ReadWrite) ReleaseShared(c *transport.Call, latch string, owner, lease any) {
 	fill(c, l.Role.releaseShared, 3, l.Key, l.Channel, latch, owner, lease, l.Publish, l.Role.message, latchMillis)
 }
 
-// ForceRelease fills c with a call of [ReadWriteForceRelease] for a lock that is held in the
-// role.
+// ForceRelease fills c with a call of [ReadWriteForceRelease] for the role.
 func (l *ReadWrite) ForceRelease(c *transport.Call) {
 	fill(c, ReadWriteForceRelease, 2, l.Key, l.Channel, l.Role.mode, l.Publish, l.Role.message)
 }
 
-// Inspect fills c with a call of [ReadWriteInspect].
+// Inspect fills c with [ReadWriteInspect].
 func (l *ReadWrite) Inspect(c *transport.Call) { fill(c, ReadWriteInspect, 2, l.Key, l.Channel) }
 
 // FillReadRenew fills c with a call of [ReadRenew] for n readers, as [FillRenew] does.
