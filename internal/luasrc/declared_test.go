@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -33,10 +32,10 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 		delete(s.instead, script)
 	}
 	for _, sc := range slices.Concat(scenarios, allScenarios, fencedScenarios, readWriteScenarios, latchScenarios, semaphoreScenarios,
-		[]scenario{{"foreign", foreignOrNot}, {"kinds", kindsOfKeys}, {"fair inspection", fairInspected}}) {
+		[]scenario{{"foreign", foreignOrNot}, {"kinds", kindsOfKeys}, {"fair inspection", fairInspected}, {"fair wrong types", fairWrongTypes}}) {
 		require.NoError(t, s.play(sc))
 	}
-	for _, story := range slices.Concat(fairStories(), fairLongStories()) {
+	for _, story := range slices.Concat(fairStories, fairLong) {
 		require.NoError(t, s.tellFair(story))
 	}
 	for _, script := range all {
@@ -51,17 +50,6 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), "undeclared key")
 		})
 		require.True(t, refused, "%s uses declared keys only", script.Name())
-	}
-}
-
-func fairInspected(l string) []vector {
-	waits, places := codec.QueueKey(l), codec.TimeoutKey(l)
-	one, both := map[string]any{waits: queue{ownerA}}, map[string]any{waits: queue{ownerA}, places: timeouts{ownerA: 5}}
-	look := filled("inspect", func(c *transport.Call) { fairLock(l, "PUBLISH").Inspect(c, 1, "NUMSUB", 0, 0) })
-	return []vector{
-		command("RPUSH", waits, ownerA).gives(int64(1), "", one),
-		command("ZADD", places, 5, ownerA).gives(int64(1), "", both),
-		look.gives([]any{int64(-2), []any{}, []any{ownerA}, []any{ownerA, "5"}, []any{int64(0)}, int64(1)}, "", both),
 	}
 }
 

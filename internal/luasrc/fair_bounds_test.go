@@ -10,7 +10,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/internal/test/monitor"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -42,7 +41,7 @@ func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
 	t.Parallel()
 	const n = 30_000
 	c := newTimedQueue(t, n)
-	c.do("HSET", c.keys[0], ownerA9, "1")
+	c.do("HSET", c.keys[0], a9, "1")
 	c.do("ACL", "SETUSER", "viewer", "on", "nopass", "~*", "+eval", "+evalsha", "+pttl", "+hgetall", "+lrange", "+zrange")
 	viewer := c.server.Dial(t)
 	_, err := viewer.Do("AUTH", "viewer", "any")
@@ -58,17 +57,17 @@ func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
 		bound int
 		fill  func(call *transport.Call)
 	}{
-		{"a try that is refused", c.conn, 0, func(call *transport.Call) { c.lock.Try(call, t0, ownerA1, 1, fairLease) }},
+		{"a try that is refused", c.conn, 0, func(call *transport.Call) { c.lock.Try(call, t0, a1, 1, fairLease) }},
 		{"an attempt of the last", c.conn, 0, func(call *transport.Call) { c.lock.Acquire(call, t0, owner(1), 1, fairLease) }},
-		{"a release", c.conn, 0, func(call *transport.Call) { c.lock.Release(call, t0, ownerA1, fairLease, 0) }},
+		{"a release", c.conn, 0, func(call *transport.Call) { c.lock.Release(call, t0, a1, fairLease, 0) }},
 		{"a nudge", c.conn, 0, func(call *transport.Call) { c.lock.Nudge(call, owner(1)) }},
 		{"a look at a part", c.conn, 400, func(call *transport.Call) { c.lock.Inspect(call, 64, "NUMSUB", 15_000, 15_199) }},
 		{"a look at a part with the least rights", viewer, 500, func(call *transport.Call) { c.lock.Inspect(call, 0, "NUMSUB", 15_000, 15_199) }},
 		{"the last gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(1), 1) }},
 		{"the 2,500th from the end gives up", c.conn, 9000, func(call *transport.Call) { c.lock.GiveUp(call, t0, owner(2500), 1) }},
-		{"an owner that is not queued gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, ownerA2, 1) }},
+		{"an owner that is not queued gives up", c.conn, 1100, func(call *transport.Call) { c.lock.GiveUp(call, t0, a2, 1) }},
 		{"the last gives up with one that is not queued", c.conn, 1100, func(call *transport.Call) {
-			c.lock.GiveUp(call, t0, ownerA2, 1)
+			c.lock.GiveUp(call, t0, a2, 1)
 			c.lock.GiveUp(call, t0, owner(2), 1)
 		}},
 		{"an eviction that moves no deadline", c.conn, 0, func(call *transport.Call) {
@@ -118,13 +117,4 @@ func TestOverdueWaitersOfALongQueueAreReadInParts(t *testing.T) {
 		require.Equal(t, int64(alive), stats["publish"])
 		require.LessOrEqual(t, stats["lindex"]+stats["lrange"], int64(40))
 	}
-}
-
-// By default long stories are left out; these are of what is read in parts.
-func TestOwnersLeaveLongQueues(t *testing.T) {
-	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		tellAllFair(t, target, fairLong[len(fairLong)-3:])
-	})
 }

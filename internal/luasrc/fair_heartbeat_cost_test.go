@@ -76,24 +76,20 @@ func (c *timedQueue) times(script *transport.Script, fill func(call *transport.C
 	return spent[0], spent[len(spent)/2]
 }
 
+// beat is a heartbeat of these waiters, which knows the front of the queue.
 func (c *timedQueue) beat(mine []entry, step int64) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.now += step
-		var owners []own
-		for _, s := range mine {
-			owners = append(owners, own{s.owner, 1})
+		var owners []waiter
+		var others []reply.Other
+		for _, e := range mine {
+			owners = append(owners, waiter{e.owner, 1})
 		}
-		fillBeat(c.lock, call, c.now, Beat{Keep: fairKeep, FairWait: fairWait, Window: 64}, owners, c.others())
+		for _, e := range c.all[:min(64, len(c.all))] {
+			others = append(others, reply.Other{Owner: e.owner, Wait: 1, Living: true})
+		}
+		fillBeat(c.lock, call, c.now, Beat{Keep: fairKeep, FairWait: fairWait, Window: 64}, owners, others)
 	}
-}
-
-// others are the first owners, of which all is known.
-func (c *timedQueue) others() []other {
-	var all []other
-	for _, s := range c.all[:min(64, len(c.all))] {
-		all = append(all, other{s.owner, 1, true})
-	}
-	return all
 }
 
 // evict is an eviction of the first dead owners, which are there, and late,
@@ -114,7 +110,7 @@ func (c *timedQueue) evict(dead int) func(call *transport.Call) {
 func TestHeartbeatOfAThousandWaitersTakesLittleTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	c := newTimedQueue(t, 1000)
-	c.do("HSET", c.keys[0], ownerA9, "1")
+	c.do("HSET", c.keys[0], a9, "1")
 	for _, step := range []struct {
 		does   string
 		script *transport.Script

@@ -2,22 +2,98 @@ package luasrc
 
 import (
 	"fmt"
-	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// fairLong are the stories of long queues, whose deadlines move in chunks.
-var fairLong = []fairStory{
-	{"5.2 the deadlines of a long queue fall by the wait", takeMovesMany},
-	{"5.4 a long queue moves up", leaveBeforeMany},
-	{"ours: between many that leave together many stay", leaveAmongMany},
-	{"5.4 leavers are found wherever they are in a long queue", leaveLongQueues},
-	{"5.4 the first of several places counts in a long queue", leaveSeveralPlacesOfMany},
-	{"5.4 an owner with only a deadline leaves a long queue", leaveManyWithoutPlace},
+// fairLong are the stories of queues of thousands, whose deadlines move in parts.
+var fairLong = append([]fairStory{
+	{"the deadlines of a long queue fall by the wait", func(f *fairPlayer) {
+		for _, take := range []func(owner string, now, wait int64) *fairPlayer{f.try, f.acquire} {
+			for _, n := range []int64{3, 4, 5, 999, 1000, 1001, 9000} {
+				f.enqueue(append([]entry{in(a1, 5)}, entriesFrom(n, t0+10)...)...)
+				take(a1, 0, fairWait)
+				f.command("DEL", f.l)
+				f.clear()
+			}
+		}
+	}},
+	{"a long queue moves up", func(f *fairPlayer) {
+		f.hold()
+		for _, n := range longLengths {
+			f.enqueue(append([]entry{in(a1, 5)}, entriesFrom(n, t0+10)...)...)
+			f.giveUp(a1, 0, fairWait)
+			f.clear()
+		}
+	}},
+	{"every other of many leaves", func(f *fairPlayer) {
+		f.hold()
+		for _, n := range []int64{999, 1000, 1001, 2100} {
+			all := entriesFrom(2*n, t0+1_000_000)
+			f.enqueue(all...)
+			var leave []waiter
+			for i := 0; i < len(all); i += 2 {
+				leave = append(leave, waiter{all[i].owner, int64(i%7 + 1)})
+			}
+			f.giveUp(leave[0].owner, 0, leave[0].wait, leave[1:]...)
+			f.clear()
+		}
+	}},
+	{"a heartbeat moves a long queue", long(beatMovesMany)},
+	{"a heartbeat keeps many of its own", long(beatKeepsMany)},
+	{"an eviction moves a long queue", long(evictBeforeMany)},
+	{"many dead are evicted by one call", long(evictMany)},
+	{"an eviction looks behind many that are overdue", func(f *fairPlayer) {
+		f.hold()
+		f.enqueue(append([]entry{in(a1, 315000), in(a2, 20000)}, entriesFrom(1500, t0-5000)...)...)
+		f.evict(in(a1, 315000))
+	}},
+}, fairLeavesLong...)
+
+// fairLeavesLong also run by default: they are about the parts in which a long queue is read.
+var fairLeavesLong = []fairStory{
+	{"leavers are found anywhere in a long queue", func(f *fairPlayer) {
+		f.hold()
+		for _, n := range []int{999, 1000, 1001, 2000, 2001} {
+			all := entriesFrom(int64(n), t0+1_000_000)
+			last := all[n-1].owner
+			for _, leavers := range [][]string{
+				{last}, {all[n-999].owner}, {all[max(0, n-1000)].owner}, {all[max(0, n-1001)].owner, last},
+				{all[0].owner, last}, {last, all[0].owner}, {a1}, {all[n-3].owner, a1},
+			} {
+				f.enqueue(all...)
+				var more []waiter
+				for _, owner := range leavers {
+					more = append(more, waiter{owner, 7})
+				}
+				f.giveUp(leavers[0], 0, 7, more...)
+				f.clear()
+			}
+		}
+	}},
+	{"the first of several places counts in a long queue", func(f *fairPlayer) {
+		f.hold()
+		all := entriesFrom(1500, t0+1_000_000)
+		f.enqueue(all...)
+		f.push(all[2].owner)
+		f.giveUp(all[2].owner, 0, 7)
+	}},
+	{"an owner with only a deadline leaves a long queue with as many deadlines as places", func(f *fairPlayer) {
+		f.hold()
+		all := entriesFrom(1000, t0+1_000_000)
+		f.enqueue(all...)
+		f.command("ZREM", codec.TimeoutKey(f.l), all[5].owner)
+		f.set(t0, a1)
+		f.giveUp(all[997].owner, 0, 7, waiter{a1, 7})
+	}},
 }
 
-// line is n waiters whose deadlines are a millisecond apart.
+// entriesFrom returns n waiters whose deadlines are a millisecond apart.
 func entriesFrom(n, first int64) []entry {
 	all := make([]entry, n)
 	for i := range all {
@@ -26,109 +102,61 @@ func entriesFrom(n, first int64) []entry {
 	return all
 }
 
-// takeMovesMany looks at both sides of the ends of chunks, and at more than fits
-// on a stack.
-func takeMovesMany(f *telling) {
-	for _, take := range []func(owner string, now, wait int64) *telling{f.try, f.acquire} {
-		for _, n := range []int64{3, 4, 5, 999, 1000, 1001, 9000} {
-			f.enqueue(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...)...)
-			take(ownerA1, t0, fairWait).gives(nil)
-			f.leaves(f.heldBy(ownerA1, "1"), f.entries(entriesFrom(n, t0+10-fairWait)...))
-			f.command("DEL", f.l, codec.QueueKey(f.l), codec.TimeoutKey(f.l))
+// longLengths are on both sides of the end of a part, and one does not fit on the server's stack.
+var longLengths = []int64{499, 500, 501, 1000, 4500}
+
+func long(tell func(f *fairPlayer, n int64)) func(f *fairPlayer) {
+	return func(f *fairPlayer) {
+		for _, n := range longLengths {
+			f.hold()
+			tell(f, n)
+			f.clear()
 		}
 	}
 }
 
-func leaveBeforeMany(f *telling) {
-	held := f.hold()
-	for _, n := range []int64{499, 500, 501, 1000, 4500} {
-		f.enqueue(append([]entry{{ownerA1, t0 + 5}}, entriesFrom(n, t0+10)...)...)
-		f.giveUp(ownerA1, t0, fairWait).gives(nil)
-		f.leaves(held, f.entries(entriesFrom(n, t0+10-fairWait)...))
-		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
-	}
+func beatMovesMany(f *fairPlayer, n int64) {
+	f.enqueue(append([]entry{in(a1, 9)}, entriesFrom(n, t0+10)...)...)
+	f.beat(0, nil, 64, waiter{a1, 5})
 }
 
-// leaveAmongMany has every other one leave, each with a wait of its own.
-func leaveAmongMany(f *telling) {
-	held := f.hold()
-	for _, n := range []int64{999, 1000, 1001, 2100} {
-		all := entriesFrom(2*n, t0+1_000_000)
-		f.enqueue(all...)
-		var rest []entry
-		var more []leaver
-		fall := int64(0)
-		for i := 0; i < len(all); i += 2 {
-			fall += int64(i%7 + 1)
-			more = append(more, leaver{all[i].owner, int64(i%7 + 1)})
-			rest = append(rest, entry{all[i+1].owner, all[i+1].deadline - fall})
-		}
-		f.giveUp(more[0].owner, t0, more[0].wait, more[1:]...).gives(nil)
-		f.leaves(held, f.entries(rest...))
-		f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
-	}
-}
-
-// leaveLongQueues has owners leave on both sides of the ends of the parts that are read, and one
-// that is not queued.
-func leaveLongQueues(f *telling) {
-	held := f.hold()
-	for _, n := range []int{999, 1000, 1001, 2000, 2001} {
-		all := entriesFrom(int64(n), t0+1_000_000)
-		last := all[n-1].owner
-		for _, leavers := range [][]string{
-			{last}, {all[n-999].owner}, {all[max(0, n-1000)].owner}, {all[max(0, n-1001)].owner, last},
-			{all[0].owner, last}, {last, all[0].owner}, {ownerA1}, {all[n-3].owner, ownerA1},
-		} {
-			f.enqueue(all...)
-			var more []leaver
-			for _, owner := range leavers {
-				more = append(more, leaver{owner, 7})
-			}
-			f.giveUp(leavers[0], t0, 7, more...).gives(nil)
-			f.leaves(held, f.entries(restOf(all, leavers, 7)...))
-			f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l))
-		}
-	}
-}
-
-// restOf is a queue that owners have left, each with this wait.
-func restOf(all []entry, leavers []string, wait int64) (rest []entry) {
-	fall := int64(0)
+func beatKeepsMany(f *fairPlayer, n int64) {
+	all := entriesFrom(n, t0+10)
+	f.enqueue(all...)
+	var mine []waiter
 	for _, e := range all {
-		if slices.Contains(leavers, e.owner) {
-			fall += wait
-			continue
+		mine = append(mine, waiter{e.owner, 7})
+	}
+	f.beat(0, nil, 64, mine...)
+}
+
+func evictBeforeMany(f *fairPlayer, n int64) {
+	f.enqueue(append([]entry{in(a1, 315000)}, entriesFrom(n, t0+400000)...)...)
+	f.evict(in(a1, 315000))
+}
+
+func evictMany(f *fairPlayer, n int64) {
+	dead := entriesFrom(n, t0+115000)
+	f.enqueue(append(entriesFrom(n, t0+115000), in(a1, 400000))...)
+	f.evict(dead...)
+}
+
+func TestHeartbeatScriptsTakeQueuesOfTenThousand(t *testing.T) {
+	testlevel.All(t, "10,000 waiters on each server")
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		s := newQuietStage(t, target)
+		for _, tell := range []func(f *fairPlayer, n int64){beatMovesMany, beatKeepsMany, evictBeforeMany, evictMany} {
+			require.NoError(t, s.tellFair(fairStory{"10,000", func(f *fairPlayer) { f.hold(); tell(f, 10000) }}))
 		}
-		rest = append(rest, entry{e.owner, e.deadline - fall})
-	}
-	return rest
+	})
 }
 
-func leaveSeveralPlacesOfMany(f *telling) {
-	held := f.hold()
-	all := entriesFrom(1500, t0+1_000_000)
-	f.enqueue(all...)
-	f.command("RPUSH", codec.QueueKey(f.l), all[2].owner)
-	f.giveUp(all[2].owner, t0, 7).gives(nil)
-	f.leaves(held, f.entries(restOf(all, []string{all[2].owner}, 7)...))
-}
-
-// leaveManyWithoutPlace has as many deadlines as places, although keys were damaged.
-func leaveManyWithoutPlace(f *telling) {
-	held := f.hold()
-	all := entriesFrom(1000, t0+1_000_000)
-	f.enqueue(all...)
-	f.command("ZREM", codec.TimeoutKey(f.l), all[5].owner)
-	f.command("ZADD", codec.TimeoutKey(f.l), t0, ownerA1)
-	f.giveUp(all[997].owner, t0, 7, leaver{ownerA1, 7}).gives(nil)
-	rest := restOf(all, []string{all[997].owner}, 7)
-	deadlines := timeouts{}
-	var owners []string
-	for _, e := range rest {
-		owners = append(owners, e.owner)
-		deadlines[e.owner] = float64(e.deadline)
-	}
-	delete(deadlines, all[5].owner)
-	f.leaves(held, f.queue(owners...), f.timeouts(deadlines))
+func TestOwnersLeaveLongQueues(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		tellAllFair(t, target, fairLeavesLong)
+	})
 }

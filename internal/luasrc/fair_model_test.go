@@ -1,52 +1,62 @@
 package luasrc
 
-import "slices"
+import (
+	"math"
+	"slices"
+	"strconv"
 
-// fairModel is a fair lock in plain Go: what Redisson's scripts do with the lock, its queue
-// and its deadlines, step by step, and what this library's scripts do where they differ on
-// purpose, each marked as such. Its fields may be changed between two calls, as other
-// programs and time do.
+	"github.com/redlatch/redlatch/internal/reply"
+)
+
+// fairModel is a fair lock in plain Go: the effects of Redisson's scripts, and of Redlatch's where they
+// differ on purpose, each marked as such. Tests may change its fields between two calls, as time and
+// other programs do.
 type fairModel struct {
-	// Counts is the lock: owner -> count; empty when it is free.
-	Counts map[string]int64
-	// PTTL is how many milliseconds the lock has left, at most; -1 when it never expires.
-	// It means nothing while the lock is free. Time does not pass here: the model's user
-	// sets it.
-	PTTL int64
-	// Queue is the owners that wait, the next one first.
-	Queue []string
-	// Deadlines is waiting owner -> the time from which it counts as dead,
-	// milliseconds since 1970.
-	Deadlines map[string]float64
-	// Latches is what was done, by request: id -> outcome.
-	Latches map[string]string
+	Counts    map[string]int64   // the lock: owner -> count; empty if it is free
+	PTTL      int64              // at most, in milliseconds; -1 without expiry; time does not pass
+	Queue     []string           // the waiting owners, the next one first
+	Deadlines map[string]float64 // waiting owner -> deadline, milliseconds since 1970
+	Latches   map[string]string  // the id of a request -> its reply
 
-	// Notified are the waiters that the calls have woken, in order, until it is emptied.
-	Notified []string
+	Notified []string // the waiters notified so far, in order
 }
 
-// newFairModel returns a lock that is free and has no queue.
 func newFairModel() *fairModel {
 	return &fairModel{Counts: map[string]int64{}, Deadlines: map[string]float64{}, Latches: map[string]string{}}
 }
 
-// fairCall is what a script is given. Times are in milliseconds, Now since 1970 by the
-// caller's clock.
+// fairCall has the arguments of a script. Times are in milliseconds, Now since 1970 by the caller's clock.
 type fairCall struct {
-	// Now is the time, by the caller's clock.
-	Now int64
-	// Wait is that of the owner, and Lease that of its hold.
+	Owner       string
+	Now         int64
 	Wait, Lease int64
-	// Target is the count to arrive at, and Latch the id of a shared release.
-	Target int64
-	Latch  string
-	// Owner is the caller.
-	Owner string
-	// More are the waiters that give up in the same call.
-	More []leaver
-	// Left returns what a held lock has left by the server, of which the model knows only
-	// the most that it can be. Nil: that is it.
-	Left func(most int64) int64
+	Target      int64
+	Latch       string   // the id of a shared release
+	More        []waiter // that give up in the same call
+
+	// Of heartbeats and evictions.
+	Keep, Fair int64
+	Window     int
+	Mine       []waiter
+	Others     []reply.Other
+	Dead       []reply.Place
+
+	// Left returns the remaining time of a held lock on the server, of which the model knows the most;
+	// remains is a deadline on the server after an eviction.
+	Left    func(most int64) int64
+	remains *deadline
+}
+
+// waiter is an owner and its wait.
+type waiter struct {
+	owner string
+	wait  int64
+}
+
+// deadline is a waiter's deadline on the server.
+type deadline struct {
+	owner string
+	at    float64
 }
 
 func (c fairCall) left(m *fairModel) int64 {
@@ -59,7 +69,6 @@ func (c fairCall) left(m *fairModel) int64 {
 	return m.PTTL
 }
 
-// IsFree reports whether the lock has no holder.
 func (m *fairModel) IsFree() bool { return len(m.Counts) == 0 }
 
 func (m *fairModel) head() (string, bool) {
@@ -69,7 +78,7 @@ func (m *fairModel) head() (string, bool) {
 	return m.Queue[0], true
 }
 
-// prune removes overdue waiters in front, which every script of Redisson does first.
+// prune is the first step of each of Redisson's scripts.
 func (m *fairModel) prune(now int64) {
 	for {
 		head, ok := m.head()
@@ -90,7 +99,6 @@ func (m *fairModel) tellHead() {
 	}
 }
 
-// enter takes a free lock for an owner that may have it, or enters it again.
 func (m *fairModel) enter(c fairCall) bool {
 	head, queued := m.head()
 	switch {
@@ -108,11 +116,12 @@ func (m *fairModel) enter(c fairCall) bool {
 	default:
 		return false
 	}
-	m.PTTL = c.Lease
+	if m.PTTL = c.Lease; c.Lease <= 0 {
+		clear(m.Counts)
+	}
 	return true
 }
 
-// Try takes the lock, or enters it again, and never queues: nil, or 1.
 func (m *fairModel) Try(c fairCall) any {
 	m.prune(c.Now)
 	if m.enter(c) {
@@ -121,9 +130,7 @@ func (m *fairModel) Try(c fairCall) any {
 	return int64(1)
 }
 
-// Acquire is Try that queues a refused owner. It returns nil, or the milliseconds to wait:
-// what the lock has left, or for an owner that was queued behind others now, the time until
-// the deadline of the last of them.
+// Acquire is Try that queues a refused owner: nil, or the milliseconds to wait.
 func (m *fairModel) Acquire(c fairCall) any {
 	m.prune(c.Now)
 	if m.enter(c) {
@@ -144,8 +151,8 @@ func (m *fairModel) Acquire(c fairCall) any {
 	return int64(ttl)
 }
 
-// Reenter enters a hold of the owner again: 1, or nil when it has none. It differs
-// from Redisson on purpose: it has a target, refuses, and never shortens.
+// Reenter returns 1, or nil if the owner has no hold. Unlike Redisson's it has a target, refuses, and
+// never shortens.
 func (m *fairModel) Reenter(c fairCall) any {
 	m.prune(c.Now)
 	if m.Counts[c.Owner] == 0 {
@@ -162,9 +169,8 @@ func (m *fairModel) Reenter(c fairCall) any {
 	return int64(1)
 }
 
-// Release lowers the owner's count to the target, 0 to free the lock: nil when another
-// holds it, 1 when it is free now, 0 when it is held still. It differs from Redisson on
-// purpose: it has a target and no latch, and answers 2 for a lock that was free.
+// Release returns nil if another owner holds the lock, 1 if it is free now, 0 if it is still held. Unlike
+// Redisson's it has a target and no latch, and returns 2 for a lock that was free.
 func (m *fairModel) Release(c fairCall) any {
 	m.prune(c.Now)
 	count := m.Counts[c.Owner]
@@ -185,8 +191,7 @@ func (m *fairModel) Release(c fairCall) any {
 	return int64(1)
 }
 
-// ReleaseShared lowers the count by one, once for each latch, with the answers of Release.
-// It differs from Redisson on purpose: it answers 2 for a lock that was free.
+// ReleaseShared lowers the count by one, once for each latch, with the replies of Release.
 func (m *fairModel) ReleaseShared(c fairCall) any {
 	if outcome, done := m.Latches[c.Latch]; done {
 		return int64(outcome[0] - '0')
@@ -211,7 +216,6 @@ func (m *fairModel) ReleaseShared(c fairCall) any {
 	return int64(outcome[0] - '0')
 }
 
-// Force frees the lock of any holder: 1, or 0 when it was free.
 func (m *fairModel) Force(c fairCall) any {
 	m.prune(c.Now)
 	if m.IsFree() {
@@ -222,7 +226,7 @@ func (m *fairModel) Force(c fairCall) any {
 	return int64(1)
 }
 
-// leave takes an owner out of the queue, as Redisson does: it wakes no waiter.
+// leave removes an owner from the queue, as Redisson does.
 func (m *fairModel) leave(c fairCall) {
 	if i := slices.Index(m.Queue, c.Owner); i >= 0 {
 		for _, behind := range m.Queue[i+1:] {
@@ -233,9 +237,8 @@ func (m *fairModel) leave(c fairCall) {
 	m.Queue = slices.DeleteFunc(m.Queue, func(owner string) bool { return owner == c.Owner })
 }
 
-// GiveUp takes owners out of the queue. It differs from Redisson on purpose: several may
-// leave in one call, one after the other, and when all have left it tells those in front of
-// a free lock. It returns nil.
+// GiveUp removes owners from the queue. Unlike Redisson's it takes several, and then notifies the waiters
+// in front of a free lock.
 func (m *fairModel) GiveUp(c fairCall) any {
 	m.leave(c)
 	for _, l := range c.More {
@@ -247,7 +250,6 @@ func (m *fairModel) GiveUp(c fairCall) any {
 	return nil
 }
 
-// tellFront wakes the waiters that the next attempt can find in front.
 func (m *fairModel) tellFront(now int64) {
 	for _, owner := range m.Queue {
 		m.notify(owner)
@@ -255,4 +257,146 @@ func (m *fairModel) tellFront(now int64) {
 			return
 		}
 	}
+}
+
+// Heartbeat raises the deadlines of its caller's waiters above the waits of all waiters before them, and
+// keeps the others behind those that moved. Redisson has none.
+func (m *fairModel) Heartbeat(c fairCall) any {
+	mine := make(map[string]int64, len(c.Mine))
+	for _, w := range c.Mine {
+		mine[w.owner] = w.wait
+	}
+	m.putOff(c, mine)
+	var left any = fairCall{}.left(m)
+	if !m.IsFree() {
+		left = about(m.PTTL)
+	}
+	front, missing := []any{}, []any{}
+	for _, owner := range m.Queue[:min(c.Window, len(m.Queue))] {
+		front = append(front, owner, m.score(owner))
+	}
+	for _, w := range c.Mine {
+		if _, left := mine[w.owner]; left {
+			missing = append(missing, w.owner)
+			delete(mine, w.owner)
+		}
+	}
+	return []any{left, front, missing, int64(len(m.Queue))}
+}
+
+// putOff raises the deadlines, and leaves in mine the waiters that it has not found.
+func (m *fairModel) putOff(b fairCall, mine map[string]int64) {
+	var ahead, before, after float64 // of the one in front: its deadline, old and new
+	seen := map[string]bool{}
+	others := make(map[string]reply.Other, len(b.Others))
+	for _, o := range b.Others {
+		others[o.Owner] = o
+	}
+	for place, owner := range m.Queue {
+		old, has := m.Deadlines[owner]
+		if !has || seen[owner] {
+			continue
+		}
+		wait, own := mine[owner]
+		w := float64(wait)
+		deadline := old
+		switch {
+		case own:
+		case len(seen) == 0:
+			w = float64(b.Fair)
+		default:
+			w = max(0, min(float64(b.Fair), old-before))
+		}
+		o, known := others[owner]
+		if known && !own {
+			w = max(float64(b.Fair), float64(o.Wait))
+		}
+		if len(seen) > 0 && after > before {
+			deadline = max(deadline, after+w)
+		}
+		switch {
+		case own:
+			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
+			delete(mine, owner)
+		case place > 0 && o.Living:
+			deadline = max(deadline, float64(b.Now+b.Keep)+ahead)
+		case o.Living && !m.IsFree():
+			deadline = max(deadline, float64(b.Now+b.Fair))
+		}
+		m.Deadlines[owner] = deadline
+		seen[owner] = true
+		ahead, before, after = ahead+w, old, deadline
+	}
+}
+
+// score returns a deadline as Redis writes it.
+func (m *fairModel) score(owner string) string {
+	deadline, has := m.Deadlines[owner]
+	if !has {
+		return ""
+	}
+	return strconv.FormatFloat(deadline, 'f', -1, 64)
+}
+
+// Evict removes dead waiters from the front of the queue as long as they have the given deadlines.
+func (m *fairModel) Evict(c fairCall) any {
+	evicted := []any{}
+	var late []float64
+	for _, dead := range c.Dead {
+		head, ok := m.head()
+		if !ok || head != dead.Owner || m.score(head) != dead.Deadline {
+			break
+		}
+		if deadline, has := m.Deadlines[head]; has {
+			late = append(late, deadline)
+		}
+		delete(m.Deadlines, head)
+		m.Queue = m.Queue[1:]
+		evicted = append(evicted, head)
+	}
+	fall := m.fall(c, late)
+	for owner := range m.Deadlines {
+		m.Deadlines[owner] -= fall
+	}
+	if len(evicted) > 0 && m.IsFree() {
+		m.tellFront(c.Now)
+	}
+	return evicted
+}
+
+// fall returns what the eviction of dead waiters takes off the other deadlines: their part beyond the
+// lease and a heartbeat's keep, but no more than leaves that to the others. It depends on the lock's
+// remaining time, which remains shows.
+func (m *fairModel) fall(c fairCall, late []float64) float64 {
+	soonest := math.Inf(1) // of those that can wait for their turn
+	for _, deadline := range m.Deadlines {
+		if deadline > float64(c.Now) {
+			soonest = min(soonest, deadline)
+		}
+	}
+	with := func(left int64) float64 {
+		var sum float64
+		due := float64(c.Now + max(0, left) + c.Keep)
+		for _, deadline := range late {
+			sum += max(0, deadline-sum-due)
+		}
+		return min(sum, max(0, soonest-due))
+	}
+	if m.IsFree() || m.PTTL < 0 {
+		return with(0)
+	}
+	least, most := with(m.PTTL), with(m.PTTL-passing)
+	if c.remains != nil {
+		return min(max(m.Deadlines[c.remains.owner]-c.remains.at, least), most)
+	}
+	return least
+}
+
+// Nudge notifies the owner if it is the first in the queue of a free lock.
+func (m *fairModel) Nudge(c fairCall) any {
+	if head, ok := m.head(); !ok || head != c.Owner || !m.IsFree() {
+		return int64(0)
+	}
+	m.notify(c.Owner)
+	return int64(1)
 }

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
-
-	"github.com/redlatch/redlatch/codec"
 )
 
 // leftDiffers compares messages since the last time, and every key whose name contains l.
@@ -147,27 +144,4 @@ func expiring(value any, pttl int64) any {
 		}
 	}
 	return value
-}
-
-// fairState is all that must be on the server under the name l when the model is
-// right.
-func fairState(m *fairModel, l string) map[string]any {
-	all := map[string]any{}
-	if !m.IsFree() {
-		counts := map[string]string{}
-		for owner, count := range m.Counts {
-			counts[owner] = strconv.FormatInt(count, 10)
-		}
-		all[l] = held{counts, m.PTTL}
-	}
-	if len(m.Queue) > 0 {
-		all[codec.QueueKey(l)] = queue(slices.Clone(m.Queue))
-	}
-	if len(m.Deadlines) > 0 {
-		all[codec.TimeoutKey(l)] = timeouts(maps.Clone(m.Deadlines))
-	}
-	for id, outcome := range m.Latches {
-		all[codec.LatchKey(l, id)] = held{map[string]string{"": outcome}, 16000}
-	}
-	return all
 }
