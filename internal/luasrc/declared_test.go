@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// undeclaring are the scripts that use keys of holds, which the caller cannot declare: it does not
-// know the other readers.
+// undeclaring are the scripts that use keys of holds, which the caller cannot declare.
 var undeclaring = []*transport.Script{
 	ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, ReadRenew, WriteRelease, WriteReleaseShared,
 	ReadWriteInspect, UndeclaredKey,
@@ -31,8 +30,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 	for _, script := range undeclaring {
 		delete(s.instead, script)
 	}
-	for _, sc := range slices.Concat(scenarios, allScenarios, fencedScenarios, readWriteScenarios, latchScenarios, semaphoreScenarios,
-		[]scenario{{"foreign", foreignOrNot}, {"kinds", kindsOfKeys}, {"fair inspection", fairInspected}, {"fair wrong types", fairWrongTypes}}) {
+	for _, sc := range slices.Concat(scenarios, allScenarios, fencedScenarios, readWriteScenarios, latchScenarios, semaphoreScenarios, foreignScenarios) {
 		require.NoError(t, s.play(sc))
 	}
 	for _, story := range slices.Concat(fairStories, fairLong) {
@@ -57,20 +55,10 @@ func undeclaredKey(l string) []vector {
 	return []vector{vector{does: "look", script: UndeclaredKey, keys: []string{l}}.gives(int64(-2), "", nothing)}
 }
 
-// Dragonfly runs a script with the flag under a lock of the whole server.
 func TestScriptsWithUndeclaredKeysHaveDragonflysFlag(t *testing.T) {
 	t.Parallel()
 	const flag = "--!df flags=allow-undeclared-keys\n"
 	for _, script := range all {
 		require.Equal(t, slices.Contains(undeclaring, script), strings.HasPrefix(script.Text(), flag), script.Name())
-	}
-}
-
-func TestScriptsHaveAKey(t *testing.T) {
-	t.Parallel()
-	for file := range all {
-		c := readContract(source(t, file))
-		require.NotEmpty(t, c.params, file)
-		require.True(t, strings.HasPrefix(c.params[0], "KEYS[1"), "%s: %s", file, c.params[0])
 	}
 }

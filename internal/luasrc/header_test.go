@@ -12,70 +12,24 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// all are the scripts, by the files that they come from.
-var all = map[string]*transport.Script{
-	"acquire.lua":        Acquire,
-	"release.lua":        Release,
-	"force_release.lua":  ForceRelease,
-	"renew.lua":          Renew,
-	"reenter.lua":        Reenter,
-	"release_shared.lua": ReleaseShared,
-	"inspect.lua":        Inspect,
-	"replicate.lua":      Replicate,
-	"pass.lua":           Pass,
-	"foreign.lua":        Foreign,
-	"kind_of.lua":        KindOf,
+// all has the scripts by the names of their files.
+var all = byFile(
+	Acquire, Reenter, Release, ReleaseShared, ForceRelease, Pass, Inspect, Renew, Replicate, Foreign, KindOf, AcquireAll, ReleaseAll,
+	FairTry, FairAcquire, FairReenter, FairRelease, FairReleaseShared, FairForceRelease, FairGiveUp, FairInspect,
+	FairHeartbeat, FairEvict, FairNudge,
+	FencedAcquire, FencedReenter, FencedPass, FencedFairTry, FencedFairAcquire, FencedFairReenter, Raise,
+	ReadAcquire, ReadReenter, ReadRelease, ReadReleaseShared, ReadRenew, WriteAcquire, WriteRelease, WriteReleaseShared,
+	ReadWriteForceRelease, ReadWriteInspect, UndeclaredKey,
+	PermitAcquire, PermitRelease, PermitRenew, PermitReplicate, PermitCount, PermitSet, PermitInspect,
+	SemaphoreAcquire, SemaphoreDrain, SemaphoreAdd, SemaphoreTrySet, LatchSet, LatchCountDown, LatchDelete,
+)
 
-	"fair_try.lua":            FairTry,
-	"fair_acquire.lua":        FairAcquire,
-	"fair_reenter.lua":        FairReenter,
-	"fair_release.lua":        FairRelease,
-	"fair_release_shared.lua": FairReleaseShared,
-	"fair_force_release.lua":  FairForceRelease,
-	"fair_give_up.lua":        FairGiveUp,
-	"fair_inspect.lua":        FairInspect,
-	"fair_heartbeat.lua":      FairHeartbeat,
-	"fair_evict.lua":          FairEvict,
-	"fair_nudge.lua":          FairNudge,
-
-	"fenced_acquire.lua":      FencedAcquire,
-	"fenced_reenter.lua":      FencedReenter,
-	"fenced_pass.lua":         FencedPass,
-	"fenced_fair_try.lua":     FencedFairTry,
-	"fenced_fair_acquire.lua": FencedFairAcquire,
-	"fenced_fair_reenter.lua": FencedFairReenter,
-	"raise.lua":               Raise,
-
-	"read_acquire.lua":         ReadAcquire,
-	"read_reenter.lua":         ReadReenter,
-	"read_release.lua":         ReadRelease,
-	"read_release_shared.lua":  ReadReleaseShared,
-	"read_renew.lua":           ReadRenew,
-	"write_acquire.lua":        WriteAcquire,
-	"write_release.lua":        WriteRelease,
-	"write_release_shared.lua": WriteReleaseShared,
-	"rw_force_release.lua":     ReadWriteForceRelease,
-	"rw_inspect.lua":           ReadWriteInspect,
-	"undeclared_key.lua":       UndeclaredKey,
-
-	"permit_acquire.lua":    PermitAcquire,
-	"permit_release.lua":    PermitRelease,
-	"permit_renew.lua":      PermitRenew,
-	"permit_replicate.lua":  PermitReplicate,
-	"permit_count.lua":      PermitCount,
-	"permit_set.lua":        PermitSet,
-	"permit_inspect.lua":    PermitInspect,
-	"semaphore_acquire.lua": SemaphoreAcquire,
-	"semaphore_drain.lua":   SemaphoreDrain,
-	"semaphore_add.lua":     SemaphoreAdd,
-	"semaphore_try_set.lua": SemaphoreTrySet,
-
-	"acquire_all.lua": AcquireAll,
-	"release_all.lua": ReleaseAll,
-
-	"latch_set.lua":        LatchSet,
-	"latch_count_down.lua": LatchCountDown,
-	"latch_delete.lua":     LatchDelete,
+func byFile(scripts ...*transport.Script) map[string]*transport.Script {
+	all := map[string]*transport.Script{}
+	for _, s := range scripts {
+		all[s.Name()+".lua"] = s
+	}
+	return all
 }
 
 var (
@@ -86,10 +40,10 @@ var (
 	comment    = regexp.MustCompile(`(?m)^--.*\n`)
 )
 
-// contract splits a script into what its header says and its code.
+// contract is a script's header and its code.
 type contract struct {
 	params   []string // KEYS[1], ARGV[1..2n] …
-	meanings []string // what is said of each
+	meanings []string
 	sections []string
 	body     string
 }
@@ -110,8 +64,7 @@ func readContract(text string) contract {
 	return c
 }
 
-// paramsUsed returns the parameters that the code reads, each once. A computed
-// index, or the length of all, stands for the whole range: KEYS[…].
+// paramsUsed returns the parameters that the code reads, each once; KEYS[…] for a computed index.
 func paramsUsed(body string) []string {
 	var names []string
 	for _, m := range used.FindAllStringSubmatch(body, -1) {
@@ -142,7 +95,7 @@ func (c contract) paramsDocumented() []string {
 	return slices.Compact(names)
 }
 
-// source returns the text of a file, without the fragments that it uses.
+// source returns the text of a file without fragments.
 func source(t *testing.T, file string) string {
 	t.Helper()
 	text, err := files.ReadFile(file)
@@ -164,7 +117,10 @@ func TestHeadersAndCodeAgree(t *testing.T) {
 		}
 		require.Equal(t, sections, c.sections, file)
 		require.True(t, slices.IsSortedFunc(c.params, keysBeforeArgs), "%s lists its parameters in order: %v", file, c.params)
-		require.NotContains(t, c.body, "--", "%s: what a script means stands in its header", file)
+		require.NotContains(t, c.body, "--", "%s: comments belong into the header", file)
+		require.NotEmpty(t, c.params, file)
+		require.True(t, strings.HasPrefix(c.params[0], "KEYS[1"), "%s has a key", file)
+		require.Empty(t, c.outOfOrder(), file)
 	}
 }
 
@@ -175,8 +131,7 @@ func keysBeforeArgs(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// order is the order of KEYS and of ARGV in all scripts, by the words with which their
-// descriptions begin. Each script has those that it needs.
+// order is the order of KEYS and of ARGV in all scripts, by the first words of their descriptions.
 var order = map[string][]string{
 	"KEYS": {"the locks", "the lock", "the queue", "the timeouts", "the counter", "the count:", "the lock's channel",
 		"its channel", "the latch", "the semaphore", "the permits", "the channel"},
@@ -188,8 +143,7 @@ var order = map[string][]string{
 	},
 }
 
-// outOfOrder returns the first parameter that stands behind a later one, or that the
-// order does not have.
+// outOfOrder returns the first parameter that is behind a later one, or that order does not have.
 func (c contract) outOfOrder() string {
 	last := map[string]int{}
 	for i, param := range c.params {
@@ -208,11 +162,8 @@ func (c contract) outOfOrder() string {
 	return ""
 }
 
-func TestScriptsHaveTheirParametersInOneOrder(t *testing.T) {
+func TestHeaderChecksNoticeDifferences(t *testing.T) {
 	t.Parallel()
-	for file := range all {
-		require.Empty(t, readContract(source(t, file)).outOfOrder(), file)
-	}
 	for name, header := range map[string]string{
 		"keys":    "-- KEYS[1] the lock\n-- KEYS[2] the latch\n-- KEYS[3] the queue\n",
 		"argv":    "-- ARGV[1] lease\n-- ARGV[2] owner\n",
@@ -220,11 +171,6 @@ func TestScriptsHaveTheirParametersInOneOrder(t *testing.T) {
 	} {
 		require.NotEmpty(t, readContract(header).outOfOrder(), name)
 	}
-}
-
-// A check of the check: headers and code that differ must be noticed.
-func TestDisagreementsBetweenHeaderAndCodeAreNoticed(t *testing.T) {
-	t.Parallel()
 	for name, text := range map[string]string{
 		"used, not documented": "-- KEYS[1] the lock\nredis.call('DEL', KEYS[1], ARGV[1])\n",
 		"documented, not used": "-- KEYS[1] the lock\n-- ARGV[1] lease\nredis.call('DEL', KEYS[1])\n",
@@ -250,9 +196,7 @@ func TestEveryLuaFileIsAScript(t *testing.T) {
 	}
 }
 
-// harmless are the uses of what is forbidden otherwise: texts joined to a text,
-// not numbers, but for a count of holds, which is small; so few results that every server's
-// stack has room for them; and fields whose order does not matter.
+// harmless has the exceptions: joined texts, small numbers, few results, and fields in any order.
 var harmless = strings.NewReplacer(
 	"redis.pcall('HKEYS', lock)[1]", "",
 	"redis.pcall('HKEYS', lock)", "",

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -12,15 +13,28 @@ import (
 
 func TestScriptsDoWhatTheVectorsSay(t *testing.T) {
 	t.Parallel()
-	redistest.EachServer(t, playAll)
+	playOnEachServer(t, newStage, scenarios...)
 }
 
-func playAll(t *testing.T, target redistest.Target) {
+func TestScriptsOnForeignKeysDoWhatTheVectorsSay(t *testing.T) {
+	t.Parallel()
+	playOnEachServer(t, newQuietStage, foreignScenarios...)
+}
+
+var foreignScenarios = []scenario{
+	{"hashes of other programs", foreignOrNot}, {"a key of each kind", kindsOfKeys},
+	{"fair: keys of other types", fairWrongTypes}, {"fair: inspection", fairInspected},
+}
+
+func playOnEachServer(t *testing.T, stage func(*testing.T, redistest.Target) *stage, all ...scenario) {
 	t.Helper()
-	s := newStage(t, target)
-	for _, sc := range scenarios {
-		require.NoError(t, s.play(sc))
-	}
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		s := stage(t, target)
+		for _, sc := range all {
+			assert.NoError(t, s.play(sc))
+		}
+	})
 }
 
 func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
@@ -39,16 +53,14 @@ func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
 
 func TestServersKnowScriptsByTheSameDigest(t *testing.T) {
 	t.Parallel()
-	redistest.EachServer(t, loadAll)
-}
-
-func loadAll(t *testing.T, target redistest.Target) {
-	t.Helper()
-	for _, script := range all {
-		sha, err := redis.String(target.Do(t, "SCRIPT", "LOAD", script.Text()), nil)
-		require.NoError(t, err)
-		require.Equal(t, script.SHA(), sha, script.Name())
-	}
+	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
+		t.Helper()
+		for _, script := range all {
+			sha, err := redis.String(target.Do(t, "SCRIPT", "LOAD", script.Text()), nil)
+			require.NoError(t, err)
+			require.Equal(t, script.SHA(), sha, script.Name())
+		}
+	})
 }
 
 func TestRenewReturnsErrorsThatAreNotOfOneKeyAlone(t *testing.T) {

@@ -38,45 +38,31 @@ func TestFilesNameTheFragmentsThatTheyCall(t *testing.T) {
 		text := source(t, file)
 		require.ElementsMatch(t, calledIn(readContract(text).body, names), fragments(text), file)
 	}
-	for _, name := range names {
-		text := source(t, path.Join("shared", name+".lua"))
-		_, body, found := strings.Cut(readContract(text).body, "local function "+name+"(")
-		require.True(t, found, name)
-		require.ElementsMatch(t, calledIn(body, names), fragments(text), name)
-	}
 }
 
 // A fragment is one local function, which has all that it needs from its arguments.
-func TestFragmentsAreFunctionsWithAHeader(t *testing.T) {
+func TestFragmentsAreSharedFunctionsWithAHeader(t *testing.T) {
 	t.Parallel()
-	for _, name := range allFragments(t) {
-		text := source(t, path.Join("shared", name+".lua"))
+	names := allFragments(t)
+	for _, name := range names {
+		text, begin := source(t, path.Join("shared", name+".lua")), "local function "+name+"("
 		require.True(t, strings.HasPrefix(text, "-- "), "%s has a header", name)
 		body := readContract(text).body
-		require.True(t, strings.HasPrefix(body, "local function "+name+"("), name)
+		require.True(t, strings.HasPrefix(body, begin), name)
 		require.True(t, strings.HasSuffix(body, "\nend\n"), name)
+		require.ElementsMatch(t, calledIn(body[len(begin):], names), fragments(text), name)
 		require.Equal(t, 1, strings.Count("\n"+body, "\nlocal "), "%s: one function", name)
 		require.Equal(t, 1, strings.Count(body, "\nend\n"), "%s: one function", name)
 		for _, word := range []string{"KEYS[", "ARGV", "--"} {
 			require.NotContains(t, body, word, name)
 		}
-	}
-}
-
-func TestFragmentsAreShared(t *testing.T) {
-	t.Parallel()
-	for _, name := range allFragments(t) {
 		users := 0
 		for _, script := range all {
-			switch strings.Count(script.Text(), "local function "+name+"(") {
-			case 0:
-			case 1:
-				users++
-			default:
-				t.Errorf("%s has %s twice", script.Name(), name)
-			}
+			n := strings.Count(script.Text(), begin)
+			require.LessOrEqual(t, n, 1, "%s has %s twice", script.Name(), name)
+			users += n
 		}
-		require.Greater(t, users, 1, "%s: what one script alone needs stands in that script", name)
+		require.Greater(t, users, 1, "%s: a function of one script belongs into that script", name)
 	}
 }
 

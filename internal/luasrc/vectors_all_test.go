@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -15,20 +14,54 @@ import (
 
 // allScenarios are the vectors of docs/protocol.md for several plain locks at once.
 var allScenarios = []scenario{
-	{"ML1 all or none", allOrNone},
-	{"ML2 one is no lock", allButAText},
-	{"ML3 a release frees what is held", allReleased},
+	{"ML1 all or none", func(l string) []vector {
+		names := members(l, 3)
+		a, b, c := names[0], names[1], names[2]
+		all := also(lock(a, 30000, ownerA, "1"), lock(b, 30000, ownerA, "1"), lock(c, 30000, ownerA, "1"))
+		foreign := lock(b, 50000, ownerB, "1")
+		return []vector{
+			acquireAll(names, ownerA, 30000).gives(nil, "", all),
+			acquireAll(names, ownerB, 30000).gives([]any{about(30000), ownerA, int64(1)}, "", all),
+			acquireAll(names, ownerA, 10000).gives(nil, "",
+				also(lock(a, 10000, ownerA, "2"), lock(b, 10000, ownerA, "2"), lock(c, 10000, ownerA, "2"))),
+			releaseAll(names, ownerA).gives([]any{int64(1), int64(1), int64(1)}, "", nothing,
+				codec.LockChannel(a)+" 0", codec.LockChannel(b)+" 0", codec.LockChannel(c)+" 0"),
+			acquire(b, ownerB, 50000).gives(nil, "", foreign),
+			acquireAll(names, ownerA, 30000).gives([]any{about(50000), ownerB, int64(2)}, "", foreign),
+			command("PERSIST", b).gives(int64(1), "", lock(b, -1, ownerB, "1")),
+			acquireAll(names, ownerA, 30000).gives([]any{int64(-1), ownerB, int64(2)}, "", lock(b, -1, ownerB, "1")),
+		}
+	}},
+	{"ML2 one is no lock", func(l string) []vector {
+		names := members(l, 3)
+		text := map[string]any{names[1]: "no lock"}
+		held := also(text, lock(names[0], 30000, ownerA, "1"))
+		return []vector{
+			command("SET", names[1], "no lock").gives("OK", "", text),
+			acquireAll(names, ownerA, 30000).gives([]any{wrongType, "", int64(2)}, "", text),
+			acquire(names[0], ownerA, 30000).gives(nil, "", held),
+			releaseAll(names, ownerA).gives([]any{int64(1), nil, nil}, "", text, codec.LockChannel(names[0])+" 0"),
+		}
+	}},
+	{"ML3 a release frees what is held", func(l string) []vector {
+		names := members(l, 3)
+		foreign := lock(names[1], 30000, ownerB, "1")
+		return []vector{
+			releaseAll(names, ownerA).gives([]any{nil, nil, nil}, "", nothing),
+			acquire(names[1], ownerB, 30000).gives(nil, "", foreign),
+			acquire(names[2], ownerA, 30000).gives(nil, "", also(foreign, lock(names[2], 30000, ownerA, "1"))),
+			releaseAll(names, ownerA).gives([]any{nil, nil, int64(1)}, "", foreign, codec.LockChannel(names[2])+" 0"),
+			releaseAll(names, ownerA).gives([]any{nil, nil, nil}, "", foreign),
+		}
+	}},
 }
 
 func TestScriptsOfManyLocksDoWhatTheVectorsSay(t *testing.T) {
 	t.Parallel()
+	playOnEachServer(t, newQuietStage, allScenarios...)
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()
-		s := newQuietStage(t, target)
-		for _, sc := range allScenarios {
-			assert.NoError(t, s.play(sc))
-		}
-		manyAsOneByOne(t, s)
+		manyAsOneByOne(t, newQuietStage(t, target))
 	})
 }
 
@@ -55,49 +88,6 @@ func acquireAll(names []string, owner string, lease int64) vector {
 
 func releaseAll(names []string, owner string) vector {
 	return allCall("release all by "+owner, names, func(a *All, c *transport.Call) { a.Release(c, owner) })
-}
-
-func allOrNone(l string) []vector {
-	names := members(l, 3)
-	a, b, c := names[0], names[1], names[2]
-	all := also(lock(a, 30000, ownerA, "1"), lock(b, 30000, ownerA, "1"), lock(c, 30000, ownerA, "1"))
-	foreign := lock(b, 50000, ownerB, "1")
-	return []vector{
-		acquireAll(names, ownerA, 30000).gives(nil, "", all),
-		acquireAll(names, ownerB, 30000).gives([]any{about(30000), ownerA, int64(1)}, "", all),
-		acquireAll(names, ownerA, 10000).gives(nil, "",
-			also(lock(a, 10000, ownerA, "2"), lock(b, 10000, ownerA, "2"), lock(c, 10000, ownerA, "2"))),
-		releaseAll(names, ownerA).gives([]any{int64(1), int64(1), int64(1)}, "", nothing,
-			codec.LockChannel(a)+" 0", codec.LockChannel(b)+" 0", codec.LockChannel(c)+" 0"),
-		acquire(b, ownerB, 50000).gives(nil, "", foreign),
-		acquireAll(names, ownerA, 30000).gives([]any{about(50000), ownerB, int64(2)}, "", foreign),
-		command("PERSIST", b).gives(int64(1), "", lock(b, -1, ownerB, "1")),
-		acquireAll(names, ownerA, 30000).gives([]any{int64(-1), ownerB, int64(2)}, "", lock(b, -1, ownerB, "1")),
-	}
-}
-
-func allButAText(l string) []vector {
-	names := members(l, 3)
-	text := map[string]any{names[1]: "no lock"}
-	held := also(text, lock(names[0], 30000, ownerA, "1"))
-	return []vector{
-		command("SET", names[1], "no lock").gives("OK", "", text),
-		acquireAll(names, ownerA, 30000).gives([]any{wrongType, "", int64(2)}, "", text),
-		acquire(names[0], ownerA, 30000).gives(nil, "", held),
-		releaseAll(names, ownerA).gives([]any{int64(1), nil, nil}, "", text, codec.LockChannel(names[0])+" 0"),
-	}
-}
-
-func allReleased(l string) []vector {
-	names := members(l, 3)
-	foreign := lock(names[1], 30000, ownerB, "1")
-	return []vector{
-		releaseAll(names, ownerA).gives([]any{nil, nil, nil}, "", nothing),
-		acquire(names[1], ownerB, 30000).gives(nil, "", foreign),
-		acquire(names[2], ownerA, 30000).gives(nil, "", also(foreign, lock(names[2], 30000, ownerA, "1"))),
-		releaseAll(names, ownerA).gives([]any{nil, nil, int64(1)}, "", foreign, codec.LockChannel(names[2])+" 0"),
-		releaseAll(names, ownerA).gives([]any{nil, nil, nil}, "", foreign),
-	}
 }
 
 // wrongType stands for the text of the error, which differs from server to server.

@@ -3,10 +3,7 @@ package luasrc
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -20,24 +17,118 @@ const (
 // fencedScenarios are the vectors of docs/protocol.md for the counter, with our replies: a token
 // alone, or the refusal of a lock without tokens.
 var fencedScenarios = []scenario{
-	{"fenced: acquire, re-enter, force, acquire", lifeOfAFencedLock},
-	{"fenced: a lock without time to live is refused", fencedWithoutTTL},
-	{"fenced: a counter that cannot be raised", fencedSpoilt},
-	{"fenced: a counter below the least", fencedBehind},
-	{"fenced: passed on in one step", fencedPassed},
-	{"fenced: entered again by target", fencedReentered},
-	{"fenced: fair", fencedFair},
+	{"fenced: acquire, re-enter, force, acquire", func(l string) []vector {
+		return []vector{
+			fencedAcquire(l, ownerA, 10000).gives(int64(1), takesFenced, at(l, "1", lock(l, 10000, ownerA, "1"))),
+			fencedAcquire(l, ownerA, 20000).gives(int64(2), entersFenced, at(l, "2", lock(l, 20000, ownerA, "2"))),
+			fencedAcquire(l, ownerB, 5000).gives([]any{about(20000), ownerA}, refusesFenced, at(l, "2", lock(l, 20000, ownerA, "2"))),
+			force(l).gives(int64(1), forceFrees, at(l, "2"), codec.LockChannel(l)+" 0"),
+			force(l).gives(int64(0), forceFails, at(l, "2")),
+			fencedAcquire(l, ownerB, 5000).gives(int64(3), takesFenced, at(l, "3", lock(l, 5000, ownerB, "1"))),
+			// A lock without tokens counts nothing, and is entered again with one.
+			acquire(l, ownerB, 30000).gives(nil, enters, at(l, "3", lock(l, 30000, ownerB, "2"))),
+			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0"),
+			command("DEL", codec.TokenKey(l)).gives(int64(1), "", nothing),
+		}
+	}},
+	{"fenced: a lock without time to live is refused", func(l string) []vector {
+		stays := lock(l, -1, ownerB, "1")
+		return []vector{
+			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
+			command("PERSIST", l).gives(int64(1), "", stays),
+			fencedAcquire(l, ownerA, 5000).gives([]any{int64(-1), ownerB}, refusesFenced, stays),
+		}
+	}},
+	{"fenced: a counter that cannot be raised", func(l string) []vector {
+		var all []vector
+		for _, value := range []string{"seven", "9223372036854775807"} {
+			all = append(all,
+				command("SET", codec.TokenKey(l), value).gives("OK", "", at(l, value)),
+				fencedAcquire(l, ownerA, 5000).gives(failure("ERR"), "EXISTS INCR", at(l, value)))
+		}
+		exact := "9223372036854775807"
+		return append(all,
+			command("SET", codec.TokenKey(l), "9223372036854775806").gives("OK", "", at(l, "9223372036854775806")),
+			fencedAcquire(l, ownerA, 5000).gives(exact, "EXISTS INCR GET HINCRBY PEXPIRE", at(l, exact, lock(l, 5000, ownerA, "1"))),
+			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing))
+	}},
+	{"fenced: a counter below the least", func(l string) []vector {
+		with := func(least int64) vector {
+			return fencedCall("acquire in an epoch", l, least, func(f *Fenced, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
+		}
+		raise := func() vector {
+			return filled("raise", func(c *transport.Call) { FillRaise(c, codec.TokenKey(l), int64(100)) })
+		}
+		return []vector{
+			with(100).gives(failure("ERR"), "EXISTS GET", nothing),
+			raise().gives(int64(1), "INCRBY SET", at(l, "100")),
+			raise().gives(int64(0), "INCRBY", at(l, "100")),
+			with(100).gives(int64(101), "EXISTS GET INCR HINCRBY PEXPIRE", at(l, "101", lock(l, 5000, ownerA, "1"))),
+			with(200).gives(failure("ERR"), "EXISTS HEXISTS GET", at(l, "101", lock(l, 5000, ownerA, "1"))),
+			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+		}
+	}},
+	{"fenced: passed on in one step", func(l string) []vector {
+		pass := func(owner, heir string) vector {
+			return fencedCall("pass on with a token", l, 0, func(f *Fenced, c *transport.Call) { f.Pass(c, owner, heir, int64(20000)) })
+		}
+		return []vector{
+			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", nothing),
+			fencedAcquire(l, ownerA, 10000).gives(int64(1), takesFenced, at(l, "1", lock(l, 10000, ownerA, "1"))),
+			pass(ownerA, ownerB).gives(int64(2), "HEXISTS INCR HINCRBY DEL HINCRBY PEXPIRE", at(l, "2", lock(l, 20000, ownerB, "1"))),
+			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", at(l, "2", lock(l, 20000, ownerB, "1"))),
+			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+		}
+	}},
+	{"fenced: entered again by target", func(l string) []vector {
+		enter := func(owner string, lease, target int64) vector {
+			return fencedCall("enter again with a token", l, 0, func(f *Fenced, c *transport.Call) { f.Reenter(c, owner, lease, target) })
+		}
+		return []vector{
+			enter(ownerA, 30000, 2).gives(nil, "HEXISTS", nothing),
+			fencedAcquire(l, ownerA, 30000).gives(int64(1), takesFenced, at(l, "1", lock(l, 30000, ownerA, "1"))),
+			enter(ownerA, 20000, 2).gives(int64(2), "HEXISTS INCR HGET HSET PTTL", at(l, "2", lock(l, 30000, ownerA, "2"))),
+			// Again: the count has arrived, and the token is another.
+			enter(ownerA, 20000, 2).gives(int64(3), "HEXISTS INCR HGET PTTL", at(l, "3", lock(l, 30000, ownerA, "2"))),
+			enter(ownerA, 50000, 1).gives(int64(4), "HEXISTS INCR HGET PTTL PEXPIRE", at(l, "4", lock(l, 50000, ownerA, "2"))),
+			enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))),
+			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+		}
+	}},
+	// fencedFair is about the token alone: what the queue does is the same as without, whose
+	// vectors go through the same functions.
+	{"fenced: fair", func(l string) []vector {
+		fair := func(does string, fill func(f *FencedFair, c *transport.Call)) vector {
+			f := FencedFair{
+				Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Counter: codec.TokenKey(l),
+				Channel: codec.LockChannel(l), Least: int64(0),
+			}
+			return filled(does, func(c *transport.Call) { fill(&f, c) })
+		}
+		const now, wait, lease = int64(1795225218771), int64(5000), int64(30000)
+		acquire := func(owner string) vector {
+			return fair("fair acquire with a token", func(f *FencedFair, c *transport.Call) { f.Acquire(c, now, owner, wait, lease) })
+		}
+		try := func(owner string) vector {
+			return fair("fair try with a token", func(f *FencedFair, c *transport.Call) { f.Try(c, now, owner, wait, lease) })
+		}
+		const takes = "LINDEX EXISTS INCR LPOP ZREM ZRANGE HSET PEXPIRE"
+		return []vector{
+			acquire(ownerA).gives(int64(1), takes, at(l, "1", lock(l, lease, ownerA, "1"))),
+			acquire(ownerA).gives(int64(2), "LINDEX EXISTS HEXISTS INCR HINCRBY PEXPIRE", at(l, "2", lock(l, lease, ownerA, "2"))),
+			try(ownerB).gives([]any{about(lease), ownerA}, "LINDEX EXISTS HEXISTS PTTL HKEYS", at(l, "2", lock(l, lease, ownerA, "2"))),
+			fair("fair re-entry with a token", func(f *FencedFair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
+				gives(int64(3), "LINDEX HEXISTS INCR HGET HSET PTTL", at(l, "3", lock(l, lease, ownerA, "3"))),
+			command("DEL", l).gives(int64(1), "", at(l, "3")),
+			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))),
+			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+		}
+	}},
 }
 
 func TestFencedScriptsDoWhatTheVectorsSay(t *testing.T) {
 	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		s := newStage(t, target)
-		for _, sc := range fencedScenarios {
-			assert.NoError(t, s.play(sc))
-		}
-	})
+	playOnEachServer(t, newStage, fencedScenarios...)
 }
 
 // fencedCall is a call about a lock with tokens.
@@ -53,118 +144,4 @@ func fencedAcquire(l, owner string, lease int64) vector {
 // at is a state with the counter of a lock.
 func at(l, token string, states ...map[string]any) map[string]any {
 	return also(append(states, map[string]any{codec.TokenKey(l): token})...)
-}
-
-func lifeOfAFencedLock(l string) []vector {
-	return []vector{
-		fencedAcquire(l, ownerA, 10000).gives(int64(1), takesFenced, at(l, "1", lock(l, 10000, ownerA, "1"))),
-		fencedAcquire(l, ownerA, 20000).gives(int64(2), entersFenced, at(l, "2", lock(l, 20000, ownerA, "2"))),
-		fencedAcquire(l, ownerB, 5000).gives([]any{about(20000), ownerA}, refusesFenced, at(l, "2", lock(l, 20000, ownerA, "2"))),
-		force(l).gives(int64(1), forceFrees, at(l, "2"), codec.LockChannel(l)+" 0"),
-		force(l).gives(int64(0), forceFails, at(l, "2")),
-		fencedAcquire(l, ownerB, 5000).gives(int64(3), takesFenced, at(l, "3", lock(l, 5000, ownerB, "1"))),
-		// A lock without tokens counts nothing, and is entered again with one.
-		acquire(l, ownerB, 30000).gives(nil, enters, at(l, "3", lock(l, 30000, ownerB, "2"))),
-		release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0"),
-		command("DEL", codec.TokenKey(l)).gives(int64(1), "", nothing),
-	}
-}
-
-func fencedWithoutTTL(l string) []vector {
-	stays := lock(l, -1, ownerB, "1")
-	return []vector{
-		acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
-		command("PERSIST", l).gives(int64(1), "", stays),
-		fencedAcquire(l, ownerA, 5000).gives([]any{int64(-1), ownerB}, refusesFenced, stays),
-	}
-}
-
-func fencedSpoilt(l string) []vector {
-	var all []vector
-	for _, value := range []string{"seven", "9223372036854775807"} {
-		all = append(all,
-			command("SET", codec.TokenKey(l), value).gives("OK", "", at(l, value)),
-			fencedAcquire(l, ownerA, 5000).gives(failure("ERR"), "EXISTS INCR", at(l, value)))
-	}
-	exact := "9223372036854775807"
-	return append(all,
-		command("SET", codec.TokenKey(l), "9223372036854775806").gives("OK", "", at(l, "9223372036854775806")),
-		fencedAcquire(l, ownerA, 5000).gives(exact, "EXISTS INCR GET HINCRBY PEXPIRE", at(l, exact, lock(l, 5000, ownerA, "1"))),
-		command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing))
-}
-
-func fencedBehind(l string) []vector {
-	with := func(least int64) vector {
-		return fencedCall("acquire in an epoch", l, least, func(f *Fenced, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
-	}
-	raise := func() vector {
-		return filled("raise", func(c *transport.Call) { FillRaise(c, codec.TokenKey(l), int64(100)) })
-	}
-	return []vector{
-		with(100).gives(failure("ERR"), "EXISTS GET", nothing),
-		raise().gives(int64(1), "INCRBY SET", at(l, "100")),
-		raise().gives(int64(0), "INCRBY", at(l, "100")),
-		with(100).gives(int64(101), "EXISTS GET INCR HINCRBY PEXPIRE", at(l, "101", lock(l, 5000, ownerA, "1"))),
-		with(200).gives(failure("ERR"), "EXISTS HEXISTS GET", at(l, "101", lock(l, 5000, ownerA, "1"))),
-		command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
-	}
-}
-
-func fencedPassed(l string) []vector {
-	pass := func(owner, heir string) vector {
-		return fencedCall("pass on with a token", l, 0, func(f *Fenced, c *transport.Call) { f.Pass(c, owner, heir, int64(20000)) })
-	}
-	return []vector{
-		pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", nothing),
-		fencedAcquire(l, ownerA, 10000).gives(int64(1), takesFenced, at(l, "1", lock(l, 10000, ownerA, "1"))),
-		pass(ownerA, ownerB).gives(int64(2), "HEXISTS INCR HINCRBY DEL HINCRBY PEXPIRE", at(l, "2", lock(l, 20000, ownerB, "1"))),
-		pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", at(l, "2", lock(l, 20000, ownerB, "1"))),
-		command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
-	}
-}
-
-func fencedReentered(l string) []vector {
-	enter := func(owner string, lease, target int64) vector {
-		return fencedCall("enter again with a token", l, 0, func(f *Fenced, c *transport.Call) { f.Reenter(c, owner, lease, target) })
-	}
-	return []vector{
-		enter(ownerA, 30000, 2).gives(nil, "HEXISTS", nothing),
-		fencedAcquire(l, ownerA, 30000).gives(int64(1), takesFenced, at(l, "1", lock(l, 30000, ownerA, "1"))),
-		enter(ownerA, 20000, 2).gives(int64(2), "HEXISTS INCR HGET HSET PTTL", at(l, "2", lock(l, 30000, ownerA, "2"))),
-		// Again: the count has arrived, and the token is another.
-		enter(ownerA, 20000, 2).gives(int64(3), "HEXISTS INCR HGET PTTL", at(l, "3", lock(l, 30000, ownerA, "2"))),
-		enter(ownerA, 50000, 1).gives(int64(4), "HEXISTS INCR HGET PTTL PEXPIRE", at(l, "4", lock(l, 50000, ownerA, "2"))),
-		enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))),
-		command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
-	}
-}
-
-// fencedFair is about the token alone: what the queue does is the same as without, whose
-// vectors go through the same functions.
-func fencedFair(l string) []vector {
-	fair := func(does string, fill func(f *FencedFair, c *transport.Call)) vector {
-		f := FencedFair{
-			Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Counter: codec.TokenKey(l),
-			Channel: codec.LockChannel(l), Least: int64(0),
-		}
-		return filled(does, func(c *transport.Call) { fill(&f, c) })
-	}
-	const now, wait, lease = int64(1795225218771), int64(5000), int64(30000)
-	acquire := func(owner string) vector {
-		return fair("fair acquire with a token", func(f *FencedFair, c *transport.Call) { f.Acquire(c, now, owner, wait, lease) })
-	}
-	try := func(owner string) vector {
-		return fair("fair try with a token", func(f *FencedFair, c *transport.Call) { f.Try(c, now, owner, wait, lease) })
-	}
-	const takes = "LINDEX EXISTS INCR LPOP ZREM ZRANGE HSET PEXPIRE"
-	return []vector{
-		acquire(ownerA).gives(int64(1), takes, at(l, "1", lock(l, lease, ownerA, "1"))),
-		acquire(ownerA).gives(int64(2), "LINDEX EXISTS HEXISTS INCR HINCRBY PEXPIRE", at(l, "2", lock(l, lease, ownerA, "2"))),
-		try(ownerB).gives([]any{about(lease), ownerA}, "LINDEX EXISTS HEXISTS PTTL HKEYS", at(l, "2", lock(l, lease, ownerA, "2"))),
-		fair("fair re-entry with a token", func(f *FencedFair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
-			gives(int64(3), "LINDEX HEXISTS INCR HGET HSET PTTL", at(l, "3", lock(l, lease, ownerA, "3"))),
-		command("DEL", l).gives(int64(1), "", at(l, "3")),
-		try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))),
-		command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
-	}
 }

@@ -1,31 +1,6 @@
 package luasrc
 
-import (
-	"testing"
-
-	"github.com/stretchr/testify/assert"
-
-	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/transport"
-)
-
-func TestAHashOfAnotherProgramIsToldFromALock(t *testing.T) {
-	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		s := newQuietStage(t, target)
-		assert.NoError(t, s.play(scenario{"no lock and what may be one", foreignOrNot}))
-	})
-}
-
-func TestTheKindOfAKeyIsNamed(t *testing.T) {
-	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		s := newQuietStage(t, target)
-		assert.NoError(t, s.play(scenario{"a key of each kind", kindsOfKeys}))
-	})
-}
+import "github.com/redlatch/redlatch/transport"
 
 func kindsOfKeys(l string) []vector {
 	look := func(does string) vector {

@@ -3,30 +3,71 @@ package luasrc
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
 // latchScenarios are the vectors of docs/protocol.md for count-down latches.
 var latchScenarios = []scenario{
-	{"CL1 counts down and opens", latchOpens},
-	{"CL2 counts that Redisson lets in", latchOddCounts},
-	{"names of latches with braces", latchBraces},
-	{"keys that are no latch", latchOtherKinds},
+	{"CL1 counts down and opens", func(l string) []vector {
+		opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
+		return []vector{
+			countDown(l).gives(nil, "", nothing),
+			setLatch(l, 2).gives(int64(1), "", count(l, "2"), closed),
+			setLatch(l, 5).gives(int64(0), "", count(l, "2")),
+			countDown(l).gives(nil, "", count(l, "1")),
+			countDown(l).gives(nil, "", nothing, opened),
+			countDown(l).gives(nil, "", nothing),
+			deleteLatch(l).gives(int64(0), "", nothing),
+			setLatch(l, 1).gives(int64(1), "", count(l, "1"), closed),
+			deleteLatch(l).gives(int64(1), "", nothing, closed),
+			setLatch(l, 9_007_199_254_740_993).gives(int64(1), "", count(l, "9007199254740993"), closed),
+			countDown(l).gives(nil, "", count(l, "9007199254740992")),
+		}
+	}},
+	// Redisson's trySetCount takes any number; package rlatch refuses what is not above 0.
+	{"CL2 counts that Redisson lets in", func(l string) []vector {
+		opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
+		return []vector{
+			setLatch(l, 0).gives(int64(1), "", count(l, "0"), closed),
+			setLatch(l, 3).gives(int64(0), "", count(l, "0")),
+			deleteLatch(l).gives(int64(1), "", nothing, closed),
+			setLatch(l, -3).gives(int64(1), "", count(l, "-3"), closed),
+			countDown(l).gives(nil, "", nothing),
+			command("SET", l, "1").gives("OK", "", count(l, "1")),
+			countDown(l).gives(nil, "", nothing, opened),
+		}
+	}},
+	{"names of latches with braces", func(l string) []vector {
+		var all []vector
+		for _, name := range []string{"{" + l + "}x", "a{" + l, "замок " + l, l + "}"} {
+			all = append(all,
+				setLatch(name, 1).gives(int64(1), "", count(name, "1"), "redisson_countdownlatch__channel__{"+name+"} 1"),
+				countDown(name).gives(nil, "", nothing, "redisson_countdownlatch__channel__{"+name+"} 0"))
+		}
+		return all
+	}},
+	// Redisson's delete removes whatever stands under the name, and its trySetCount says of such a
+	// key that the count was set before.
+	{"keys that are no latch", func(l string) []vector {
+		hash := lock(l, -1, ownerA, "1")
+		return []vector{
+			command("HSET", l, ownerA, "1").gives(int64(1), "", hash),
+			setLatch(l, 2).gives(failure("WRONGTYPE"), "", hash),
+			countDown(l).gives(failure("WRONGTYPE"), "", hash),
+			deleteLatch(l).gives(failure("WRONGTYPE"), "", hash),
+			command("DEL", l).gives(int64(1), "", nothing),
+			command("SET", l, "text").gives("OK", "", count(l, "text")),
+			setLatch(l, 2).gives(int64(0), "", count(l, "text")),
+			countDown(l).gives(failure("ERR"), "", count(l, "text")),
+			deleteLatch(l).gives(failure("ERR"), "", count(l, "text")),
+		}
+	}},
 }
 
 func TestLatchScriptsDoWhatTheVectorsSay(t *testing.T) {
 	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		s := newQuietStage(t, target)
-		for _, sc := range latchScenarios {
-			assert.NoError(t, s.play(sc))
-		}
-	})
+	playOnEachServer(t, newQuietStage, latchScenarios...)
 }
 
 // latchCall is a vector of a call about the latch l.
@@ -49,61 +90,3 @@ func deleteLatch(l string) vector {
 
 // count is the state of one latch.
 func count(l, text string) map[string]any { return map[string]any{l: text} }
-
-func latchOpens(l string) []vector {
-	opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
-	return []vector{
-		countDown(l).gives(nil, "", nothing),
-		setLatch(l, 2).gives(int64(1), "", count(l, "2"), closed),
-		setLatch(l, 5).gives(int64(0), "", count(l, "2")),
-		countDown(l).gives(nil, "", count(l, "1")),
-		countDown(l).gives(nil, "", nothing, opened),
-		countDown(l).gives(nil, "", nothing),
-		deleteLatch(l).gives(int64(0), "", nothing),
-		setLatch(l, 1).gives(int64(1), "", count(l, "1"), closed),
-		deleteLatch(l).gives(int64(1), "", nothing, closed),
-		setLatch(l, 9_007_199_254_740_993).gives(int64(1), "", count(l, "9007199254740993"), closed),
-		countDown(l).gives(nil, "", count(l, "9007199254740992")),
-	}
-}
-
-// Redisson's trySetCount takes any number; package rlatch refuses what is not above 0.
-func latchOddCounts(l string) []vector {
-	opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
-	return []vector{
-		setLatch(l, 0).gives(int64(1), "", count(l, "0"), closed),
-		setLatch(l, 3).gives(int64(0), "", count(l, "0")),
-		deleteLatch(l).gives(int64(1), "", nothing, closed),
-		setLatch(l, -3).gives(int64(1), "", count(l, "-3"), closed),
-		countDown(l).gives(nil, "", nothing),
-		command("SET", l, "1").gives("OK", "", count(l, "1")),
-		countDown(l).gives(nil, "", nothing, opened),
-	}
-}
-
-func latchBraces(l string) []vector {
-	var all []vector
-	for _, name := range []string{"{" + l + "}x", "a{" + l, "замок " + l, l + "}"} {
-		all = append(all,
-			setLatch(name, 1).gives(int64(1), "", count(name, "1"), "redisson_countdownlatch__channel__{"+name+"} 1"),
-			countDown(name).gives(nil, "", nothing, "redisson_countdownlatch__channel__{"+name+"} 0"))
-	}
-	return all
-}
-
-// Redisson's delete removes whatever stands under the name, and its trySetCount says of such a
-// key that the count was set before.
-func latchOtherKinds(l string) []vector {
-	hash := lock(l, -1, ownerA, "1")
-	return []vector{
-		command("HSET", l, ownerA, "1").gives(int64(1), "", hash),
-		setLatch(l, 2).gives(failure("WRONGTYPE"), "", hash),
-		countDown(l).gives(failure("WRONGTYPE"), "", hash),
-		deleteLatch(l).gives(failure("WRONGTYPE"), "", hash),
-		command("DEL", l).gives(int64(1), "", nothing),
-		command("SET", l, "text").gives("OK", "", count(l, "text")),
-		setLatch(l, 2).gives(int64(0), "", count(l, "text")),
-		countDown(l).gives(failure("ERR"), "", count(l, "text")),
-		deleteLatch(l).gives(failure("ERR"), "", count(l, "text")),
-	}
-}

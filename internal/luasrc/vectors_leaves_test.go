@@ -68,48 +68,49 @@ func (ls leases) more(n int, lease int64) leases {
 	return ls
 }
 
-// What a reader leaves behind lasts as long as the longest of the others. Of more than four it is
-// taken to do so where one has as much left as the lock.
-func rwLeaves(l string) (all []vector) {
-	const little, much, most = 10000, 30000, 60000
-	for _, others := range []int{1, 4, 5, 17} {
-		first := leases{{1, little}}.more(others-1, little)
-		// The lock had more than the longest, and this is not the newest.
-		longest := append(leases{{1, little}, {2, much}}, first[1:]...)
-		if others < 17 {
-			all = append(all, leaving(l, longest, most, much)...)
-		} else {
-			all = append(all, leaving(l, longest, much, much)...)
+var readWriteLeaves = []scenario{
+	// What a reader leaves behind lasts as long as the longest of the others. Of more than four it is
+	// taken to do so where one has as much left as the lock.
+	{"a reader leaves others", func(l string) (all []vector) {
+		const little, much, most = 10000, 30000, 60000
+		for _, others := range []int{1, 4, 5, 17} {
+			first := leases{{1, little}}.more(others-1, little)
+			// The lock had more than the longest, and this is not the newest.
+			longest := append(leases{{1, little}, {2, much}}, first[1:]...)
+			if others < 17 {
+				all = append(all, leaving(l, longest, most, much)...)
+			} else {
+				all = append(all, leaving(l, longest, much, much)...)
+			}
+			// The one that goes was the longest.
+			all = append(all, leaving(l, append(leases{{1, most}, {2, much}}, first[1:]...), most, much)...)
+			// The lock never expired, and the one that goes was dead.
+			all = append(all, leaving(l, append(leases{{1, 0}, {2, much}}, first[1:]...), -1, much)...)
 		}
-		// The one that goes was the longest.
-		all = append(all, leaving(l, append(leases{{1, most}, {2, much}}, first[1:]...), most, much)...)
-		// The lock never expired, and the one that goes was dead.
-		all = append(all, leaving(l, append(leases{{1, 0}, {2, much}}, first[1:]...), -1, much)...)
-	}
-	// The lock had less than a reader, as after a renewal of Java's, and as much as another: the newest,
-	// or the one before where the clock of the server goes on by a millisecond within the script.
-	asMuch := leases{{1, little}, {2, most}, {200, much + 2}, {201, much + 1}, {202, much}}
-	return append(all, leaving(l, asMuch, much, most)...)
-}
-
-// What programs and servers never do, and hands may.
-func rwOddLeaves(l string) []vector {
-	a := holdOf(l, ownerA, 1, 30000)
-	many := leases{{longestReader, longestLease}}.more(17, readerLease)
-	latch := codec.LatchKey(l, requestID)
-	return append([]vector{
-		read(l, ownerA, 0).gives(nil, "", nothing),
-		read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-		read(l, ownerB, 0).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), a)),
-		forceRead(l).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
-		command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", nothing),
-		command("HSET", l, "mode", "write", ownerA, "1").gives(int64(2), "", lock(l, -1, "mode", "write", ownerA, "1")),
-		unread(l, ownerA, 0, 30000).gives(int64(1), "", lock(l, -1, "mode", "write")),
-		command("DEL", l).gives(int64(1), "", nothing),
-		command("HSET", l, "mode", "read", ownerA, "none").gives(int64(2), "", lock(l, -1, "mode", "read", ownerA, "none")),
-		command("SET", codec.HoldKey(l, ownerA, 1), "1", "PX", 30000).gives("OK", "", also(lock(l, -1, "mode", "read", ownerA, "none"), a)),
-		unread(l, ownerA, 0, 30000).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
-		command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", nothing),
-	}, append(many.made(l, longestLease),
-		unreadShared(l, readerOf(longestReader), readerLease).gives(int64(0), "", also(many[1:].of(l, readerLease), latched(latch, "0"))))...)
+		// The lock had less than a reader, as after a renewal of Java's, and as much as another: the newest,
+		// or the one before where the clock of the server goes on by a millisecond within the script.
+		asMuch := leases{{1, little}, {2, most}, {200, much + 2}, {201, much + 1}, {202, much}}
+		return append(all, leaving(l, asMuch, much, most)...)
+	}},
+	// What programs and servers never do, and hands may.
+	{"readers of a lock that was made by hand", func(l string) []vector {
+		a := holdOf(l, ownerA, 1, 30000)
+		many := leases{{longestReader, longestLease}}.more(17, readerLease)
+		latch := codec.LatchKey(l, requestID)
+		return append([]vector{
+			read(l, ownerA, 0).gives(nil, "", nothing),
+			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
+			read(l, ownerB, 0).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), a)),
+			forceRead(l).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
+			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", nothing),
+			command("HSET", l, "mode", "write", ownerA, "1").gives(int64(2), "", lock(l, -1, "mode", "write", ownerA, "1")),
+			unread(l, ownerA, 0, 30000).gives(int64(1), "", lock(l, -1, "mode", "write")),
+			command("DEL", l).gives(int64(1), "", nothing),
+			command("HSET", l, "mode", "read", ownerA, "none").gives(int64(2), "", lock(l, -1, "mode", "read", ownerA, "none")),
+			command("SET", codec.HoldKey(l, ownerA, 1), "1", "PX", 30000).gives("OK", "", also(lock(l, -1, "mode", "read", ownerA, "none"), a)),
+			unread(l, ownerA, 0, 30000).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
+			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", nothing),
+		}, append(many.made(l, longestLease),
+			unreadShared(l, readerOf(longestReader), readerLease).gives(int64(0), "", also(many[1:].of(l, readerLease), latched(latch, "0"))))...)
+	}},
 }

@@ -46,43 +46,6 @@ func readBy(l string, ttl int64, dead bool, numbers ...int) map[string]any {
 	return also(lock(l, ttl, fields...), keys)
 }
 
-// Of many readers one that leaves looks at few. What the lock has left is the same as if it
-// looked at all.
-func rwManyReaders(l string) (all []vector) {
-	var present []int
-	enter := func(n int) {
-		present = append(present, n)
-		all = append(all, read(l, readerOf(n), leaseOf(n)).gives(nil, "", readBy(l, leaseOf(n), false, present...)))
-	}
-	remain := func(ttl int64, without int) map[string]any {
-		present = slices.DeleteFunc(present, func(p int) bool { return p == without })
-		return readBy(l, ttl, false, present...)
-	}
-	for n := range longestReader + 1 {
-		enter(n)
-	}
-	// The longest hold is another's, and then the one that ends.
-	latch := codec.LatchKey(l, requestID)
-	shared := remain(longestLease, 0)
-	all = append(all,
-		unreadShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))),
-		command("DEL", latch).gives(int64(1), "", shared),
-		unread(l, readerOf(1), 0, readerLease).gives(int64(1), "", remain(longestLease, 1)),
-		unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", remain(readerLease, longestReader)))
-	enter(longestReader)
-	var keys []any
-	for _, n := range present[:len(present)-1] {
-		keys = append(keys, codec.HoldKey(l, readerOf(n), 1))
-	}
-	dead := slices.Clone(present)
-	return append(all,
-		command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)),
-		command("PEXPIRE", l, 60000).gives(int64(1), "", readBy(l, 60000, true, dead...)),
-		// The lock has more left than any hold, and no other reader is alive.
-		unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
-	)
-}
-
 func TestAReaderThatLeavesManyOthersLooksAtFew(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -166,4 +129,43 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 				write(l, writerA, 6000000), read(l, ownerA, 3000000), release)
 		}
 	})
+}
+
+var readWriteReaders = []scenario{
+	// Of many readers one that leaves looks at few. What the lock has left is the same as if it
+	// looked at all.
+	{"many readers", func(l string) (all []vector) {
+		var present []int
+		enter := func(n int) {
+			present = append(present, n)
+			all = append(all, read(l, readerOf(n), leaseOf(n)).gives(nil, "", readBy(l, leaseOf(n), false, present...)))
+		}
+		remain := func(ttl int64, without int) map[string]any {
+			present = slices.DeleteFunc(present, func(p int) bool { return p == without })
+			return readBy(l, ttl, false, present...)
+		}
+		for n := range longestReader + 1 {
+			enter(n)
+		}
+		// The longest hold is another's, and then the one that ends.
+		latch := codec.LatchKey(l, requestID)
+		shared := remain(longestLease, 0)
+		all = append(all,
+			unreadShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))),
+			command("DEL", latch).gives(int64(1), "", shared),
+			unread(l, readerOf(1), 0, readerLease).gives(int64(1), "", remain(longestLease, 1)),
+			unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", remain(readerLease, longestReader)))
+		enter(longestReader)
+		var keys []any
+		for _, n := range present[:len(present)-1] {
+			keys = append(keys, codec.HoldKey(l, readerOf(n), 1))
+		}
+		dead := slices.Clone(present)
+		return append(all,
+			command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)),
+			command("PEXPIRE", l, 60000).gives(int64(1), "", readBy(l, 60000, true, dead...)),
+			// The lock has more left than any hold, and no other reader is alive.
+			unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+		)
+	}},
 }

@@ -32,147 +32,121 @@ const (
 
 // scenarios run on every server. Those in their names marked with a section are
 // the vectors of docs/protocol.md; where release differs on purpose, it says so.
-var scenarios = []scenario{
-	{"13.1 acquire, enter again, release step by step", lifeOfALock},
-	{"release late, repeated, out of step", releaseOutOfStep},
-	{"release deletes fields of others too", releaseWithForeignField},
-	{"4.3 force release", forceRelease},
-	{"7.2 renew one lock", renewOne},
-	{"7.2 renew many locks", renewMany},
-	{"a lock without time to live", withoutTTL},
-	{"a key that is no lock", notALock},
-	{"names with braces", bracedNames},
-	{"enter again by target", reenterByTarget},
-	{"enter again never takes or shortens", reenterRefused},
-	{"a lock is written once more as it is", replication},
-	{"a lock is passed on in one step", passedOn},
-	{"a refusal that names the holder", refusalWithHolder},
-	{"inspect", inspection},
-	{"4.2 shared release with latch", sharedRelease},
-	{"4.2 shared release that is not one", sharedReleaseRefused},
-}
+var scenarios = slices.Concat([]scenario{
+	{"13.1 acquire, enter again, release step by step", func(l string) []vector {
+		return []vector{
+			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+			acquire(l, ownerA, 10000).gives(nil, enters, lock(l, 10000, ownerA, "2")),
+			acquire(l, ownerB, 30000).gives(about(10000), isRefused, lock(l, 10000, ownerA, "2")),
+			release(l, ownerA, 1, 30000).gives(int64(0), lowers, lock(l, 30000, ownerA, "1")),
+			// Redisson finds its latch here; ours sees that the target is reached.
+			release(l, ownerA, 1, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerA, "1")),
+			release(l, ownerB, 0, 30000).gives(nil, onlyLooks, lock(l, 30000, ownerA, "1")),
+			release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
+			// Redisson's repeated call finds its latch and answers 1 again.
+			release(l, ownerA, 0, 30000).gives(nil, onlyLooks, nothing),
+			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
+		}
+	}},
+	{"release late, repeated, out of step", func(l string) []vector {
+		return []vector{
+			release(l, ownerA, 1, 30000).gives(nil, onlyLooks, nothing),
+			acquire(l, ownerA, 60000).gives(nil, takes, lock(l, 60000, ownerA, "1")),
+			release(l, ownerA, 2, 30000).gives(int64(0), onlyLooks, lock(l, 60000, ownerA, "1")),
+			acquire(l, ownerA, 60000).gives(nil, enters, lock(l, 60000, ownerA, "2")),
+			acquire(l, ownerA, 60000).gives(nil, enters, lock(l, 60000, ownerA, "3")),
+			release(l, ownerA, 1, 30000).gives(int64(0), lowers, lock(l, 30000, ownerA, "1")),
+			release(l, ownerA, 2, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerA, "1")),
+			acquire(l, ownerA, 60000).gives(nil, enters, lock(l, 60000, ownerA, "2")),
+			release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
+			acquire(l, ownerB, 60000).gives(nil, takes, lock(l, 60000, ownerB, "1")),
+			release(l, ownerA, 0, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
+			release(l, ownerA, 1, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
+			// Ten is more than nine as a number, not as a text.
+			command("HSET", l, ownerB, "10").gives(int64(0), "", lock(l, 60000, ownerB, "10")),
+			release(l, ownerB, 9, 30000).gives(int64(0), lowers, lock(l, 30000, ownerB, "9")),
+			release(l, ownerB, 10, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerB, "9")),
+		}
+	}},
+	{"release deletes fields of others too", func(l string) []vector {
+		return []vector{
+			acquire(l, ownerC, 30000).gives(nil, takes, lock(l, 30000, ownerC, "1")),
+			command("HSET", l, ownerB, "4").gives(int64(1), "", lock(l, 30000, ownerC, "1", ownerB, "4")),
+			release(l, ownerC, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
+		}
+	}},
+	{"4.3 force release", func(l string) []vector {
+		return []vector{
+			force(l).gives(int64(0), forceFails, nothing),
+			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+			acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
+			force(l).gives(int64(1), forceFrees, nothing, codec.LockChannel(l)+" 0"),
+			force(l).gives(int64(0), forceFails, nothing),
+		}
+	}},
+	{"7.2 renew one lock", func(l string) []vector {
+		return []vector{
+			renew(lease{l, ownerA, 30000}).gives(answers(0), renewsNone, nothing),
+			acquire(l, ownerA, 10000).gives(nil, takes, lock(l, 10000, ownerA, "1")),
+			renew(lease{l, ownerA, 30000}).gives(answers(1), renewsOne, lock(l, 30000, ownerA, "1")),
+			renew(lease{l, ownerB, 60000}).gives(answers(0), renewsNone, lock(l, 30000, ownerA, "1")),
+			// Redisson's would shorten it.
+			renew(lease{l, ownerA, 10000}).gives(answers(1), "HEXISTS PTTL", lock(l, 30000, ownerA, "1")),
+			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
+			renew(lease{l, ownerA, 10000}).gives(answers(1), renewsOne, lock(l, 10000, ownerA, "1")),
+			renew().gives(answers(), "", lock(l, 10000, ownerA, "1")),
+		}
+	}},
+	{"7.2 renew many locks", func(l string) []vector {
+		l1, l2, l3, l4, text := l+":1", l+":2", l+":3", l+":4", l+":text"
+		first := lock(l1, 10000, ownerA, "1")
+		second := also(first, lock(l2, 10000, ownerB, "1"))
+		third := also(second, lock(l3, 10000, ownerC, "1"))
+		all := []lease{{l1, ownerA, 30000}, {l2, ownerA, 30000}, {text, ownerA, 30000}, {l4, ownerA, 30000}, {l3, ownerC, 60000}}
+		return []vector{
+			acquire(l1, ownerA, 10000).gives(nil, takes, first),
+			acquire(l2, ownerB, 10000).gives(nil, takes, second),
+			acquire(l3, ownerC, 10000).gives(nil, takes, third),
+			command("SET", text, "no lock").gives("OK", "", also(third, map[string]any{text: "no lock"})),
+			// Redisson's renewal would fail as a whole at the key that is no lock.
+			renew(all...).gives(answers(1, 0, 0, 0, 1), "HEXISTS PTTL PEXPIRE HEXISTS HEXISTS HEXISTS HEXISTS PTTL PEXPIRE",
+				also(lock(l1, 30000, ownerA, "1"), lock(l2, 10000, ownerB, "1"), lock(l3, 60000, ownerC, "1"),
+					map[string]any{text: "no lock"})),
+		}
+	}},
+	{"a lock without time to live", func(l string) []vector {
+		return []vector{
+			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
+			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
+			acquire(l, ownerB, 30000).gives(int64(-1), isRefused, lock(l, -1, ownerA, "1")),
+			release(l, ownerA, 1, 30000).gives(int64(0), onlyLooks, lock(l, -1, ownerA, "1")),
+			acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
+		}
+	}},
+	{"a key that is no lock", func(l string) []vector {
+		stays := map[string]any{l: "no lock"}
+		return []vector{
+			command("SET", l, "no lock").gives("OK", "", stays),
+			acquire(l, ownerA, 30000).gives(failure("WRONGTYPE"), "EXISTS HEXISTS", stays),
+			release(l, ownerA, 0, 30000).gives(failure("WRONGTYPE"), "HGET", stays),
+			renew(lease{l, ownerA, 30000}).gives(answers(0), renewsNone, stays),
+			// DEL asks for no type, neither here nor in Redisson.
+			force(l).gives(int64(1), forceFrees, nothing, codec.LockChannel(l)+" 0"),
+		}
+	}},
+	{"names with braces", func(l string) []vector {
+		var all []vector
+		for _, name := range []string{"{" + l + "}x", "a{" + l + "}", "замок " + l, l + "}"} {
+			all = append(all,
+				acquire(name, ownerA, 30000).gives(nil, takes, lock(name, 30000, ownerA, "1")),
+				release(name, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(name)+" 0"))
+		}
+		return all
+	}},
+}, scenariosHolds)
 
 // shardScenarios need sharded pub/sub.
 var shardScenarios = []scenario{{"6.5 publish on a shard channel", shardPublish}}
-
-func lifeOfALock(l string) []vector {
-	return []vector{
-		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
-		acquire(l, ownerA, 10000).gives(nil, enters, lock(l, 10000, ownerA, "2")),
-		acquire(l, ownerB, 30000).gives(about(10000), isRefused, lock(l, 10000, ownerA, "2")),
-		release(l, ownerA, 1, 30000).gives(int64(0), lowers, lock(l, 30000, ownerA, "1")),
-		// Redisson finds its latch here; ours sees that the target is reached.
-		release(l, ownerA, 1, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerA, "1")),
-		release(l, ownerB, 0, 30000).gives(nil, onlyLooks, lock(l, 30000, ownerA, "1")),
-		release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
-		// Redisson's repeated call finds its latch and answers 1 again.
-		release(l, ownerA, 0, 30000).gives(nil, onlyLooks, nothing),
-		acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
-	}
-}
-
-func releaseOutOfStep(l string) []vector {
-	return []vector{
-		release(l, ownerA, 1, 30000).gives(nil, onlyLooks, nothing),
-		acquire(l, ownerA, 60000).gives(nil, takes, lock(l, 60000, ownerA, "1")),
-		release(l, ownerA, 2, 30000).gives(int64(0), onlyLooks, lock(l, 60000, ownerA, "1")),
-		acquire(l, ownerA, 60000).gives(nil, enters, lock(l, 60000, ownerA, "2")),
-		acquire(l, ownerA, 60000).gives(nil, enters, lock(l, 60000, ownerA, "3")),
-		release(l, ownerA, 1, 30000).gives(int64(0), lowers, lock(l, 30000, ownerA, "1")),
-		release(l, ownerA, 2, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerA, "1")),
-		acquire(l, ownerA, 60000).gives(nil, enters, lock(l, 60000, ownerA, "2")),
-		release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
-		acquire(l, ownerB, 60000).gives(nil, takes, lock(l, 60000, ownerB, "1")),
-		release(l, ownerA, 0, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
-		release(l, ownerA, 1, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
-		// Ten is more than nine as a number, not as a text.
-		command("HSET", l, ownerB, "10").gives(int64(0), "", lock(l, 60000, ownerB, "10")),
-		release(l, ownerB, 9, 30000).gives(int64(0), lowers, lock(l, 30000, ownerB, "9")),
-		release(l, ownerB, 10, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerB, "9")),
-	}
-}
-
-func releaseWithForeignField(l string) []vector {
-	return []vector{
-		acquire(l, ownerC, 30000).gives(nil, takes, lock(l, 30000, ownerC, "1")),
-		command("HSET", l, ownerB, "4").gives(int64(1), "", lock(l, 30000, ownerC, "1", ownerB, "4")),
-		release(l, ownerC, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
-	}
-}
-
-func forceRelease(l string) []vector {
-	return []vector{
-		force(l).gives(int64(0), forceFails, nothing),
-		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
-		acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
-		force(l).gives(int64(1), forceFrees, nothing, codec.LockChannel(l)+" 0"),
-		force(l).gives(int64(0), forceFails, nothing),
-	}
-}
-
-func renewOne(l string) []vector {
-	return []vector{
-		renew(lease{l, ownerA, 30000}).gives(answers(0), renewsNone, nothing),
-		acquire(l, ownerA, 10000).gives(nil, takes, lock(l, 10000, ownerA, "1")),
-		renew(lease{l, ownerA, 30000}).gives(answers(1), renewsOne, lock(l, 30000, ownerA, "1")),
-		renew(lease{l, ownerB, 60000}).gives(answers(0), renewsNone, lock(l, 30000, ownerA, "1")),
-		// Redisson's would shorten it.
-		renew(lease{l, ownerA, 10000}).gives(answers(1), "HEXISTS PTTL", lock(l, 30000, ownerA, "1")),
-		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
-		renew(lease{l, ownerA, 10000}).gives(answers(1), renewsOne, lock(l, 10000, ownerA, "1")),
-		renew().gives(answers(), "", lock(l, 10000, ownerA, "1")),
-	}
-}
-
-func renewMany(l string) []vector {
-	l1, l2, l3, l4, text := l+":1", l+":2", l+":3", l+":4", l+":text"
-	first := lock(l1, 10000, ownerA, "1")
-	second := also(first, lock(l2, 10000, ownerB, "1"))
-	third := also(second, lock(l3, 10000, ownerC, "1"))
-	all := []lease{{l1, ownerA, 30000}, {l2, ownerA, 30000}, {text, ownerA, 30000}, {l4, ownerA, 30000}, {l3, ownerC, 60000}}
-	return []vector{
-		acquire(l1, ownerA, 10000).gives(nil, takes, first),
-		acquire(l2, ownerB, 10000).gives(nil, takes, second),
-		acquire(l3, ownerC, 10000).gives(nil, takes, third),
-		command("SET", text, "no lock").gives("OK", "", also(third, map[string]any{text: "no lock"})),
-		// Redisson's renewal would fail as a whole at the key that is no lock.
-		renew(all...).gives(answers(1, 0, 0, 0, 1), "HEXISTS PTTL PEXPIRE HEXISTS HEXISTS HEXISTS HEXISTS PTTL PEXPIRE",
-			also(lock(l1, 30000, ownerA, "1"), lock(l2, 10000, ownerB, "1"), lock(l3, 60000, ownerC, "1"),
-				map[string]any{text: "no lock"})),
-	}
-}
-
-func withoutTTL(l string) []vector {
-	return []vector{
-		acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
-		command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
-		acquire(l, ownerB, 30000).gives(int64(-1), isRefused, lock(l, -1, ownerA, "1")),
-		release(l, ownerA, 1, 30000).gives(int64(0), onlyLooks, lock(l, -1, ownerA, "1")),
-		acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
-	}
-}
-
-func notALock(l string) []vector {
-	stays := map[string]any{l: "no lock"}
-	return []vector{
-		command("SET", l, "no lock").gives("OK", "", stays),
-		acquire(l, ownerA, 30000).gives(failure("WRONGTYPE"), "EXISTS HEXISTS", stays),
-		release(l, ownerA, 0, 30000).gives(failure("WRONGTYPE"), "HGET", stays),
-		renew(lease{l, ownerA, 30000}).gives(answers(0), renewsNone, stays),
-		// DEL asks for no type, neither here nor in Redisson.
-		force(l).gives(int64(1), forceFrees, nothing, codec.LockChannel(l)+" 0"),
-	}
-}
-
-func bracedNames(l string) []vector {
-	var all []vector
-	for _, name := range []string{"{" + l + "}x", "a{" + l + "}", "замок " + l, l + "}"} {
-		all = append(all,
-			acquire(name, ownerA, 30000).gives(nil, takes, lock(name, 30000, ownerA, "1")),
-			release(name, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(name)+" 0"))
-	}
-	return all
-}
 
 // shardPublish expects no message: the listener is no shard subscriber.
 func shardPublish(l string) []vector {
