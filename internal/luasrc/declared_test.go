@@ -52,7 +52,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 }
 
 func undeclaredKey(l string) []vector {
-	return []vector{vector{does: "look", script: UndeclaredKey, keys: []string{l}}.gives(int64(-2), "", nothing)}
+	return []vector{vector{script: UndeclaredKey, keys: []string{l}}.gives(int64(-2), "", nothing)}
 }
 
 func TestScriptsWithUndeclaredKeysHaveDragonflysFlag(t *testing.T) {

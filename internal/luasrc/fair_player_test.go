@@ -134,7 +134,7 @@ func (f *fairPlayer) call(does string, c fairCall) *fairPlayer {
 	}
 	f.steps++
 	script := fairScripts[does]
-	got, err := f.run(filled(does, func(call *transport.Call) { script.fill(fairLock(f.l, f.publish), call, c) }))
+	got, err := f.run(filled(func(call *transport.Call) { script.fill(fairLock(f.l, f.publish), call, c) }))
 	if err == nil {
 		c.Left, c.remains = leftIn(got), f.anyDeadline(does)
 		want := script.model(f.fairModel, c)
@@ -283,6 +283,7 @@ func (f *fairPlayer) clear() { f.command("DEL", codec.QueueKey(f.l), codec.Timeo
 func (f *fairPlayer) push(owners ...any) {
 	f.command("RPUSH", append([]any{codec.QueueKey(f.l)}, owners...)...)
 }
+
 func (f *fairPlayer) set(pairs ...any) {
 	f.command("ZADD", append([]any{codec.TimeoutKey(f.l)}, pairs...)...)
 }

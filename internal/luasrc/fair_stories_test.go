@@ -332,7 +332,7 @@ func fairWrongTypes(l string) []vector {
 	text, wrong := map[string]any{l: "no lock"}, failure("WRONGTYPE")
 	list := map[string]any{codec.QueueKey(l): "no queue"}
 	call := func(does string) vector {
-		return filled(does, func(c *transport.Call) {
+		return filled(func(c *transport.Call) {
 			fairScripts[does].fill(fairLock(l, "PUBLISH"), c, fairCall{Owner: a1, Now: t0, Wait: fairWait, Lease: fairLease, Latch: requestID})
 		})
 	}
@@ -350,7 +350,7 @@ func fairWrongTypes(l string) []vector {
 func fairInspected(l string) []vector {
 	waits, places := codec.QueueKey(l), codec.TimeoutKey(l)
 	one, both := map[string]any{waits: queue{ownerA}}, map[string]any{waits: queue{ownerA}, places: timeouts{ownerA: 5}}
-	look := filled("inspect", func(c *transport.Call) { fairLock(l, "PUBLISH").Inspect(c, 1, "NUMSUB", 0, 0) })
+	look := filled(func(c *transport.Call) { fairLock(l, "PUBLISH").Inspect(c, 1, "NUMSUB", 0, 0) })
 	return []vector{
 		command("RPUSH", waits, ownerA).gives(int64(1), "", one),
 		command("ZADD", places, 5, ownerA).gives(int64(1), "", both),

@@ -18,7 +18,6 @@ import (
 
 // vector is one call and all that it must do.
 type vector struct {
-	does   string
 	script *transport.Script // nil: args is a plain command
 	keys   []string
 	args   []any
@@ -29,7 +28,15 @@ type vector struct {
 	messages []string       // "channel payload", in order
 }
 
-// held is a lock as it stands in Redis.
+// String returns the call.
+func (v vector) String() string {
+	if v.script == nil {
+		return fmt.Sprint(v.args...)
+	}
+	return fmt.Sprint(v.script.Name(), v.keys, v.args)
+}
+
+// held is a lock in Redis.
 type held struct {
 	counts map[string]string
 	pttl   int64 // milliseconds, about; -1: none
@@ -105,7 +112,7 @@ func (s *stage) play(sc scenario) error {
 	l := redistest.Key(s.t)
 	for i, v := range sc.vectors(l) {
 		if err := s.check(l, v); err != nil {
-			return fmt.Errorf("%s, step %d, %s: %w", sc.name, i+1, v.does, err)
+			return fmt.Errorf("%s, step %d, %v: %w", sc.name, i+1, v, err)
 		}
 	}
 	return nil

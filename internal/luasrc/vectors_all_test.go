@@ -74,20 +74,20 @@ func members(l string, n int) []string {
 	return names
 }
 
-func allCall(does string, names []string, fill func(a *All, c *transport.Call)) vector {
+func allCall(names []string, fill func(a *All, c *transport.Call)) vector {
 	a := All{Publish: "PUBLISH"}
 	for _, name := range names {
 		a.Keys, a.Channels = append(a.Keys, name), append(a.Channels, codec.LockChannel(name))
 	}
-	return filled(does, func(c *transport.Call) { fill(&a, c) })
+	return filled(func(c *transport.Call) { fill(&a, c) })
 }
 
 func acquireAll(names []string, owner string, lease int64) vector {
-	return allCall("acquire all by "+owner, names, func(a *All, c *transport.Call) { a.Acquire(c, owner, lease) })
+	return allCall(names, func(a *All, c *transport.Call) { a.Acquire(c, owner, lease) })
 }
 
 func releaseAll(names []string, owner string) vector {
-	return allCall("release all by "+owner, names, func(a *All, c *transport.Call) { a.Release(c, owner) })
+	return allCall(names, func(a *All, c *transport.Call) { a.Release(c, owner) })
 }
 
 // wrongType stands for the text of the error, which differs from server to server.

@@ -54,10 +54,10 @@ var fencedScenarios = []scenario{
 	}},
 	{"fenced: a counter below the least", func(l string) []vector {
 		with := func(least int64) vector {
-			return fencedCall("acquire in an epoch", l, least, func(f *Fenced, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
+			return fencedCall(l, least, func(f *Fenced, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
 		}
 		raise := func() vector {
-			return filled("raise", func(c *transport.Call) { FillRaise(c, codec.TokenKey(l), int64(100)) })
+			return filled(func(c *transport.Call) { FillRaise(c, codec.TokenKey(l), int64(100)) })
 		}
 		return []vector{
 			with(100).gives(failure("ERR"), "EXISTS GET", nothing),
@@ -70,7 +70,7 @@ var fencedScenarios = []scenario{
 	}},
 	{"fenced: passed on in one step", func(l string) []vector {
 		pass := func(owner, heir string) vector {
-			return fencedCall("pass on with a token", l, 0, func(f *Fenced, c *transport.Call) { f.Pass(c, owner, heir, int64(20000)) })
+			return fencedCall(l, 0, func(f *Fenced, c *transport.Call) { f.Pass(c, owner, heir, int64(20000)) })
 		}
 		return []vector{
 			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", nothing),
@@ -82,7 +82,7 @@ var fencedScenarios = []scenario{
 	}},
 	{"fenced: entered again by target", func(l string) []vector {
 		enter := func(owner string, lease, target int64) vector {
-			return fencedCall("enter again with a token", l, 0, func(f *Fenced, c *transport.Call) { f.Reenter(c, owner, lease, target) })
+			return fencedCall(l, 0, func(f *Fenced, c *transport.Call) { f.Reenter(c, owner, lease, target) })
 		}
 		return []vector{
 			enter(ownerA, 30000, 2).gives(nil, "HEXISTS", nothing),
@@ -98,26 +98,26 @@ var fencedScenarios = []scenario{
 	// fencedFair is about the token alone: what the queue does is the same as without, whose
 	// vectors go through the same functions.
 	{"fenced: fair", func(l string) []vector {
-		fair := func(does string, fill func(f *FencedFair, c *transport.Call)) vector {
+		fair := func(fill func(f *FencedFair, c *transport.Call)) vector {
 			f := FencedFair{
 				Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Counter: codec.TokenKey(l),
 				Channel: codec.LockChannel(l), Least: int64(0),
 			}
-			return filled(does, func(c *transport.Call) { fill(&f, c) })
+			return filled(func(c *transport.Call) { fill(&f, c) })
 		}
 		const now, wait, lease = int64(1795225218771), int64(5000), int64(30000)
 		acquire := func(owner string) vector {
-			return fair("fair acquire with a token", func(f *FencedFair, c *transport.Call) { f.Acquire(c, now, owner, wait, lease) })
+			return fair(func(f *FencedFair, c *transport.Call) { f.Acquire(c, now, owner, wait, lease) })
 		}
 		try := func(owner string) vector {
-			return fair("fair try with a token", func(f *FencedFair, c *transport.Call) { f.Try(c, now, owner, wait, lease) })
+			return fair(func(f *FencedFair, c *transport.Call) { f.Try(c, now, owner, wait, lease) })
 		}
 		const takes = "LINDEX EXISTS INCR LPOP ZREM ZRANGE HSET PEXPIRE"
 		return []vector{
 			acquire(ownerA).gives(int64(1), takes, at(l, "1", lock(l, lease, ownerA, "1"))),
 			acquire(ownerA).gives(int64(2), "LINDEX EXISTS HEXISTS INCR HINCRBY PEXPIRE", at(l, "2", lock(l, lease, ownerA, "2"))),
 			try(ownerB).gives([]any{about(lease), ownerA}, "LINDEX EXISTS HEXISTS PTTL HKEYS", at(l, "2", lock(l, lease, ownerA, "2"))),
-			fair("fair re-entry with a token", func(f *FencedFair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
+			fair(func(f *FencedFair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
 				gives(int64(3), "LINDEX HEXISTS INCR HGET HSET PTTL", at(l, "3", lock(l, lease, ownerA, "3"))),
 			command("DEL", l).gives(int64(1), "", at(l, "3")),
 			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))),
@@ -132,13 +132,13 @@ func TestFencedScriptsDoWhatTheVectorsSay(t *testing.T) {
 }
 
 // fencedCall is a call about a lock with tokens.
-func fencedCall(does, l string, least int64, fill func(f *Fenced, c *transport.Call)) vector {
+func fencedCall(l string, least int64, fill func(f *Fenced, c *transport.Call)) vector {
 	f := Fenced{Key: l, Counter: codec.TokenKey(l), Least: least}
-	return filled(does, func(c *transport.Call) { fill(&f, c) })
+	return filled(func(c *transport.Call) { fill(&f, c) })
 }
 
 func fencedAcquire(l, owner string, lease int64) vector {
-	return fencedCall("acquire with a token by "+owner, l, 0, func(f *Fenced, c *transport.Call) { f.Acquire(c, owner, lease) })
+	return fencedCall(l, 0, func(f *Fenced, c *transport.Call) { f.Acquire(c, owner, lease) })
 }
 
 // at is a state with the counter of a lock.

@@ -18,11 +18,11 @@ const (
 const requestID = "deadbeefdeadbeefdeadbeefdeadbeef"
 
 func reenter(l, owner string, lease, target int64) vector {
-	return plainCall("enter again by "+owner, l, func(p *Plain, c *transport.Call) { p.Reenter(c, owner, lease, target) })
+	return plainCall(l, func(p *Plain, c *transport.Call) { p.Reenter(c, owner, lease, target) })
 }
 
 func releaseShared(l, owner string) vector {
-	return plainCall("shared release by "+owner, l, func(p *Plain, c *transport.Call) {
+	return plainCall(l, func(p *Plain, c *transport.Call) {
 		p.ReleaseShared(c, codec.LatchKey(l, requestID), owner, int64(30000))
 	})
 }
@@ -60,7 +60,7 @@ var scenariosHolds = []scenario{
 	}},
 	{"a lock is written once more as it is", func(l string) []vector {
 		replicate := func(owner string) vector {
-			return filled("replicate for "+owner, func(c *transport.Call) { FillReplicate(c, l, owner) })
+			return filled(func(c *transport.Call) { FillReplicate(c, l, owner) })
 		}
 		const rewrites = "HGET HSET"
 		return []vector{
@@ -76,7 +76,7 @@ var scenariosHolds = []scenario{
 	}},
 	{"a lock is passed on in one step", func(l string) []vector {
 		pass := func(from, heir string, lease int64) vector {
-			return plainCall("pass from "+from+" to "+heir, l, func(p *Plain, c *transport.Call) { p.Pass(c, from, heir, lease) })
+			return plainCall(l, func(p *Plain, c *transport.Call) { p.Pass(c, from, heir, lease) })
 		}
 		const passes, hasNot = "HEXISTS HINCRBY DEL HINCRBY PEXPIRE", "HEXISTS"
 		return []vector{
@@ -106,7 +106,7 @@ var scenariosHolds = []scenario{
 	}},
 	{"inspect", func(l string) []vector {
 		inspect := func() vector {
-			return plainCall("inspect", l, func(p *Plain, c *transport.Call) { p.Inspect(c) })
+			return plainCall(l, func(p *Plain, c *transport.Call) { p.Inspect(c) })
 		}
 		const looks = "PTTL HGETALL"
 		return []vector{

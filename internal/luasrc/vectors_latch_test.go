@@ -71,21 +71,21 @@ func TestLatchScriptsDoWhatTheVectorsSay(t *testing.T) {
 }
 
 // latchCall is a vector of a call about the latch l.
-func latchCall(does, l string, fill func(latch *Latch, c *transport.Call)) vector {
+func latchCall(l string, fill func(latch *Latch, c *transport.Call)) vector {
 	latch := Latch{Key: l, Channel: codec.CountDownChannel(l), Publish: "PUBLISH"}
-	return filled(does, func(c *transport.Call) { fill(&latch, c) })
+	return filled(func(c *transport.Call) { fill(&latch, c) })
 }
 
 func setLatch(l string, count int64) vector {
-	return latchCall("set", l, func(latch *Latch, c *transport.Call) { latch.Set(c, count) })
+	return latchCall(l, func(latch *Latch, c *transport.Call) { latch.Set(c, count) })
 }
 
 func countDown(l string) vector {
-	return latchCall("count down", l, func(latch *Latch, c *transport.Call) { latch.CountDown(c) })
+	return latchCall(l, func(latch *Latch, c *transport.Call) { latch.CountDown(c) })
 }
 
 func deleteLatch(l string) vector {
-	return latchCall("delete", l, func(latch *Latch, c *transport.Call) { latch.Delete(c) })
+	return latchCall(l, func(latch *Latch, c *transport.Call) { latch.Delete(c) })
 }
 
 // count is the state of one latch.

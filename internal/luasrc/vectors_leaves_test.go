@@ -55,7 +55,7 @@ func (ls leases) endedBy(l string) []vector {
 
 // leaving has the first of the readers leave a lock with some time to live, and wants another.
 func leaving(l string, ls leases, from, to int64) []vector {
-	leaves := unread(l, readerOf(int(ls[0][0])), 0, readerLease).gives(int64(1), "", ls[1:].of(l, to))
+	leaves := leave(l, readerOf(int(ls[0][0])), 0, readerLease).gives(int64(1), "", ls[1:].of(l, to))
 	all := append(ls.made(l, from), leaves)
 	return append(all, ls[1:].endedBy(l)...)
 }
@@ -98,19 +98,19 @@ var readWriteLeaves = []scenario{
 		many := leases{{longestReader, longestLease}}.more(17, readerLease)
 		latch := codec.LatchKey(l, requestID)
 		return append([]vector{
-			read(l, ownerA, 0).gives(nil, "", nothing),
-			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			read(l, ownerB, 0).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), a)),
+			enter(l, ownerA, 0).gives(nil, "", nothing),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
+			enter(l, ownerB, 0).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), a)),
 			forceRead(l).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", nothing),
 			command("HSET", l, "mode", "write", ownerA, "1").gives(int64(2), "", lock(l, -1, "mode", "write", ownerA, "1")),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", lock(l, -1, "mode", "write")),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", lock(l, -1, "mode", "write")),
 			command("DEL", l).gives(int64(1), "", nothing),
 			command("HSET", l, "mode", "read", ownerA, "none").gives(int64(2), "", lock(l, -1, "mode", "read", ownerA, "none")),
 			command("SET", codec.HoldKey(l, ownerA, 1), "1", "PX", 30000).gives("OK", "", also(lock(l, -1, "mode", "read", ownerA, "none"), a)),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", a, codec.ReadWriteChannel(l)+" 0"),
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", nothing),
 		}, append(many.made(l, longestLease),
-			unreadShared(l, readerOf(longestReader), readerLease).gives(int64(0), "", also(many[1:].of(l, readerLease), latched(latch, "0"))))...)
+			leaveShared(l, readerOf(longestReader), readerLease).gives(int64(0), "", also(many[1:].of(l, readerLease), latched(latch, "0"))))...)
 	}},
 }

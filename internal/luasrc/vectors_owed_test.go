@@ -14,33 +14,33 @@ var readWriteOwed = []scenario{
 		two := also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000))
 		all := []vector{
 			// The key of the older hold is gone: the other's lease goes on in its place.
-			read(l, ownerA, 10000).gives(nil, "", also(reading(10000, "1"), short)),
-			read(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)),
+			enter(l, ownerA, 10000).gives(nil, "", also(reading(10000, "1"), short)),
+			enter(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)),
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(90000, "2"), long)),
-			unreadShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
-			unreadShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
+			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
+			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", one),
 			// Of three the first has the most.
-			read(l, ownerA, 10000).gives(nil, "", also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000))),
-			read(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000), holdOf(l, ownerA, 3, 10000))),
-			unreadShared(l, ownerA, 30000).gives(int64(0), "", also(two, latched(latch, "0"))),
+			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000))),
+			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000), holdOf(l, ownerA, 3, 10000))),
+			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(two, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", two),
 			// The lease is longer than what any had.
-			read(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000), holdOf(l, ownerA, 3, 10000))),
-			unreadShared(l, ownerA, 120000).gives(int64(0), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000), latched(latch, "0"))),
+			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000), holdOf(l, ownerA, 3, 10000))),
+			leaveShared(l, ownerA, 120000).gives(int64(0), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000))),
 			// A key without time to live stays so.
 			command("PERSIST", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(120000, "2"), endless, holdOf(l, ownerA, 2, 120000))),
-			read(l, ownerB, 60000).gives(nil, "", also(lock(l, 120000, "mode", "read", ownerA, "2", ownerB, "1"),
+			enter(l, ownerB, 60000).gives(nil, "", also(lock(l, 120000, "mode", "read", ownerA, "2", ownerB, "1"),
 				endless, holdOf(l, ownerA, 2, 120000), holdOf(l, ownerB, 1, 60000))),
-			unreadShared(l, ownerA, 30000).gives(int64(0), "", also(lock(l, 60000, "mode", "read", ownerA, "1", ownerB, "1"),
+			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(lock(l, 60000, "mode", "read", ownerA, "1", ownerB, "1"),
 				endless, holdOf(l, ownerB, 1, 60000), latched(latch, "0"))),
 			command("DEL", latch, l, codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(4), "", nothing),
 		}
 		// All holds are over: none comes back.
 		return append(all,
 			command("HSET", l, "mode", "read", ownerA, "2").gives(int64(2), "", lock(l, -1, "mode", "read", ownerA, "2")),
-			unreadShared(l, ownerA, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 0"))
+			leaveShared(l, ownerA, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 0"))
 	}},
 	// Redisson's leaves the lock the writer's lease.
 	{"a downgrade lasts as long as its reads", func(l string) []vector {
@@ -49,14 +49,14 @@ var readWriteOwed = []scenario{
 		written := lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1")
 		left := also(lock(l, 10000, "mode", "read", ownerA, "1"), a)
 		return []vector{
-			write(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			read(l, ownerA, 10000).gives(nil, "", also(written, a)),
-			unwrite(l, writerA, 0, 30000).gives(int64(1), "", left, channel+" 1"),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
-			write(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			read(l, ownerA, 10000).gives(nil, "", also(written, a)),
+			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
+			enter(l, ownerA, 10000).gives(nil, "", also(written, a)),
+			leave(l, writerA, 0, 30000).gives(int64(1), "", left, channel+" 1"),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
+			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
+			enter(l, ownerA, 10000).gives(nil, "", also(written, a)),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "write", writerA, "1", ownerA, "1"), a)),
-			unwriteShared(l, writerA, 30000).gives(int64(1), "", also(left, latched(codec.LatchKey(l, requestID), "1")), channel+" 1"),
+			leaveShared(l, writerA, 30000).gives(int64(1), "", also(left, latched(codec.LatchKey(l, requestID), "1")), channel+" 1"),
 		}
 	}},
 	// Redisson's sets the lock to the lease of the one that leaves, and one that comes in adds its own.
@@ -64,22 +64,22 @@ var readWriteOwed = []scenario{
 		latch, a := codec.LatchKey(l, requestID), holdOf(l, ownerA, 1, 60000)
 		written := func(ttl int64, count string) map[string]any { return lock(l, ttl, "mode", "write", writerA, count) }
 		return []vector{
-			write(l, writerA, 60000).gives(nil, "", written(60000, "1")),
-			write(l, writerA, 10000).gives(nil, "", written(60000, "2")),
-			unwriteShared(l, writerA, 30000).gives(int64(0), "", also(written(60000, "1"), latched(latch, "0"))),
+			enter(l, writerA, 60000).gives(nil, "", written(60000, "1")),
+			enter(l, writerA, 10000).gives(nil, "", written(60000, "2")),
+			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(60000, "1"), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", written(60000, "1")),
-			write(l, writerA, 90000).gives(nil, "", written(90000, "2")),
-			unwriteShared(l, writerA, 120000).gives(int64(0), "", also(written(120000, "1"), latched(latch, "0"))),
+			enter(l, writerA, 90000).gives(nil, "", written(90000, "2")),
+			leaveShared(l, writerA, 120000).gives(int64(0), "", also(written(120000, "1"), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", written(120000, "1")),
 			command("PERSIST", l).gives(int64(1), "", written(-1, "1")),
-			write(l, writerA, 10000).gives(nil, "", written(-1, "2")),
-			unwriteShared(l, writerA, 30000).gives(int64(0), "", also(written(-1, "1"), latched(latch, "0"))),
+			enter(l, writerA, 10000).gives(nil, "", written(-1, "2")),
+			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(-1, "1"), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", written(-1, "1")),
 			// A read is owed more than the lock has left, as after a renewal of Java's.
-			write(l, writerA, 10000).gives(nil, "", written(-1, "2")),
-			read(l, ownerA, 60000).gives(nil, "", also(lock(l, -1, "mode", "write", writerA, "2", ownerA, "1"), a)),
+			enter(l, writerA, 10000).gives(nil, "", written(-1, "2")),
+			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, -1, "mode", "write", writerA, "2", ownerA, "1"), a)),
 			command("PEXPIRE", l, 5000).gives(int64(1), "", also(lock(l, 5000, "mode", "write", writerA, "2", ownerA, "1"), a)),
-			unwriteShared(l, writerA, 10000).gives(int64(0), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), a, latched(latch, "0"))),
+			leaveShared(l, writerA, 10000).gives(int64(0), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), a, latched(latch, "0"))),
 		}
 	}},
 	// Redisson's gives the lock the lease of the next reader, or of the next renewal.
@@ -89,23 +89,23 @@ var readWriteOwed = []scenario{
 		inside := []string{"mode", "write", writerC, "1", ownerC, "1"}
 		c := holdOf(l, ownerC, 1, 10000)
 		return []vector{
-			read(l, ownerA, 60000).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "1"), a)),
+			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "1"), a)),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "1"), a)),
-			read(l, ownerB, 10000).gives(nil, "", also(lock(l, 60000, both...), a, b)),
+			enter(l, ownerB, 10000).gives(nil, "", also(lock(l, 60000, both...), a, b)),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, both...), a, b)),
 			reads(lease{l, ownerB, 10000}).gives(answers(1), "", also(lock(l, 60000, both...), a, b)),
 			forceRead(l).gives(int64(1), "", also(a, b), codec.ReadWriteChannel(l)+" 0"),
 			// A key that its count does not have is that of no hold, and the next hold's key.
 			command("HSET", l, "mode", "read", ownerB, "0").gives(int64(2), "", also(lock(l, -1, "mode", "read", ownerB, "0"), a, b)),
-			read(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
+			enter(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			command("HSET", l, ownerA, "0").gives(int64(1), "", also(lock(l, 20000, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
-			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000))),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000))),
 			forceRead(l).gives(int64(1), "", also(holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000)), codec.ReadWriteChannel(l)+" 0"),
 			// While it is written it stays without: what the writer is owed is not known.
 			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing),
 			command("HSET", l, "mode", "write", writerC, "1").gives(int64(2), "", lock(l, -1, "mode", "write", writerC, "1")),
-			read(l, ownerC, 10000).gives(nil, "", also(lock(l, -1, inside...), c)),
+			enter(l, ownerC, 10000).gives(nil, "", also(lock(l, -1, inside...), c)),
 			reads(lease{l, ownerC, 10000}).gives(answers(1), "", also(lock(l, -1, inside...), c)),
 		}
 	}},

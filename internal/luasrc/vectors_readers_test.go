@@ -52,11 +52,11 @@ func TestAReaderThatLeavesManyOthersLooksAtFew(t *testing.T) {
 	s := newQuietStage(t, srv)
 	l := redistest.Key(t)
 	for n := range 500 {
-		_, err := s.run(read(l, readerOf(n), int64(readerLease+10*n)))
+		_, err := s.run(enter(l, readerOf(n), int64(readerLease+10*n)))
 		require.NoError(t, err)
 	}
 	srv.Do(t, "CONFIG", "RESETSTAT")
-	_, err := s.run(unread(l, readerOf(0), 0, readerLease))
+	_, err := s.run(leave(l, readerOf(0), 0, readerLease))
 	require.NoError(t, err)
 	stats, err := redis.String(srv.Do(t, "INFO", "commandstats"), nil)
 	require.NoError(t, err)
@@ -99,34 +99,34 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 			t.Helper()
 			for _, call := range calls {
 				_, err := s.run(call)
-				require.NoError(t, err, call.does)
+				require.NoError(t, err, call)
 			}
-			does := calls[len(calls)-1].does
+			last := calls[len(calls)-1]
 			holds, err1 := redis.Int64(s.conn.Do("PTTL", codec.HoldKey(l, owner, k)))
 			lasts, err2 := redis.Int64(s.conn.Do("PTTL", l))
 			require.NoError(t, errors.Join(err1, err2))
-			require.LessOrEqual(t, lasts, holds, does)
-			require.Greater(t, lasts, millis-500000, does)
+			require.LessOrEqual(t, lasts, holds, last)
+			require.Greater(t, lasts, millis-500000, last)
 		}
-		longest(ownerA, 1, 2000000, read(l, ownerA, 2000000))
-		longest(ownerA, 1, 3000000, reread(l, ownerA, 3000000, 1))
+		longest(ownerA, 1, 2000000, enter(l, ownerA, 2000000))
+		longest(ownerA, 1, 3000000, enterAgain(l, ownerA, 3000000, 1))
 		longest(ownerA, 1, 4000000, reads(lease{l, ownerA, 4000000}))
-		longest(ownerA, 2, 5000000, read(l, ownerA, 5000000))
-		longest(ownerA, 1, 4000000, read(l, ownerB, 3000000), unread(l, ownerA, 1, 4000000))
-		longest(ownerB, 1, 3000000, unread(l, ownerA, 0, 4000000))
-		longest(ownerB, 1, 3000000, command("PERSIST", l), read(l, ownerA, 2000000))
+		longest(ownerA, 2, 5000000, enter(l, ownerA, 5000000))
+		longest(ownerA, 1, 4000000, enter(l, ownerB, 3000000), leave(l, ownerA, 1, 4000000))
+		longest(ownerB, 1, 3000000, leave(l, ownerA, 0, 4000000))
+		longest(ownerB, 1, 3000000, command("PERSIST", l), enter(l, ownerA, 2000000))
 		longest(ownerB, 1, 3000000, command("PERSIST", l), reads(lease{l, ownerA, 2000000}))
-		longest(ownerB, 2, 5000000, read(l, ownerB, 5000000), unreadShared(l, ownerA, 4000000))
+		longest(ownerB, 2, 5000000, enter(l, ownerB, 5000000), leaveShared(l, ownerA, 4000000))
 		// A renewal that finds as much left as it would give, or hardly more.
 		for d := range 10 {
 			longest(ownerB, 2, 5000000, command("PEXPIRE", codec.HoldKey(l, ownerB, 1), 4000000),
 				command("PEXPIRE", codec.HoldKey(l, ownerB, 2), 5000000), command("PEXPIRE", l, 4000000),
 				reads(lease{l, ownerB, int64(5000000 - 3*d)}))
 		}
-		longest(ownerB, 1, 5000000, command("DEL", codec.LatchKey(l, requestID)), unreadShared(l, ownerB, 4000000))
-		for _, release := range []vector{unwrite(l, writerA, 0, 6000000), unwriteShared(l, writerA, 6000000)} {
+		longest(ownerB, 1, 5000000, command("DEL", codec.LatchKey(l, requestID)), leaveShared(l, ownerB, 4000000))
+		for _, release := range []vector{leave(l, writerA, 0, 6000000), leaveShared(l, writerA, 6000000)} {
 			longest(ownerA, 1, 3000000, command("DEL", l), command("DEL", codec.LatchKey(l, requestID)),
-				write(l, writerA, 6000000), read(l, ownerA, 3000000), release)
+				enter(l, writerA, 6000000), enter(l, ownerA, 3000000), release)
 		}
 	})
 }
@@ -138,7 +138,7 @@ var readWriteReaders = []scenario{
 		var present []int
 		enter := func(n int) {
 			present = append(present, n)
-			all = append(all, read(l, readerOf(n), leaseOf(n)).gives(nil, "", readBy(l, leaseOf(n), false, present...)))
+			all = append(all, enter(l, readerOf(n), leaseOf(n)).gives(nil, "", readBy(l, leaseOf(n), false, present...)))
 		}
 		remain := func(ttl int64, without int) map[string]any {
 			present = slices.DeleteFunc(present, func(p int) bool { return p == without })
@@ -151,10 +151,10 @@ var readWriteReaders = []scenario{
 		latch := codec.LatchKey(l, requestID)
 		shared := remain(longestLease, 0)
 		all = append(all,
-			unreadShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))),
+			leaveShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", shared),
-			unread(l, readerOf(1), 0, readerLease).gives(int64(1), "", remain(longestLease, 1)),
-			unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", remain(readerLease, longestReader)))
+			leave(l, readerOf(1), 0, readerLease).gives(int64(1), "", remain(longestLease, 1)),
+			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", remain(readerLease, longestReader)))
 		enter(longestReader)
 		var keys []any
 		for _, n := range present[:len(present)-1] {
@@ -165,7 +165,7 @@ var readWriteReaders = []scenario{
 			command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)),
 			command("PEXPIRE", l, 60000).gives(int64(1), "", readBy(l, 60000, true, dead...)),
 			// The lock has more left than any hold, and no other reader is alive.
-			unread(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
 		)
 	}},
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // readWriteScenarios are the vectors of docs/protocol.md for read/write locks. Rows of Redisson
@@ -18,27 +17,27 @@ var readWriteScenarios = slices.Concat([]scenario{
 		two := also(lock(l, 50000, "mode", "read", ownerA, "1", ownerB, "1"), a1, b)
 		last := also(lock(l, 30000, "mode", "read", ownerA, "1"), a1)
 		return []vector{
-			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a1)),
-			read(l, ownerA, 10000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "2"), a1, a2)),
-			read(l, ownerB, 50000).gives(nil, "", three),
-			write(l, writerA, 30000).gives(about(50000), "", three),
-			unreadShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))),
-			unreadShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a1)),
+			enter(l, ownerA, 10000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "2"), a1, a2)),
+			enter(l, ownerB, 50000).gives(nil, "", three),
+			enter(l, writerA, 30000).gives(about(50000), "", three),
+			leaveShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))),
+			leaveShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", two),
-			unreadShared(l, ownerB, 10000).gives(int64(0), "", also(last, latched(latch, "0"))),
+			leaveShared(l, ownerB, 10000).gives(int64(0), "", also(last, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", last),
-			unreadShared(l, ownerB, 10000).gives(nil, "", last),
-			unreadShared(l, ownerA, 10000).gives(int64(1), "", latched(latch, "1"), channel+" 0"),
+			leaveShared(l, ownerB, 10000).gives(nil, "", last),
+			leaveShared(l, ownerA, 10000).gives(int64(1), "", latched(latch, "1"), channel+" 0"),
 			command("DEL", latch).gives(int64(1), "", nothing),
 			// Redisson answers nil, and its latch says 1: a repetition is told that the lock was released.
-			unreadShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2"), channel+" 0"),
-			unreadShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2")),
+			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2"), channel+" 0"),
+			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2")),
 			command("DEL", latch).gives(int64(1), "", nothing),
 			// The longest hold has the key that goes first: which hold goes is not known, so the others get
 			// what it had.
-			read(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 10000))),
-			read(l, ownerA, 90000).gives(nil, "", also(lock(l, 90000, "mode", "read", ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000))),
-			unreadShared(l, ownerA, 60000).gives(int64(0), "", also(
+			enter(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 10000))),
+			enter(l, ownerA, 90000).gives(nil, "", also(lock(l, 90000, "mode", "read", ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000))),
+			leaveShared(l, ownerA, 60000).gives(int64(0), "", also(
 				lock(l, 90000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 90000), latched(latch, "0"))),
 		}
 	}},
@@ -50,15 +49,15 @@ var readWriteScenarios = slices.Concat([]scenario{
 		both := also(lock(l, 50000, "mode", "read", ownerA, "1", ownerB, "1"), a1, b)
 		last := also(lock(l, 30000, "mode", "read", ownerA, "1"), a1)
 		return []vector{
-			unread(l, ownerA, 0, 30000).gives(nil, "", nothing),
-			read(l, ownerA, 30000).gives(nil, "", last),
-			read(l, ownerB, 50000).gives(nil, "", both),
-			unread(l, ownerA, 1, 10000).gives(int64(0), "", both),
-			unread(l, ownerC, 0, 30000).gives(nil, "", both),
-			unread(l, ownerB, 0, 30000).gives(int64(1), "", last),
-			unread(l, ownerB, 0, 30000).gives(nil, "", last),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
-			unread(l, ownerA, 0, 30000).gives(nil, "", nothing),
+			leave(l, ownerA, 0, 30000).gives(nil, "", nothing),
+			enter(l, ownerA, 30000).gives(nil, "", last),
+			enter(l, ownerB, 50000).gives(nil, "", both),
+			leave(l, ownerA, 1, 10000).gives(int64(0), "", both),
+			leave(l, ownerC, 0, 30000).gives(nil, "", both),
+			leave(l, ownerB, 0, 30000).gives(int64(1), "", last),
+			leave(l, ownerB, 0, 30000).gives(nil, "", last),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
+			leave(l, ownerA, 0, 30000).gives(nil, "", nothing),
 		}
 	}},
 	{"RW2 writer and downgrade, of an owner that travels", func(l string) []vector {
@@ -70,33 +69,33 @@ var readWriteScenarios = slices.Concat([]scenario{
 		alone := also(lock(l, 30000, "mode", "read", ownerA, "1"), a)
 		both := also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), a, b)
 		return []vector{
-			write(l, writerA, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerA, "1")),
+			enter(l, writerA, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerA, "1")),
 			// Redisson's adds the leases up.
-			write(l, writerA, 10000).gives(nil, "", written),
-			read(l, ownerB, 5000).gives([]any{about(10000), writerA}, "", written),
-			write(l, writerB, 5000).gives([]any{about(10000), writerA}, "", written),
-			read(l, ownerA, 30000).gives(nil, "", twice),
-			unwriteShared(l, writerB, 30000).gives(nil, "", twice),
-			unwriteShared(l, writerA, 20000).gives(int64(0), "", also(once, latched(latch, "0"))),
+			enter(l, writerA, 10000).gives(nil, "", written),
+			enter(l, ownerB, 5000).gives([]any{about(10000), writerA}, "", written),
+			enter(l, writerB, 5000).gives([]any{about(10000), writerA}, "", written),
+			enter(l, ownerA, 30000).gives(nil, "", twice),
+			leaveShared(l, writerB, 30000).gives(nil, "", twice),
+			leaveShared(l, writerA, 20000).gives(int64(0), "", also(once, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", once),
 			// Redisson's sends nothing: waiting readers sleep on.
-			unwriteShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1")), channel+" 1"),
-			unwriteShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1"))),
+			leaveShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1")), channel+" 1"),
+			leaveShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1"))),
 			command("DEL", latch).gives(int64(1), "", alone),
-			read(l, ownerB, 5000).gives(nil, "", both),
-			unwriteShared(l, writerA, 30000).gives(nil, "", both),
+			enter(l, ownerB, 5000).gives(nil, "", both),
+			leaveShared(l, writerA, 30000).gives(nil, "", both),
 			forceWrite(l).gives(int64(0), "", both),
 			forceRead(l).gives(int64(1), "", also(a, b), channel+" 0"),
 			forceRead(l).gives(int64(0), "", also(a, b)),
 			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing),
-			write(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
+			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
 			forceRead(l).gives(int64(0), "", lock(l, 10000, "mode", "write", writerB, "1")),
-			unwriteShared(l, writerB, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 1"),
+			leaveShared(l, writerB, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 1"),
 			command("DEL", latch).gives(int64(1), "", nothing),
 			// As for readers.
-			unwriteShared(l, writerB, 30000).gives(int64(2), "", latched(latch, "2"), channel+" 1"),
+			leaveShared(l, writerB, 30000).gives(int64(2), "", latched(latch, "2"), channel+" 1"),
 			command("DEL", latch).gives(int64(1), "", nothing),
-			write(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
+			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
 			forceWrite(l).gives(int64(1), "", nothing, channel+" 1"),
 		}
 	}},
@@ -105,23 +104,23 @@ var readWriteScenarios = slices.Concat([]scenario{
 		a := holdOf(l, ownerA, 1, 45000)
 		written := lock(l, 10000, "mode", "write", writerA, "1")
 		return []vector{
-			unwrite(l, writerA, 0, 30000).gives(nil, "", nothing),
-			write(l, writerA, 10000).gives(nil, "", written),
-			rewrite(l, writerB, 30000, 2).gives(nil, "", written),
+			leave(l, writerA, 0, 30000).gives(nil, "", nothing),
+			enter(l, writerA, 10000).gives(nil, "", written),
+			enterAgain(l, writerB, 30000, 2).gives(nil, "", written),
 			// Redisson's adds the leases up.
-			rewrite(l, writerA, 20000, 2).gives(int64(1), "", lock(l, 20000, "mode", "write", writerA, "2")),
-			unwrite(l, writerB, 0, 30000).gives(nil, "", lock(l, 20000, "mode", "write", writerA, "2")),
-			unwrite(l, writerA, 2, 60000).gives(int64(0), "", lock(l, 20000, "mode", "write", writerA, "2")),
-			unwrite(l, writerA, 1, 10000).gives(int64(0), "", written),
-			reread(l, ownerA, 45000, 1).gives(int64(1), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"), a)),
-			rewrite(l, writerA, 20000, 2).gives(int64(1), "", also(lock(l, 45000, "mode", "write", writerA, "2", ownerA, "1"), a)),
+			enterAgain(l, writerA, 20000, 2).gives(int64(1), "", lock(l, 20000, "mode", "write", writerA, "2")),
+			leave(l, writerB, 0, 30000).gives(nil, "", lock(l, 20000, "mode", "write", writerA, "2")),
+			leave(l, writerA, 2, 60000).gives(int64(0), "", lock(l, 20000, "mode", "write", writerA, "2")),
+			leave(l, writerA, 1, 10000).gives(int64(0), "", written),
+			enterAgain(l, ownerA, 45000, 1).gives(int64(1), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"), a)),
+			enterAgain(l, writerA, 20000, 2).gives(int64(1), "", also(lock(l, 45000, "mode", "write", writerA, "2", ownerA, "1"), a)),
 			// A read is owed more than what remains of the writer's holds.
-			unwrite(l, writerA, 1, 10000).gives(int64(0), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"), a)),
-			unwrite(l, writerA, 0, 10000).gives(int64(1), "", also(lock(l, 45000, "mode", "read", ownerA, "1"), a), channel+" 1"),
-			unwrite(l, writerA, 0, 10000).gives(nil, "", also(lock(l, 45000, "mode", "read", ownerA, "1"), a)),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
-			write(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
-			unwrite(l, writerB, 0, 30000).gives(int64(1), "", nothing, channel+" 1"),
+			leave(l, writerA, 1, 10000).gives(int64(0), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"), a)),
+			leave(l, writerA, 0, 10000).gives(int64(1), "", also(lock(l, 45000, "mode", "read", ownerA, "1"), a), channel+" 1"),
+			leave(l, writerA, 0, 10000).gives(nil, "", also(lock(l, 45000, "mode", "read", ownerA, "1"), a)),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
+			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
+			leave(l, writerB, 0, 30000).gives(int64(1), "", nothing, channel+" 1"),
 		}
 	}},
 	// Redisson's cuts the lease to what the reads have left (D2).
@@ -129,20 +128,20 @@ var readWriteScenarios = slices.Concat([]scenario{
 		channel := codec.ReadWriteChannel(l)
 		r1, r2 := holdOf(l, ownerA, 1, 12000), holdOf(l, ownerA, 2, 12000)
 		return []vector{
-			write(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			reread(l, ownerA, 12000, 1).gives(int64(1), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), r1)),
-			reread(l, ownerA, 12000, 2).gives(int64(1), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "2"), r1, r2)),
-			unread(l, ownerA, 1, 12000).gives(int64(0), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), r1)),
-			unread(l, ownerA, 0, 12000).gives(int64(1), "", lock(l, 60000, "mode", "write", writerA, "1")),
+			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
+			enterAgain(l, ownerA, 12000, 1).gives(int64(1), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), r1)),
+			enterAgain(l, ownerA, 12000, 2).gives(int64(1), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "2"), r1, r2)),
+			leave(l, ownerA, 1, 12000).gives(int64(0), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), r1)),
+			leave(l, ownerA, 0, 12000).gives(int64(1), "", lock(l, 60000, "mode", "write", writerA, "1")),
 			// The lock had less left than a read, as after a renewal of Java's: the release mends it.
-			reread(l, ownerA, 90000, 2).gives(int64(1), "", also(lock(l, 90000, "mode", "write", writerA, "1", ownerA, "2"),
+			enterAgain(l, ownerA, 90000, 2).gives(int64(1), "", also(lock(l, 90000, "mode", "write", writerA, "1", ownerA, "2"),
 				holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000))),
 			command("PEXPIRE", l, 20000).gives(int64(1), "", also(lock(l, 20000, "mode", "write", writerA, "1", ownerA, "2"),
 				holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000))),
-			unread(l, ownerA, 1, 45000).gives(int64(0), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"),
+			leave(l, ownerA, 1, 45000).gives(int64(0), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"),
 				holdOf(l, ownerA, 1, 45000))),
-			unread(l, ownerA, 0, 45000).gives(int64(1), "", lock(l, 45000, "mode", "write", writerA, "1")),
-			unwrite(l, writerA, 0, 45000).gives(int64(1), "", nothing, channel+" 1"),
+			leave(l, ownerA, 0, 45000).gives(int64(1), "", lock(l, 45000, "mode", "write", writerA, "1")),
+			leave(l, writerA, 0, 45000).gives(int64(1), "", nothing, channel+" 1"),
 		}
 	}},
 	{"RW4 renewal", func(l string) []vector {
@@ -153,11 +152,11 @@ var readWriteScenarios = slices.Concat([]scenario{
 		text := l + ":text"
 		return []vector{
 			reads(lease{l, ownerA, 30000}).gives(answers(0), "", nothing),
-			read(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 10000))),
-			read(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 10000))),
-			read(l, ownerC, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "2", ownerC, "1"),
+			enter(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 10000))),
+			enter(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 10000))),
+			enter(l, ownerC, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "2", ownerC, "1"),
 				holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 10000), holdOf(l, ownerC, 1, 10000))),
-			read(l, ownerB, 60000).gives(nil, "", start),
+			enter(l, ownerB, 60000).gives(nil, "", start),
 			// Redisson's shortens the lock to its lease (D4).
 			reads(lease{l, ownerA, 30000}, lease{text, ownerA, 30000}, lease{l, ownerC, 30000}).gives(answers(1, 0, 1), "", renewed),
 			reads(lease{l, ownerA, 10000}).gives(answers(1), "", renewed),
@@ -171,7 +170,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			// A hold of the owner is alive, and that is enough.
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
 			reads(lease{l, ownerA, 10000}).gives(answers(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
-			unread(l, ownerB, 0, 30000).gives(int64(1), "", without(also(renewed,
+			leave(l, ownerB, 0, 30000).gives(int64(1), "", without(also(renewed,
 				lock(l, 30000, "mode", "read", ownerA, "2", ownerC, "1"), map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1))),
 		}
 	}},
@@ -179,22 +178,22 @@ var readWriteScenarios = slices.Concat([]scenario{
 		a, b := holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 30000)
 		both := lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1")
 		return []vector{
-			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			read(l, ownerB, 30000).gives(nil, "", also(both, a, b)),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
+			enter(l, ownerB, 30000).gives(nil, "", also(both, a, b)),
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(both, b)),
 			reads(lease{l, ownerA, 60000}).gives(answers(0), "", also(both, b)),
-			reread(l, ownerA, 60000, 2).gives(nil, "", also(both, b)),
-			unread(l, ownerB, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			enterAgain(l, ownerA, 60000, 2).gives(nil, "", also(both, b)),
+			leave(l, ownerB, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
 		}
 	}},
 	// Redisson's leaves the lock to readers that are dead, until its lease ends.
 	{"a downgrade to dead reads frees the lock", func(l string) []vector {
 		written := lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1")
 		return []vector{
-			write(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			read(l, ownerA, 10000).gives(nil, "", also(written, holdOf(l, ownerA, 1, 10000))),
+			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
+			enter(l, ownerA, 10000).gives(nil, "", also(written, holdOf(l, ownerA, 1, 10000))),
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", written),
-			unwrite(l, writerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 1"),
+			leave(l, writerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 1"),
 		}
 	}},
 	// Redisson's re-entry gives the new hold its own lease alone.
@@ -207,21 +206,21 @@ var readWriteScenarios = slices.Concat([]scenario{
 			return all
 		}
 		return []vector{
-			reread(l, ownerA, 30000, 2).gives(nil, "", nothing),
-			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), holds(1, 30000))),
-			reread(l, ownerA, 10000, 2).gives(int64(1), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
-			reread(l, ownerA, 60000, 3).gives(int64(1), "", also(lock(l, 60000, "mode", "read", ownerA, "3"), holds(3, 60000))),
-			reread(l, ownerA, 10000, 2).gives(int64(1), "", also(lock(l, 60000, "mode", "read", ownerA, "3"), holds(3, 60000))),
-			reread(l, ownerA, 10000, 0).gives(int64(1), "", also(lock(l, 60000, "mode", "read", ownerA, "4"), holds(4, 60000))),
-			reread(l, ownerB, 10000, 1).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "4"), holds(4, 60000))),
-			unread(l, ownerA, 2, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
-			unread(l, ownerA, 2, 60000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
-			unread(l, ownerA, 3, 60000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
+			enterAgain(l, ownerA, 30000, 2).gives(nil, "", nothing),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), holds(1, 30000))),
+			enterAgain(l, ownerA, 10000, 2).gives(int64(1), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
+			enterAgain(l, ownerA, 60000, 3).gives(int64(1), "", also(lock(l, 60000, "mode", "read", ownerA, "3"), holds(3, 60000))),
+			enterAgain(l, ownerA, 10000, 2).gives(int64(1), "", also(lock(l, 60000, "mode", "read", ownerA, "3"), holds(3, 60000))),
+			enterAgain(l, ownerA, 10000, 0).gives(int64(1), "", also(lock(l, 60000, "mode", "read", ownerA, "4"), holds(4, 60000))),
+			enterAgain(l, ownerB, 10000, 1).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "4"), holds(4, 60000))),
+			leave(l, ownerA, 2, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
+			leave(l, ownerA, 2, 60000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
+			leave(l, ownerA, 3, 60000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
 			// A count that hides what is below it.
 			command("HSET", l, ownerA, "10").gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(2, 30000))),
-			reread(l, ownerA, 30000, 9).gives(int64(1), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(10, 30000))),
-			unread(l, ownerA, 9, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "9"), holds(9, 30000))),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			enterAgain(l, ownerA, 30000, 9).gives(int64(1), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(10, 30000))),
+			leave(l, ownerA, 9, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "9"), holds(9, 30000))),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
 		}
 	}},
 	{"a read/write lock without time to live", func(l string) []vector {
@@ -229,18 +228,18 @@ var readWriteScenarios = slices.Concat([]scenario{
 		persisted := also(lock(l, -1, "mode", "read", ownerA, "1"), a)
 		written := lock(l, -1, "mode", "write", writerA, "1")
 		return []vector{
-			read(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
 			command("PERSIST", l).gives(int64(1), "", persisted),
-			write(l, writerB, 30000).gives(int64(-1), "", persisted),
-			reread(l, ownerA, 30000, 1).gives(int64(1), "", persisted),
+			enter(l, writerB, 30000).gives(int64(-1), "", persisted),
+			enterAgain(l, ownerA, 30000, 1).gives(int64(1), "", persisted),
 			reads(lease{l, ownerA, 30000}).gives(answers(1), "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
-			write(l, writerA, 30000).gives(nil, "", lock(l, 30000, "mode", "write", writerA, "1")),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			enter(l, writerA, 30000).gives(nil, "", lock(l, 30000, "mode", "write", writerA, "1")),
 			command("PERSIST", l).gives(int64(1), "", written),
-			write(l, writerB, 30000).gives([]any{int64(-1), writerA}, "", written),
-			reread(l, ownerA, 30000, 1).gives(int64(1), "", also(lock(l, -1, "mode", "write", writerA, "1", ownerA, "1"), a)),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", written),
-			write(l, writerA, 30000).gives(nil, "", lock(l, -1, "mode", "write", writerA, "2")),
+			enter(l, writerB, 30000).gives([]any{int64(-1), writerA}, "", written),
+			enterAgain(l, ownerA, 30000, 1).gives(int64(1), "", also(lock(l, -1, "mode", "write", writerA, "1", ownerA, "1"), a)),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", written),
+			enter(l, writerA, 30000).gives(nil, "", lock(l, -1, "mode", "write", writerA, "2")),
 		}
 	}},
 	// Redisson takes a hash of another kind of lock for a free lock, and adds its own fields to it.
@@ -248,12 +247,12 @@ var readWriteScenarios = slices.Concat([]scenario{
 		all := []vector{command("SET", l, "no lock").gives("OK", "", map[string]any{l: "no lock"})}
 		refuse := func(state map[string]any, ended any) []vector {
 			return []vector{
-				read(l, ownerA, 30000).gives(failure("WRONGTYPE"), "", state),
-				write(l, writerA, 30000).gives(failure("WRONGTYPE"), "", state),
-				unread(l, ownerA, 0, 30000).gives(ended, "", state),
-				unwrite(l, writerA, 0, 30000).gives(ended, "", state),
-				unreadShared(l, ownerA, 30000).gives(ended, "", state),
-				unwriteShared(l, writerA, 30000).gives(ended, "", state),
+				enter(l, ownerA, 30000).gives(failure("WRONGTYPE"), "", state),
+				enter(l, writerA, 30000).gives(failure("WRONGTYPE"), "", state),
+				leave(l, ownerA, 0, 30000).gives(ended, "", state),
+				leave(l, writerA, 0, 30000).gives(ended, "", state),
+				leaveShared(l, ownerA, 30000).gives(ended, "", state),
+				leaveShared(l, writerA, 30000).gives(ended, "", state),
 				reads(lease{l, ownerA, 30000}).gives(answers(0), "", state),
 			}
 		}
@@ -271,22 +270,22 @@ var readWriteScenarios = slices.Concat([]scenario{
 		many := lock(l, -1, "mode", "read", ownerB, "1000000000000", ownerC, "nan")
 		return []vector{
 			command("HSET", l, "mode", "read", ownerB, "1000000000000", ownerC, "nan").gives(int64(3), "", many),
-			read(l, ownerA, 30000).gives(nil, "", also(holdOf(l, ownerA, 1, 30000),
+			enter(l, ownerA, 30000).gives(nil, "", also(holdOf(l, ownerA, 1, 30000),
 				lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1000000000000", ownerC, "nan"))),
-			unread(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
+			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
 		}
 	}},
 	{"names of read/write locks with braces", func(l string) []vector {
 		var all []vector
 		for _, name := range []string{"{" + l + "}x", "a{" + l + "}", "замок " + l, l + "}"} {
 			all = append(all,
-				read(name, ownerA, 30000).gives(nil, "", also(lock(name, 30000, "mode", "read", ownerA, "1"), holdOf(name, ownerA, 1, 30000))),
-				unread(name, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(name)+" 0"))
+				enter(name, ownerA, 30000).gives(nil, "", also(lock(name, 30000, "mode", "read", ownerA, "1"), holdOf(name, ownerA, 1, 30000))),
+				leave(name, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(name)+" 0"))
 		}
 		return all
 	}},
 	{"a read/write lock is inspected", func(l string) []vector {
-		inspect := func() vector { return readCall("inspect", l, func(r *ReadWrite, c *transport.Call) { r.Inspect(c) }) }
+		inspect := func() vector { return rwCall(l, ownerA, (*ReadWrite).Inspect) }
 		// One field: servers differ in the order of several.
 		holds := also(lock(l, -1, ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 30000))
 		return []vector{

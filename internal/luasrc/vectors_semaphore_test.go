@@ -172,7 +172,7 @@ var semaphoreScenarios = []scenario{
 		key := codec.PermitsKey(l)
 		hash, listed := lock(l, -1, "a", "1"), also(counter(l, 2), map[string]any{key: queue{"a"}})
 		dead := also(hash, map[string]any{key: ends(permitA, began)})
-		renewal := filled("renew", func(c *transport.Call) {
+		renewal := filled(func(c *transport.Call) {
 			FillPermitRenew(c, began, 1, func(int) (any, any, any) { return key, permitA, int64(5000) })
 		})
 		var all []vector
@@ -208,7 +208,7 @@ var semaphoreScenarios = []scenario{
 			lease int64
 		}
 		renewed := func(at int64, items ...item) vector {
-			return filled("renew", func(c *transport.Call) {
+			return filled(func(c *transport.Call) {
 				FillPermitRenew(c, at, len(items), func(i int) (any, any, any) {
 					return codec.PermitsKey(items[i].of), items[i].ids, items[i].lease
 				})
@@ -237,7 +237,7 @@ var semaphoreScenarios = []scenario{
 	}},
 	{"permits are written once more", func(l string) []vector {
 		replicate := func(ids string) vector {
-			return onSemaphore("replicate", l, func(s *Permits, c *transport.Call) { s.Replicate(c, ids) })
+			return onSemaphore(l, func(s *Permits, c *transport.Call) { s.Replicate(c, ids) })
 		}
 		two := permits(l, 1, permitA, began+5000, permitB, began+5000)
 		return []vector{
@@ -250,7 +250,7 @@ var semaphoreScenarios = []scenario{
 	}},
 	{"a semaphore is inspected", func(l string) []vector {
 		inspect := func(first, last int64) vector {
-			return onSemaphore("inspect", l, func(s *Permits, c *transport.Call) { s.Inspect(c, first, last) })
+			return onSemaphore(l, func(s *Permits, c *transport.Call) { s.Inspect(c, first, last) })
 		}
 		two := permits(l, 1, permitA, began+5000, permitB, forever)
 		return []vector{
@@ -292,9 +292,7 @@ const (
 )
 
 // counter is a state of a semaphore with n permits available.
-func counter(l string, n int64) map[string]any {
-	return map[string]any{l: strconv.FormatInt(n, 10)}
-}
+func counter(l string, n int64) map[string]any { return map[string]any{l: strconv.FormatInt(n, 10)} }
 
 // permits is a state of a semaphore with n permits available, and of those that are taken:
 // pairs of an id and of when its lease ends.
@@ -320,9 +318,9 @@ func semaphoreOf(l string) Permits {
 	return Permits{Counter{l, codec.SemaphoreChannel(l), "PUBLISH"}, codec.PermitsKey(l)}
 }
 
-func onSemaphore(does, l string, fill func(s *Permits, c *transport.Call)) vector {
+func onSemaphore(l string, fill func(s *Permits, c *transport.Call)) vector {
 	s := semaphoreOf(l)
-	return filled(does, func(c *transport.Call) { fill(&s, c) })
+	return filled(func(c *transport.Call) { fill(&s, c) })
 }
 
 // repeated are the messages of a release: ones, and then the number that there are now.

@@ -172,15 +172,15 @@ func acquire(l, owner string, lease int64) vector {
 
 // acquireDetailed is acquire whose refusal names the holder.
 func acquireDetailed(l, owner string, lease int64) vector {
-	return plainCall("acquire by "+owner, l, func(p *Plain, c *transport.Call) { p.Acquire(c, owner, lease) })
+	return plainCall(l, func(p *Plain, c *transport.Call) { p.Acquire(c, owner, lease) })
 }
 
 func release(l, owner string, target, lease int64) vector {
-	return plainCall("release by "+owner, l, func(p *Plain, c *transport.Call) { p.Release(c, owner, lease, target) })
+	return plainCall(l, func(p *Plain, c *transport.Call) { p.Release(c, owner, lease, target) })
 }
 
 func force(l string) vector {
-	return plainCall("force release", l, func(p *Plain, c *transport.Call) { p.ForceRelease(c) })
+	return plainCall(l, func(p *Plain, c *transport.Call) { p.ForceRelease(c) })
 }
 
 // lease is what a renewal asks for one lock.
@@ -190,7 +190,7 @@ type lease struct {
 }
 
 func renew(leases ...lease) vector {
-	return filled("renew", func(c *transport.Call) {
+	return filled(func(c *transport.Call) {
 		FillRenew(c, len(leases), func(i int) (key, owner, ttl any) {
 			return leases[i].lock, leases[i].owner, leases[i].millis
 		})
@@ -198,25 +198,23 @@ func renew(leases ...lease) vector {
 }
 
 // plainCall is a call about a plain lock.
-func plainCall(does, l string, fill func(p *Plain, c *transport.Call)) vector {
+func plainCall(l string, fill func(p *Plain, c *transport.Call)) vector {
 	p := Plain{Key: l, Channel: codec.LockChannel(l), Publish: "PUBLISH"}
-	return filled(does, func(c *transport.Call) { fill(&p, c) })
+	return filled(func(c *transport.Call) { fill(&p, c) })
 }
 
 // filled is a call that fill fills in.
-func filled(does string, fill func(c *transport.Call)) vector {
+func filled(fill func(c *transport.Call)) vector {
 	var c transport.Call
 	fill(&c)
-	v := vector{does: does, script: c.Script, args: c.Args[c.NumKeys:]}
+	v := vector{script: c.Script, args: c.Args[c.NumKeys:]}
 	for i := range c.NumKeys {
 		v.keys = append(v.keys, c.Key(i))
 	}
 	return v
 }
 
-func command(name string, args ...any) vector {
-	return vector{does: name, args: append([]any{name}, args...)}
-}
+func command(name string, args ...any) vector { return vector{args: append([]any{name}, args...)} }
 
 // gives completes a vector with all that must come of it.
 func (v vector) gives(reply any, calls string, after map[string]any, messages ...string) vector {
