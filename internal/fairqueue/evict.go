@@ -13,63 +13,60 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Inspected is a kind whose queue can be looked at.
+// Inspected is a kind whose queue can be read.
 type Inspected interface {
 	Kind
-	// Inspect fills c with the call that reads the lock and its places from first to last, and
-	// Inspected reads the reply.
+	// Inspect fills c with the call that reads the lock and its places from first to last; Inspected
+	// decodes the reply.
 	Inspect(c *transport.Call, first, last int64)
 	Inspected(reply any) (reply.Inspection, error)
 }
 
-// Eviction takes one waiter out of a queue because an operator asks for it.
+// Eviction removes waiters from a queue at an operator's request.
 type Eviction struct {
-	// Queues are those of the client, Kind is the lock.
 	Queues *Queues
 	Kind   Inspected
 	// Ask runs a call that may be repeated.
 	Ask func(ctx context.Context, fill func(*transport.Call)) (reply any, err error)
-	// Owner is the waiter's, as it stands in Redis.
+	// Owner is the waiter of [Eviction.Run], as in Redis.
 	Owner string
-	// Force is true when the waiter is to go although it lives, or although that cannot be
-	// found out.
+	// Force is true if Run removes the waiter even if it is alive, or may be.
 	Force bool
 }
 
-// TakenOut is what an eviction has done.
+// TakenOut is an evicted waiter.
 type TakenOut struct {
-	// Was is the waiter's place before, and Index where that was, from 0.
+	// Was is the waiter's place before, at Index, from 0.
 	Was   reply.Queued
 	Index int
-	// Listeners is how many connections listened to its channel, -1 when that is not known.
+	// Listeners is the number of connections that listened to its channel, -1 if unknown.
 	Listeners int64
-	// Next is the owner that comes next, as it stands in Redis, empty when there is none.
+	// Next is the next owner, as in Redis, "" if there is none.
 	Next string
-	// Woken is true when the lock was free, so that Next was sent its wake-up.
+	// Woken is true if the lock was free, so that Next was notified.
 	Woken bool
 }
 
 const (
-	// maxLooks is how often a place that changes while it is looked at is looked at again. It
-	// changes when others' heartbeats put it off, every few seconds.
+	// maxLooks limits how often a place that changes between reading and eviction is read. Heartbeats
+	// change it every few seconds.
 	maxLooks = 5
-	// pageOf is how many places of a queue are read at once.
+	// pageOf is the number of places of a long queue read by one call.
 	pageOf = 200
 )
 
 var errChanged = errors.New("its place changed each time it was looked at")
 
-// sighting is a waiter's place in a queue.
+// sighting is a part of a queue.
 type sighting struct {
-	reply.Inspection        // with the part of the queue that has the place, and the place before it
-	first, i         int    // the first place of the part, and the waiter's index in the part
-	next             string // the owner that comes next without the waiter, "" for none
+	reply.Inspection
+	first int // the index of the part's first place in the queue
 }
 
-// Run takes the waiter out.
+// Run evicts the one Owner.
 func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	for range maxLooks {
-		before, err := e.find(ctx)
+		seen, i, next, err := e.find(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -77,65 +74,71 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch out, err := e.takeOut(ctx, before); {
-		case err != nil:
+		out := []TakenOut{{Was: seen.Queue[i], Index: seen.first + i, Listeners: listeners, Next: next}}
+		gone, err := e.takeOut(ctx, seen, out)
+		if err != nil {
 			return nil, err
-		case out:
-			return e.report(ctx, before, listeners)
 		}
+		if !gone {
+			continue
+		}
+		after, out := e.after(ctx, seen, out)
+		if len(out) == 0 {
+			return nil, engine.ErrNotQueued // it acquired the lock first
+		}
+		out[0].Woken = after != nil && next != "" && seen.Left == reply.NoKey && (after.Left == reply.NoKey || holds(after, next))
+		return &out[0], nil
 	}
 	return nil, errChanged
 }
 
-// find finds the waiter. Dead ones are mostly in front. Behind the first places it searches from the
-// end: places only come forward, so it misses none, and ends with the first places again.
-func (e *Eviction) find(ctx context.Context) (*sighting, error) {
-	front, err := e.look(ctx, 0, pageOf-1)
-	if err != nil {
-		return nil, err
+// find returns a part of the queue with the waiter and the place before it, the waiter's index in the
+// part, and the owner that is next without it. Dead waiters are mostly in front. Behind the first places
+// it searches from the end: places only come forward, so it misses none.
+func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string, err error) {
+	if seen, err = e.look(ctx, 0, pageOf-1); err != nil {
+		return nil, 0, "", err
 	}
-	at := &sighting{Inspection: front, i: e.indexIn(&front)}
-	for _, q := range front.Queue {
+	for _, q := range seen.Queue {
 		if q.Owner != e.Owner {
-			at.next = q.Owner
+			next = q.Owner
 			break
 		}
 	}
-	for last := front.Waiting - 1; at.i < 0 && last >= 0 && front.Waiting > pageOf; last -= pageOf {
-		at.first = int(max(0, last-pageOf))
-		if at.Inspection, err = e.look(ctx, int64(at.first), last); err != nil {
-			return nil, err
+	i = e.indexIn(seen)
+	for last := seen.Waiting - 1; i < 0 && last >= 0 && seen.Waiting > pageOf; last -= pageOf {
+		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
+			return nil, 0, "", err
 		}
-		if at.i = e.indexIn(&at.Inspection); at.i == 0 && at.first > 0 {
-			at.i = -1 // the one before it is not known: it is the last of the next part
+		if i = e.indexIn(seen); i == 0 && seen.first > 0 {
+			i = -1 // the place before it is unknown: it is the last of the next part
 		}
 	}
-	if at.i < 0 {
-		return nil, engine.ErrNotQueued
+	if i < 0 {
+		return nil, 0, "", engine.ErrNotQueued
 	}
-	return at, nil
+	return seen, i, next, nil
 }
 
-// indexIn returns where the waiter is among the places that were read, -1 if it is not there.
-func (e *Eviction) indexIn(seen *reply.Inspection) int {
+func (e *Eviction) indexIn(seen *sighting) int {
 	return slices.IndexFunc(seen.Queue, func(q reply.Queued) bool { return q.Owner == e.Owner })
 }
 
-// look reads the lock and its places from first to last. A reply with fewer places than it counts is
-// an error: the search would not end.
-func (e *Eviction) look(ctx context.Context, first, last int64) (reply.Inspection, error) {
+// look reads the lock and its places from first to last. A reply with fewer places than it counts is an
+// error: the search would not end.
+func (e *Eviction) look(ctx context.Context, first, last int64) (*sighting, error) {
 	answer, err := e.Ask(ctx, func(c *transport.Call) { e.Kind.Inspect(c, first, last) })
 	if err != nil {
-		return reply.Inspection{}, err
+		return nil, err
 	}
 	seen, err := e.Kind.Inspected(answer)
 	if err == nil && int64(len(seen.Queue)) < min(last, seen.Waiting-1)-first+1 {
 		err = fmt.Errorf("%w: %d places from %d to %d of %d", transport.ErrBadReply, len(seen.Queue), first, last, seen.Waiting)
 	}
-	return seen, err
+	return &sighting{seen, int(first)}, err
 }
 
-// listeners finds out whether the waiter lives. An error says that it is to be left.
+// listeners returns an error if the waiter must stay because it is alive, or may be.
 func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	counts, err := e.Queues.Listeners(ctx, e.Kind, e.Owner)
 	switch {
@@ -144,13 +147,12 @@ func (e *Eviction) listeners(ctx context.Context) (int64, error) {
 	case err == nil:
 		return counts[0], fmt.Errorf("%w: a connection listens to its channel", engine.ErrWaiterAlive)
 	case errors.Is(err, engine.ErrNotCounted) && e.Force:
-		err = nil // as was asked for
+		err = nil
 	}
 	return -1, err
 }
 
-// Listeners returns how many connections listen for each of owners, waiters by their texts in
-// Redis.
+// Listeners returns how many connections listen for each owner, given by its text in Redis.
 func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]int64, error) {
 	if err := qs.engine.Enter(); err != nil {
 		return nil, err
@@ -164,18 +166,21 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 	return qs.engine.ProvenListeners(ctx, proof, channels...)
 }
 
-// takeOut takes the waiter out, and reports whether it is out: the first one stays when it has done
-// anything since it was looked at.
-func (e *Eviction) takeOut(ctx context.Context, seen *sighting) (bool, error) {
-	isHead := seen.first == 0 && seen.i == 0
+// takeOut evicts waiters of the part that was read, and reports whether they are gone: the head, which
+// comes alone, stays if its deadline has changed.
+func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (bool, error) {
+	isHead := out[0].Index == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
 		e.Queues.Prepare(ctx)
 		if isHead {
-			e.Kind.Evict(c, []reply.Place{{Owner: e.Owner, Deadline: seen.Queue[0].Score}})
+			e.Kind.Evict(c, []reply.Place{{Owner: out[0].Was.Owner, Deadline: out[0].Was.Score}})
 			return
 		}
-		wait := waitAt(seen.Queue, seen.i, time.UnixMilli(e.Queues.NowMillis()), e.Queues.engine.FairWait)
-		e.Kind.GiveUp(c, &acquire.Request{Owner: e.Owner, Wait: wait.Milliseconds()})
+		now := time.UnixMilli(e.Queues.NowMillis())
+		for _, o := range out {
+			wait := waitAt(seen.Queue, o.Index-seen.first, now, e.Queues.engine.FairWait)
+			e.Kind.GiveUp(c, &acquire.Request{Owner: o.Was.Owner, Wait: wait.Milliseconds()})
+		}
 	})
 	if err != nil || !isHead {
 		return err == nil, err
@@ -184,9 +189,9 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting) (bool, error) {
 	return len(evicted) > 0, err
 }
 
-// waitAt returns the wait with which the waiter at place i seems to be queued: what its
-// deadline is later than that of the one before it, or than now if that one is overdue. With
-// more than that taken off, those behind it could count as dead although they live.
+// waitAt returns the probable wait of the waiter at place i: the distance of its deadline from that
+// before it, or from now if that has passed. If more were taken off, waiters behind it could become
+// overdue.
 func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time.Duration {
 	own, before := queue[i].Deadline, queue[i-1].Deadline
 	if own.IsZero() || before.IsZero() {
@@ -198,18 +203,16 @@ func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time
 	return max(0, min(own.Sub(before), most))
 }
 
-// report looks at what came of it.
-func (e *Eviction) report(ctx context.Context, before *sighting, listeners int64) (*TakenOut, error) {
-	done := &TakenOut{Was: before.Queue[before.i], Index: before.first + before.i, Listeners: listeners, Next: before.next}
+// after reads the lock after an eviction, nil if that failed, and returns the waiters that did not
+// acquire the lock first.
+func (e *Eviction) after(ctx context.Context, before *sighting, out []TakenOut) (*reply.Inspection, []TakenOut) {
 	after, err := e.look(ctx, 0, 0)
-	switch {
-	case err != nil:
-		return done, nil //nolint:nilerr // it is done, and whether the next was woken is not known
-	case holds(&after, e.Owner) && !holds(&before.Inspection, e.Owner):
-		return nil, engine.ErrNotQueued // it got the lock before it was taken out
+	if err != nil {
+		return nil, out // they are gone; whether the next was woken is unknown
 	}
-	done.Woken = done.Next != "" && before.Left == reply.NoKey && (after.Left == reply.NoKey || holds(&after, done.Next))
-	return done, nil
+	return &after.Inspection, slices.DeleteFunc(out, func(o TakenOut) bool {
+		return holds(&after.Inspection, o.Was.Owner) && !holds(&before.Inspection, o.Was.Owner)
+	})
 }
 
 // holds reports whether an owner holds the lock.
@@ -217,18 +220,16 @@ func holds(in *reply.Inspection, owner string) bool {
 	return slices.ContainsFunc(in.Held, func(h reply.Held) bool { return h.Owner == owner })
 }
 
-// Evictions are what evicting many waiters has done.
+// Evictions is the result of [Eviction.All].
 type Evictions struct {
-	// Out are the waiters that were taken out, the last in the queue first, without who comes next.
+	// Out are the evicted waiters, the last in the queue first, without Next and Woken.
 	Out []TakenOut
-	// Woken is the owner that was sent its wake-up, as it stands in Redis, if it was the first in
-	// the queue of the free lock afterwards.
+	// Woken is the owner that was notified because it became the first of a free lock, "" for none.
 	Woken string
 }
 
-// All takes those of owners out that have no subscriber, in place of the one Owner. None of them
-// stands behind the place last, from 1. The effect is that of evicting them one by one, the last in
-// the queue first.
+// All evicts the owners without a subscriber, as Run would one by one from the end of the queue; it
+// ignores Owner. last is the highest place of any of them, from 1.
 func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictions, error) {
 	asked := make(map[string]bool, len(owners))
 	for _, owner := range owners {
@@ -236,75 +237,54 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	}
 	done := &Evictions{}
 	seen, err := e.look(ctx, 0, 0)
-	// From the end: those that were not looked at yet can only come forward meanwhile.
-	for last := min(seen.Waiting, int64(last)) - 1; err == nil && last > 0 && len(asked) > 0; last -= batch {
-		err = e.behind(ctx, asked, max(1, last-batch+1), last, done)
+	if err != nil {
+		return done, err
 	}
-	if err == nil {
-		err = e.heads(ctx, asked, done)
+	// From the end: the waiters that were not read yet can only come forward.
+	for last := min(seen.Waiting, int64(last)) - 1; last > 0 && len(asked) > 0; last -= batch {
+		if err := e.behind(ctx, asked, max(1, last-batch+1), last, done); err != nil {
+			return done, err
+		}
 	}
-	return done, err
+	return done, e.heads(ctx, asked, done)
 }
 
-// behind takes waiters out that stand at places from first to last, of which none is the head. Those
-// that it has looked at are no longer asked for.
+// behind evicts waiters at places from first to last, none of which is the head. It removes the waiters
+// that it has seen from asked.
 func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, last int64, done *Evictions) error {
-	before, err := e.look(ctx, first-1, last)
+	seen, err := e.look(ctx, first-1, last)
 	if err != nil {
 		return err
 	}
 	var out []TakenOut
-	for i := len(before.Queue) - 1; i > 0; i-- {
-		if asked[before.Queue[i].Owner] {
-			out = append(out, TakenOut{Was: before.Queue[i], Index: int(first) - 1 + i})
-			delete(asked, before.Queue[i].Owner)
+	for i := len(seen.Queue) - 1; i > 0; i-- {
+		if asked[seen.Queue[i].Owner] {
+			out = append(out, TakenOut{Was: seen.Queue[i], Index: seen.first + i})
+			delete(asked, seen.Queue[i].Owner)
 		}
 	}
-	if out, err = e.dead(ctx, out); err != nil || len(out) == 0 {
-		return err
-	}
-	_, err = e.Ask(ctx, func(c *transport.Call) {
-		e.Queues.Prepare(ctx)
-		now := time.UnixMilli(e.Queues.NowMillis())
-		for _, o := range out {
-			wait := waitAt(before.Queue, o.Index-int(first)+1, now, e.Queues.engine.FairWait)
-			e.Kind.GiveUp(c, &acquire.Request{Owner: o.Was.Owner, Wait: wait.Milliseconds()})
-		}
-	})
-	if err == nil {
-		e.note(ctx, &before, out, done)
-	}
+	_, err = e.dead(ctx, seen, out, done)
 	return err
 }
 
-// heads takes the first in the queue out, as long as it is to go.
+// heads evicts the first in the queue as long as it is in asked.
 func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evictions) error {
-	for looks := 0; looks < maxLooks; looks++ {
-		before, err := e.look(ctx, 0, 0)
-		if err != nil || len(before.Queue) == 0 || !asked[before.Queue[0].Owner] {
+	for range maxLooks + len(asked) {
+		seen, err := e.look(ctx, 0, 0)
+		if err != nil || len(seen.Queue) == 0 || !asked[seen.Queue[0].Owner] {
 			return err
 		}
-		out, err := e.dead(ctx, []TakenOut{{Was: before.Queue[0]}})
-		if err != nil || len(out) == 0 {
+		if none, err := e.dead(ctx, seen, []TakenOut{{Was: seen.Queue[0]}}, done); err != nil || none {
 			return err
-		}
-		head := *e
-		head.Owner = before.Queue[0].Owner
-		switch gone, err := head.takeOut(ctx, &sighting{Inspection: before}); {
-		case err != nil:
-			return err
-		case gone:
-			e.note(ctx, &before, out, done)
-			looks = -1
 		}
 	}
 	return errChanged
 }
 
-// dead returns those of waiters that have no subscriber.
-func (e *Eviction) dead(ctx context.Context, waiters []TakenOut) ([]TakenOut, error) {
+// dead evicts those of waiters without a subscriber, and reports whether there was none.
+func (e *Eviction) dead(ctx context.Context, seen *sighting, waiters []TakenOut, done *Evictions) (none bool, err error) {
 	if len(waiters) == 0 {
-		return nil, nil
+		return true, nil
 	}
 	owners := make([]string, len(waiters))
 	for i := range waiters {
@@ -312,7 +292,7 @@ func (e *Eviction) dead(ctx context.Context, waiters []TakenOut) ([]TakenOut, er
 	}
 	counts, err := e.Queues.Listeners(ctx, e.Kind, owners...)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	var dead []TakenOut
 	for i := range waiters {
@@ -320,19 +300,17 @@ func (e *Eviction) dead(ctx context.Context, waiters []TakenOut) ([]TakenOut, er
 			dead = append(dead, waiters[i])
 		}
 	}
-	return dead, nil
-}
-
-// note looks at what came of it, as report does for one waiter.
-func (e *Eviction) note(ctx context.Context, before *reply.Inspection, out []TakenOut, done *Evictions) {
-	after, err := e.look(ctx, 0, 0)
-	if err != nil {
-		done.Out = append(done.Out, out...) // it is done, and whether the next was woken is not known
-		return
+	if len(dead) == 0 {
+		return true, nil
 	}
-	out = slices.DeleteFunc(out, func(o TakenOut) bool { return holds(&after, o.Was.Owner) && !holds(before, o.Was.Owner) })
-	done.Out = append(done.Out, out...)
-	if len(out) > 0 && before.Left == reply.NoKey && after.Left == reply.NoKey && len(after.Queue) > 0 {
+	gone, err := e.takeOut(ctx, seen, dead)
+	if err != nil || !gone {
+		return false, err
+	}
+	after, dead := e.after(ctx, seen, dead)
+	done.Out = append(done.Out, dead...)
+	if len(dead) > 0 && after != nil && seen.Left == reply.NoKey && after.Left == reply.NoKey && len(after.Queue) > 0 {
 		done.Woken = after.Queue[0].Owner
 	}
+	return false, nil
 }
