@@ -13,45 +13,43 @@ import (
 )
 
 const (
-	// dequeuing is how many calls take owners out of queues at a time. Each may
-	// take the server some milliseconds, in which a renewal waits behind them all.
+	// dequeuing is the number of concurrent calls. Each may take the server milliseconds, and a renewal
+	// waits behind all of them.
 	dequeuing = 4
-	// batch is how many owners leave one queue by one call, at most, or are
-	// evicted: a call walks the whole queue, but must not keep the server for long.
+	// batch is the maximum number of owners that leave one queue, or are evicted, by one call.
 	batch = 100
-	// fromFront is how often those that stand furthest in front are among them, so
-	// that they are not kept for ever by those that leave behind them.
+	// fromFront: each eighth call for a queue takes the owners in front, which must not wait forever for
+	// those that leave behind them.
 	fromFront = 8
 )
 
-// dequeuer takes owners out of queues on the server, the queues in turn. Of one queue those at
-// the end go first: then hardly any of them has others behind it whose deadlines change, which
-// is a part of what leaving costs.
+// dequeuer removes owners from queues on the server, the queues in turn. Of one queue the last owners go
+// first: then few deadlines change, a part of the cost.
 type dequeuer struct {
 	engine *engine.Engine
 
-	mu       sync.Mutex // guards what follows; never held across I/O
+	mu       sync.Mutex // guards the fields below; never held across I/O
 	queues   map[lockID]*leaving
 	turns    []*leaving // the next one first
 	inFlight int
 }
 
-// leaving are the owners that are to leave one queue.
+// leaving has the owners that leave one queue.
 type leaving struct {
 	waiting []*departure // in the order of the queue
 	begun   int          // calls
 }
 
-// departure is an owner that is to leave a queue.
+// departure is an owner that leaves a queue.
 type departure struct {
 	kind    Kind
 	name    string          // the lock's, for the log
 	request acquire.Request // of the owner
-	place   int64           // grows from the front of a queue to its end, 0 when it is not known
-	done    func()          // if not nil, runs when it has left, or was given up
-	tell    func(error)     // in place of done: takes in the outcome of one call, and none is tried again
+	place   int64           // in the order of the queue, 0 if unknown
+	done    func()          // if not nil, runs when the owner has left, or retries have ended
+	tell    func(error)     // instead of done: receives the result of one call, without retries
 
-	failed time.Time // when its call failed first
+	failed time.Time // when its call first failed
 }
 
 func (d *departure) owner() string {
@@ -67,39 +65,36 @@ func (d *departure) over() {
 	}
 }
 
-// lasts returns for how long the place of an owner may block others: not the lease, which may be
-// short, but its wait, and at least that of owners that have none of their own.
+// lasts returns how long the place of an owner may block others: its wait, at least that of owners that
+// set none, not the lease, which may be short.
 func (dq *dequeuer) lasts(r *acquire.Request) time.Duration {
 	return max(millis(r.Lease), millis(r.Wait), dq.engine.FairWait)
 }
 
-// millis is a time of a request.
+// millis returns a duration of a request.
 func millis(boxed any) time.Duration {
 	ms, _ := boxed.(int64) // always one
 	return time.Duration(ms) * time.Millisecond
 }
 
-// begin returns true when a departure may begin now. Otherwise next hands it out
-// later.
-func (dq *dequeuer) begin(d *departure) bool {
+// leave removes an owner from a queue in the background, and retries failed calls, unless d.tell is set.
+// Several owners of one queue share calls.
+func (dq *dequeuer) leave(d *departure) {
+	dq.engine.Join()
 	dq.mu.Lock()
-	defer dq.mu.Unlock()
-	if dq.inFlight < dequeuing {
+	begin := dq.inFlight < dequeuing
+	if begin {
 		dq.inFlight++
-		return true
+	} else {
+		dq.push(d)
 	}
-	dq.push(d)
-	return false
+	dq.mu.Unlock()
+	if begin {
+		dq.send([]*departure{d})
+	}
 }
 
-// put makes a departure wait, until next hands it out.
-func (dq *dequeuer) put(d *departure) {
-	dq.mu.Lock()
-	defer dq.mu.Unlock()
-	dq.push(d)
-}
-
-// push adds to those that wait, mu held.
+// push queues a departure until next returns it, mu held.
 func (dq *dequeuer) push(d *departure) {
 	x := dq.queues[idOf(d.kind)]
 	if x == nil {
@@ -114,8 +109,13 @@ func (dq *dequeuer) push(d *departure) {
 	x.waiting = slices.Insert(x.waiting, i, d)
 }
 
-// next ends a departure, and returns those that are to begin in its place, by one
-// call.
+// sendNext sends the next call in the place of one that has ended.
+func (dq *dequeuer) sendNext() {
+	if next := dq.next(); next != nil {
+		dq.send(next)
+	}
+}
+
 func (dq *dequeuer) next() []*departure {
 	dq.mu.Lock()
 	defer dq.mu.Unlock()
@@ -134,7 +134,7 @@ func (dq *dequeuer) next() []*departure {
 	return all
 }
 
-// next returns those that leave next: the last in the queue, and the very last of them first.
+// next returns the owners of the next call: the last in the queue, the very last first.
 func (x *leaving) next() []*departure {
 	x.begun++
 	n := min(len(x.waiting), batch)
@@ -150,16 +150,6 @@ func (x *leaving) next() []*departure {
 	return all
 }
 
-// leave takes an owner out of a queue. It does not wait for that; what goes wrong is tried
-// again in the background, but for a departure that is to be told. When many leave one queue,
-// one call takes several out.
-func (dq *dequeuer) leave(d *departure) {
-	dq.engine.Join()
-	if dq.begin(d) {
-		dq.send([]*departure{d})
-	}
-}
-
 func (dq *dequeuer) send(all []*departure) {
 	call := &transport.Call{}
 	for _, d := range all {
@@ -168,10 +158,16 @@ func (dq *dequeuer) send(all []*departure) {
 	dq.engine.Transport.Start(call, func(_ any, err error) { dq.sent(all, err) })
 }
 
-// sent takes in the outcome of a call. What may succeed later is tried again by calls for
-// several, or many owners that left while Redis was away would take long.
+// sent handles the result of a call. Departures that may succeed later share their retries: after an
+// outage there may be many.
 func (dq *dequeuer) sent(all []*departure, err error) {
-	all = dq.tell(all, err)
+	all = slices.DeleteFunc(all, func(d *departure) bool {
+		if d.tell != nil {
+			d.tell(err)
+			dq.engine.Leave()
+		}
+		return d.tell != nil
+	})
 	if len(all) > 0 && err != nil && engine.Retryable(err) && !errors.Is(err, engine.ErrClosed) && dq.sendLater(all, err) {
 		return
 	}
@@ -190,20 +186,7 @@ func (dq *dequeuer) sent(all []*departure, err error) {
 	}
 }
 
-// tell ends those that are told the outcome, and returns the others.
-func (dq *dequeuer) tell(all []*departure, err error) (rest []*departure) {
-	for _, d := range all {
-		if d.tell == nil {
-			rest = append(rest, d)
-			continue
-		}
-		d.tell(err)
-		dq.engine.Leave()
-	}
-	return rest
-}
-
-// resolve leaves an owner whose call has failed for good to the engine.
+// resolve passes a departure whose call was rejected to the engine.
 func (dq *dequeuer) resolve(d *departure) {
 	dq.engine.Resolve(&engine.InDoubt{
 		Name: d.name, Owner: d.owner(), Lease: millis(d.request.Lease), Lasts: dq.lasts(&d.request),
@@ -212,15 +195,8 @@ func (dq *dequeuer) resolve(d *departure) {
 	})
 }
 
-func (dq *dequeuer) sendNext() {
-	if next := dq.next(); next != nil {
-		dq.send(next)
-	}
-}
-
-// sendLater puts those back whose call has failed with err, but for those that have failed for
-// longer than a place lasts. The call's place is taken by a pause. It returns false when the
-// client is closed.
+// sendLater queues the departures of a failed call again, except those that have failed for longer than
+// a place lasts, and replaces the call by a pause. It returns false if the client is closed.
 func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	now := time.Now()
 	failed := now
@@ -235,7 +211,9 @@ func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	return dq.engine.Go(func() {
 		for _, d := range all {
 			if now.Sub(d.failed) <= dq.lasts(&d.request) {
-				dq.put(d)
+				dq.mu.Lock()
+				dq.push(d)
+				dq.mu.Unlock()
 				continue
 			}
 			dq.engine.Logger.Warn("redlatch: open outcome given up", "lock", d.name, "owner", d.owner(),

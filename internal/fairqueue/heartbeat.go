@@ -18,17 +18,17 @@ import (
 const (
 	// period is the time between two heartbeats of a group.
 	period = 5 * time.Second
-	// hurried is the least time between two, however good the reasons.
+	// hurried is the least time between two heartbeats.
 	hurried = 500 * time.Millisecond
-	// retried is when a heartbeat that failed is tried again.
+	// retried is the pause after a failed heartbeat.
 	retried = time.Second
-	// idle is the pause between two attempts from which on a free lock counts as one that its
-	// next owner does not come for: about a second after it was first seen to be free.
+	// idle is the pause between two polls at which the next owner of a free lock seems not to come,
+	// about a second after the lock was first seen to be free.
 	idle = time.Second / 2
 )
 
-// beginHeartbeats starts the group's heartbeats, mu held: the first comes after one period, so
-// that a short wait costs nothing, or sooner: see [Place.Idle].
+// beginHeartbeats starts the group's heartbeats, mu held, with the first after one period, so that a
+// short wait needs none, or at [Place.Idle].
 func (g *Group) beginHeartbeats() {
 	if g.beating {
 		return
@@ -37,8 +37,8 @@ func (g *Group) beginHeartbeats() {
 	g.start = time.AfterFunc(period, func() { g.engine.Go(g.heartbeats) })
 }
 
-// Idle says that the lock has been free for about a second and that the waiter that is to take
-// it, of another process, has not come. It may be dead: heartbeats that have not begun do.
+// Idle starts the heartbeats now: the lock has been free for about a second, and its next owner, of
+// another process, may be dead.
 func (p *Place) Idle() {
 	g := p.group
 	g.mu.Lock()
@@ -55,21 +55,20 @@ func (g *Group) endHeartbeats() {
 	case g.start.Stop():
 		g.beating = false
 	default:
-		acquire.Signal(g.hurry) // the goroutine finds out
+		acquire.Signal(g.hurry) // its goroutine ends
 	}
 }
 
-// waiting returns the waiters of the group, one of them that listens to its channel, if any
-// does, and whether messages may have been missed since the last time. In an empty group it
-// ends the heartbeats. The one that listens is the last: the first may have its turn, and
-// listen no longer, before the listeners are counted.
+// waiting returns the waiters, the last one that is subscribed, and whether messages may have been missed
+// since the last time. In an empty group it ends the heartbeats. An earlier subscribed waiter might get
+// the lock, and unsubscribe, before the listeners are counted.
 func (g *Group) waiting() (waiters []Waiter, subscribed string, gap bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiters = make([]Waiter, 0, len(g.byOwner))
 	for p := g.first; p != nil; p = p.next {
 		if g.byOwner[p.waiter.Owner] != p {
-			continue // its twin stands for both
+			continue // another place of the owner counts
 		}
 		waiters = append(waiters, p.waiter)
 		if p.subscribed {
@@ -81,7 +80,7 @@ func (g *Group) waiting() (waiters []Waiter, subscribed string, gap bool) {
 	return waiters, subscribed, gap
 }
 
-// call makes some of the group ask Redis at once.
+// call calls waiters of the group.
 func (g *Group) call(owners ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,17 +97,16 @@ func (g *Group) empty() bool {
 	return g.first == nil
 }
 
-// heartbeater is what goes on while a group has heartbeats. It belongs to one goroutine.
+// heartbeater sends a group's heartbeats. It belongs to one goroutine.
 type heartbeater struct {
 	*Group
 	detector *liveness.Detector
 	ctx      context.Context //nolint:containedctx // ends when the client begins to close
-	failing  map[string]bool // what was logged
+	failing  map[string]bool // the logged steps
 }
 
-// heartbeats sees to it that the waiters of the group keep their places in the queue on the
-// server, that the dead before them are taken out, and that a lock that is free is taken,
-// until the group is empty or the client closes.
+// heartbeats keeps the places of the group's waiters, evicts dead waiters before them and nudges the next
+// owner of a free lock until the group is empty or the client closes.
 func (g *Group) heartbeats() {
 	ctx, cancel := g.engine.Open(context.Background())
 	defer cancel()
@@ -155,8 +153,8 @@ func (b *heartbeater) pause(timer *time.Timer, next time.Duration, reconnected <
 	return true
 }
 
-// beat is one heartbeat and what follows from it. It returns when the next is due, and false
-// when there is no waiter left.
+// beat sends one heartbeat and acts on its reply. It returns the time to the next, and false if no waiter
+// is left.
 func (b *heartbeater) beat() (time.Duration, bool) {
 	waiters, subscribed, gap := b.waiting()
 	if len(waiters) == 0 {
@@ -174,7 +172,7 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	for _, w := range waiters {
 		ours[w.Owner] = true
 	}
-	b.call(beat.Missing...) // they queue anew
+	b.call(beat.Missing...) // they must queue again
 	if beat.Free() && len(beat.Front) > 0 {
 		b.call(beat.Front[0].Owner) // if it is one of ours
 	}
@@ -182,26 +180,18 @@ func (b *heartbeater) beat() (time.Duration, bool) {
 	b.count()
 	b.evict()
 	if owner := b.detector.Nudge(time.Now()); owner != "" {
-		b.nudge(owner)
+		if answer, err := b.run("nudge", func(c *transport.Call) { b.kind.Nudge(c, owner) }); err == nil {
+			_, err = reply.Nudged(answer)
+			b.log("nudge", err)
+		}
 	}
 	return b.detector.Next(time.Now()), true
 }
 
-// nudge tells the first in the queue once more that the lock is free.
-func (b *heartbeater) nudge(owner string) {
-	answer, err := b.run("nudge", func(c *transport.Call) { b.kind.Nudge(c, owner) })
-	if err != nil {
-		return
-	}
-	_, err = reply.Nudged(answer)
-	b.log("nudge", err)
-}
-
-// send sends the heartbeat.
 func (b *heartbeater) send(waiters []Waiter) (reply.Beat, error) {
 	answer, err := b.run("heartbeat", func(c *transport.Call) {
 		b.kind.Heartbeat(c, b.detector.Window(), waiters, b.detector.Others())
-		c.Urgent = true // before the acquires that wait to be sent: a place is at stake
+		c.Urgent = true // before queued acquires: a place is at stake
 	})
 	if err != nil {
 		return reply.Beat{}, err
@@ -225,40 +215,34 @@ func (b *heartbeater) count() {
 	defer cancel()
 	counts, err := b.engine.Listeners(ctx, channels...)
 	if err != nil {
-		counts = nil // some nodes are not all
+		counts = nil // perhaps of some nodes only
 	}
 	b.queues.health.report(b.engine, err, b.detector.Counted(time.Now(), counts))
 }
 
-// evict takes the dead out that are in the way.
+// evict evicts dead waiters from the front, until one stays because the queue has changed.
 func (b *heartbeater) evict() {
 	for dead := range slices.Chunk(b.detector.Evict(), batch) {
-		if b.evictSome(dead) < len(dead) {
-			return // the queue is another by now
+		places := make([]reply.Place, len(dead))
+		for i, d := range dead {
+			places[i] = d.Place
+		}
+		answer, err := b.run("eviction", func(c *transport.Call) { b.kind.Evict(c, places) })
+		if err != nil {
+			return
+		}
+		evicted, err := reply.DecodeEvicted(answer)
+		b.log("eviction", err)
+		n := min(len(evicted), len(dead))
+		for _, d := range dead[:n] {
+			b.evicted(d)
+		}
+		if n < len(dead) {
+			return
 		}
 	}
 }
 
-// evictSome returns how many were taken out.
-func (b *heartbeater) evictSome(dead []liveness.Death) int {
-	places := make([]reply.Place, len(dead))
-	for i, d := range dead {
-		places[i] = d.Place
-	}
-	answer, err := b.run("eviction", func(c *transport.Call) { b.kind.Evict(c, places) })
-	if err != nil {
-		return 0
-	}
-	evicted, err := reply.DecodeEvicted(answer)
-	b.log("eviction", err)
-	n := min(len(evicted), len(dead))
-	for _, d := range dead[:n] {
-		b.evicted(d)
-	}
-	return n
-}
-
-// evicted tells of one that was taken out.
 func (b *heartbeater) evicted(d liveness.Death) {
 	b.engine.Logger.Warn("redlatch: a dead waiter was evicted from the queue: its channel has no subscriber",
 		"lock", b.name, "owner", limits.Quote(d.Owner), "absent", d.Absent, "redlatch", d.IsRedlatch, "was_subscribed", d.WasSubscribed)
@@ -267,20 +251,19 @@ func (b *heartbeater) evicted(d liveness.Death) {
 	}
 }
 
-// run sends one of the scripts. They may run twice without harm, and the next
-// heartbeat shows what became of one whose outcome is not known. Errors are logged;
-// what a reply says is for the caller to judge.
+// run sends one of the scripts, which may run twice; the next heartbeat shows the effect of one in doubt.
+// It logs errors, except lost connections, which are logged elsewhere.
 func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) {
 	at := b.engine.Attempt()
 	fill(&at.Call)
 	reply, err := at.Run(b.ctx, nil)
 	if err != nil && !engine.Retryable(err) {
-		b.log(what, err) // connections that are lost are logged elsewhere
+		b.log(what, err)
 	}
 	return reply, err
 }
 
-// log logs an error, once until it works again.
+// log logs the first error of a step until it succeeds again.
 func (b *heartbeater) log(what string, err error) {
 	if err != nil && !b.failing[what] {
 		b.engine.Logger.Warn("redlatch: queue heartbeat failed: live waiters may be dropped, dead ones may block",
@@ -289,51 +272,38 @@ func (b *heartbeater) log(what string, err error) {
 	b.failing[what] = err != nil
 }
 
-// missedCounts is how many counts in a row may miss this client's own listeners
-// before that is no matter of a connection that is being made anew.
+// missedCounts is how many counts in a row may miss this client's own listeners, as during a reconnect,
+// before that is logged.
 const missedCounts = 3
 
-// evictionHealth is whether dead waiters can be distinguished from live ones.
+// evictionHealth knows whether dead waiters can be distinguished from live ones.
 type evictionHealth struct {
-	mu       sync.Mutex // guards what follows
-	missed   int        // counts in a row that prove nothing
-	reported bool       // that it does not work
+	mu       sync.Mutex // guards the fields below
+	missed   int        // counts in a row without proof
+	reported bool       // as failing
 }
 
-// report takes the outcome of a count in, and logs when counting ceases to work,
-// or works again.
+// report takes the result of a count, and logs when counting starts to fail, or works again.
 func (h *evictionHealth) report(e *engine.Engine, err error, proves bool) {
-	switch {
-	case errors.Is(err, engine.ErrClosed), e.IsClosing():
+	if errors.Is(err, engine.ErrClosed) || e.IsClosing() {
 		return
-	case proves:
-		if h.works() {
-			e.Logger.Info("redlatch: dead waiters of fair locks can be distinguished from live ones again")
-		}
-		return
-	case err == nil:
+	}
+	if err == nil {
 		err = engine.ErrOwnNotCounted
 	}
-	if h.fails(!engine.Retryable(err) && !errors.Is(err, engine.ErrOwnNotCounted)) {
+	h.mu.Lock()
+	was := h.reported
+	if h.missed++; proves {
+		h.missed, h.reported = 0, false
+	} else if forGood := !engine.Retryable(err) && !errors.Is(err, engine.ErrOwnNotCounted); forGood || h.missed >= missedCounts {
+		h.reported = true
+	}
+	is := h.reported
+	h.mu.Unlock()
+	switch {
+	case was && !is:
+		e.Logger.Info("redlatch: dead waiters of fair locks can be distinguished from live ones again")
+	case !was && is:
 		e.Logger.Warn("redlatch: dead waiters of fair locks cannot be distinguished from live ones, and are not evicted", "error", err)
 	}
-}
-
-// works reports whether that is news.
-func (h *evictionHealth) works() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	news := h.reported
-	h.missed, h.reported = 0, false
-	return news
-}
-
-// fails reports whether that is news.
-func (h *evictionHealth) fails(forGood bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.missed++
-	news := !h.reported && (forGood || h.missed >= missedCounts)
-	h.reported = h.reported || news
-	return news
 }

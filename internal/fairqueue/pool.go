@@ -11,23 +11,21 @@ import (
 )
 
 const (
-	// keepOpen is how long a subscription outlives the wait that it was made for, and
-	// how long a lock counts as contended after the last wait.
+	// keepOpen is how long a subscription is kept after its wait, and how long a lock counts as
+	// contended after the last wait.
 	keepOpen = time.Second
-	// sweeping is the time between two looks for subscriptions that are to end, so
-	// that many end together.
+	// sweeping is the interval of looks for expired subscriptions, so that many end together.
 	sweeping = keepOpen / 2
 )
 
-// Subscription is an owner and the subscription to its channel, of an acquisition that had to
-// wait for its turn in a queue on the server. It outlives the wait for a second: if nothing
-// about the owner is left open by then, another acquisition of the same lock and client may
-// have both, and needs neither to subscribe nor to unsubscribe.
+// Subscription is an owner and the subscription to its channel, kept for a second after an acquisition
+// waited in the queue. Once the hold has ended without open questions about the owner, another
+// acquisition of the same lock and client may reuse both without SUBSCRIBE and UNSUBSCRIBE.
 //
 //	       keep                  Put                  get
-//	wait ────────▶ with a hold ─────────▶ idle ──────────────▶ the next one's wait
-//	                    │ its second is over, Close │ or the client closes
-//	                    ▼                           ▼
+//	wait ────────▶ with a hold ─────────▶ idle ──────────────▶ the next wait
+//	                    │ expired, Close      │ expired, or the client closes
+//	                    ▼                     ▼
 //	                       the subscription ends
 type Subscription struct {
 	owner codec.Owner
@@ -36,38 +34,36 @@ type Subscription struct {
 	pool  *pool
 
 	// Guarded by pool.mu.
-	of    *pooled   // nil: it is kept no longer
-	until time.Time // when its second is over
-	index int       // in of.kept
-	idle  bool      // it may be had
+	of    *pooled // nil: it is no longer kept
+	until time.Time
+	index int // in of.kept
+	idle  bool
 }
 
-// Owner is part of acquire.Reusable.
 func (s *Subscription) Owner() (codec.Owner, any) { return s.owner, s.text }
 
-// pool has the subscriptions of a client, by lock, and knows which locks are contended.
+// pool has the subscriptions of a client by lock, and knows which locks are contended.
 type pool struct {
 	engine *engine.Engine
 
-	mu     sync.Mutex // guards what follows; held for a few instructions only
+	mu     sync.Mutex // guards the fields below; never held while a subscription closes
 	locks  map[lockID]*pooled
-	timer  *time.Timer // of the sweep; nil: none is due
+	timer  *time.Timer // of the next sweep, or nil
 	closed bool
 }
 
-// pooled is what there is of one lock. It is kept while there is anything.
+// pooled has the subscriptions of one lock.
 type pooled struct {
-	id        lockID
 	waiters   int       // in its group
-	contended time.Time // it counts as such until then
+	contended time.Time // it counts as contended until then
 	kept      []*Subscription
-	idle      []*Subscription // of those; the one that became so last is the next to be had
+	idle      []*Subscription // of kept; the newest is reused first
 }
 
 func (p *pool) of(id lockID) *pooled {
 	l := p.locks[id]
 	if l == nil {
-		l = &pooled{id: id}
+		l = &pooled{}
 		if p.locks == nil {
 			p.locks = map[lockID]*pooled{}
 		}
@@ -76,39 +72,34 @@ func (p *pool) of(id lockID) *pooled {
 	return l
 }
 
-// get returns a subscription for a lock, nil when there is none that works, and whether the
-// lock is contended: a caller of this process waits for it, or did a second ago. The caller
-// that gets one keeps it again, or closes its subscription.
+// get returns a working subscription of a lock, or nil, and whether the lock is contended: a caller of
+// this process waits for it, or did a second ago. The caller must keep or close the subscription.
 func (p *pool) get(id lockID) (s *Subscription, contended bool) {
-	s, broken, contended := p.find(id)
-	for _, b := range broken {
-		b.sub.Close()
+	p.mu.Lock()
+	var broken []*Subscription
+	if l := p.locks[id]; l != nil {
+		contended = l.waiters > 0 || time.Now().Before(l.contended)
+		for s == nil && len(l.idle) > 0 {
+			s = l.idle[len(l.idle)-1]
+			l.take(s)
+			if !s.works() {
+				broken, s = append(broken, s), nil
+			}
+		}
 	}
+	p.mu.Unlock()
+	closeAll(broken)
 	return s, contended
 }
 
-// find is get. It returns those that do not work, too, which the caller closes.
-func (p *pool) find(id lockID) (s *Subscription, broken []*Subscription, contended bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := p.locks[id]
-	if l == nil {
-		return nil, nil, false
+func closeAll(all []*Subscription) {
+	for _, s := range all {
+		s.sub.Close()
 	}
-	contended = l.waiters > 0 || time.Now().Before(l.contended)
-	for len(l.idle) > 0 {
-		s := l.idle[len(l.idle)-1]
-		l.take(s)
-		if s.works() {
-			return s, broken, contended
-		}
-		broken = append(broken, s)
-	}
-	return nil, broken, contended
 }
 
-// works reports whether the subscription does, and drops the event that it holds: the caller
-// that was meant is gone, and the next one asks after this.
+// works reports whether the subscription works, and drops an event for an earlier caller: the next one
+// makes its attempt after this.
 func (s *Subscription) works() bool {
 	select {
 	case _, works := <-s.sub.Events():
@@ -118,33 +109,28 @@ func (s *Subscription) works() bool {
 	}
 }
 
-// keep keeps a subscription for a hold, for a second from now if its acquisition had to wait,
-// else for what is left of its second.
+// keep keeps a subscription with a hold: for a second if its acquisition had to wait, else for the rest
+// of its second.
 func (p *pool) keep(id lockID, s *Subscription, waited bool) {
-	if !p.add(id, s, waited) {
+	now := time.Now()
+	p.mu.Lock()
+	if waited {
+		s.until = now.Add(keepOpen)
+	}
+	kept := !p.closed && now.Before(s.until)
+	if kept {
+		l := p.of(id)
+		s.of, s.idle, s.index = l, false, len(l.kept)
+		l.kept = append(l.kept, s)
+		p.arm()
+	}
+	p.mu.Unlock()
+	if !kept {
 		s.sub.Close()
 	}
 }
 
-func (p *pool) add(id lockID, s *Subscription, waited bool) bool {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if waited {
-		s.until = now.Add(keepOpen)
-	}
-	if p.closed || !now.Before(s.until) {
-		return false
-	}
-	l := p.of(id)
-	s.of, s.idle, s.index = l, false, len(l.kept)
-	l.kept = append(l.kept, s)
-	p.arm()
-	return true
-}
-
-// Put is part of acquire.Reusable: another acquisition may have the subscription, if it is
-// still kept.
+// Put lets another acquisition reuse the subscription, if it is still kept.
 func (s *Subscription) Put() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -154,7 +140,7 @@ func (s *Subscription) Put() {
 	}
 }
 
-// Close is part of acquire.Reusable: it ends a subscription that is kept for a hold.
+// Close ends a subscription that is kept with a hold.
 func (s *Subscription) Close() {
 	s.pool.mu.Lock()
 	kept := s.of != nil && !s.idle
@@ -167,7 +153,7 @@ func (s *Subscription) Close() {
 	}
 }
 
-// take takes a subscription out, mu held.
+// take removes a subscription, mu held.
 func (l *pooled) take(s *Subscription) {
 	if s.idle {
 		if last := len(l.idle) - 1; l.idle[last] == s {
@@ -195,27 +181,18 @@ func (p *pool) waiting(id lockID, n int) {
 	p.arm()
 }
 
-// arm sees to it that there is a sweep soon, mu held.
+// arm schedules a sweep, mu held.
 func (p *pool) arm() {
 	if p.timer == nil && !p.closed {
 		p.timer = time.AfterFunc(sweeping, func() { p.engine.Go(p.sweep) })
 	}
 }
 
-// sweep ends the subscriptions whose second is over, and forgets the locks of which nothing is
-// left.
+// sweep ends the expired subscriptions and forgets locks without any. It schedules another sweep if there
+// may be more to do; waiters in a group schedule one when they leave.
 func (p *pool) sweep() {
-	for _, s := range p.due() {
-		s.sub.Close()
-	}
-}
-
-// due returns those that are to end. While there may be more to do there is another
-// sweep: waiters in a group say when they leave.
-func (p *pool) due() []*Subscription {
 	now := time.Now()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.timer = nil
 	var over []*Subscription
 	for id, l := range p.locks {
@@ -233,19 +210,13 @@ func (p *pool) due() []*Subscription {
 			p.arm()
 		}
 	}
-	return over
+	p.mu.Unlock()
+	closeAll(over)
 }
 
 // close ends all subscriptions.
 func (p *pool) close() {
-	for _, s := range p.all() {
-		s.sub.Close()
-	}
-}
-
-func (p *pool) all() []*Subscription {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
 	if p.timer != nil {
 		p.timer.Stop()
@@ -258,5 +229,6 @@ func (p *pool) all() []*Subscription {
 			all = append(all, s)
 		}
 	}
-	return all
+	p.mu.Unlock()
+	closeAll(all)
 }

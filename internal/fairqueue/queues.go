@@ -1,25 +1,23 @@
-// Package fairqueue is how callers wait whose place is in a queue on the server. Each has an
-// owner, a place and a channel of its own; what those of one process share is the asking.
+// Package fairqueue is the strategy for locks with a queue on the server. Each waiter has its own owner,
+// place and channel; the waiters of one process share the polling.
 //
-//	        no subscription to use again,
+//	        no pooled subscription,
 //	        and the lock is not contended
 //	caller ───────────────────────────────▶ attempt ── granted ──────────────▶ hold
 //	   │                                     ▲    │ refused, queued             ▲
 //	   │ get a subscription from the pool,   │    ▼                             │
-//	   └─ or make one: then the attempt ─────┘  place in the group ── granted ──┘
+//	   └─ or subscribe: then the attempt ────┘  place in the group ── granted ──┘
 //	      needs no second one                     │   │  ▲
-//	                                    gave up   │   └──┘ asks when its message comes, when the
-//	                                              ▼        first of the group or a heartbeat
-//	                                          dequeuer     calls it, or as the first, in time
+//	                                    gave up   │   └──┘ asks at its message, when the first of
+//	                                              ▼        the group or a heartbeat calls it, or
+//	                                          dequeuer     as the first, each poll cap
 //
-// A [Group] has the waiters of one process for one lock. Its first asks Redis now and then, for
-// all, and calls the one whose turn has come. While there are any, heartbeats keep their
-// places on the server, tell dead waiters from live ones (package liveness), evict the dead
-// ones in front, and nudge a head that sleeps before a free lock.
+// A [Group] has the waiters of one process for one lock. Its first polls Redis for all of them, and calls
+// the one whose turn has come. Heartbeats keep their places on the server, detect dead waiters (package
+// liveness), evict those in front, and nudge a head that sleeps before a free lock.
 //
-// The dequeuer takes owners that gave up, or whose attempts are in doubt, out of their queues,
-// many by one call. The pool keeps an owner and its subscription for a second after the wait,
-// for the next caller.
+// The dequeuer removes owners that gave up, or whose attempts are in doubt, from their queues, many by one
+// call. The pool keeps an owner and its subscription for a second after the wait, for the next caller.
 package fairqueue
 
 import (
@@ -35,38 +33,35 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock with a queue on the server: an attempt that waits and is refused puts
-// its owner there. Each method that is given a call fills a reset one, and each of those calls
-// may run more than once.
+// Kind is a kind of lock with a queue on the server, in which a refused attempt that waits puts its owner.
+// The methods fill reset calls, which may run more than once.
 type Kind interface {
 	acquire.Waitable
 
-	// GiveUp fills c with the call that takes the owner out of the queue. Where c is such a
-	// call for other owners of the same lock already, it adds this owner.
+	// GiveUp fills c with the call that removes the owner from the queue, or adds the owner to such a
+	// call for the same lock.
 	GiveUp(c *transport.Call, r *acquire.Request)
 
-	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process,
-	// and of the others that live, and reads the first window places and whether the lock is
-	// free. A living one that is the first is kept while the lock is held. The reply is that of
-	// reply.DecodeBeat.
+	// Heartbeat fills c with the call that keeps the places of the waiters, all of one process, and of
+	// living others, and reads the first window places and whether the lock is free. A living other that
+	// is the first is kept while the lock is held. reply.DecodeBeat decodes the reply.
 	Heartbeat(c *transport.Call, window int, waiters []Waiter, others []reply.Other)
 
-	// Evict fills c with the call that takes dead owners out of the front of the queue, in the
-	// order given, each while it is the first and has the deadline that a heartbeat has read. If
-	// the lock is free, the owner that is first then is woken. The reply is that of
-	// reply.DecodeEvicted.
+	// Evict fills c with the call that evicts dead owners from the front of the queue, each as long as it
+	// is the first and has the deadline that a heartbeat has read. If the lock is free, the new first is
+	// notified. reply.DecodeEvicted decodes the reply.
 	Evict(c *transport.Call, dead []reply.Place)
 
-	// Nudge fills c with the call that wakes the owner if it is the first in the queue and the
-	// lock is free. The reply is that of reply.Nudged.
+	// Nudge fills c with the call that notifies the owner if it is the first in the queue of a free lock.
+	// reply.Nudged decodes the reply.
 	Nudge(c *transport.Call, owner string)
 }
 
-// Waiter is an owner that waits in a queue. What travels is boxed once.
+// Waiter is an owner in a queue.
 type Waiter struct {
 	// Owner is the owner's text.
 	Owner string
-	// Wait is the wait with which the owner was queued, in milliseconds, an int64.
+	// Wait is the wait with which the owner was queued, int64 milliseconds boxed once.
 	Wait any
 }
 
@@ -103,18 +98,17 @@ func NewQueues(e *engine.Engine) *Queues {
 // group.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
-// NowMillis returns the time that scripts are given, in milliseconds since 1970.
+// NowMillis returns the time for scripts, in milliseconds since 1970.
 func (qs *Queues) NowMillis() int64 { return qs.clock.NowMillis() }
 
-// Prepare sees to it that the time is known.
+// Prepare makes sure that the time is known.
 func (qs *Queues) Prepare(ctx context.Context) { qs.clock.Keep(ctx) }
 
-// Lasts returns for how long at most the place of r can block others.
+// Lasts returns the longest time for which the place of r can block others.
 func (qs *Queues) Lasts(r *acquire.Request) time.Duration { return qs.dequeuer.lasts(r) }
 
-// Dequeue takes the owner of r, which waits no more for the lock called name, out of its queue,
-// and waits for the outcome, one command timeout at most. When many leave one queue, they share
-// calls.
+// Dequeue removes the owner of r from the queue of the lock called name, and waits for the result for at
+// most one command timeout. Several owners of one queue share calls.
 func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	ended := make(chan error, 1)
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r, tell: func(err error) { ended <- err }})
@@ -123,53 +117,47 @@ func (qs *Queues) Dequeue(k Kind, name string, r *acquire.Request) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-late.C: // it may leave later, which does no harm
+	case <-late.C: // it may leave later, which is harmless
 		return fmt.Errorf("%w: not out of the queue within %v", engine.ErrUncertain, qs.engine.Command)
 	}
 }
 
-// Leave is like Dequeue, but does not wait, and tries again what goes wrong.
+// Leave is like Dequeue, but works in the background and retries.
 func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }
 
-// Group has one process's waiters for one fair lock. Each has its own place in the queue on the
-// server and listens to its own channel; what they share is the asking: the first of the group
-// asks Redis now and then, for all of them, and when the answer says that another one's turn
-// has come, calls it.
-//
-// Get one from [Queues.Join], which also puts a waiter in it.
+// Group has one process's waiters for one lock, in the order in which they were queued.
 type Group struct {
 	id     lockID
 	queues *Queues
 	engine *engine.Engine
-	name   string // the lock's, as the first caller gave it
+	name   string // the lock's, by its first caller
 	kind   Kind
-	hurry  chan struct{} // receives when the next heartbeat is due at once
+	hurry  chan struct{} // receives if the next heartbeat is due immediately
 
 	mu          sync.Mutex // guards what follows; held for a few instructions only
 	first, last *Place
 	byOwner     map[string]*Place
-	next        time.Time   // when the first asks again
+	next        time.Time   // of the first's poll
 	beating     bool        // heartbeats are sent, or will be
 	start       *time.Timer // of the heartbeats
 	gap         bool        // messages may have been missed
 }
 
-// Place is one waiter's place in a group. It is left exactly once.
+// Place is one waiter's place in a group, to be left exactly once.
 type Place struct {
-	wake       chan struct{} // receives when the waiter was called, or has become the first
+	wake       chan struct{} // receives when the waiter is called, or becomes the first
 	group      *Group
 	waiter     Waiter
 	number     int64 // higher for waiters that were queued later
-	called     bool  // it is the waiter's turn to ask Redis
-	shared     bool  // there is, or was, another place of this owner
-	subscribed bool  // its waiter listens to its channel
+	called     bool  // the waiter must ask Redis
+	shared     bool  // this owner has, or had, another place
+	subscribed bool  // to its channel
 	prev, next *Place
 }
 
-// Join puts a waiter that the server has queued for the lock called name behind the others of
-// this process.
+// Join puts a waiter that the server has queued for the lock called name at the end of its group.
 func (qs *Queues) Join(k Kind, name string, w Waiter) *Place {
 	id := idOf(k)
 	g := qs.groups.Join(id, func() *Group {
@@ -202,7 +190,7 @@ func (g *Group) push(p *Place) {
 	g.last = p
 }
 
-// remove takes a place out, mu held, and lets the one behind it lead if it did.
+// remove removes a place, mu held. If it led, the next one leads.
 func (g *Group) remove(p *Place) {
 	led := g.first == p
 	if p.prev != nil {
@@ -220,14 +208,14 @@ func (g *Group) remove(p *Place) {
 	}
 }
 
-// SetSubscribed says whether the waiter listens to its channel, acknowledged.
+// SetSubscribed sets whether the waiter is subscribed, acknowledged by the server.
 func (p *Place) SetSubscribed(yes bool) {
 	p.group.mu.Lock()
 	defer p.group.mu.Unlock()
 	p.subscribed = yes
 }
 
-// Gap says that messages for the waiter may have been missed: for the others of the group, too.
+// Gap reports that messages may have been missed, for all of the group.
 func (p *Place) Gap() {
 	g := p.group
 	g.mu.Lock()
@@ -238,7 +226,7 @@ func (p *Place) Gap() {
 	}
 }
 
-// Leave gives the place up. Others of the same owner are called.
+// Leave leaves the place, and calls others of the same owner.
 func (p *Place) Leave() {
 	g := p.group
 	g.mu.Lock()
@@ -253,8 +241,8 @@ func (p *Place) Leave() {
 	g.queues.groups.Leave(g.id)
 }
 
-// WakeSameOwner makes others of the same owner ask. They have one place on the server with this
-// one, which is gone when this one has given it up, or holds the lock.
+// WakeSameOwner calls others of the same owner: their common place on the server is gone when this one
+// has given it up, or holds the lock.
 func (p *Place) WakeSameOwner() {
 	g := p.group
 	g.mu.Lock()
@@ -270,7 +258,7 @@ func (p *Place) WakeSameOwner() {
 	}
 }
 
-// Back moves the waiter behind all others: the server has queued its waiter anew.
+// Back moves the waiter to the end: the server has queued it again.
 func (p *Place) Back() {
 	g := p.group
 	g.mu.Lock()
@@ -289,15 +277,14 @@ func (p *Place) Leads() bool {
 	return p.group.first == p
 }
 
-// Plan says when the first of the group asks again, the one that is first then.
+// Plan sets the time of the next poll, by the then first of the group.
 func (p *Place) Plan(at time.Time) {
 	p.group.mu.Lock()
 	defer p.group.mu.Unlock()
 	p.group.next = at
 }
 
-// woken returns whether the waiter was called, whether it leads, and when the first of the
-// group is to ask again.
+// woken returns whether the waiter was called, whether it leads, and the time of the next poll.
 func (p *Place) woken() (called, leads bool, planned time.Time) {
 	p.group.mu.Lock()
 	defer p.group.mu.Unlock()
@@ -305,13 +292,13 @@ func (p *Place) woken() (called, leads bool, planned time.Time) {
 	return called, p.group.first == p, p.group.next
 }
 
-// call wakes the waiter to ask Redis, the group's mu held.
+// call makes the waiter ask Redis, the group's mu held.
 func (p *Place) call() {
 	p.called = true
 	acquire.Signal(p.wake)
 }
 
-// Call makes another waiter ask, if it is one of this group.
+// Call calls another waiter, if it is in this group.
 func (p *Place) Call(owner string) {
 	p.group.mu.Lock()
 	defer p.group.mu.Unlock()
@@ -320,7 +307,7 @@ func (p *Place) Call(owner string) {
 	}
 }
 
-// CallFirst makes the first of the group ask, for all.
+// CallFirst calls the first of the group.
 func (p *Place) CallFirst() {
 	p.group.mu.Lock()
 	defer p.group.mu.Unlock()

@@ -24,31 +24,27 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return c
 }
 
-// caller is a caller that asks for the lock, or waits for it.
+// caller is one acquisition.
 type caller struct {
 	*strategy
-	place *Place // while the server has it in its queue
+	place *Place // while its owner is in the server's queue
 
-	// The channel that it listens to.
 	sub     transport.Subscription
-	channel string
-	pooled  *Subscription  // that it came with, if it did
-	pause   engine.Backoff // while the lock is free, and another waiter is to take it
+	channel string         // of sub
+	pooled  *Subscription  // if sub came from the pool
+	pause   engine.Backoff // while the lock is free for another waiter
 }
 
-// free ends the use of a caller.
+// free returns a caller to the pool.
 func (c *caller) free() {
 	qs := c.queues
 	*c = caller{}
 	qs.callers.Put(c)
 }
 
-// Enter is part of acquire.Waiter. It finds the way that costs the fewest requests.
-//
-//   - With a subscription from the pool: one attempt, which queues its owner.
-//   - While others of this process wait, or did just now: it subscribes, and then is queued by
-//     an attempt that needs no second one.
-//   - Else, one attempt: as a rule the lock is free, and nothing else is needed.
+// Enter chooses the order of attempt and subscription that needs the fewest requests: with a pooled
+// subscription, or if the lock is contended, the caller is subscribed before its first attempt, which
+// needs no second one. Else the lock is probably free.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
 	c.queues.Prepare(ctx)
 	if a.Try || a.Given {
@@ -71,15 +67,13 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, nil
 }
 
-// hasTime reports whether a caller can afford to subscribe before it asks: with little time
-// left it might not come to ask at all.
+// hasTime reports whether a caller has time to subscribe before its attempt.
 func hasTime(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
 	return !bounded || time.Until(end) > 4*acquire.Overdue
 }
 
-// listenFirst listens to the channel of an owner that is not queued yet. When that fails, or
-// takes long, nothing is lost but the time.
+// listenFirst subscribes to the channel of an owner that is not queued yet. Failure is harmless.
 func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	open, cancel := a.Engine.Open(ctx)
 	defer cancel()
@@ -91,8 +85,8 @@ func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	}
 }
 
-// Listen is part of acquire.Waiter. The others in the queue wait for this one: without a
-// subscription it asks all the same.
+// Listen subscribes, if need be. The caller makes its attempts even without a subscription: the others in
+// the queue wait for it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	channel := c.kind.Channel(a.Claim().Request().Owner)
 	if c.sub != nil && c.channel == channel {
@@ -110,7 +104,6 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return nil
 }
 
-// unsubscribe ends the subscription.
 func (c *caller) unsubscribe() {
 	if c.sub != nil {
 		c.sub.Close()
@@ -131,8 +124,7 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, wake
 }
 
-// OnEvent is part of acquire.Waiter. After a gap the first of the group asks, for all: what was
-// missed shows in the answer.
+// OnEvent makes the first of the group ask after a gap, for all: the reply shows what was missed.
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
 	if !e.Gap || c.place == nil {
@@ -151,7 +143,7 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 	switch {
 	case called:
 		return true, 0
-	case leads && c.sub != nil: // else it asks within a second
+	case leads && c.sub != nil: // else it polls each second
 		return false, max(time.Until(planned), time.Millisecond)
 	}
 	return false, 0
@@ -159,7 +151,6 @@ func (c *caller) Woken() (ask bool, d time.Duration) {
 
 func (c *caller) Broken() error { return c.sub.Err() }
 
-// Refused is part of acquire.Waiter: the server has the owner in its queue.
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
 	if a.Try {
 		return o.TTL
@@ -173,7 +164,7 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 		c.place = c.queues.Join(c.kind, a.Lock, Waiter{Owner: owner, Wait: r.Wait})
 		c.place.SetSubscribed(c.sub != nil)
 	case o.Queued:
-		c.place.Back() // its place on the server was lost
+		c.place.Back() // it had lost its place on the server
 	}
 	if o.Free {
 		c.place.Call(o.Head)
@@ -181,8 +172,8 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return leaseLeft(claim.Request().Owner, o)
 }
 
-// leaseLeft returns what the holder has left, from the number in a refusal: when the owner was
-// queued behind others just now, that number is about them.
+// leaseLeft returns the holder's remaining lease according to a refusal. If the owner was queued behind
+// others by this attempt, the refusal's number is about them.
 func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	switch {
 	case o.Queued && o.Free:
@@ -190,13 +181,13 @@ func leaseLeft(owner any, o acquire.Outcome) time.Duration {
 	case o.Queued && any(o.Head) != owner:
 		return reply.NoTTL // not known
 	case o.TTL == 0 && !o.Free:
-		return reply.NoTTL // the script makes no difference for owners that are queued
+		return reply.NoTTL // or 0: the script does not distinguish them for a queued owner
 	}
 	return o.TTL
 }
 
-// Sleep is part of acquire.Waiter. Only the first of the group asks without a signal; while
-// the lock is free, and no other waiter has come for it, it asks less and less often.
+// Sleep: only the first of the group polls. While the lock is free and its next owner does not come, it
+// polls less and less often.
 func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	if ttl != 0 {
 		c.pause = engine.Backoff{}
@@ -206,7 +197,7 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 	switch {
 	case c.place == nil:
 	case c.sub == nil:
-		return min(nap, time.Second) // and then it tries to listen again
+		return min(nap, time.Second) // then it tries to subscribe again
 	case !c.place.Leads():
 		return -1
 	default:
@@ -220,8 +211,7 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 
 func (c *caller) Unanswered(error) {}
 
-// Abandon is part of acquire.Waiter: the place, if there is one, must not count as that of a
-// living waiter.
+// Abandon leaves the group, so that heartbeats no longer keep the place.
 func (c *caller) Abandon() {
 	c.unsubscribe()
 	c.leaveGroup()
@@ -234,8 +224,7 @@ func (c *caller) leaveGroup() {
 	}
 }
 
-// Granted is part of acquire.Waiter: the server has taken the owner out of its queue. The
-// subscription stays with the hold for a second, unless others may use the owner.
+// Granted keeps the subscription with the hold for a second, unless others may use the owner.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	defer c.free()
 	waited := c.place != nil
@@ -252,7 +241,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	c.queues.pool.keep(idOf(c.kind), c.pooled, waited)
 }
 
-// Leave is part of acquire.Waiter. A place in the queue is given up, whatever the reason.
+// Leave gives up the place in the queue.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	defer c.free()
 	c.unsubscribe()
@@ -263,6 +252,6 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	c.leaveGroup()
 	c.queues.dequeuer.leave(&departure{
 		kind: c.kind, name: a.Lock, request: a.Claim().Place(), place: place.number,
-		done: place.WakeSameOwner, // it was their place, too
+		done: place.WakeSameOwner, // it was also their place
 	})
 }

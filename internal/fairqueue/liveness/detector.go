@@ -1,34 +1,26 @@
-// Package liveness tells dead waiters from live ones in the queue of a fair lock.
-//
-// It decides and does nothing else: no I/O, no clock, no goroutine. A [Detector] is
-// given what a heartbeat found in the queue and how many listen to its members'
-// channels. It says which of them are dead beyond doubt and may be evicted, whether
-// the first must get the message that the lock is free once more, which members are alive
-// and so keep their places, and when to look again:
+// Package liveness distinguishes dead waiters from live ones in the queue of a fair lock. It only decides:
+// it has no I/O, clock or goroutine. A [Detector] receives the queue that a heartbeat read and the
+// numbers of listeners on its members' channels:
 //
 //	heartbeat → Look → count the listeners of Ask → Counted → Evict, Nudge → Next
 //
-// A waiter of a fair lock, in Go or Java, listens to a channel of its own from
-// shortly after it was queued until it leaves. A dead one has no connection, so its
-// channel has no subscriber. The reverse does not hold: one that reconnects has none for a
-// while, and one of Redisson's may be queued for many seconds before it listens. Therefore
-// each member has a clock of absence:
+// A waiter, in Go or Java, is subscribed to its own channel from shortly after it was queued until it
+// leaves. A dead one has no connection, so its channel has no subscriber. The reverse is not true: a
+// waiter that reconnects has none for a while, and one of Redisson's may be queued for many seconds before
+// it subscribes. Therefore a member is dead only after a grace of absence:
 //
-//	present ──count 0──▶ absent since then ──grace over, count 0 still──▶ dead
+//	present ──count 0──▶ absent ──grace over, count still 0──▶ dead
 //	   ▲                      │
 //	   └── any other count, ──┘
-//	       queued anew, a gap of our own, or counts too far apart
+//	       queued again, a gap of our own, or counts too far apart
 //
-// The grace is the configured one for clients of this library, which are recognized by the
-// version of their UUID, and three times that for others. Whether one has been heard before
-// makes no difference: a waiter of this process may be too new to have heard it.
+// The grace is the configured one for clients of this library, recognized by the version of their UUID,
+// and three times that for others.
 //
-// A count proves nothing when it cannot be done on all nodes, or when it misses a
-// waiter of this process that is known to listen, as behind a proxy that answers by
-// itself. Then no member counts as present or absent, and none is evicted.
+// A count proves nothing if it cannot be done on all nodes, or if it misses a waiter of this process that
+// is subscribed, as behind a proxy that answers by itself. Then no member is evicted.
 //
-// Only the front of the queue is looked at, where the dead are in the way: the
-// first [Front] that are not absent already.
+// Only the front of the queue is examined: the first [Front] members that are not already absent.
 package liveness
 
 import (
@@ -42,45 +34,41 @@ import (
 )
 
 const (
-	// Front is how many members in front of a queue are looked at, besides those
-	// that are absent already.
+	// Front is how many members at the front are examined, in addition to absent ones.
 	Front = 64
-	// widest bounds what is looked at in all.
+	// widest is the maximum window.
 	widest = 1024
-	// free is the time between two looks at a queue whose lock is free.
+	// free is the interval of heartbeats while the lock is free.
 	free = time.Second
 	// again is the least time between two nudges.
 	again = 2 * time.Second
-	// maxWait is the longest wait that a waiter can have, in milliseconds.
+	// maxWait is the longest wait of a waiter, in milliseconds.
 	maxWait = float64(limits.Max / time.Millisecond)
 )
 
-// DefaultGrace is the grace of clients of this library unless another one is set.
+// DefaultGrace is the default grace of clients of this library.
 const DefaultGrace = 10 * time.Second
 
-// redissonFactor is by how much the grace of Redisson's waiters is longer. A living one may
-// have no subscription for 25 s with the defaults of Redisson: where replies are lost, its
-// older releases send the command that queues it four times within 17.3 s, and then it may
-// take 7.5 s to subscribe. One that has lost its connections tries again every 10 s.
+// redissonFactor multiplies the grace for Redisson's waiters. With Redisson's defaults a living waiter may
+// be unsubscribed for 25 s: if replies are lost, older releases send the command that queues it four times
+// within 17.3 s, and then may take 7.5 s to subscribe. After a lost connection it retries every 10 s.
 const redissonFactor = 3
 
-// RedissonGrace returns the grace of Redisson's waiters where grace is that of this
-// library's: what a living one needs does not get less with it.
+// RedissonGrace returns the grace of Redisson's waiters for a given grace of this library's. A shorter
+// grace does not shorten it.
 func RedissonGrace(grace time.Duration) time.Duration {
 	return redissonFactor * max(grace, DefaultGrace)
 }
 
-// Config is what a [Detector] goes by.
+// Config configures a [Detector].
 type Config struct {
-	// Grace is how long a waiter of this library must have been absent before it
-	// counts as dead. 0: no waiter ever does.
+	// Grace is how long a waiter of this library must be absent to be dead. 0: no waiter is ever dead.
 	Grace time.Duration
 	// Period is the time between two heartbeats.
 	Period time.Duration
 }
 
-// Detector keeps the queue of one fair lock for one process. It is not safe for
-// concurrent use.
+// Detector observes the queue of one fair lock. It is not safe for concurrent use.
 type Detector struct {
 	cfg     Config
 	members map[string]*member
@@ -90,43 +78,42 @@ type Detector struct {
 	asked   []string
 	isFree  bool
 	looked  time.Time // the last look
-	counted time.Time // the look before the last count that proves something; zero: none
-	known   bool      // the last look was followed by such a count
+	counted time.Time // the look before the last proven count
+	known   bool      // the last look was followed by a proven count
 
 	head   string    // the first owner while the lock was free
-	since  time.Time // when that was seen first
+	since  time.Time // of head
 	nudged time.Time
 }
 
-// member is what is known of one that is queued.
+// member is a queued owner.
 type member struct {
 	place     int
 	wait      int64     // see reply.Other
-	heard     bool      // its channel has had a subscriber once
-	listening bool      // at the last count that proves something
-	absent    time.Time // since when it has had none; zero: it is present, or not known
+	heard     bool      // its channel once had a subscriber
+	listening bool      // at the last proven count
+	absent    time.Time // when it became absent; zero: present or unknown
 }
 
-// Death is a waiter that is dead.
+// Death is a dead waiter.
 type Death struct {
 	reply.Place
-	// Absent is for how long its channel has had no subscriber.
+	// Absent is how long its channel has had no subscriber.
 	Absent time.Duration
 	// IsRedlatch is true for a client of this library.
 	IsRedlatch bool
-	// WasSubscribed is true when it had been subscribed before.
+	// WasSubscribed is true if it was once subscribed.
 	WasSubscribed bool
 }
 
-// New returns a detector that knows nothing yet.
+// New returns a detector without members.
 func New(cfg Config) *Detector {
 	// A very long grace must not overflow into none at all.
 	cfg.Grace = min(cfg.Grace, math.MaxInt64/redissonFactor)
 	return &Detector{cfg: cfg, members: map[string]*member{}}
 }
 
-// Window returns how many members in front of the queue a look needs. It grows fast
-// where many are absent.
+// Window returns how many places of the queue the next look needs. It grows with the absent members.
 func (d *Detector) Window() int {
 	n := Front
 	for _, m := range d.members {
@@ -137,8 +124,7 @@ func (d *Detector) Window() int {
 	return min(n, widest)
 }
 
-// Others returns what the next heartbeat is to know of the waiters of others, in the
-// order of the queue.
+// Others returns the waiters of other processes for the next heartbeat, in the order of the queue.
 func (d *Detector) Others() []reply.Other {
 	var others []reply.Other
 	for _, p := range d.front {
@@ -149,24 +135,23 @@ func (d *Detector) Others() []reply.Other {
 	return others
 }
 
-// headListens reports whether the first in the queue is subscribed, as far as that
-// is known.
-func (d *Detector) headListens() bool {
-	return d.known && len(d.front) > 0 && d.members[d.front[0].Owner].listening
-}
-
-// Look takes a heartbeat's answer in. Ours tells the process's own waiters, which
-// are never called dead, and proof is one of them that is listening for certain, or
-// "" when there is none.
+// Look processes a heartbeat's reply. ours reports whether an owner is of this process, which is never
+// dead, and proof is one of these that is certainly subscribed, or "".
 func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	d.looked, d.known = now, false
 	d.front, d.ours, d.proof = beat.Front, ours, proof
 	d.isFree = beat.Free()
 	d.meet(beat.Front)
-	d.watchHead(now)
+	head := ""
+	if d.isFree && len(d.front) > 0 {
+		head = d.front[0].Owner
+	}
+	if head != d.head {
+		d.head, d.since = head, now
+	}
 }
 
-// meet matches the known members with those in the queue.
+// meet updates the members from the front of the queue.
 func (d *Detector) meet(front []reply.Place) {
 	there := make(map[string]*member, len(front))
 	before := math.NaN()
@@ -177,7 +162,7 @@ func (d *Detector) meet(front []reply.Place) {
 			before = deadline
 		}
 		if there[p.Owner] != nil {
-			continue // twice in the queue: the first place counts
+			continue // the first place counts
 		}
 		m := d.members[p.Owner]
 		switch {
@@ -187,7 +172,7 @@ func (d *Detector) meet(front []reply.Place) {
 				m.wait = int64(min(wait, maxWait)) // a deadline may be infinite
 			}
 		case i > m.place:
-			m.absent = time.Time{} // further back than before: it was queued anew
+			m.absent = time.Time{} // further back than before: it was queued again
 		}
 		m.place = i
 		there[p.Owner] = m
@@ -195,20 +180,7 @@ func (d *Detector) meet(front []reply.Place) {
 	d.members = there
 }
 
-// watchHead takes the time for which one and the same has been the first while the
-// lock was free.
-func (d *Detector) watchHead(now time.Time) {
-	head := ""
-	if d.isFree && len(d.front) > 0 {
-		head = d.front[0].Owner
-	}
-	if head != d.head {
-		d.head, d.since = head, now
-	}
-}
-
-// Ask returns the owners whose channels to count the subscribers of, none when
-// that would prove nothing.
+// Ask returns the owners whose listeners to count, the proof first, none if that would prove nothing.
 func (d *Detector) Ask() []string {
 	d.asked = d.asked[:0]
 	if d.proof == "" {
@@ -221,14 +193,13 @@ func (d *Detector) Ask() []string {
 		}
 	}
 	if len(d.asked) == 1 {
-		return nil // all that are there are ours
+		return nil // all are ours
 	}
 	return d.asked
 }
 
-// Counted takes in how many listen to the channels of those that [Detector.Ask]
-// returned last, in that order; nil when it could not be found out. It reports
-// whether the counts prove anything.
+// Counted processes the numbers of listeners of the owners that [Detector.Ask] returned last, in that
+// order, nil if they could not be counted. It reports whether the counts prove anything.
 func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
@@ -250,16 +221,15 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	return true
 }
 
-// Gap forgets which members are absent: connections were lost, so that the
-// absence of others may have the same cause.
+// Gap resets the absence of all members: our own connections were lost, and theirs may be for the same
+// reason.
 func (d *Detector) Gap() {
 	for _, m := range d.members {
 		m.absent, m.listening = time.Time{}, false
 	}
 }
 
-// Evict returns those that are dead, from the first in the queue to the last that
-// has no live member before it.
+// Evict returns the dead members at the front of the queue, up to the first that is not.
 func (d *Detector) Evict() []Death {
 	var dead []Death
 	for _, p := range d.front {
@@ -284,20 +254,18 @@ func (d *Detector) grace(native bool) time.Duration {
 	return RedissonGrace(d.cfg.Grace)
 }
 
-// Nudge returns the first in the queue when it is there, and has let a free lock
-// lie for so long that it cannot know; else "". It is one of another process: those
-// of this one are notified directly.
+// Nudge returns the first in the queue if it is alive and has left a free lock untouched for so long that
+// it cannot know, else "". Waiters of this process are notified directly.
 func (d *Detector) Nudge(now time.Time) string {
-	if d.head == "" || !d.headListens() || now.Sub(d.since) < free*9/10 || now.Sub(d.nudged) < again {
+	if d.head == "" || !d.known || !d.members[d.head].listening || now.Sub(d.since) < free*9/10 || now.Sub(d.nudged) < again {
 		return ""
 	}
 	d.nudged = now
 	return d.head
 }
 
-// Next returns how long to wait before the next heartbeat: one period, less while
-// the lock is free, or when a member at the front will then have been absent for
-// long enough.
+// Next returns the time to the next heartbeat: one period, less while the lock is free, or until the grace
+// of an absent member at the front is over.
 func (d *Detector) Next(now time.Time) time.Duration {
 	next := d.cfg.Period
 	if d.isFree && len(d.front) > 0 {
@@ -315,7 +283,7 @@ func (d *Detector) Next(now time.Time) time.Duration {
 	return max(next, free/10)
 }
 
-// IsRedlatch reports whether an owner is one of a client of this library.
+// IsRedlatch reports whether an owner is of a client of this library.
 func IsRedlatch(owner string) bool {
 	o, err := codec.ParseOwner(owner)
 	return err == nil && o.IsRedlatch()
