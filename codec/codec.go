@@ -1,50 +1,44 @@
-// Package codec knows every byte that Redlatch shares with Redisson: how owners
-// are spelt, which keys and channels belong to a lock, and what messages say. It is
-// for programs that look at locks without locking. It is pure: no Redis, no clock, no
-// goroutine, and every function is safe for concurrent use.
+// Package codec defines the names and texts that Redlatch shares with Redisson: owners, the keys and
+// channels of a lock, and messages. It is for programs that inspect locks without locking. It has no
+// I/O, and every function is safe for concurrent use.
 //
-// # One lock, by its names
+// # Names
 //
-// Everything starts from the mapped name: a redlatch.NameMapper, where one is set, is
-// applied to the caller's name once, and the lock's key and all that is derived
-// from it come from the result. For a lock named orders:
+// All names derive from the mapped name, the result of the redlatch.NameMapper, if one is set. For a lock
+// named orders:
 //
 //	orders                                   hash: owner -> count; TTL = lease
 //	redisson_lock__channel:{orders}          channel: "0" when it becomes free
 //	redisson_lock__channel:{orders}:OWNER    channel: a fair lock calls this waiter
 //	redisson_lock_queue:{orders}             list: fair waiters, first in front
-//	redisson_lock_timeout:{orders}           sorted set: when a waiter counts as dead
-//	redisson_unlock_latch:{orders}:REQUEST   string: outcome of a repeated unlock
+//	redisson_lock_timeout:{orders}           sorted set: waiter -> deadline
+//	redisson_unlock_latch:{orders}:REQUEST   string: result of an unlock, for retries
 //	redisson_lock_token:{orders}             string: the last fencing token
 //
-// A read/write lock has, in place of the first two:
+// A read/write lock has, instead of the first two:
 //
 //	orders                                   hash: mode, owner -> count, owner:write -> count
 //	{orders}:OWNER:rwlock_timeout:N          string: one hold of a reader; TTL = its lease
 //	redisson_rwlock:{orders}                 channel: "0" and "1", when others may try
 //
-// A semaphore has these, the second only where its permits have ids:
+// A semaphore has these, the second only if its permits have ids:
 //
-//	orders                                   string: how many permits are available
-//	{orders}:timeout                         sorted set: id -> when its permit's lease ends
+//	orders                                   string: the number of available permits
+//	{orders}:timeout                         sorted set: id -> end of its permit's lease
 //	redisson_sc:{orders}                     channel: a number, when others may try
 //
-// The braces keep all of them in one hash slot of a cluster. A name that contains
-// an opening brace anywhere gets none added; the names of this kind whose keys come
-// apart in a cluster are refused there.
+// The braces keep all of them in one hash slot of a cluster. A name with an opening brace gets no others;
+// if its keys are in different slots then, a cluster rejects it.
 //
-// # One hold, by its owner
+// # Owners
 //
-// The hash has one field per owner, a UUID and a number joined by a colon, and
-// the field's value counts how often that owner has entered. No client parses
-// the owners of others: two owners are the same if their bytes are. [Owner] is
-// the shape that Redlatch writes and Redisson's plain locks write too; a field
-// of another shape, such as a write lock's, has another meaning and stays a
-// string.
+// The hash has one field per owner, a UUID and a number joined by a colon; its value is the owner's hold
+// count. Two owners are the same if their bytes are. [Owner] is the form that Redlatch and Redisson's plain
+// locks write; fields of other forms, such as a write lock's, stay strings.
 //
 // # Words
 //
-//	here                    in Redisson
+//	Redlatch                Redisson
 //	owner                   lock name, holder: getLockName(threadId)
 //	Owner.Client            RedissonClient.getId(), the instance id
 //	Owner.N                 threadId
@@ -76,23 +70,18 @@ const (
 	ownerLen = uuidLen + 1 + len("-9223372036854775808")
 )
 
-// Owner identifies a holder of a lock: a client, by its UUID, and a number that
-// the client gave to one acquisition (in Redisson: a thread id). Two owners with
-// equal text are the same owner to Redis. Owner is an immutable value; it can be
-// compared with == and used as a map key. The zero Owner stands for none.
+// Owner identifies a holder of a lock: a client's UUID, and a number that the client gave to one
+// acquisition (in Redisson, a thread id). It is comparable; the zero Owner means no owner.
 type Owner struct {
 	client uuid.UUID
 	n      int64
 }
 
-// NewOwner returns the owner with number n of client id. Any n is allowed, also
-// zero and negative ones, as it is in Redisson.
+// NewOwner returns the owner with number n of client id. As in Redisson, n may be zero or negative.
 func NewOwner(id uuid.UUID, n int64) Owner { return Owner{client: id, n: n} }
 
-// ParseOwner reads what [Owner.String] writes and nothing else: the UUID in 36
-// lower-case characters, a colon, and the number in decimal without a plus sign
-// or leading zeros. Hence an accepted text equals the String of the result, byte
-// for byte. Other texts give an error that wraps redlatch.ErrInvalid.
+// ParseOwner parses the exact text of [Owner.String]: the UUID in 36 lower-case characters, a colon, and
+// the number in decimal without a plus sign or leading zeros. Other texts give redlatch.ErrInvalid.
 func ParseOwner(text string) (Owner, error) {
 	if len(text) < uuidLen+2 {
 		return Owner{}, badOwner(text)
@@ -102,8 +91,7 @@ func ParseOwner(text string) (Owner, error) {
 	if idErr != nil || nErr != nil {
 		return Owner{}, badOwner(text)
 	}
-	// The parsers accept more spellings than one, and the colon is not checked
-	// yet.
+	// The parsers accept other forms, and the colon is not checked yet.
 	owner := Owner{client: id, n: n}
 	var spelt [ownerLen]byte
 	if string(owner.appendTo(spelt[:0])) != text {
@@ -116,14 +104,12 @@ func badOwner(text string) error {
 	return fmt.Errorf("%w: an owner is uuid:number in lower case, not %s", limits.ErrInvalid, limits.Quote(text))
 }
 
-// String returns the owner as it stands in Redis, such as
-// "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57". It costs one allocation.
+// String returns the owner's text in Redis, such as "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57".
 func (o Owner) String() string {
 	var buf [ownerLen]byte
 	return string(o.appendTo(buf[:0]))
 }
 
-// appendTo appends the text of [Owner.String] to dst and returns the result.
 func (o Owner) appendTo(dst []byte) []byte {
 	dst = hex.AppendEncode(dst, o.client[0:4])
 	dst = append(dst, '-')
@@ -138,32 +124,28 @@ func (o Owner) appendTo(dst []byte) []byte {
 	return strconv.AppendInt(dst, o.n, 10)
 }
 
-// Client returns the UUID of the client that the owner belongs to.
+// Client returns the UUID of the owner's client.
 func (o Owner) Client() uuid.UUID { return o.client }
 
 // N returns the owner's number within its client.
 func (o Owner) N() int64 { return o.n }
 
-// redlatchVersion is the UUID version of the ids that clients of this library give
-// themselves; Redisson's are of version 4.
+// redlatchVersion is the UUID version of Redlatch's client ids. Redisson's is 4.
 const redlatchVersion = 7
 
-// IsRedlatch reports whether the owner is one of a client of this library, which its
-// UUID tells: of version 7, where Redisson's are of version 4. A client that was
-// given an id of another version is taken for one of Redisson's.
+// IsRedlatch reports whether the owner's client uses this library, by the version of its UUID: 7, where
+// Redisson's is 4. A client with a configured id of another version looks like one of Redisson's.
 func (o Owner) IsRedlatch() bool { return o.client.Version() == redlatchVersion }
 
-// IsZero reports whether o is the zero Owner, which stands for no owner.
+// IsZero reports whether o is the zero Owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
 
-// MarshalText returns the text of [Owner.String]; the error is always nil. With
-// [Owner.UnmarshalText] it lets owners travel in JSON and other formats.
+// MarshalText returns the text of [Owner.String]; the error is always nil.
 func (o Owner) MarshalText() ([]byte, error) {
 	return o.appendTo(make([]byte, 0, ownerLen)), nil
 }
 
-// UnmarshalText sets o to what [ParseOwner] makes of text. On an error, which
-// wraps redlatch.ErrInvalid, o stays as it was.
+// UnmarshalText sets o to the result of [ParseOwner]. On an error o is unchanged.
 func (o *Owner) UnmarshalText(text []byte) error {
 	parsed, err := ParseOwner(string(text))
 	if err != nil {
@@ -173,7 +155,7 @@ func (o *Owner) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// The prefixes of the names that Redisson derives from a lock's name.
+// Prefixes of derived names.
 const (
 	channelPrefix = "redisson_lock__channel"
 	queuePrefix   = "redisson_lock_queue"
@@ -187,12 +169,10 @@ const (
 	countPrefix = "redisson_countdownlatch__channel__"
 )
 
-// LockChannel returns the channel on which waiters of the lock with this mapped
-// name learn that it has become free.
+// LockChannel returns the channel that announces that the lock with this mapped name is free.
 func LockChannel(name string) string { return prefixed(channelPrefix, name) }
 
-// OwnerChannel returns the channel on which a fair lock calls the waiter owner,
-// given as it stands in the lock's queue: any text, not only that of an [Owner].
+// OwnerChannel returns the channel that notifies one waiter of a fair lock, given by its text in the queue.
 func OwnerChannel(name, owner string) string {
 	return suffixed(LockChannel(name), owner)
 }
@@ -200,71 +180,66 @@ func OwnerChannel(name, owner string) string {
 // QueueKey returns the key of a fair lock's list of waiters.
 func QueueKey(name string) string { return prefixed(queuePrefix, name) }
 
-// TimeoutKey returns the key of the sorted set that holds, for each waiter of a
-// fair lock, the time from which it counts as dead, in milliseconds since 1970.
+// TimeoutKey returns the key of the sorted set of the deadlines of a fair lock's waiters, in milliseconds
+// since 1970.
 func TimeoutKey(name string) string { return prefixed(timeoutPrefix, name) }
 
-// TokenKey returns the key of the counter of a lock with fencing tokens: the last token that
-// was given.
+// TokenKey returns the key of a lock's last fencing token.
 func TokenKey(name string) string { return prefixed(tokenPrefix, name) }
 
-// ReadWriteChannel returns the channel on which readers and writers of the read/write lock with
-// this mapped name learn that they may try.
+// ReadWriteChannel returns the channel that notifies the waiters of the read/write lock with this mapped
+// name.
 func ReadWriteChannel(name string) string { return prefixed(rwPrefix, name) }
 
-// The field of a read/write lock's hash that says which role has the lock, and its values.
+// The field of a read/write lock's hash with the mode of its holders, and its values.
 const (
 	ModeField = "mode"
 	ModeRead  = "read"
 	ModeWrite = "write"
 )
 
-// writerSuffix tells the writer's field from those of readers.
+// writerSuffix marks the writer's field.
 const writerSuffix = ":write"
 
-// WriterField returns the field of a read/write lock's hash that counts the holds of owner as
-// the writer. That of a reader is the owner alone.
+// WriterField returns the field of a read/write lock's hash with the writer's hold count. A reader's field
+// is the owner.
 func WriterField(owner string) string { return owner + writerSuffix }
 
-// WriterOf returns the owner of a writer's field, as [WriterField] makes it, and false for
-// other fields.
+// WriterOf returns the owner of a [WriterField], and false for other fields.
 func WriterOf(field string) (owner string, isWriter bool) {
 	return strings.CutSuffix(field, writerSuffix)
 }
 
-// HoldKey returns the key that keeps the k-th hold of a reader of a read/write lock alive,
-// counted from 1. Owner is given as it stands in the lock's hash.
+// HoldKey returns the key of the k-th hold, from 1, of a reader of a read/write lock, given by its text in
+// the hash. Its TTL is the hold's lease.
 func HoldKey(name, owner string, k int64) string {
 	braced := prefixed("", name)[1:]
 	return suffixed(suffixed(braced, owner), "rwlock_timeout:"+strconv.FormatInt(k, 10))
 }
 
-// SemaphoreChannel returns the channel on which waiters of the semaphore with this mapped name
-// learn that they may try, be its permits counted only or have ids.
+// SemaphoreChannel returns the channel that notifies the waiters of the semaphore with this mapped name,
+// with or without ids.
 func SemaphoreChannel(name string) string { return prefixed(semaphorePrefix, name) }
 
-// PermitsKey returns the key of the sorted set that holds, for each permit of the semaphore
-// with this mapped name that is taken, when its lease ends, in milliseconds since 1970. Its
-// members are the 16 bytes of the permits' ids.
+// PermitsKey returns the key of the sorted set of a semaphore's acquired permits: the 16 bytes of each id,
+// and the end of its lease in milliseconds since 1970.
 func PermitsKey(name string) string { return suffixed(prefixed("", name)[1:], "timeout") }
 
-// PermitForever is the end of a permit's lease that never ends.
+// PermitForever is the end of a lease that never ends.
 const PermitForever = 922337203685477
 
-// CountDownChannel returns the channel on which the waiters of the count-down latch with this
-// mapped name learn that it has opened or closed. The braces are added to any name: one with a
-// hash tag has a channel in another slot of a cluster.
+// CountDownChannel returns the channel that announces that the count-down latch with this mapped name has
+// opened or closed. It has braces around any name, so that of a name with a hash tag is in another slot of
+// a cluster.
 func CountDownChannel(name string) string { return countPrefix + "{" + name + "}" }
 
-// LatchKey returns the key that keeps the outcome of one unlock, so that the
-// same unlock sent again gets the same answer. Redisson's requestID is 32
-// lower-case hexadecimal characters, new for each unlock.
+// LatchKey returns the key of the result of one unlock, for retries. Redisson's requestID is 32 lower-case
+// hexadecimal characters, new for each unlock.
 func LatchKey(name, requestID string) string {
 	return suffixed(prefixed(latchPrefix, name), requestID)
 }
 
-// prefixed puts a prefix before a name to which the brace rule is applied: an opening brace anywhere in the name, be it
-// part of a hash tag or not, means that none are added.
+// prefixed puts a prefix before a name, in braces unless it has an opening brace.
 func prefixed(prefix, name string) string {
 	if strings.IndexByte(name, '{') >= 0 {
 		return prefix + ":" + name
@@ -275,20 +250,17 @@ func prefixed(prefix, name string) string {
 func suffixed(name, suffix string) string { return name + ":" + suffix }
 
 const (
-	// MessageUnlock is the message that a lock has become free.
+	// MessageUnlock announces that a lock is free.
 	MessageUnlock = "0"
-	// MessageWriterLeft is the message that the writer of a read/write lock has left it:
-	// readers and writers may try.
+	// MessageWriterLeft announces that the writer of a read/write lock has left.
 	MessageWriterLeft = "1"
-	// MessageOpened is the message that a count-down latch has opened.
+	// MessageOpened announces that a count-down latch has opened.
 	MessageOpened = "0"
-	// MessageClosed is the message that the count of a count-down latch was set, or deleted.
+	// MessageClosed announces that the count of a count-down latch was set or deleted.
 	MessageClosed = "1"
 )
 
-// Slot returns the hash slot of a key or shard channel in a Redis Cluster, 0 to 16383. It sends
-// nothing, and is safe for concurrent use.
+// Slot returns the hash slot of a key or shard channel in a Redis Cluster, 0 to 16383.
 //
-// Deprecated: it is transport.HashSlot under its former name, for adapters that are older than
-// the core.
+// Deprecated: use transport.HashSlot. It remains for older adapters.
 func Slot(key string) int { return limits.HashSlot(key) }

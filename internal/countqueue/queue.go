@@ -1,18 +1,16 @@
-// Package countqueue is the strategy for semaphores: each caller of a process asks for a number
-// of permits, and several have theirs at a time. The callers that wait have one queue for each
-// semaphore, in the order of their calls:
+// Package countqueue is the strategy for semaphores. The waiting callers of one process have one queue for
+// each semaphore, in the order of their calls:
 //
 //	         no caller waits, or it fits before all          granted
-//	caller ─────────────────────────────────────────▶ asks ────────────▶ has its permits
+//	caller ─────────────────────────────────────────▶ tries ───────────▶ has its permits
 //	  │ else                                            │ refused  ▲
 //	  ▼                                                 ▼          │ its turn in a round
 //	waits ◀─────────────────────────────────────────── waits ──────┘
 //
-// The first of those that wait listens for all. A message, a gap, the end of a lease and the
-// poll cap begin a round: the first asks, and each answer says how many permits are left. Then
-// the next one behind asks for whom that is enough, and so on. So one that waits for many
-// permits does not keep the wake-up from those behind that need few. A caller whose order is
-// strict lets none pass, and passes none.
+// The first waiting caller is subscribed for all. A message, a gap, the end of a lease and the poll cap
+// begin a round: the first tries, and each reply says how many permits are left. Then the next caller for
+// whom these are enough tries, and so on. So a caller that needs many permits does not keep wake-ups from
+// callers behind it that need few. A strict caller is not passed, and passes none.
 package countqueue
 
 import (
@@ -30,25 +28,24 @@ import (
 // name is a semaphore of a client: there are two kinds under one key.
 type name struct{ kind, key string }
 
-// queue has the callers of one process that want permits of one semaphore. A caller joins it
-// with [join], and leaves it when its wait is over.
+// queue has the callers of one process for one semaphore, until their wait is over.
 type queue struct {
 	name   name
 	queues *engine.Registry[name, *queue]
 
-	mu      sync.Mutex // guards what follows; held for a few instructions only
+	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	free    int64                  // permits left at the last answer
+	free    int64                  // permits left at the last reply
 	arrived uint64                 // callers so far
 	waiting []*caller              // in the order of their calls
-	asking  *caller                // whose turn it is in the round, nil between rounds
-	rounds  uint64                 // that have begun
+	asking  *caller                // has the turn in the round; nil between rounds
+	rounds  uint64                 // begun so far
 	again   bool                   // another round is due after this one
-	sub     transport.Subscription // of the first of those that wait; nil: none yet
+	sub     transport.Subscription // of the first waiting caller, or nil
 	expiry  *time.Timer            // begins a round when a lease ends
 
-	// silence is what a caller listens to that another one wakes: it tells the loop that nothing
-	// was missed. Each queue has its own, since the channels of a synctest bubble are made inside.
+	// silence has no events. For a caller that is woken by another it stands in for a subscription, so
+	// that the loop assumes no gap. Each queue makes its own: channels belong to synctest bubbles.
 	silence chan transport.Event
 }
 
@@ -72,8 +69,7 @@ func (q *queue) insert(c *caller) {
 	}
 }
 
-// remove takes a caller out of those that wait, mu held. It returns the subscription that the
-// last of them leaves, which the caller has to close.
+// remove removes a waiting caller, mu held. It returns the subscription to close if it was the last.
 func (q *queue) remove(c *caller) (left transport.Subscription) {
 	i, found := slices.BinarySearchFunc(q.waiting, c, byArrival)
 	if !found {
@@ -95,7 +91,7 @@ func (q *queue) remove(c *caller) (left transport.Subscription) {
 
 func (q *queue) isFirst(c *caller) bool { return len(q.waiting) > 0 && q.waiting[0] == c }
 
-// promote has the new first listen, mu held. Where nothing has listened yet it asks, too.
+// promote makes the new first subscribe, and try if there is no subscription yet, mu held.
 func (q *queue) promote() {
 	if q.sub == nil {
 		q.begin(nil)
@@ -104,8 +100,7 @@ func (q *queue) promote() {
 	}
 }
 
-// begin begins a round, or another one after the one under way, mu held. The caller, if not nil,
-// needs no signal.
+// begin begins a round, or another after the current one, mu held. self, if not nil, needs no signal.
 func (q *queue) begin(self *caller) {
 	if q.asking != nil {
 		q.again = true
@@ -125,8 +120,7 @@ func (q *queue) turn(c, self *caller) {
 	}
 }
 
-// next gives the turn to the next one that has not asked in this round, and for whom the permits
-// that are left are enough, mu held.
+// next gives the turn to the next caller that has not tried in this round and fits, mu held.
 func (q *queue) next() {
 	q.asking = nil
 	if q.again {
@@ -142,8 +136,8 @@ func (q *queue) next() {
 	}
 }
 
-// fits reports whether what is left is enough for c, and it may take it before those that wait
-// in front of it, mu held. C need not wait yet.
+// fits reports whether the remaining permits are enough for c, and c may pass the callers in front of it,
+// mu held.
 func (q *queue) fits(c *caller) bool {
 	if c.n > q.free {
 		return false
@@ -159,7 +153,7 @@ func (q *queue) fits(c *caller) bool {
 	return true
 }
 
-// expires begins a round when ttl has passed, mu held.
+// expires begins a round after ttl, mu held.
 func (q *queue) expires(ttl time.Duration) {
 	if ttl < 0 {
 		return

@@ -10,9 +10,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// New returns the strategy for callers that want n permits of a semaphore. All waiters of the
-// kind have one channel. A strict caller is passed by none of those behind it, and passes none
-// before it.
+// New returns the strategy for callers of n permits of a semaphore. All waiters of the kind have one
+// channel. A strict caller is not passed by callers behind it, and passes none.
 func New(e *engine.Engine, k acquire.Waitable, n int64, strict bool) acquire.Strategy {
 	return &strategy{e, name{k.Name(), k.Key()}, n, strict}
 }
@@ -28,7 +27,7 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &caller{strategy: s, queue: join(s.engine, s.name)}
 }
 
-// caller is a caller that asks or waits.
+// caller is one acquisition.
 type caller struct {
 	*strategy
 	queue *queue
@@ -36,9 +35,9 @@ type caller struct {
 
 	// Guarded by queue.mu.
 	number uint64        // in the order of calls
-	asked  uint64        // the round in which it asked last, or never
-	owes   bool          // its turn ended without an answer: it asks again, or another does
-	wake   chan struct{} // of a caller that waits; has room for one
+	asked  uint64        // the last round in which it tried, or never
+	owes   bool          // its turn ended without a reply: it tries again, or another does
+	wake   chan struct{} // buffered
 }
 
 // never is no round.
@@ -58,8 +57,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return granted, err
 }
 
-// begin reports whether the caller may ask, or, if it only tries, that others come first. Else it
-// waits.
+// begin reports whether the caller may try, or, for TryAcquire, whether others come first. Else it waits.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
@@ -78,7 +76,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// isWanted reports whether one that waits could have what is left, mu held: it will be asked.
+// isWanted reports whether a waiting caller fits, mu held: it will try.
 func (q *queue) isWanted() bool {
 	for _, w := range q.waiting {
 		if q.fits(w) {
@@ -88,7 +86,7 @@ func (q *queue) isWanted() bool {
 	return false
 }
 
-// precedes reports whether one that waits comes before c whatever is available, mu held.
+// precedes reports whether a waiting caller comes before c regardless of the available permits, mu held.
 func (q *queue) precedes(c *caller) bool {
 	for _, w := range q.waiting {
 		if w.n <= c.n || w.strict || c.strict {
@@ -106,7 +104,7 @@ func (c *caller) State() acquire.QueueState {
 
 func (c *caller) Came() bool { return c.woken }
 
-// Poll is part of acquire.Queued: the first has a round begin.
+// Poll begins a round for the first.
 func (c *caller) Poll(context.Context, *acquire.Acquisition) (granted bool, err error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -116,8 +114,7 @@ func (c *caller) Poll(context.Context, *acquire.Acquisition) (granted bool, err 
 	return false, nil
 }
 
-// Listen is part of acquire.Waiter: the first listens for all. What is asked now is asked in its
-// turn, unless another has that.
+// Listen subscribes the first for all. The caller takes the turn for its next attempt, unless another has it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	q := c.queue
 	q.mu.Lock()
@@ -141,7 +138,7 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	c.asked = q.rounds
 	q.mu.Unlock()
 	if sub != nil {
-		sub.Close() // one that has become the first meanwhile was sooner
+		sub.Close() // another caller became the first and was sooner
 	}
 	return nil
 }
@@ -176,7 +173,7 @@ func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d
 	return q.asking == c, 0
 }
 
-// Woken is part of acquire.Waiter. One that has become the first listens from now on.
+// Woken: a new first is subscribed from now on.
 func (c *caller) Woken() (ask bool, d time.Duration) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -193,7 +190,7 @@ func (c *caller) Broken() error {
 	c.queue.sub = nil
 	c.queue.mu.Unlock()
 	if sub == nil {
-		return nil // another caller has seen it: this one asks again
+		return nil // another caller has noticed: this one tries again
 	}
 	sub.Close()
 	return sub.Err()
@@ -213,19 +210,19 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	case q.asking == c && len(c.wake) == 0:
 		q.next()
 	case q.asking != c && c.asked != q.rounds:
-		q.begin(nil) // it asked before a round that it was no part of
+		q.begin(nil) // a round began without it after it had tried
 	}
 	return o.TTL
 }
 
-// Sleep is part of acquire.Waiter. The first sees to it that the others are asked.
+// Sleep: the first polls for the others.
 func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.isFirst(c) && q.sub == nil:
-		return min(c.engine.PollCap, time.Second) // and then it tries to listen again
+		return min(c.engine.PollCap, time.Second) // then it tries to subscribe again
 	case q.isFirst(c):
 		return c.engine.PollCap
 	case c.strict:
@@ -234,7 +231,7 @@ func (c *caller) Sleep(time.Duration, time.Duration) time.Duration {
 	return 4 * c.engine.PollCap
 }
 
-// Unanswered is part of acquire.Waiter. The caller asks again by itself.
+// Unanswered ends the turn; the caller tries again.
 func (c *caller) Unanswered(err error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
@@ -244,7 +241,6 @@ func (c *caller) Unanswered(err error) {
 	}
 }
 
-// Abandon is part of acquire.Waiter: the server knows nothing of this queue.
 func (*caller) Abandon() {}
 
 func (c *caller) Granted(a *acquire.Acquisition) {
@@ -256,7 +252,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	case q.asking != c:
 	case len(c.wake) == 0:
 		q.next()
-	default: // it was given the turn after it had asked
+	default: // it got the turn after it had tried
 		q.asking = nil
 		q.begin(nil)
 	}
@@ -279,7 +275,7 @@ func (c *caller) Leave(*acquire.Acquisition) {
 	q.end(sub)
 }
 
-// end ends what a caller has of the queue, with the subscription if it was the last.
+// end leaves the queue, and closes the subscription of the last caller.
 func (q *queue) end(sub transport.Subscription) {
 	if sub != nil {
 		sub.Close()

@@ -151,7 +151,7 @@ type Place struct {
 	group      *Group
 	waiter     Waiter
 	number     int64 // higher for waiters that were queued later
-	called     bool  // the waiter must ask Redis
+	called     bool  // the waiter must poll Redis
 	shared     bool  // this owner has, or had, another place
 	subscribed bool  // to its channel
 	prev, next *Place
@@ -292,7 +292,7 @@ func (p *Place) woken() (called, leads bool, planned time.Time) {
 	return called, p.group.first == p, p.group.next
 }
 
-// call makes the waiter ask Redis, the group's mu held.
+// call makes the waiter poll Redis, the group's mu held.
 func (p *Place) call() {
 	p.called = true
 	acquire.Signal(p.wake)

@@ -12,46 +12,39 @@ import (
 
 // Held is one field of a lock's hash.
 type Held struct {
-	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
+	// Owner is the owner's text in Redis.
 	Owner string
-	// Count is how often the owner has entered, 0 when Text is no number.
+	// Count is the owner's hold count, 0 if Text is not a number.
 	Count int64
-	// Text is the count as it stands in Redis.
+	// Text is the count in Redis.
 	Text string
-	// Left is what the longest hold of a reader of a read/write lock has left, 0 when none is
-	// alive. Of others it is 0.
+	// Left is the remaining time of the longest hold of a reader of a read/write lock, else 0.
 	Left time.Duration
 }
 
 // Queued is one place in the queue of a fair lock.
 type Queued struct {
-	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
+	// Owner is the owner's text in Redis.
 	Owner string
-	// Deadline is when the owner counts as dead once it is the first, the zero time
-	// when it has no deadline.
+	// Deadline is the owner's deadline, the zero time if it has none.
 	Deadline time.Time
-	// Score is the deadline as it stands in Redis, in milliseconds since 1970, empty
-	// when there is none: the [Place.Deadline] for an eviction of the owner.
+	// Score is the deadline's text in Redis, as in [Place.Deadline].
 	Score string
-	// Listeners is how many connections listen to the owner's channel, -1 when that
-	// is not known.
+	// Listeners is the number of connections that listen to the owner's channel, -1 if unknown.
 	Listeners int64
 }
 
 // Inspection is the reply of an inspection.
 type Inspection struct {
-	// Left is what the lease has left, [NoTTL], or [NoKey] when the lock is free.
+	// Left is the remaining lease, [NoTTL], or [NoKey] if the lock is free.
 	Left time.Duration
-	// Mode is that of a read/write lock, [codec.ModeRead] or [codec.ModeWrite], empty for
-	// other locks.
+	// Mode is [codec.ModeRead] or [codec.ModeWrite] of a read/write lock, else empty.
 	Mode string
-	// Held are the lock's holders. The writer of a read/write lock stands in the form of
-	// [codec.WriterField].
+	// Held are the lock's holders, a writer as its [codec.WriterField].
 	Held []Held
-	// Queue are the waiters of a fair lock, all of them or the part that was asked
-	// for.
+	// Queue are the requested waiters of a fair lock.
 	Queue []Queued
-	// Waiting is how many wait for a fair lock.
+	// Waiting is the number of all waiters of a fair lock.
 	Waiting int64
 }
 
@@ -81,8 +74,8 @@ func Inspected(reply any) (Inspection, error) {
 	return in, nil
 }
 
-// InspectedReadWrite decodes the reply of an inspection of a read/write lock. A hash without a
-// mode has all its fields as holders.
+// InspectedReadWrite decodes the reply of an inspection of a read/write lock. In a hash without a mode all
+// fields are holders.
 func InspectedReadWrite(reply any) (Inspection, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 3 {
@@ -103,22 +96,17 @@ func InspectedReadWrite(reply any) (Inspection, error) {
 		}
 		in.Held[i].Left = limits.FromMillis(max(ms, 0))
 	}
-	in.takeMode()
-	return in, nil
-}
-
-// takeMode takes the mode out of the fields.
-func (in *Inspection) takeMode() {
 	for i, h := range in.Held {
 		if h.Owner == codec.ModeField && (h.Text == codec.ModeRead || h.Text == codec.ModeWrite) {
 			in.Mode = h.Text
 			in.Held = slices.Delete(in.Held, i, i+1)
-			return
+			break
 		}
 	}
+	return in, nil
 }
 
-// holders decodes a lock's fields and values in turn.
+// holders decodes field, value, field ...
 func holders(reply any) ([]Held, error) {
 	fields, err := pairs("inspection", reply)
 	if err != nil {
@@ -135,7 +123,7 @@ func holders(reply any) ([]Held, error) {
 	return held, nil
 }
 
-// pairs decodes texts in twos.
+// pairs decodes pairs of texts.
 func pairs(of string, reply any) ([][2]string, error) {
 	all, err := texts(of, reply)
 	if err != nil || len(all)%2 != 0 {
@@ -164,7 +152,7 @@ func texts(of string, reply any) ([]string, error) {
 	return out, nil
 }
 
-// waiters decodes a queue with its deadlines and the listeners of the first.
+// waiters decodes a queue with its deadlines and the listeners of its front.
 func waiters(order, deadlines, listeners any) ([]Queued, error) {
 	owners, err := texts("inspection", order)
 	if err != nil {
@@ -200,22 +188,22 @@ func waiters(order, deadlines, listeners any) ([]Queued, error) {
 	return queue, nil
 }
 
-// Permits is what the reply of an acquire says of a semaphore.
+// Permits is the result of an acquire of permits.
 type Permits struct {
-	// Granted is true when the permits were taken.
+	// Granted is true if the permits were acquired.
 	Granted bool
-	// Exists is false when the semaphore does not exist.
+	// Exists is false if the semaphore does not exist.
 	Exists bool
-	// Available is how many permits are left, below 0 when the semaphore owes some.
+	// Available is the number of available permits, below 0 if more are acquired than exist.
 	Available int64
-	// Total is how many there are with those that are taken, 0 when the reply does not say.
+	// Total is the number of all permits, 0 if unknown.
 	Total int64
-	// TTL is when the next lease of a permit ends, [NoTTL] when that is not known, or never.
+	// TTL is the time until the next lease of a permit ends, [NoTTL] if never or unknown.
 	TTL time.Duration
 }
 
-// TakenPermits decodes the reply of an acquire of permits: a number says that they were taken
-// and how many are left, an array of up to three numbers that they were not.
+// TakenPermits decodes the reply of an acquire of permits: the number of available permits, or an array of
+// up to three numbers if they were not acquired.
 func TakenPermits(reply any) (Permits, error) {
 	if left, ok := reply.(int64); ok {
 		return Permits{Granted: true, Exists: true, Available: left, TTL: NoTTL}, nil
@@ -237,8 +225,8 @@ func TakenPermits(reply any) (Permits, error) {
 	return p, nil
 }
 
-// ReturnedPermits decodes the reply of a release of permits: how many were given back, and how
-// many of them had a lease that was over.
+// ReturnedPermits decodes the reply of a release of permits: how many were released, and how many of them
+// had expired.
 func ReturnedPermits(reply any) (returned, over int64, err error) {
 	n, err := numbers("release", reply, 2, 2)
 	if err != nil {
@@ -247,8 +235,7 @@ func ReturnedPermits(reply any) (returned, over int64, err error) {
 	return n[0], n[1], nil
 }
 
-// CountedPermits decodes the reply of a count: whether the semaphore exists, how many permits
-// are available, and how many are taken.
+// CountedPermits decodes the reply of a count of permits.
 func CountedPermits(reply any) (exists bool, available, taken int64, err error) {
 	n, err := numbers("count", reply, 3, 3)
 	if err != nil {
@@ -279,27 +266,27 @@ func numbers(of string, reply any, least, most int) ([]int64, error) {
 	return n, nil
 }
 
-// Semaphore is what the script that reads a semaphore has found.
+// Semaphore is the result of an inspection of a semaphore.
 type Semaphore struct {
-	// Left is how long the semaphore lives, [NoTTL] or [NoKey].
+	// Left is the semaphore's TTL, [NoTTL] or [NoKey].
 	Left time.Duration
-	// Available is the text of its number, empty when it does not exist.
+	// Available is the text of its number, empty if it does not exist.
 	Available string
-	// Taken is how many permits are taken.
+	// Taken is the number of acquired permits.
 	Taken int64
-	// Permits are those of them that were asked for, in the order in which they end.
+	// Permits are the requested ones of these, in the order in which they end.
 	Permits []Permit
 }
 
-// Permit is one that is taken.
+// Permit is an acquired permit.
 type Permit struct {
 	// ID is the 16 bytes of its id.
 	ID string
-	// Ends is when its lease ends, in milliseconds since 1970.
+	// Ends is the end of its lease, in milliseconds since 1970.
 	Ends float64
 }
 
-// InspectedPermits decodes the reply of the script that reads a semaphore.
+// InspectedPermits decodes the reply of an inspection of a semaphore.
 func InspectedPermits(reply any) (Semaphore, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {

@@ -1,7 +1,5 @@
-// Package reply decodes the replies of the scripts and of the commands that locks send:
-// what an acquire, a release, a renewal, an inspection or a heartbeat of a queue returned.
-// A reply that no server gives is an error that wraps [transport.ErrBadReply]. It is pure: no
-// Redis, no clock, no goroutine, and every function is safe for concurrent use.
+// Package reply decodes the replies of scripts and commands. An unexpected reply is an error that wraps
+// [transport.ErrBadReply]. Every function is safe for concurrent use.
 package reply
 
 import (
@@ -16,11 +14,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquired decodes the reply of an acquire: nil says that the lock was taken; a number says that
-// it was not, and gives the milliseconds to wait at most before the next attempt. [NoTTL] means
-// that the holder's key never expires. Other negative numbers, which a fair lock gives when a
-// predecessor is overdue, become 0: ask again soon. The number may come in an array, before the
-// holder, see [Refused].
+// Acquired decodes the reply of an acquire: nil if the lock was acquired, else the milliseconds until the
+// next attempt at the latest, alone or in the array of a [Refusal]. [NoTTL] means that the lock has no
+// expiry. Other negative numbers, which a fair lock returns behind an overdue waiter, become 0.
 func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	if reply == nil {
 		return true, 0, nil
@@ -39,28 +35,23 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 	return false, limits.FromMillis(max(ms, 0)), nil
 }
 
-// Refusal is what the reply of an acquire that was refused says besides the time
-// left.
+// Refusal has the details of a refused acquire.
 type Refusal struct {
-	// Holder is the owner that holds the lock, the zero Owner when it is free, the
-	// reply does not say, or it names one that is no [codec.Owner] of ours or
-	// Redisson's.
+	// Holder is the lock's owner, the zero Owner if it is free, unknown, or not a [codec.Owner].
 	Holder codec.Owner
-	// Free is true when the reply says that the lock is free.
+	// Free is true if the lock is free.
 	Free bool
-	// Foreign is true when the reply names a field of the key that no lock has as an owner: the
-	// key may be a hash of another program, or have such a field besides its owners.
+	// Foreign is true if the reply names a field that cannot be an owner: the key may be a hash of
+	// another program.
 	Foreign bool
-	// Head is the next owner in the queue of a fair lock, as it stands in Redis.
+	// Head is the next owner in the queue of a fair lock, as in Redis.
 	Head string
-	// Position is the owner's place in the queue, from 1, when it was put at its end just now,
-	// else 0.
+	// Position is the owner's place in the queue, from 1, if this attempt queued it, else 0.
 	Position int
 }
 
-// Refused reads the reply of an acquire that was refused: a number alone, or an
-// array of it, the holder, and, for a fair lock, the next in the queue and the place
-// at which the owner was queued now. What is missing stays zero.
+// Refused decodes the details of a refused acquire: an array of a number, the holder, and, for a fair lock,
+// the next owner and this owner's new place. Missing ones stay zero.
 func Refused(reply any) Refusal {
 	parts, _ := reply.([]any)
 	var r Refusal
@@ -82,12 +73,11 @@ func Refused(reply any) Refusal {
 	return r
 }
 
-// owned finds what each owner has in it, whatever its id, and whatever some kinds of Redisson's
-// put before and behind it: a colon and the number of a thread.
+// owned matches a colon and a thread's number, which every owner has, in any form of Redisson's.
 var owned = regexp.MustCompile(`:-?\d`)
 
-// Foreign decodes the reply of the script that tells a hash of another program from a lock: a
-// field of such a hash, or nil, which says that it may be a lock.
+// Foreign decodes the reply of the script that detects a hash of another program: a field of such a hash,
+// or nil if it may be a lock.
 func Foreign(reply any) (field string, foreign bool, err error) {
 	field, isText := bulk(reply)
 	if !isText && reply != nil {
@@ -96,12 +86,11 @@ func Foreign(reply any) (field string, foreign bool, err error) {
 	return field, isText, nil
 }
 
-// Reentered decodes the reply of a re-entry: 1 says that the owner holds the lock, once more
-// now, nil that it does not.
+// Reentered decodes the reply of a reentry: 1, or nil if the owner does not hold the lock.
 func Reentered(reply any) (bool, error) { return oneOrNil("re-entry", reply) }
 
-// Token decodes the reply of a script that grants with a token: a number, or its text where a
-// number would lose digits. A refusal, which is nil or an array, gives false.
+// Token decodes the reply of a script that grants with a token: a number, or its text where a number would
+// lose digits. It returns false for a refusal, nil or an array.
 func Token(reply any) (token int64, granted bool, err error) {
 	switch r := reply.(type) {
 	case nil, []any:
@@ -110,7 +99,7 @@ func Token(reply any) (token int64, granted bool, err error) {
 		token = r
 	default:
 		text, _ := bulk(reply)
-		token, _ = parseDecimal(text) // 0 when it is none
+		token, _ = parseDecimal(text) // 0 if it is not a number
 	}
 	if token < 1 {
 		return 0, false, badReply("token", reply)
@@ -118,8 +107,8 @@ func Token(reply any) (token int64, granted bool, err error) {
 	return token, true, nil
 }
 
-// Holds decodes the reply of the script that writes a lock once more for its replicas: 1 says
-// that the owner holds the lock, nil that it does not.
+// Holds decodes the reply of the script that rewrites a lock for its replicas: 1, or nil if the owner does
+// not hold the lock.
 func Holds(reply any) (bool, error) { return oneOrNil("replication", reply) }
 
 func oneOrNil(of string, reply any) (bool, error) {
@@ -132,17 +121,17 @@ func oneOrNil(of string, reply any) (bool, error) {
 	return false, badReply(of, reply)
 }
 
-// ReleaseOutcome says what a release did. Its zero value is no outcome.
+// ReleaseOutcome is the result of a release. The zero value is not one.
 type ReleaseOutcome uint8
 
 const (
-	// NotHeld means that the owner did not hold the lock; nothing was changed.
+	// NotHeld means that the owner did not hold the lock; nothing changed.
 	NotHeld ReleaseOutcome = iota + 1
 
-	// Free means that the lock is free now and that waiters were notified.
+	// Free means that the lock is free now and waiters were notified.
 	Free
 
-	// StillHeld means that the owner holds the lock still, fewer times.
+	// StillHeld means that the owner still holds the lock.
 	StillHeld
 )
 
@@ -159,8 +148,8 @@ func (o ReleaseOutcome) String() string {
 	return "unknown"
 }
 
-// Released decodes the reply of a release: nil is [NotHeld], 1 is [Free], 0 is [StillHeld], and
-// 2, with which a fair lock says that it was free, is [NotHeld].
+// Released decodes the reply of a release: nil is [NotHeld], 1 [Free], 0 [StillHeld], and 2, of a fair lock
+// that was free, [NotHeld].
 func Released(reply any) (ReleaseOutcome, error) {
 	switch reply {
 	case nil, int64(2):
@@ -173,8 +162,7 @@ func Released(reply any) (ReleaseOutcome, error) {
 	return 0, badReply("release", reply)
 }
 
-// Forced decodes the reply of a forced release: 1 says that there was a holder, 0 that there was
-// none.
+// Forced decodes the reply of a forced release: 1 if there was a holder, else 0.
 func Forced(reply any) (bool, error) { return flag("forced release", reply) }
 
 // Exists decodes the reply of EXISTS for one key, or of HEXISTS: 1 or 0.
@@ -190,10 +178,8 @@ func flag(of string, reply any) (bool, error) {
 	return false, badReply(of, reply)
 }
 
-// RenewedAt decodes the i-th of the n answers to a batched renewal, counted from
-// 0: true says that the lock was renewed, false that its owner does not hold it.
-// A reply that is not an array of n, an i outside it, and an answer that is
-// neither 1 nor 0 give an error that wraps [transport.ErrBadReply]. It does not allocate.
+// RenewedAt decodes the i-th of the n replies to a batched renewal, from 0: false if the owner does not hold
+// the lock. It does not allocate.
 func RenewedAt(reply any, i, n int) (bool, error) {
 	answers, ok := reply.([]any)
 	if !ok || len(answers) != n || i < 0 || i >= n {
@@ -202,9 +188,7 @@ func RenewedAt(reply any, i, n int) (bool, error) {
 	return flag("renewal", answers[i])
 }
 
-// Count decodes the reply of HGET for an owner: how often it holds the lock, 0
-// when there is no such field. A text that is not a decimal number and other
-// types give an error that wraps [transport.ErrBadReply].
+// Count decodes the reply of HGET for an owner's hold count, 0 if there is no such field.
 func Count(reply any) (int64, error) {
 	text, isText := bulk(reply)
 	if reply == nil {
@@ -230,7 +214,7 @@ func Millis(reply any) (time.Duration, error) {
 	return limits.FromMillis(ms), nil
 }
 
-// bulk returns the text of a bulk string; clients differ in how they hand it on.
+// bulk returns the text of a bulk string, which clients return in different types.
 func bulk(reply any) (string, bool) {
 	switch text := reply.(type) {
 	case string:
@@ -241,8 +225,7 @@ func bulk(reply any) (string, bool) {
 	return "", false
 }
 
-// badReply names the reply's type, and its value as far as it is short and safe
-// to print.
+// badReply returns an error with the reply's type, and its value if that is short and safe to print.
 func badReply(of string, reply any) error {
 	value := ""
 	switch r := reply.(type) {
@@ -260,7 +243,7 @@ func badReply(of string, reply any) error {
 	return fmt.Errorf("%w to %s: %T%s", transport.ErrBadReply, of, reply, value)
 }
 
-// parseDecimal reads an int64 in its one spelling.
+// parseDecimal parses an int64 in its canonical form.
 func parseDecimal(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -271,56 +254,49 @@ func parseDecimal(text string) (int64, bool) {
 }
 
 const (
-	// NoTTL is the time left of a key that never expires. It is negative.
+	// NoTTL is the time left of a key without expiry. It is negative.
 	NoTTL time.Duration = -1
 
-	// NoKey is the time left of a key that does not exist. It is negative and less
-	// than [NoTTL].
+	// NoKey is the time left of a key that does not exist, less than [NoTTL].
 	NoKey time.Duration = -2
 )
 
-// Place is one of the first in the queue of a fair lock.
+// Place is a place in the queue of a fair lock.
 type Place struct {
-	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
+	// Owner is the owner's text in Redis.
 	Owner string
-	// Deadline is when the owner counts as dead once it is the first, in
-	// milliseconds since 1970, by the text that Redis gives for it; empty when it
-	// has none. The text is kept because it says exactly which deadline was seen.
+	// Deadline is the owner's deadline as the text that Redis returned, which identifies it exactly; empty
+	// if it has none.
 	Deadline string
 }
 
-// Other is what a process knows of a waiter of another one.
+// Other is a waiter of another process.
 type Other struct {
-	// Owner is the owner as it stands in Redis; see [codec.ParseOwner].
+	// Owner is the owner's text in Redis.
 	Owner string
-	// Wait is by how many milliseconds its deadline was later than that of the one
-	// before it when it was seen first: what it will take off the deadlines of the
-	// others, more likely than not. 0 when that is not known.
+	// Wait is its probable wait in milliseconds, the distance of its deadline from that before it when it
+	// was first seen; 0 if unknown.
 	Wait int64
-	// Living is true when its channel has a subscriber.
+	// Living is true if its channel has a subscriber.
 	Living bool
 }
 
-// Beat is what a heartbeat found when it had done its work.
+// Beat is the result of a heartbeat.
 type Beat struct {
-	// Left is how many milliseconds the lock has left, -1 when it never expires,
-	// -2 when it is free.
+	// Left is the lock's remaining time in milliseconds, -1 without expiry, -2 if it is free.
 	Left int64
-	// Front is the first in the queue, as many as were asked for, in their order.
+	// Front has the first places of the queue, as many as requested.
 	Front []Place
-	// Missing is those of the given owners that have no place in the queue, or no
-	// deadline: they were taken for dead, and must queue anew.
+	// Missing has the given owners without place or deadline, which must queue again.
 	Missing []string
-	// Length is how many are in the queue.
+	// Length is the length of the queue.
 	Length int64
 }
 
 // Free reports whether the lock is free.
 func (b Beat) Free() bool { return b.Left == -2 }
 
-// DecodeBeat decodes the reply of a heartbeat. A reply of another form, a deadline
-// that is no number, and numbers that no server would give, such as a queue shorter
-// than its front, give an error that wraps [transport.ErrBadReply].
+// DecodeBeat decodes the reply of a heartbeat.
 func DecodeBeat(reply any) (Beat, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 4 {
@@ -360,10 +336,8 @@ func places(reply any) ([]Place, error) {
 	return front, nil
 }
 
-// DecodeEvicted decodes the reply of an eviction: the owners that were taken out of the queue,
-// in its order.
+// DecodeEvicted decodes the reply of an eviction: the evicted owners in the order of the queue.
 func DecodeEvicted(reply any) ([]string, error) { return texts("eviction", reply) }
 
-// Nudged decodes the reply of a nudge: true says that the owner was woken, false that it is not
-// the first in the queue or that the lock is held.
+// Nudged decodes the reply of a nudge: whether the owner was notified.
 func Nudged(reply any) (bool, error) { return flag("nudge", reply) }

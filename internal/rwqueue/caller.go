@@ -9,14 +9,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Readers returns the strategy for the readers of one lock of an engine's client, and
-// [Writers] that for its writers: they have one queue. With heldBack a writer that waits holds
-// readers back that come after it. All waiters of the kind have one channel.
+// Readers returns the strategy for the readers of one lock, which share a queue with its [Writers]. With
+// heldBack a waiting writer holds back later readers. All waiters of the kind have one channel.
 func Readers(e *engine.Engine, k acquire.Waitable, heldBack bool) acquire.Strategy {
 	return &strategy{e, k.Key(), true, heldBack}
 }
 
-// Writers is the other half of [Readers].
+// Writers returns the strategy for the writers of one lock.
 func Writers(e *engine.Engine, k acquire.Waitable) acquire.Strategy {
 	return &strategy{e, k.Key(), false, false}
 }
@@ -28,7 +27,7 @@ type strategy struct {
 	heldBack bool
 }
 
-// Waiter is part of acquire.Strategy. Callers with a given owner do not wait for each other.
+// Waiter: callers with a given owner do not wait for each other.
 func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	if a.Given {
 		return acquire.Alone()
@@ -36,18 +35,18 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return &caller{strategy: s, queue: join(s.engine, s.key)}
 }
 
-// caller is a caller that waits in the queue, asks, or has the turn.
+// caller is one acquisition.
 type caller struct {
 	*strategy
 	queue *queue
-	wake  chan struct{} // of a caller that waits; has room for one
+	wake  chan struct{} // of a waiting caller; buffered
 	sub   transport.Subscription
 	woken bool
 
 	// Guarded by queue.mu.
 	parked bool // in one of the queue's lists
-	first  bool // the turn waits for its answer
-	asked  bool // it was refused: it is no new reader
+	first  bool // the turn waits for its reply
+	asked  bool // it was refused: it is not a new reader
 	turn   bool // has the writers' turn
 }
 
@@ -70,8 +69,8 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	return false, a.IsLate(ctx, c.State())
 }
 
-// begin reports whether the caller may ask, or, if it only tries, that it is certain that it
-// would be refused, or behind others. Else it waits in the queue.
+// begin reports whether the caller may try, or, for TryLock, whether it would certainly be refused, or is
+// behind others. Else it waits in the queue.
 func (c *caller) begin(try bool) (may, refused bool) {
 	q := c.queue
 	q.mu.Lock()
@@ -104,7 +103,7 @@ func (c *caller) begin(try bool) (may, refused bool) {
 	return false, false
 }
 
-// Listen is part of acquire.Waiter. A reader that has a leader is woken by it.
+// Listen: a reader with a leader is woken by it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
 	if c.sub == nil && !c.follows() {
 		c.sub, err = a.Subscribe(ctx, a.Kind.Channel(nil))
@@ -166,14 +165,13 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	return o.TTL
 }
 
-// Sleep is part of acquire.Waiter. A reader that has a leader leaves it to that to ask. One that
-// leads since it was refused does not listen yet.
+// Sleep: a reader leaves the polling to its leader. A new leader is not subscribed yet.
 func (c *caller) Sleep(nap, _ time.Duration) time.Duration {
 	switch {
 	case c.follows():
 		return 4 * nap
 	case c.sub == nil:
-		return 0 // it listens, and asks once more
+		return 0 // it subscribes, and tries again
 	}
 	return nap
 }
@@ -185,11 +183,9 @@ func (c *caller) Unanswered(err error) {
 	c.queue.answered(c)
 }
 
-// Abandon is part of acquire.Waiter: the server knows nothing of this queue.
 func (*caller) Abandon() {}
 
-// Granted is part of acquire.Waiter: a turn stays with the hold. One that is over by now has
-// passed nothing on.
+// Granted keeps the turn with the hold.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	c.unsubscribe()
 	q := c.queue
@@ -197,7 +193,7 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	q.unpark(c)
 	q.answered(c)
 	var turn acquire.Turn
-	// A hold that the server has forgotten may have the turn besides, until it learns of that.
+	// A hold that the server has lost may also have the turn, until it notices.
 	switch {
 	case c.reads:
 		turn = (*readTurn)(q)
@@ -214,12 +210,12 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	case turn == nil:
 		q.leave()
 	case !a.Claim().KeepTurn(turn):
-		turn.Pass(true) // lost already
+		turn.Pass(true) // the hold is already lost
 	}
 }
 
-// letIn lets the readers that wait for a leader come in with c, which has the lock, mu held.
-// New ones come after the writer that waits.
+// letIn makes the waiting readers try after c was granted the lock, mu held. New ones come after the
+// waiting writer.
 func (q *queue) letIn(c *caller) {
 	if q.leader == nil {
 		return
@@ -231,8 +227,8 @@ func (q *queue) letIn(c *caller) {
 	q.burst = burstMax
 }
 
-// Leave is part of acquire.Waiter. With an attempt in flight the turn stays with it: until its
-// outcome is known, the next writer would find the lock held by this process.
+// Leave leaves the turn with an attempt in doubt: until it is resolved, the next writer could find the lock
+// held by this process.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	c.unsubscribe()
 	q := c.queue
@@ -264,7 +260,7 @@ func (c *caller) unsubscribe() {
 	}
 }
 
-// pollEvery returns how often a caller that waits looks whether it should ask.
+// pollEvery returns how often a waiting caller checks whether it should try.
 func (c *caller) pollEvery(a *acquire.Acquisition) time.Duration {
 	if c.reads {
 		return min(patience, a.Engine.PollCap)
@@ -280,8 +276,7 @@ func (c *caller) State() acquire.QueueState {
 
 func (c *caller) Came() bool { return c.woken }
 
-// Poll is part of acquire.Queued: the next writer asks, and where no reader leads the others one
-// becomes the leader.
+// Poll makes the next writer try, and a reader the leader if there is none.
 func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
 	q := c.queue
 	q.mu.Lock()
@@ -293,7 +288,7 @@ func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool
 	asks := q.state.Held && len(q.writers) > 0 && q.writers[0] == c
 	q.mu.Unlock()
 	if !asks {
-		return false, nil // another caller asks
+		return false, nil // another caller tries
 	}
 	return a.Peek(ctx)
 }

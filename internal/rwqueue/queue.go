@@ -1,24 +1,23 @@
-// Package rwqueue is the strategy for locks that several readers or one writer hold at a time.
-// The callers of one process, in both roles, have one queue for each lock:
+// Package rwqueue is the strategy for read/write locks. The callers of one process, in both roles, have
+// one queue for each lock:
 //
 //	           the turn is free, or comes             granted
 //	writer ─────────────────────────────▶ has the turn ──────▶ holds ── released ─┐
 //	                                        │ refused: waits ▲                    │
 //	                                        └────────────────┘                    ▼
-//	                    the readers that wait ask, all together, and then the next writer
+//	                    the waiting readers try, all together, and then the next writer
 //
 //	           no writer waits, or a burst is left          granted
-//	reader ──────────────────────────────────────▶ asks ────────────▶ holds
+//	reader ──────────────────────────────────────▶ tries ───────────▶ holds
 //	   │ else                                       │ refused
 //	   ▼                                            ▼
-//	 parked ◀── refused, and there is one ─────── leader: listens, and asks for all
+//	 parked ◀── refused, and there is one ─────── leader: listens, and tries for all
 //	   │                                            │ granted, gave up
-//	   └──────▶ asks ◀──────────────────────────────┘
+//	   └──────▶ tries ◀─────────────────────────────┘
 //
-// One writer talks to Redis at a time, and has the turn until its hold is over; the others cost
-// nothing. Of the readers that were refused one listens, and when it is granted the lock the
-// others ask, too. A writer that waits holds back new readers, so that those of this process
-// drain: see holdsBack.
+// Only the writer with the turn contends in Redis, until its hold is over; the others wait without sending
+// commands. One of the refused readers is subscribed; when it is granted the lock, the others try. A
+// waiting writer holds back new readers, so that those of this process drain: see holdsBack.
 package rwqueue
 
 import (
@@ -31,33 +30,31 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// A writer that waits lets in so many readers of its process, or those of so long a time. Then
-// it holds back others until those that are in have left, and for a while more, in which it
-// should have the lock unless other processes read.
+// A waiting writer lets in burstMax readers of its process, or those of burstTime. Then it holds back
+// others until these have left, and for patience more, by when it has the lock unless other processes read.
 const (
 	burstMax  = 32
 	burstTime = 20 * time.Millisecond
 	patience  = time.Second
 )
 
-// queue has the callers of one process that want one lock. A caller joins it with
-// [join], and leaves it when it leaves without the lock, or its hold is over.
+// queue has the callers of one process for one lock, until they leave or their hold is over.
 type queue struct {
 	key    string
 	queues *engine.Registry[string, *queue]
 
-	mu      sync.Mutex // guards what follows; held for a few instructions only
+	mu      sync.Mutex // guards the fields below
 	state   acquire.QueueState
-	writers []*caller // that wait for the turn, in order
-	readers []*caller // that are parked
-	leader  *caller   // the reader that listens for the others; nil: none was refused
-	writer  *caller   // that has the turn and was refused: it waits
-	turn    bool      // a writer has the turn, or it comes to one next
-	asking  int       // readers that ask before the turn goes on
+	writers []*caller // waiting for the turn, in order
+	readers []*caller // parked
+	leader  *caller   // the subscribed reader, nil if none was refused
+	writer  *caller   // with the turn, waiting after a refusal
+	turn    bool      // a writer has the turn, or gets it next
+	asking  int       // readers that try before the next writer
 	reading int       // holds of readers
-	burst   int       // readers that were let in since began
+	burst   int       // readers let in since began
 	began   time.Time // when the burst began
-	drained time.Time // since when no reader of this process has the lock
+	drained time.Time // when the last reader of this process left
 	turns   int       // of writers without a pause for other processes
 	first   time.Time // when the first of them was
 }
@@ -74,9 +71,8 @@ func join(e *engine.Engine, key string) *queue {
 
 func (q *queue) leave() { q.queues.Leave(q.key) }
 
-// holdsBack reports whether a new reader must wait, mu held, because a writer of this process
-// does. It begins another burst when the writer, for as long as its patience is, was kept
-// out by other processes alone.
+// holdsBack reports whether a new reader must wait for a waiting writer, mu held. If only other processes
+// have kept the writer out for as long as its patience, another burst begins.
 func (q *queue) holdsBack(now time.Time) bool {
 	switch {
 	case q.writer == nil, q.burst < burstMax && now.Sub(q.began) < burstTime:
@@ -99,7 +95,7 @@ func (q *queue) park(c *caller) {
 	}
 }
 
-// unpark takes a caller out of those that wait to be woken, mu held.
+// unpark removes a caller from the waiting ones, mu held.
 func (q *queue) unpark(c *caller) {
 	if c.parked {
 		c.parked = false
@@ -109,7 +105,7 @@ func (q *queue) unpark(c *caller) {
 	}
 }
 
-// wakeReaders has all readers that wait ask now, mu held. First is that of wake.
+// wakeReaders makes all waiting readers try, mu held; first as in wake.
 func (q *queue) wakeReaders(first bool) {
 	all := q.readers
 	q.readers = nil
@@ -122,8 +118,7 @@ func (q *queue) wakeReaders(first bool) {
 	}
 }
 
-// wakeLeader is wakeReaders for a lock that need not be free: one reader asks, and has the others
-// ask if it gets the lock.
+// wakeLeader is wakeReaders for a lock that may not be free: if the leader gets it, the others try.
 func (q *queue) wakeLeader() {
 	q.promote(time.Now())
 	if q.leader != nil {
@@ -131,7 +126,7 @@ func (q *queue) wakeLeader() {
 	}
 }
 
-// wake has a reader ask now, mu held. First says that it asks before the turn goes on.
+// wake makes a reader try, mu held, if first before the next writer.
 func (q *queue) wake(c *caller, first bool) {
 	if first && !c.first {
 		c.first = true
@@ -140,8 +135,7 @@ func (q *queue) wake(c *caller, first bool) {
 	acquire.Signal(c.wake)
 }
 
-// promote makes the first parked reader that may be let in the leader, if there is none, mu held.
-// New ones are held back beside a writer that waits, unless they never are.
+// promote makes the first parked reader that is not held back the leader, if there is none, mu held.
 func (q *queue) promote(now time.Time) {
 	if q.leader != nil || len(q.readers) == 0 {
 		return
@@ -157,7 +151,7 @@ func (q *queue) promote(now time.Time) {
 	}
 }
 
-// answered says that a reader that the turn waits for has asked, mu held.
+// answered ends the turn's wait for a reader, mu held.
 func (q *queue) answered(c *caller) {
 	if !c.first {
 		return
@@ -181,11 +175,11 @@ func (q *queue) passOn() {
 // writeTurn is the turn of a writer.
 type writeTurn queue
 
-// readTurn is what a reader keeps for as long as it has the lock.
+// readTurn is kept with the hold of a reader.
 type readTurn queue
 
-// Pass is part of acquire.Turn: the readers that wait ask, and then the next writer. If the lock was
-// not released, only the leader of the readers asks.
+// Pass makes the waiting readers try, and then the next writer. If the lock was not released, only the
+// readers' leader tries.
 func (t *writeTurn) Pass(released bool) {
 	q := (*queue)(t)
 	q.mu.Lock()
@@ -204,11 +198,10 @@ func (t *writeTurn) Pass(released bool) {
 	q.leave()
 }
 
-// Transfer is part of acquire.Turn: readers may have the lock besides, so it is not
-// transferred.
+// Transfer returns nil: readers may also hold the lock.
 func (*writeTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// Pass is part of acquire.Turn. The last reader lets the writer ask that waits for it.
+// Pass makes the waiting writer try after the last reader.
 func (t *readTurn) Pass(released bool) {
 	q := (*queue)(t)
 	q.mu.Lock()
@@ -224,15 +217,15 @@ func (t *readTurn) Pass(released bool) {
 
 func (*readTurn) Transfer(any) *acquire.Transfer { return nil }
 
-// Writers of one process let others go first after so many turns, or turns for so long. The
-// pause is long enough for a waiter that was woken to ask.
+// The writers of one process let other processes go first after turnsMax turns, or turnsTime. The pause is
+// long enough for a notified waiter's attempt.
 const (
 	turnsMax  = 32
 	turnsTime = 20 * time.Millisecond
 	pause     = 10 * time.Millisecond
 )
 
-// countTurn counts a turn of a writer that had the lock, mu held.
+// countTurn counts a writer's turn, mu held.
 func (q *queue) countTurn(released bool) {
 	if !released {
 		q.turns = 0
@@ -244,8 +237,7 @@ func (q *queue) countTurn(released bool) {
 	q.turns++
 }
 
-// mustPause reports whether it is the turn of other processes, if there are any, and begins to
-// count anew then.
+// mustPause reports whether other processes go first, and then restarts the count.
 func (q *queue) mustPause() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,8 +248,8 @@ func (q *queue) mustPause() bool {
 	return due
 }
 
-// letOthersGo lets the waiters of other processes, which the last release has woken, ask before
-// this writer does. It returns false when the wait is over.
+// letOthersGo lets waiters of other processes, notified by the last release, try before this writer. It
+// returns false if the wait is over.
 func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	if !c.queue.mustPause() || !c.hasOthers(ctx, a) {
 		return ctx.Err() == nil
@@ -266,7 +258,7 @@ func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
 	return ctx.Err() == nil
 }
 
-// hasOthers reports whether other processes wait for the lock, as far as that can be found out.
+// hasOthers reports whether other processes wait for the lock, or may.
 func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	n, counted := a.Listeners(ctx)
 	if !counted {
@@ -275,7 +267,7 @@ func (c *caller) hasOthers(ctx context.Context, a *acquire.Acquisition) bool {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	if c.queue.leader != nil {
-		n-- // this process listens for it
+		n-- // of this process
 	}
 	return n > 0
 }
