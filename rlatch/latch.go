@@ -1,50 +1,32 @@
-// Package rlatch is Redisson's count-down latch, RCountDownLatch: callers wait until others have
-// counted down as often as was set. [New] makes it.
+// Package rlatch provides Redisson's count-down latch, RCountDownLatch: callers wait until others have counted
+// down as often as was set.
 //
 //	       TrySet(n)                    CountDown
 //	open ─────────────▶ closed(n) ─────────────────▶ closed(n-1)
 //	 ▲                     │  ▲                          │
 //	 │ CountDown to 0      │  └──────────────────────────┤
 //	 ├─────────────────────┴─────────────────────────────┤
-//	 │ Delete, or a time to live that was set by hand    │
+//	 │ Delete, or a TTL that was set by hand             │
 //	 └───────────────────────────────────────────────────┘
 //
-// A latch that was never set is open, and so is one whose count is 0: on the server both are a
-// key that does not exist. So set the count before the first caller waits.
+// A latch that was never set is open, like one whose count is 0: both are a key that does not exist. Set the
+// count before the first caller waits.
 //
-// # The life of a wait
+// A waiter checks the count before and after it subscribes, at each message, after a gap, and each poll cap
+// (redlatch.WithPollCap). So a false message costs one GET, and a missed message, a deleted key or an expired
+// one delays the waiter by at most one poll cap; Redisson's waiters spin or sleep forever.
 //
-//	Wait ──ask──▶ open ──────────────────────────────────▶ nil
-//	       │                                          ▲
-//	       │ closed                                   │
-//	       ▼                                          │
-//	   subscribe (acknowledged)                       │
-//	       │                                          │
-//	       ▼                                          │
-//	     ask ◀──────────────────────────┐             │
-//	       │ └── open ──────────────────┼─────────────┘
-//	       ▼                            │
-//	   wait for the first of: message, gap, poll cap
-//	       │ context, client closed
-//	       ▼
-//	   give up
+// # One latch per round
 //
-// A message never says that the latch is open: it is a reason to ask. So a message that is false
-// costs one question, where Redisson's waiters ask without a pause until the next message; and
-// a message that is missed, a key that was deleted or one that has expired costs one poll cap
-// (redlatch.WithPollCap), where Redisson's waiters sleep on for ever.
+// A waiter may miss that a latch was open if it is set again immediately. Use a new name for each round, such
+// as "import:2026-11-24".
 //
-// # One latch for one round
+// # Crashes
 //
-// A waiter sees a latch that was set again at once as one that is still closed. Use a new name
-// for each round, such as "import:2026-11-24", rather than the same latch again.
-//
-// # What a crash loses
-//
-// The count has no owners. A worker that dies before it has counted down keeps the latch closed
-// for ever, and a CountDown whose reply is lost may have counted or not: it is
-// redlatch.ErrUncertain, and is not repeated. Give waiters a deadline. Where each worker's part
-// must count exactly once, keep a set of the parts that are done, and not a number.
+// The count has no owners. A worker that dies before it has counted down keeps the latch closed forever, and a
+// CountDown whose reply is lost, redlatch.ErrUncertain, may have counted or not, and is not retried. Give
+// waiters a deadline. If each worker's part must count exactly once, keep a set of finished parts instead of
+// a number.
 package rlatch
 
 import (
@@ -64,21 +46,19 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Latch is a count-down latch by name. It has no state of its own: any number of goroutines may
-// use one Latch, and any number of Latches may be made for one name. Errors are
-// *redlatch.LockError, which wrap what went wrong.
+// Latch is a named count-down latch. It is safe for concurrent use. Errors are *redlatch.LockError.
 type Latch struct {
 	engine  *engine.Engine
 	name    string
-	err     error // why the name cannot be used
+	err     error // of an invalid name
 	kind    kind
 	scripts luasrc.Latch
 }
 
-// New returns the latch called name: Redisson's getCountDownLatch. It sends nothing. A name that
-// no latch can have shows as redlatch.ErrInvalid in every call. In a cluster that is so of each
-// name with a hash tag, such as "{orders}:42": Redisson puts braces around the whole name for the
-// latch's channel, which is in another slot then, so that its scripts fail, too.
+// New returns the latch called name, Redisson's getCountDownLatch. It sends nothing. With an invalid name
+// every call returns redlatch.ErrInvalid. In a cluster a name with a hash tag, such as "{orders}:42", is
+// invalid: Redisson puts braces around the whole name for the channel, which is in another slot then, and
+// its scripts also fail.
 func New(client *redlatch.Client, name string) *Latch {
 	e := engine.EngineOf(client)
 	key, err := e.Map(name)
@@ -93,14 +73,12 @@ func New(client *redlatch.Client, name string) *Latch {
 	}
 }
 
-// Name returns the name that the latch was made with. It sends nothing.
+// Name returns the latch's name.
 func (l *Latch) Name() string { return l.name }
 
-// TrySet sets the count to n, above 0, if the latch is open, and reports whether it did, as
-// Redisson's trySetCount. It returns false when there is a count already, and changes nothing
-// then. Any other n gives redlatch.ErrInvalid, and nothing is sent: Redisson would store it, and
-// never open such a latch by a message. Redlatch.ErrUncertain says that the reply was lost: the
-// count may be set. It sends one EVALSHA.
+// TrySet sets the count to n, above 0, if the latch is open, and reports whether it did, as Redisson's
+// trySetCount. Any other n gives redlatch.ErrInvalid; Redisson would store it, and never announce such a
+// latch as open. After redlatch.ErrUncertain the count may be set. It sends one EVALSHA.
 func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
 	engine.NeedContext(ctx)
 	if n <= 0 {
@@ -114,19 +92,17 @@ func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
 	return set, l.wrap("set", err)
 }
 
-// CountDown lowers the count by one, and opens the latch when that makes it 0, as Redisson's
-// countDown. A latch that is open stays so, and no error says that it was. It is sent again only
-// while it certainly did not run; redlatch.ErrUncertain says that the reply was lost, or that ctx
-// ended before it came: it may have counted, or may yet. To call it again can count twice. It
-// sends one EVALSHA.
+// CountDown lowers the count by one, which opens the latch at 0, as Redisson's countDown. An open latch stays
+// open, without an error. If the reply is lost or ctx ends first, CountDown returns redlatch.ErrUncertain: it
+// may have counted, or may yet, and another call can count twice. It is retried only if it certainly did not
+// run. It sends one EVALSHA.
 func (l *Latch) CountDown(ctx context.Context) error {
 	engine.NeedContext(ctx)
 	_, err := l.ask(ctx, func(c *transport.Call) { l.scripts.CountDown(c) })
 	return l.wrap("count-down", err)
 }
 
-// Count returns the count, 0 for a latch that is open, as Redisson's getCount, asked of the
-// master. It sends GET.
+// Count returns the count, 0 for an open latch, as Redisson's getCount, from the master. It sends GET.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
 	engine.NeedContext(ctx)
 	answer, err := l.ask(ctx, l.kind.get)
@@ -137,10 +113,9 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return max(n, 0), l.wrap("count", err)
 }
 
-// Delete deletes the count, which opens the latch, and reports whether there was one, as
-// Redisson's delete. Callers of Wait return; Redisson's go on waiting, since its message says
-// that the latch has closed. A key that is no count is redlatch.ErrWrongType, and stays. It
-// sends one EVALSHA.
+// Delete deletes the count, which opens the latch, and reports whether there was one, as Redisson's delete.
+// Callers of Wait return; Redisson's keep waiting, since its message says that the latch has closed. A key
+// that is not a count stays, with redlatch.ErrWrongType. It sends one EVALSHA.
 func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	engine.NeedContext(ctx)
 	answer, err := l.ask(ctx, func(c *transport.Call) { l.scripts.Delete(c) })
@@ -151,7 +126,6 @@ func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	return was, l.wrap("delete", err)
 }
 
-// ask runs a call.
 func (l *Latch) ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
 	if err := acquire.Check(ctx, l.err); err != nil {
 		return nil, err
@@ -159,7 +133,7 @@ func (l *Latch) ask(ctx context.Context, fill func(*transport.Call)) (any, error
 	return acquire.Ask(ctx, l.engine, l.kind, true, fill)
 }
 
-// wrap makes an error say what was done to which latch. Nil stays nil.
+// wrap adds the operation and the name to an error. It returns nil for nil.
 func (l *Latch) wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -167,7 +141,7 @@ func (l *Latch) wrap(op string, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.name, Err: explain(err)}
 }
 
-// explain gives the errors of a key that is no latch a name of their own.
+// explain adds redlatch.ErrWrongType to the errors of a key that is not a latch.
 func explain(err error) error {
 	var answer *transport.ServerError
 	if errors.As(err, &answer) && strings.Contains(answer.Text, "not an integer") {
@@ -176,19 +150,16 @@ func explain(err error) error {
 	return engine.Explain(err)
 }
 
-// ErrNotOpen says that a latch was closed when the wait for it ended.
+// ErrNotOpen means that the latch was closed when the wait ended.
 var ErrNotOpen = errors.New("redlatch: latch not open")
 
-// Wait returns nil as soon as the latch is open, at once if it is so already, as Redisson's
-// await. It asks before and after it has subscribed, at each message, after each time in which
-// messages may have been missed, and once each poll cap (redlatch.WithPollCap). Once it waits
-// it rides out a Redis that is away. It counts among the waiters of redlatch.WithMaxWaiters, and
-// costs no goroutine.
+// Wait returns nil as soon as the latch is open, as Redisson's await. It sends GET when the package
+// documentation says. Once it waits it outlasts an outage of Redis. It counts as a waiter for
+// redlatch.WithMaxWaiters, and needs no goroutine.
 //
-// Errors: [ErrNotOpen] with ctx's error when ctx ended the wait, or when as many wait as may;
-// redlatch.ErrNotSent when ctx had ended before, or when Redis could not be reached for one
-// command timeout at the beginning; ErrClosed; ErrWrongType; ErrInvalid; or a
-// *transport.ServerError. Each question is one GET.
+// Errors: [ErrNotOpen] with ctx's error if ctx ended the wait, or if WithMaxWaiters is reached;
+// redlatch.ErrNotSent if ctx had already ended, or Redis was not reached within one command timeout at first;
+// ErrClosed; ErrWrongType; ErrInvalid; or a *transport.ServerError.
 func (l *Latch) Wait(ctx context.Context) error {
 	engine.NeedContext(ctx)
 	return l.wrap("wait", l.wait(ctx))
@@ -205,7 +176,7 @@ func (l *Latch) wait(ctx context.Context) error {
 	l.engine.Announce()
 	a := acquire.Acquisition{Engine: l.engine, Kind: l.kind, Lock: l.name, Claims: passer{}, Began: time.Now()}
 	err := a.Run(ctx, gate{})
-	lost := errors.Is(err, engine.ErrUncertain) && ctx.Err() != nil // a question, which changes nothing
+	lost := errors.Is(err, engine.ErrUncertain) && ctx.Err() != nil // GET changes nothing
 	switch {
 	case !lost && !errors.Is(err, engine.ErrNotAcquired):
 		return err
@@ -215,7 +186,7 @@ func (l *Latch) wait(ctx context.Context) error {
 	return fmt.Errorf("%w: as many callers wait as WithMaxWaiters allows", ErrNotOpen)
 }
 
-// kind is a latch as the wait loop sees it. It is safe for concurrent use.
+// kind is a latch for the wait loop.
 type kind struct{ key, channel string }
 
 func (kind) Name() string                                    { return "latch" }
@@ -223,7 +194,7 @@ func (k kind) Key() string                                   { return k.key }
 func (k kind) Channel(any) string                            { return k.channel }
 func (k kind) Acquire(c *transport.Call, _ *acquire.Request) { k.get(c) }
 
-// Decode is part of acquire.Waitable. How long a count will last is not known.
+// Decode: how long a count will last is not known.
 func (k kind) Decode(answer any) (acquire.Outcome, error) {
 	n, err := k.count(answer)
 	return acquire.Outcome{Granted: n <= 0, TTL: reply.NoTTL}, err
@@ -234,7 +205,7 @@ func (k kind) get(c *transport.Call) {
 	c.Args = append(c.Args, k.key)
 }
 
-// count reads the reply of GET.
+// count decodes the reply of GET.
 func (kind) count(answer any) (int64, error) {
 	n, err := reply.Count(answer)
 	if err != nil {
@@ -243,35 +214,33 @@ func (kind) count(answer any) (int64, error) {
 	return n, nil
 }
 
-// gate is how the callers of one process wait for a latch: each asks, and all go when it opens.
+// gate is the strategy: each caller polls.
 type gate struct{}
 
 func (gate) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return &waiter{acquire.Alone(), a}
 }
 
-// waiter is a caller that waits.
 type waiter struct {
 	acquire.Waiter
 	acquisition *acquire.Acquisition
 }
 
-// Unanswered is part of acquire.Waiter: a question whose answer was lost is asked again.
+// Unanswered: a GET whose reply was lost is retried.
 func (w *waiter) Unanswered(err error) {
 	if errors.Is(err, engine.ErrUncertain) {
 		w.acquisition.Answered = true
 	}
 }
 
-// passer is a caller that passes a latch: there is nothing that it holds then, and nothing to
-// give back.
+// passer is the claim of a caller, which holds nothing when the latch is open.
 type passer struct{ acquire.BareClaim }
 
 var (
 	_ acquire.Claims = passer{}
 	_ acquire.Claim  = passer{}
 
-	question acquire.Request // that of all callers
+	question acquire.Request // of all callers
 )
 
 func (p passer) Claim(acquire.Reusable) acquire.Claim { return p }

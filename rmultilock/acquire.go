@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// taking is one call of Lock or TryLock on its way to a hold.
+// taking is one call of Lock or TryLock.
 type taking struct {
 	lock  *Lock
 	op    string
@@ -26,7 +26,6 @@ type taking struct {
 	hold  *Hold
 }
 
-// acquire is Lock and TryLock.
 func (l *Lock) acquire(ctx context.Context, op string, opts []rlock.Option) (*Hold, error) {
 	engine.NeedContext(ctx)
 	t := &taking{lock: l, op: op, opts: opts, began: time.Now(), hold: &Hold{lock: l}}
@@ -40,7 +39,7 @@ func (l *Lock) acquire(ctx context.Context, op string, opts []rlock.Option) (*Ho
 	return t.hold, nil
 }
 
-// title names all locks, as far as they are few.
+// title names the first locks.
 func (l *Lock) title() string {
 	const most = 3
 	if len(l.names) <= most {
@@ -53,7 +52,7 @@ func (t *taking) failed(name string, err error) *redlatch.LockError {
 	return &redlatch.LockError{Op: t.op, Name: name, Err: engine.Explain(err)}
 }
 
-// run checks what can be checked before something is sent, and takes the locks.
+// run checks the arguments and acquires the locks.
 func (t *taking) run(ctx context.Context) error {
 	l := t.lock
 	if l.err != nil {
@@ -88,8 +87,8 @@ func (t *taking) run(ctx context.Context) error {
 	return t.takeAll(ctx, steps)
 }
 
-// steps returns the steps of this call: locks that ctx proves to be held come first, one by one,
-// since they are entered again and wait for no other program.
+// steps returns the steps of this call: locks whose holds ctx proves come first, one by one. Their reentry
+// does not wait.
 func (t *taking) steps(ctx context.Context) ([]step, error) {
 	var again, first []step
 	for _, s := range t.lock.steps {
@@ -112,8 +111,8 @@ func (t *taking) steps(ctx context.Context) ([]step, error) {
 	return append(again, first...), nil
 }
 
-// takeAll takes one step after the other. Unless it comes to its end it gives back what it has
-// taken, also when something panics. A loss of what was taken ends the wait for the others.
+// takeAll acquires the steps in order. On an error or a panic it releases the acquired locks. The loss of one
+// ends the wait for the others.
 func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	done := false
 	defer func() {
@@ -121,7 +120,7 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 			for _, h := range t.hold.group.Holds() {
 				h.ObserveGivenBack(err, time.Since(t.began))
 			}
-			_ = t.hold.unlock() // what could not be freed now is freed in the background, or logged
+			_ = t.hold.unlock() // failures are retried in the background, or logged
 		}
 	}()
 	group := &t.hold.group
@@ -143,16 +142,16 @@ func (t *taking) takeAll(ctx context.Context, steps []step) (err error) {
 	return engine.WithEnd(ctx, err)
 }
 
-// over returns the error of a call that has lost a lock that it had taken, nil if it has lost none.
+// over returns an error if an acquired lock was lost.
 func (t *taking) over() error {
 	err := t.hold.group.Err()
 	if err == nil || errors.Is(err, engine.ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, err) //nolint:errorlint // in words only: nothing was held yet
+	return fmt.Errorf("%w: while others were taken: %v", engine.ErrNotAcquired, err) //nolint:errorlint // as text: nothing was held yet
 }
 
-// replicated waits until enough replicas have all locks, within the time to wait.
+// replicated waits until enough replicas have all locks.
 func (t *taking) replicated(ctx context.Context) error {
 	if t.lock.engine.Replicas == 0 {
 		return nil
@@ -169,12 +168,11 @@ func (t *taking) replicated(ctx context.Context) error {
 	return t.failed(h.Lock().Name, err)
 }
 
-// left returns how much of the time to wait is left, in whole milliseconds: 0 for one attempt.
+// left returns the remaining wait in whole milliseconds, 0 for one attempt.
 func (t *taking) left() time.Duration {
 	return max(0, t.asked.Bound-time.Since(t.began)).Truncate(time.Millisecond)
 }
 
-// take takes the locks of one step.
 func (t *taking) take(ctx context.Context, s *step) error {
 	if s.batched && len(s.members) > 1 {
 		return newBatch(t, s).take(ctx)
@@ -191,7 +189,7 @@ func (t *taking) take(ctx context.Context, s *step) error {
 	return nil
 }
 
-// lockOne takes one lock, of any kind.
+// lockOne acquires one lock of any kind.
 func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*hold.Hold, error) {
 	switch l := m.(type) {
 	case *rfencedlock.Lock:
@@ -202,7 +200,7 @@ func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*ho
 	return nil, fmt.Errorf("%w: a %T cannot be one of several locks", redlatch.ErrInvalid, m)
 }
 
-// called returns the hold that one of a lock's two methods gives.
+// called calls lock, or try for a TryLock.
 func called[H interface{ Internal() *hold.Hold }](
 	ctx context.Context, op string, lock, try func(context.Context, ...rlock.Option) (H, error), opts []rlock.Option,
 ) (*hold.Hold, error) {
@@ -216,8 +214,7 @@ func called[H interface{ Internal() *hold.Hold }](
 	return h.Internal(), nil
 }
 
-// unlock gives up what is held. When the hold was over before, one error says why, and others say
-// what could not be given up besides.
+// unlock releases the locks. If the hold was already over, the first error says why.
 func (h *Hold) unlock() error {
 	over := h.group.Err()
 	if errors.Is(over, engine.ErrNotHeld) {

@@ -17,15 +17,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// batch is plain locks of one slot on their way to a hold, all or none of them. It belongs to the
-// caller's goroutine. For the wait loop it is one lock, with the channel of the member that was in
-// the way at the last attempt.
+// batch acquires plain locks of one slot, all or none. For the wait loop it is one lock, with the channel of
+// the member that blocked the last attempt. It belongs to the caller's goroutine.
 type batch struct {
 	acquire.Acquisition
 	*taking
 	locks   []*hold.Lock
 	scripts luasrc.All
-	blocked int // the member that another owner has
+	blocked int // the member held by another owner
 	claim   *claim
 }
 
@@ -39,7 +38,7 @@ func newBatch(t *taking, s *step) *batch {
 	return b
 }
 
-// scriptsOf fills the calls about plain locks of one slot.
+// scriptsOf returns the calls about plain locks of one slot.
 func scriptsOf(locks []*hold.Lock) luasrc.All {
 	all := luasrc.All{Publish: locks[0].Engine.Publish()}
 	for _, l := range locks {
@@ -49,7 +48,6 @@ func scriptsOf(locks []*hold.Lock) luasrc.All {
 	return all
 }
 
-// take takes the locks, and waits for them as the call may.
 func (b *batch) take(ctx context.Context) error {
 	b.Engine, b.Kind, b.Lock, b.Op = b.lock.engine, b, b.locks[0].Name, b.op
 	b.Claims, b.Poll, b.Deaf = b, b.asked.Poll, b.asked.Deaf
@@ -65,7 +63,7 @@ func (b *batch) take(ctx context.Context) error {
 	b.asked.Try = b.Try
 	err := b.Run(ctx, b)
 	if err != nil {
-		b.Lock = b.locks[b.blocked].Name // which was in the way
+		b.Lock = b.locks[b.blocked].Name
 		b.ObserveFailed(err)
 		failed := b.failed(b.Lock, err)
 		if errors.Is(err, engine.ErrNotAcquired) {
@@ -122,8 +120,7 @@ func (b *batch) Waiter(*acquire.Acquisition) acquire.Waiter {
 	return &waiter{Waiter: acquire.Alone(), batch: b}
 }
 
-// waiter is a caller that listens to the channel of the lock in the way, which may be another one
-// after each attempt.
+// waiter listens to the channel of the blocking lock, which may change with each attempt.
 type waiter struct {
 	acquire.Waiter
 	batch   *batch
@@ -140,8 +137,7 @@ func (w *waiter) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	return w.Waiter.Listen(ctx, a)
 }
 
-// Sleep is part of acquire.Waiter. When another lock is in the way than the one that the caller
-// listens to, it listens to that one first.
+// Sleep returns 0 to listen first if the blocking lock has changed.
 func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
 	if w.listens && w.to != w.batch.blocked {
 		return 0
@@ -162,7 +158,7 @@ func (b *batch) Claim(acquire.Reusable) acquire.Claim {
 	return c
 }
 
-// sameOwner is the owner that all locks of a claim have.
+// sameOwner is the owner of all locks of a claim.
 type sameOwner struct {
 	owner codec.Owner
 	text  any
@@ -170,12 +166,10 @@ type sameOwner struct {
 
 func (s sameOwner) Owner() (codec.Owner, any) { return s.owner, s.text }
 
-// Put is part of acquire.Reusable: the owner is not used again.
 func (sameOwner) Put()   {}
 func (sameOwner) Close() {}
 
-// claim is what an attempt acquires for: the holds of all locks, of one owner. The replicas of all
-// steps are waited for together.
+// claim has the holds of all locks, of one owner. It does not wait for replicas: takeAll does.
 type claim struct {
 	acquire.BareClaim
 	batch   *batch
@@ -189,11 +183,11 @@ var _ acquire.Claim = (*claim)(nil)
 func (c *claim) ID() codec.Owner           { return c.owner.owner }
 func (c *claim) Request() *acquire.Request { return &c.request }
 
-// Grant is part of acquire.Claim. From here on the group has the holds, and gives them back.
+// Grant moves the holds into the group, which releases them.
 func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	for i, h := range c.holds {
 		if err := h.Grant(sent, o); err != nil {
-			c.Disown() // also those that came before, which their unlock finds gone
+			c.Disown() // also the earlier ones, whose unlock finds them gone
 			if i > 0 {
 				c.batch.hold.group.AddTogether(c.holds[:i])
 			}
@@ -210,14 +204,14 @@ func (c *claim) InDoubt() *engine.InDoubt {
 	return undo(c.batch.locks, &c.batch.scripts, c.owner.text, c.batch.asked.TTL)
 }
 
-// Late is part of engine.Resolver: the reply came when the caller had left.
+// Late handles a reply that arrived after its caller had returned.
 func (c *claim) Late(answer any, err error) {
 	if refused := err == nil && answer != nil; !refused && !errors.Is(err, engine.ErrNotSent) {
 		c.Disown()
 	}
 }
 
-// undo is what frees plain locks of one slot if the owner has them, for a lease.
+// undo releases plain locks of one slot if the owner holds them, for a lease.
 func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duration) *engine.InDoubt {
 	text, _ := owner.(string) // it is one
 	d := &engine.InDoubt{Name: locks[0].Name, Owner: text, Lease: lease}
@@ -237,8 +231,8 @@ func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duratio
 	return d
 }
 
-// free is the hold.Freer of plain locks of one slot and owner: it repeats one call until the server
-// answers, for bound at most, and in the background after that.
+// free is the hold.Freer of plain locks of one slot and owner: it retries one call until the server replies,
+// for at most bound, and then in the background.
 func free(holds []*hold.Hold, bound time.Duration) []error {
 	locks, owner := make([]*hold.Lock, len(holds)), holds[0].ID().String()
 	for i, h := range holds {
@@ -247,7 +241,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	scripts := scriptsOf(locks)
 	freed, open, err := release(locks[0].Engine, &scripts, owner, bound)
 	for again, n := err, 1; locks[0].Engine.DeniedPublish(again) && n < len(locks); n++ {
-		// A user without the right to publish frees one lock with each release.
+		// For a user without the right to publish each release frees one lock.
 		_, _, again = release(locks[0].Engine, &scripts, owner, bound)
 	}
 	if err != nil && (engine.Passing(err) || errors.Is(err, engine.ErrUncertain)) {
@@ -265,7 +259,7 @@ func free(holds []*hold.Hold, bound time.Duration) []error {
 	return errs
 }
 
-// lastsOf returns for how long any of the locks may last on the server: one may have been entered again
+// lastsOf returns the longest time that any of the locks may last on the server: one may have been reentered
 // with a longer lease.
 func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	for _, h := range holds {
@@ -274,7 +268,7 @@ func lastsOf(holds []*hold.Hold) (most time.Duration) {
 	return most
 }
 
-// release repeats the release. Open says that one before the last may have run.
+// release retries the release. open reports whether an earlier try may have run.
 func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Duration) (freed []bool, open bool, err error) {
 	open, err = e.Persist(bound, func(rest time.Duration) error {
 		at := e.Attempt()
@@ -289,7 +283,7 @@ func release(e *engine.Engine, scripts *luasrc.All, owner any, bound time.Durati
 	return freed, open, err
 }
 
-// freedOf reads the reply of a release of n locks.
+// freedOf decodes the reply of a release of n locks.
 func freedOf(answer any, n int) ([]bool, error) {
 	parts, _ := answer.([]any)
 	if len(parts) != n {

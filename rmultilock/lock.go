@@ -1,58 +1,51 @@
-// Package rmultilock takes several locks as one: Redisson's getMultiLock. [New] is for plain
-// locks by name, [Of] for locks of any kind. On the server there is nothing but the locks
-// themselves, as if each had been taken alone; all programs that use any of them take turns.
+// Package rmultilock acquires several locks as one, Redisson's getMultiLock. [New] is for plain locks by
+// name, [Of] for locks of any kind. On the server there are only the locks themselves, so programs that use
+// any of them exclude each other.
 //
 //	Lock ──first step──▶ held: some ──…──▶ held: all ──▶ Hold
 //	          │               │ refused, context, WithWait, panic, a member is lost
-//	          └───────────────┴──▶ what was taken is given back: none is held
+//	          └───────────────┴──▶ the acquired ones are released: none is held
 //
 //	live ──Unlock──▶ released, all of them
 //	  │ ──any of them lost──▶ lost; the others are left to their leases, or to Unlock
 //	  │ ──WithMaxHold is over──▶ at its maximum
 //	  └ ──Client.Close─▶ closed
 //
-// # One order
+// # Order
 //
-// The locks are taken in an order of their own, whatever order the caller gives: plain locks by
-// their slot in the cluster, all those of one slot at once; then the locks of other kinds, by
-// their key. So no two holders of this package can wait for each other. Redisson takes them in
-// the order of the caller: with ("a", "b") here and ("b", "a") there each has one and waits for
-// the other until its time runs out, and then both begin again, for as long as they meet. A
-// program that takes the same locks one by one, in Java or Go, is safe beside this package where
-// all keys are in one slot and the locks are plain, since this package holds none while it waits;
-// else it must use the same order.
+// Locks are acquired in one order regardless of the caller's: plain locks by their slot in the cluster, all
+// locks of one slot by one script; then the locks of other kinds by key. So holders of this package cannot
+// deadlock. Redisson uses the caller's order: with ("a", "b") and ("b", "a") each of two callers holds one
+// lock and waits for the other until its time is over. A program that acquires the same locks one by one is
+// safe if they are plain and of one slot, since this package holds none while it waits; else it must use the
+// same order.
 //
 // # All or none
 //
-// Plain locks of one slot are taken by one script: 500 of them cost one round trip, and one more
-// to free them. Without a cluster all plain locks are of one slot; in a cluster names with one
-// hash tag are, such as "{orders}:1" and "{orders}:2". While one of them is held by another owner
-// none is taken, and the caller waits for that one. So locks that are always busy, each at
-// another time, can keep a caller out: WithWait or a context bounds the wait. In one process a
-// caller that waits for several plain locks does not stand in the queue of rlock for each of them.
+// Without a cluster all plain locks are of one slot; in a cluster names with one hash tag are, such as
+// "{orders}:1" and "{orders}:2". 500 of them cost one round trip, and one more to release. If one is held,
+// none is acquired, and the caller waits for that one. Locks that are busy in turns can keep a caller
+// waiting: bound the wait by WithWait or a context. A caller does not queue in rlock's local queue of each
+// member. With redlatch.WithReplicaSync all locks wait for their replicas together.
 //
-// With redlatch.WithReplicaSync the replicas of all locks are waited for at once, when all are
-// held.
-//
-// # What is different from Redisson's
+// # Differences from Redisson
 //
 //	                                 Redisson                        here
 //	order                            the caller's                    one for all programs
-//	lease while others are taken     twice the wait, set anew later  the real one from the start
+//	lease while others are acquired  twice the wait, set again later the real one from the start
 //	lock(lease) that has to wait     thousandfold lease              the real one
-//	an interrupt, a cancelled call   swallowed; locks stay behind    all are given back
-//	unlock that fails for one        the rest stays locked           the rest is given back
-//	a fair or fenced member          its queue, its token expire     they are left alone
-//	a member that is lost            the holder does not learn it    the hold is over
+//	an interrupt, a canceled call    swallowed; locks remain         all are released
+//	unlock that fails for one        the rest stays locked           the rest is released
+//	a fair or fenced member          its queue, its token expire     they are not changed
+//	a lost member                    not detected                    the hold is lost
 //
 // # No RedLock
 //
-// There is no RedLock here, Redisson's getRedLock, which holds when most of several independent
-// servers have granted it. It promises more than it can keep: its holders are not told when their
-// majority is lost, a pause of the process or a jump of a server's clock breaks it, and Redisson
-// itself has deprecated it. To survive the loss of a server take a plain lock with
-// redlatch.WithReplicaSync; where work must not be done twice, a fenced lock, package rfencedlock,
-// whose tokens the resource checks.
+// This package has no RedLock, Redisson's getRedLock, which holds when most of several independent servers
+// have granted it. It cannot keep its promise: holders do not learn that their majority is lost, a paused
+// process or a jump of a server's clock breaks it, and Redisson has deprecated it. To survive the loss of a
+// server, use a plain lock with redlatch.WithReplicaSync; where work must not be done twice, use a fenced
+// lock, package rfencedlock, whose tokens the resource checks.
 package rmultilock
 
 import (
@@ -71,29 +64,26 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Member is a lock that can be one of several: a *rlock.Lock, so also a fair lock and either role
-// of a read/write lock, or a *rfencedlock.Lock. No other types have its methods.
+// Member is one of several locks: a *rlock.Lock, including a fair lock and either role of a read/write lock,
+// or a *rfencedlock.Lock.
 type Member interface {
-	// Name returns the name that the lock was made with.
+	// Name returns the lock's name.
 	Name() string
 	// Internal is for this module.
 	Internal() *hold.Lock
 }
 
-// Lock is several locks as one. It holds no owner and no state of its own: any number of
-// goroutines may use one Lock, and any number of Locks may be made of the same locks. Errors are
-// *redlatch.LockError, which name the member that they are about; see there for what errors.Is
-// tells apart.
+// Lock is several locks as one. It is safe for concurrent use. Errors are *redlatch.LockError with the name
+// of the member.
 type Lock struct {
 	engine *engine.Engine
-	steps  []step // in the order in which they are taken
+	steps  []step // in the order of acquisition
 	names  []string
-	err    error // why the members cannot be used
+	err    error // of invalid members
 }
 
-// New returns the plain locks called names as one lock: Redisson's getMultiLock of getLock for
-// each name. A name that is there twice counts once. It sends nothing. Without a name, and with a
-// name that no lock can have, each call gives redlatch.ErrInvalid.
+// New returns the plain locks called names as one lock, Redisson's getMultiLock. Repeated names count once.
+// It sends nothing. Without names, and with an invalid name, every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, names ...string) *Lock {
 	members := make([]Member, len(names))
 	for i, name := range names {
@@ -102,48 +92,41 @@ func New(client *redlatch.Client, names ...string) *Lock {
 	return Of(members...)
 }
 
-// Of returns locks of any kind as one lock. A lock that is there twice counts once. It sends
-// nothing. Each call gives redlatch.ErrInvalid without a lock, with a name that no lock can have,
-// with two kinds or roles under one name, since such a lock would wait for itself, and with locks
-// of different clients: of several servers there is no order that all programs know.
+// Of returns locks of any kind as one lock. Repeated locks count once. It sends nothing. Every call returns
+// redlatch.ErrInvalid without locks, with an invalid name, with two kinds or roles of one name, which would
+// wait for itself, and with locks of different clients, which have no common order.
 func Of(locks ...Member) *Lock {
 	l := &Lock{}
 	l.err = l.arrange(locks)
 	return l
 }
 
-// Names returns the names of the locks, each once, in the order in which they were given. It
-// sends nothing. The caller must not change it.
+// Names returns the names of the locks, each once, in the given order. The caller must not change it.
 func (l *Lock) Names() []string { return l.names }
 
-// Lock takes all locks and waits for them as long as it must. ctx bounds the wait and nothing
-// else: the hold outlives it. It takes an option of package rlock as rlock.Lock.Lock does, for
-// each of the locks: the lease is the real one from the start, and rlock.WithWait is for all
-// together. rlock.WithOwner gives redlatch.ErrInvalid.
+// Lock acquires all locks and waits for them until ctx ends. The hold outlives ctx. Options are those of
+// rlock.Lock.Lock for each lock, except that rlock.WithWait is for all together, and rlock.WithOwner gives
+// redlatch.ErrInvalid.
 //
-// Plain locks of one slot, on a server without slots all plain locks, are taken by one EVALSHA,
-// all or none: while it waits for one of them it holds none of them. The package documentation
-// has the order of the others. On an error, and when anything panics, what was taken is given
-// back before Lock returns.
+// Plain locks of one slot are acquired by one EVALSHA, all or none. See the package documentation for the
+// order. On an error or a panic the acquired locks are released before Lock returns. A lock whose hold ctx
+// proves is reentered.
 //
-// A context of a hold of any of the locks proves that hold: that lock is entered again.
-//
-// Errors are those of rlock.Lock.Lock, of the member that could not be taken. A member that was
-// lost while others were taken, such as one with a short fixed lease, is redlatch.ErrNotAcquired.
+// Errors are those of rlock.Lock.Lock for the member that was not acquired. If a member was lost while others
+// were acquired, such as one with a short fixed lease, Lock returns redlatch.ErrNotAcquired.
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock takes all locks if each of them is free, with one attempt for each step of the order.
-// It returns redlatch.ErrNotAcquired when another owner holds one, and then holds none. WithWait
-// gives redlatch.ErrInvalid. Otherwise as [Lock.Lock].
+// TryLock is like [Lock.Lock] but makes one attempt for each step of the order, and returns
+// redlatch.ErrNotAcquired if another owner holds one of the locks. WithWait gives redlatch.ErrInvalid.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
 
-// Do takes all locks as [Lock.Lock] does, runs fn and unlocks, also when fn panics. The context
-// that fn gets is [Hold.Context]: it ends when any of the locks is lost. Do returns fn's error;
-// when a lock was lost or could not be unlocked, that error is joined to it.
+// Do acquires all locks as [Lock.Lock] does, runs fn and unlocks, even if fn panics. The context of fn is
+// [Hold.Context], which ends if a lock is lost. Do returns fn's error, joined with the error of a lost lock
+// or a failed unlock.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -152,8 +135,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Do(ctx, hold.Subject{Engine: l.engine, About: engine.DoStarted{Name: l.title(), Kind: "multi"}}, h, fn)
 }
 
-// Hold is several locks that were acquired as one, until they are given up or one of them is
-// lost. All methods are safe for concurrent use, by any goroutine.
+// Hold is several locks that were acquired as one. It is safe for concurrent use.
 type Hold struct {
 	lock  *Lock
 	group hold.Group
@@ -162,24 +144,20 @@ type Hold struct {
 // Names returns the names of the locks, as [Lock.Names] does.
 func (h *Hold) Names() []string { return h.lock.names }
 
-// Err returns nil while all locks are held, and afterwards why not, as rlock.Hold.Err does, with
-// the name of the lock that was lost first. When one is lost all are over; the others are not
-// renewed any more, and stay locked until Unlock or for the rest of their leases, so that work
-// that has not stopped yet keeps others out as far as it can. It asks the clocks and sends
-// nothing.
+// Err returns nil while all locks are held, and then an error as rlock.Hold.Err does, with the name of the
+// lock that was lost first. The other locks are no longer renewed then, but stay locked until Unlock or the
+// end of their leases, to protect work that has not stopped yet. It sends nothing.
 func (h *Hold) Err() error { return h.group.Err() }
 
-// Remaining returns how long the hold lasts if no lock is renewed any more, less the loss margin:
-// the least of all; 0 when it is over.
+// Remaining returns how long all locks last without renewal, less the loss margin, 0 if the hold is over.
 func (h *Hold) Remaining() time.Duration { return h.group.Remaining() }
 
-// Context returns a context that ends when parent does and when any of the locks is lost, as
-// rlock.Hold.Context does. It proves the hold of each lock: with it a lock of the hold, alone or
-// as one of several, is entered again.
+// Context returns a context that ends with parent, and when any of the locks is lost, as rlock.Hold.Context
+// does. With it each lock of the hold, alone or as one of several, is reentered.
 func (h *Hold) Context(parent context.Context) context.Context { return h.group.Context(parent) }
 
-// Token returns the newest fencing token of the hold of a lock, as rfencedlock.Hold.Token does, 0
-// for kinds without tokens and for a lock that is none of the hold's. It sends nothing.
+// Token returns the newest fencing token of the hold of a lock, as rfencedlock.Hold.Token does, 0 for kinds
+// without tokens and for other locks.
 func (h *Hold) Token(member Member) int64 {
 	for _, held := range h.group.Holds() {
 		if identity(held.Lock()) == identity(member.Internal()) {
@@ -189,26 +167,23 @@ func (h *Hold) Token(member Member) int64 {
 	return 0
 }
 
-// Unlock releases all locks at the same time, also when one of them fails, and wakes their waiters.
-// It takes one command timeout at most. The hold's contexts end before anything is sent. The errors
-// of all are joined, each a *redlatch.LockError; see rlock.Hold.Unlock for what they say. Later calls
-// do nothing and return the same. Plain locks of one slot are freed by one EVALSHA.
+// Unlock releases all locks concurrently, even if some fail, within one command timeout. The hold's contexts
+// end first. It joins the errors, each a *redlatch.LockError as of rlock.Hold.Unlock. Later calls return the
+// same. Plain locks of one slot are released by one EVALSHA.
 func (h *Hold) Unlock() error { return h.unlock() }
 
-// step is what is taken at a time: plain locks of one slot, or one lock.
+// step is acquired as a whole: plain locks of one slot, or one lock.
 type step struct {
 	slot    int
 	batched bool // they are plain
 	members []Member
 }
 
-// id is which lock a member is.
 type id struct{ kind, key string }
 
 func identity(l *hold.Lock) id { return id{l.Kind.Name(), l.Kind.Key()} }
 
-// arrange checks the members and brings them into the order in which all programs take them:
-// plain locks by slot, which are taken at once; then the others by key.
+// arrange checks the members and sorts them into steps.
 func (l *Lock) arrange(members []Member) error {
 	if len(members) == 0 {
 		return fmt.Errorf("%w: no locks", redlatch.ErrInvalid)
@@ -243,7 +218,7 @@ func (l *Lock) arrange(members []Member) error {
 	return nil
 }
 
-// split makes steps of the members.
+// split returns the steps in order: plain locks by slot, then the others by key.
 func (l *Lock) split(members []Member) []step {
 	slots, _ := l.engine.Transport.(transport.Slotter)
 	bySlot := map[int]*step{}

@@ -16,49 +16,44 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Semaphore is a semaphore by name that only counts. The permits of a process that dies are
-// lost, until a program adds them: see the package documentation. Any number of goroutines may
-// use one Semaphore, and any number of them may be made for one name. Errors are
-// *redlatch.LockError, which wrap what went wrong.
+// Semaphore is a named semaphore that only counts. A dead process's permits are lost until [Semaphore.Add].
+// It is safe for concurrent use. Errors are *redlatch.LockError.
 type Semaphore struct {
 	engine *engine.Engine
 	name   string
-	err    error // why the name cannot be used
+	err    error // of an invalid name
 	strict bool
 	kind   counter
 }
 
-// New returns the semaphore called name: Redisson's getSemaphore. It sends nothing. A name that
-// no semaphore can have shows as redlatch.ErrInvalid in every call.
+// New returns the semaphore called name, Redisson's getSemaphore. It sends nothing. With an invalid name
+// every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Semaphore {
 	e := engine.EngineOf(client)
 	mapped, err := e.Map(name)
 	return &Semaphore{e, name, err, shapeOf(opts).strict, newCounter(e, mapped)}
 }
 
-// Name returns the name that the semaphore was made with.
+// Name returns the semaphore's name.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire takes n permits, 1 to 2^31-1, all of them or none, and waits for them as long as it
-// must, behind the callers of this client that have come before. ctx bounds the wait. Give them
-// back with [Semaphore.Release].
+// Acquire acquires n permits, 1 to 2^31-1, all or none, and waits for them until ctx ends, behind earlier
+// callers of this client. Return them with [Semaphore.Release].
 //
-// If the semaphore was never set, Acquire waits until it is; the log and the error say so. It also
-// waits for more permits than there are in all, which the counter does not know. It sends one
-// EVALSHA when they are available.
+// Acquire also waits if the semaphore was never set, which the log and the error say, and for more permits
+// than there are, which the counter does not know. It sends one EVALSHA if they are available.
 //
-// Errors: ErrNotAcquired when the wait was over; ErrNotSent; ErrInvalid; ErrWrongType;
-// ErrClosed. ErrUncertain says that the reply was lost, or came not within half a second after
-// ctx had ended: the permits may be taken, and the counter cannot tell. They are given back if
-// the reply comes later. Do not release them, or there are more than were set.
+// Errors: ErrNotAcquired after the wait; ErrNotSent; ErrInvalid; ErrWrongType; ErrClosed; and ErrUncertain
+// if the reply was lost, or did not arrive within half a second after ctx ended: the permits may be
+// acquired. They are released if the reply arrives later. Do not release them, or there are more than were
+// set.
 func (s *Semaphore) Acquire(ctx context.Context, n int, opts ...AcquireOption) error {
 	t := termsOf(opts)
 	return s.acquire(ctx, "acquire", int64(n), &t)
 }
 
-// TryAcquire takes n permits if they are available, with one attempt, or none when callers of
-// this client that wait come first. Else it returns ErrNotAcquired. Otherwise as
-// [Semaphore.Acquire].
+// TryAcquire is like [Semaphore.Acquire] but makes at most one attempt, none if waiting callers of this
+// client come first, and returns ErrNotAcquired if the permits are not available.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...AcquireOption) error {
 	t := termsOf(opts)
 	return s.acquire(ctx, "try-acquire", int64(n), &t)
@@ -89,7 +84,7 @@ type taking struct {
 	n         int64
 }
 
-// begin checks everything that can be checked before something is sent.
+// begin checks the arguments and acquires.
 func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	s := a.semaphore
 	if err := acquire.Check(ctx, s.err); err != nil {
@@ -112,7 +107,7 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 		defer cancel()
 	}
 	a.Claims = a
-	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a second attempt could count twice
+	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a retry could count twice
 	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
 }
 
@@ -120,11 +115,10 @@ func (a *taking) Claim(acquire.Reusable) acquire.Claim {
 	return &claim{taking: a, late: make(chan lateReply, 1)}
 }
 
-// Release gives n permits back, 1 to 2^31-1, and wakes waiters. Any client can, and the counter does
-// not know how many were taken: to release what was not acquired makes more permits. It makes a
-// semaphore that does not exist. It is never sent again: ErrUncertain says that the reply was
-// lost, and that the permits may be back or not. It needs a ctx that has not ended. It sends one
-// EVALSHA.
+// Release releases n permits, 1 to 2^31-1, and wakes waiters. The counter does not know how many were
+// acquired: releasing others makes more permits, and creates a semaphore that does not exist. It is never
+// sent twice; after ErrUncertain the permits may be back or not. It needs a ctx that has not ended, and
+// sends one EVALSHA.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "release", int64(n), 1, func(c *transport.Call) {
 		s.kind.scripts.Add(c, int64(n))
@@ -133,17 +127,16 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// Add makes n permits more available, or fewer when n is below 0, also fewer than none: a
-// semaphore that lacks permits gives some out again when as many have come back. Otherwise as
-// [Semaphore.Release]. It keeps the time to live, which Redisson's addPermits drops.
+// Add makes n more permits available, or fewer if n is below 0, even fewer than none. Errors are those of
+// [Semaphore.Release]. It keeps the TTL, which Redisson's addPermits drops.
 func (s *Semaphore) Add(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "add", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
 	return err
 }
 
-// Drain takes all permits that are available and returns how many those were, below 0 when the
-// semaphore lacked some, which it does not any more. Errors as [Semaphore.Release]. It keeps the
-// time to live, which Redisson's drainPermits drops. It sends one EVALSHA.
+// Drain acquires all available permits and returns their number. If it was below 0, it is 0 afterwards.
+// Errors are those of [Semaphore.Release]. It keeps the TTL, which Redisson's drainPermits drops, and
+// sends one EVALSHA.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)
 	if err != nil {
@@ -153,9 +146,9 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return int(n), failed("drain", s.name, err)
 }
 
-// TrySet makes the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether
-// it did. With a ttl above 0, of at least 1 ms, it ends after that, whatever is taken of it then.
-// Errors as [Semaphore.Release]; it may be repeated. It sends one EVALSHA.
+// TrySet creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it did.
+// With a ttl of at least 1 ms it ends after that, even if permits are acquired. It may be repeated, and
+// sends one EVALSHA.
 func (s *Semaphore) TrySet(ctx context.Context, n int, ttl time.Duration) (bool, error) {
 	const op = "try-set"
 	var ms int64
@@ -173,8 +166,7 @@ func (s *Semaphore) TrySet(ctx context.Context, n int, ttl time.Duration) (bool,
 	return made, failed(op, s.name, err)
 }
 
-// Available returns how many permits are available, 0 for a semaphore that does not exist. It
-// sends GET.
+// Available returns the number of available permits, 0 if the semaphore does not exist. It sends GET.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "available", 0, 0, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
@@ -187,7 +179,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return int(n), failed("available", s.name, err)
 }
 
-// ask runs a call about n permits. It is sent again only when it certainly did not run.
+// ask runs a call about n permits, which is retried only if it certainly did not run.
 func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill func(*transport.Call)) (answer any, err error) {
 	engine.NeedContext(ctx)
 	if err = acquire.Check(ctx, s.err); err == nil {
@@ -199,8 +191,7 @@ func (s *Semaphore) ask(ctx context.Context, op string, n, least int64, fill fun
 	return answer, failed(op, s.name, err)
 }
 
-// counter is what is asked of the server about n permits of a semaphore that only counts. It is
-// safe for concurrent use.
+// counter is the kind of n permits of a semaphore that only counts.
 type counter struct {
 	key, channel string
 	scripts      luasrc.Counter
@@ -215,7 +206,6 @@ func newCounter(e *engine.Engine, mapped string) counter {
 func (*counter) Name() string  { return "counter" }
 func (k *counter) Key() string { return k.key }
 
-// Channel is part of acquire.Waitable. All waiters share one.
 func (k *counter) Channel(any) string                            { return k.channel }
 func (k *counter) Acquire(c *transport.Call, _ *acquire.Request) { k.scripts.Acquire(c, k.n) }
 
@@ -228,19 +218,19 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	return out, err
 }
 
-// claim is what a caller of a counter acquires. Nothing on the server says who has its permits, so
-// an attempt whose reply was lost stays open.
+// claim is the claim of a counter's caller. The server does not know the holders, so an attempt whose reply
+// was lost stays in doubt.
 type claim struct {
 	acquire.BareClaim
 	*taking
 	request acquire.Request
-	late    chan lateReply // the outcome of the last attempt; has room for one
+	late    chan lateReply // the result of the last attempt; buffered
 
 	mu   sync.Mutex // guards left
 	left bool       // the caller has returned
 }
 
-// lateReply is the outcome of an attempt that was in doubt.
+// lateReply is the result of an attempt in doubt.
 type lateReply struct {
 	reply any
 	err   error
@@ -255,11 +245,9 @@ func (c *claim) Request() *acquire.Request            { return &c.request }
 func (*claim) Grant(time.Time, acquire.Outcome) error { return nil }
 func (*claim) Disown()                                {}
 
-// InDoubt is part of engine.Resolver: the server cannot tell.
 func (*claim) InDoubt() *engine.InDoubt { return nil }
 
-// Late hands the outcome to the caller, or releases permits that were granted after the caller
-// had returned.
+// Late passes the result to the caller, or releases the permits if the caller has returned.
 func (c *claim) Late(answer any, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,8 +263,8 @@ func (c *claim) Late(answer any, err error) {
 	}
 }
 
-// Settle returns the outcome of an attempt that ended in doubt, and err if there is none: then
-// permits that are granted later are released.
+// Settle returns the result of an attempt in doubt, or err if there is none: then permits that are granted
+// later are released.
 func (c *claim) Settle(ctx context.Context, err error) (any, error) {
 	if ctx.Err() != nil {
 		if out, ok := c.awaitLate(); ok {
@@ -294,7 +282,7 @@ func (c *claim) Settle(ctx context.Context, err error) (any, error) {
 	}
 }
 
-// awaitLate waits a moment for the outcome of an attempt that the end of its context cut short.
+// awaitLate waits briefly for the result of an attempt whose context has ended.
 func (c *claim) awaitLate() (out lateReply, ok bool) {
 	timer := time.NewTimer(acquire.Overdue)
 	defer timer.Stop()
@@ -307,10 +295,10 @@ func (c *claim) awaitLate() (out lateReply, ok bool) {
 	return lateReply{}, false
 }
 
-// giveBack gives permits back that were taken for a caller that has left, once.
+// giveBack releases the permits of a caller that has returned.
 func (c *claim) giveBack() {
 	e, name, scripts, n := c.semaphore.engine, c.semaphore.name, c.kind.scripts, c.n
-	e.Join() // Close waits for it: the permits would be away for ever
+	e.Join() // Close waits for it, or the permits would be lost
 	give := func() {
 		defer e.Leave()
 		if err := addUntilRun(e, &scripts, n); err != nil {
@@ -323,8 +311,7 @@ func (c *claim) giveBack() {
 	}
 }
 
-// addUntilRun makes n permits more available. It is sent again for one lease, as long as it certainly
-// did not run.
+// addUntilRun makes n more permits available. It retries for one lease as long as it certainly did not run.
 func addUntilRun(e *engine.Engine, scripts *luasrc.Counter, n int64) error {
 	var pause engine.Backoff
 	for began := time.Now(); ; {

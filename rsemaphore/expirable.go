@@ -20,16 +20,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Expirable is a semaphore by name whose permits have ids and leases. It holds no permit and no
-// state of its own: any number of goroutines may use one Expirable, and any number of them may
-// be made for one name. Errors are *redlatch.LockError, which wrap what went wrong.
+// Expirable is a named semaphore whose permits have ids and leases. It is safe for concurrent use. Errors
+// are *redlatch.LockError.
 type Expirable struct {
 	single    *rlock.Lock // of one permit
 	semaphore *semaphore
 }
 
-// NewExpirable returns the semaphore called name: Redisson's getPermitExpirableSemaphore. It
-// sends nothing. A name that no semaphore can have shows as redlatch.ErrInvalid in every call.
+// NewExpirable returns the semaphore called name, Redisson's getPermitExpirableSemaphore. It sends nothing.
+// With an invalid name every call returns redlatch.ErrInvalid.
 func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirable {
 	s := &Expirable{single: &rlock.Lock{}}
 	*s.single.Internal() = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
@@ -39,39 +38,33 @@ func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirab
 	return s
 }
 
-// Internal returns the semaphore as other packages of this module know it: one permit of it is
-// what they lock.
+// Internal is for other packages of this module: a lock of one permit.
 func (s *Expirable) Internal() *hold.Lock { return s.single.Internal() }
 
-// Name returns the name that the semaphore was made with.
+// Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.single.Name() }
 
-// Acquire takes n permits, all of them or none, and waits for them as long as it must. ctx bounds
-// the wait and nothing else: the hold outlives it. The permits' lease is renewed until Release,
-// unless [WithLease] says otherwise; when the process dies they come back within one lease.
+// Acquire acquires n permits, all or none, and waits for them until ctx ends, behind earlier callers of this
+// client. The hold outlives ctx. The lease is renewed until Release, unless [WithLease] is set; a dead
+// process's permits return within one lease. Acquire also waits if the semaphore was never set, which the
+// log and the error say. It sends one EVALSHA if the permits are available.
 //
-// It sends one EVALSHA when they are available. Else it waits, behind the callers of this client
-// that have come before: see the package documentation. A semaphore that was never set has no
-// permits, and is waited for: the log and the error say so.
-//
-// Errors are those of rlock.Lock.Lock, which say of the permits what they say of a lock:
-// ErrNotAcquired, ErrNotSent, ErrUncertain (what the attempt has taken is given back),
-// ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or
-// above [MaxPermits].
+// Errors are those of rlock.Lock.Lock: ErrNotAcquired, ErrNotSent, ErrUncertain (the permits are released),
+// ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or above
+// [MaxPermits].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
 	return s.acquire(ctx, "acquire", n, (*rlock.Lock).Lock, opts)
 }
 
-// TryAcquire takes n permits if they are available, with one attempt, or none when callers of this
-// client that wait come first. Else it returns ErrNotAcquired. WithWait makes no sense here and
-// gives ErrInvalid. Otherwise as [Expirable.Acquire].
+// TryAcquire is like [Expirable.Acquire] but makes at most one attempt, none if waiting callers of this
+// client come first, and returns ErrNotAcquired if the permits are not available. WithWait gives ErrInvalid.
 func (s *Expirable) TryAcquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
 	return s.acquire(ctx, "try-acquire", n, (*rlock.Lock).TryLock, opts)
 }
 
-// Do takes n permits as [Expirable.Acquire] does, runs fn and releases them, also when fn panics.
-// The context that fn gets is [Hold.Context]: it ends when a permit is lost. Do returns fn's
-// error; when a permit was lost or could not be released, that error is joined to it.
+// Do acquires n permits as [Expirable.Acquire] does, runs fn and releases them, even if fn panics. The
+// context of fn is [Hold.Context], which ends if a permit is lost. Do returns fn's error, joined with the
+// error of a lost permit or a failed release.
 func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) error, opts ...AcquireOption) error {
 	h, err := s.Acquire(ctx, n, opts...)
 	if err != nil {
@@ -80,13 +73,12 @@ func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	return hold.Do(ctx, h.Internal().Subject(), doing{h}, fn)
 }
 
-// doing is a hold as Do has it.
+// doing is a hold for hold.Do.
 type doing struct{ *Hold }
 
-// Unlock gives the hold up.
 func (d doing) Unlock() error { return d.Release() }
 
-// acquire is Acquire and TryAcquire: it calls a lock of n permits.
+// acquire calls Lock or TryLock of a lock of n permits.
 func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking, opts []AcquireOption) (*Hold, error) {
 	engine.NeedContext(ctx)
 	if err := checkCount(int64(n), 1, MaxPermits); err != nil {
@@ -108,15 +100,12 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 	return &Hold{h, n}, nil
 }
 
-// locking is rlock.Lock.Lock or TryLock.
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
 
-// Release gives the permits with these ids back, from any client or language, such as those that
-// a Java program has acquired, and returns how many that were. ErrNotHeld says that none of the
-// ids has a permit: it was released, or its lease was over. A hold of this process is given up
-// with [Hold.Release]; one whose permit was released here is lost. It may be repeated, such as
-// after ErrUncertain. It sends one EVALSHA, which gives back those that there are, where
-// Redisson's release of a list gives back none when one is unknown.
+// Release releases the permits with these ids, of any client or language, and returns how many there were.
+// If none of the ids has a permit, because it was released or has expired, it returns ErrNotHeld. Release a
+// hold of this process with [Hold.Release]; a hold whose permit is released here is lost. It may be
+// repeated, and sends one EVALSHA. Redisson's release of a list releases none if one id is unknown.
 func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	raw, err := parseIDs(ids)
 	if err != nil {
@@ -135,7 +124,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	return int(returned), failed("release", s.Name(), err)
 }
 
-// ask runs a call that is repeated only when it certainly did not run.
+// ask runs a call that is retried only if it certainly did not run.
 func (s *Expirable) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
 	return s.run(ctx, op, s.Internal().Ask, fill)
 }
@@ -154,14 +143,12 @@ func (s *Expirable) run(ctx context.Context, op string, run asking, fill func(*t
 	return answer, failed(op, s.Name(), err)
 }
 
-// asking is hold.Lock.Ask or Publish.
 type asking func(ctx context.Context, fill func(*transport.Call)) (any, error)
 
-// TrySetPermits makes the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports
-// whether it did. It never changes how many there are, so each process may call it when it
-// starts. Do not delete the key to set it anew while permits are taken: they come back, and
-// there are more than n then; see [Expirable.SetPermits]. Errors: ErrInvalid, ErrNotSent,
-// ErrUncertain, after which it may be repeated, ErrClosed, and *transport.ServerError. It sends
+// TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
+// did. Every process may call it at its start. Do not delete the key and set it again while permits are
+// acquired: when they return there are more than n; use [Expirable.SetPermits]. Errors: ErrInvalid,
+// ErrNotSent, ErrUncertain, after which it may be repeated, ErrClosed, and *transport.ServerError. It sends
 // one EVALSHA.
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
@@ -173,18 +160,17 @@ func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return made, failed(op, s.Name(), err)
 }
 
-// SetPermits sets how many permits the semaphore has, with those that are taken: 0 to 2^31-1.
-// Where more are taken than that, none is available until enough of them have come back. It is
-// for a number that changes while permits are out, and may be repeated. Errors are those of
+// SetPermits sets the number of permits, acquired ones included: 0 to 2^31-1. If more are acquired, none is
+// available until enough of them have returned. It may be repeated. Errors are those of
 // [Expirable.TrySetPermits], and ErrWrongType. It sends one EVALSHA.
 func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "set-permits", int64(n), 0, func(c *transport.Call) { s.semaphore.scripts.Set(c, int64(n)) })
 	return err
 }
 
-// AddPermits makes n permits more available, or fewer when n is below 0; a semaphore that does
-// not exist has them then. It must not be repeated after ErrUncertain: look at
-// [Expirable.Permits], or use [Expirable.SetPermits]. Errors as there. It sends one EVALSHA.
+// AddPermits makes n more permits available, or fewer if n is below 0, and creates a semaphore that does not
+// exist. After ErrUncertain it must not be repeated: check [Expirable.Permits], or use
+// [Expirable.SetPermits]. It sends one EVALSHA.
 func (s *Expirable) AddPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "add-permits", int64(n), -maxCount, func(c *transport.Call) { s.semaphore.scripts.Add(c, int64(n)) })
 	return err
@@ -198,23 +184,20 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 	return s.publish(ctx, op, fill)
 }
 
-// Available returns how many permits can be taken now, below 0 when [Expirable.SetPermits] has
-// left fewer than are taken. Those whose leases are over count. It sends one EVALSHA, which
-// changes nothing.
+// Available returns the number of available permits, expired ones included, below 0 if more are acquired
+// than there are. It sends one EVALSHA, which changes nothing.
 func (s *Expirable) Available(ctx context.Context) (int, error) {
 	_, available, _, err := s.count(ctx, "available")
 	return int(available), err
 }
 
-// Acquired returns how many permits are taken, by clients of any language. Otherwise as
-// [Expirable.Available].
+// Acquired returns the number of acquired permits, by clients of any language, as [Expirable.Available] does.
 func (s *Expirable) Acquired(ctx context.Context) (int, error) {
 	_, _, taken, err := s.count(ctx, "acquired")
 	return int(taken), err
 }
 
-// Permits returns how many permits there are, available and taken, 0 for a semaphore that does
-// not exist. Otherwise as [Expirable.Available].
+// Permits returns the number of all permits, 0 if the semaphore does not exist, as [Expirable.Available] does.
 func (s *Expirable) Permits(ctx context.Context) (int, error) {
 	exists, available, taken, err := s.count(ctx, "permits")
 	if !exists {
@@ -232,27 +215,26 @@ func (s *Expirable) count(ctx context.Context, op string) (exists bool, availabl
 	return exists, available, taken, failed(op, s.Name(), err)
 }
 
-// Hold is permits of one semaphore that were acquired together, until they are given up or
-// lost. All methods are safe for concurrent use, by any goroutine.
+// Hold is permits that were acquired together. It is safe for concurrent use.
 type Hold struct {
 	lock *rlock.Hold
 	n    int
 }
 
-// Internal returns the hold as other packages of this module know it.
+// Internal is for other packages of this module.
 func (h *Hold) Internal() *hold.Hold { return h.lock.Internal() }
 
 // Name returns the semaphore's name.
 func (h *Hold) Name() string { return h.lock.Name() }
 
-// N returns how many permits the hold has.
+// N returns the number of permits of the hold.
 func (h *Hold) N() int { return h.n }
 
-// ID returns the id of the first permit, 32 hexadecimal digits, as Redisson's acquire returns
-// it. A client that has the id can release the permit. It sends nothing.
+// ID returns the id of the first permit, 32 hexadecimal digits, as Redisson's acquire does. Any client can
+// release the permit by its id.
 func (h *Hold) ID() string { return h.ids()[:idChars] }
 
-// IDs returns the ids of all permits, as [Hold.ID].
+// IDs returns the ids of all permits.
 func (h *Hold) IDs() []string { return strings.Split(h.ids(), ",") }
 
 func (h *Hold) ids() string {
@@ -260,65 +242,57 @@ func (h *Hold) ids() string {
 	return text
 }
 
-// Err returns nil while the hold has all its permits, and afterwards why not: ErrLost, as a
-// redlatch.Loss that tells the reason, ErrMaxHold, ErrNotHeld after Release or LetExpire, or
-// ErrClosed. It asks the clocks and not the server.
+// Err returns nil while the hold has all its permits, and then ErrLost, as a redlatch.Loss with the reason,
+// ErrMaxHold, ErrNotHeld after Release or LetExpire, or ErrClosed. It sends nothing.
 func (h *Hold) Err() error { return h.lock.Err() }
 
-// Remaining returns how long the hold lasts if it is not renewed any more, less the loss margin;
-// 0 when it is over.
+// Remaining returns how long the hold lasts without renewal, less the loss margin, 0 if it is over.
 func (h *Hold) Remaining() time.Duration { return h.lock.Remaining() }
 
-// Context returns a context that ends when parent does and when the hold does. Its cause, see
-// context.Cause, is then what [Hold.Err] returns. With a fixed lease or a maximum it has that
-// deadline. Use it for the work that needs the permits. It proves nothing: to acquire with it
-// takes other permits.
+// Context returns a context for the work that needs the permits. It ends with parent, and with the hold,
+// with the error of [Hold.Err] as its cause. A fixed lease or maximum is its deadline. There is no reentry:
+// an acquisition with it acquires other permits.
 func (h *Hold) Context(parent context.Context) context.Context { return h.lock.Context(parent) }
 
-// Release gives the permits back. It needs no context: it takes one command timeout at most,
-// less when less is left of the lease. The hold's contexts end before anything is sent. Later
-// calls do nothing and return the first one's result.
+// Release releases the permits within one command timeout, or the remaining lease if that is less. The
+// hold's contexts end first. Later calls return the result of the first. It sends one EVALSHA.
 //
-// It returns nil when the hold had its permits until now. ErrLost: one of them was lost before;
-// the others are given back all the same. ErrMaxHold: the hold had reached its maximum.
-// ErrUncertain or ErrNotSent: Redis did not answer in time; the release goes on in the
-// background until the lease is over, which does no harm when it arrives twice. ErrClosed: the
-// client was closed, and the permits are left to their lease. It sends one EVALSHA.
+// Errors: ErrLost if a permit was lost before, ErrMaxHold if the hold had reached its maximum; the others
+// are released. ErrUncertain or ErrNotSent if Redis did not reply in time: the release is retried in the
+// background until the lease is over. ErrClosed if the client was closed: the permits are left to their
+// lease.
 func (h *Hold) Release() error { return named("release", h.lock.Unlock()) }
 
-// LetExpire ends the hold without giving the permits back: they are not renewed any more and come
-// back when their lease is over, or when another client releases their ids. It sends nothing.
-// Errors are those of rlock.Hold.LetExpire.
+// LetExpire ends the hold without releasing the permits: they return when their lease is over, or another
+// client releases their ids. It sends nothing. Errors are those of rlock.Hold.LetExpire.
 func (h *Hold) LetExpire() error { return named("let-expire", h.lock.LetExpire()) }
 
-// Inspection is a semaphore as the server had it at one moment.
+// Inspection is the state of a semaphore at one moment.
 type Inspection struct {
-	// Exists is false for a semaphore that was never set, or was deleted.
+	// Exists is false if the semaphore was never set, or was deleted.
 	Exists bool
-	// Available is how many permits can be taken, below 0 when more are taken than there
-	// are; those whose leases are over are among Taken still.
+	// Available is the number of available permits, below 0 if more are acquired than there are. Expired
+	// ones still count as Taken.
 	Available int
-	// Taken is how many permits are taken.
+	// Taken is the number of acquired permits.
 	Taken int
-	// TTL is how long the semaphore lives, redlatch.NoTTL for ever, 0 when it does not exist.
+	// TTL is the semaphore's TTL, redlatch.NoTTL without expiry, 0 if it does not exist.
 	TTL time.Duration
-	// Permits are those of the taken ones that end first, [MaxPermits] at most, in the order
-	// in which they end.
+	// Permits are the first acquired permits to end, at most [MaxPermits], in this order.
 	Permits []Permit
 }
 
-// Permit is one that is taken.
+// Permit is an acquired permit.
 type Permit struct {
-	// ID is its id, with which [Expirable.Release] gives it back.
+	// ID is its id, for [Expirable.Release].
 	ID string
-	// Left is what its lease has left by the clock of this client, 0 when it is over: the next
-	// attempt gives it back. redlatch.NoTTL, which is negative, when it never ends.
+	// Left is its remaining lease by the clock of this client, 0 if it has expired, redlatch.NoTTL, which
+	// is negative, if it never ends.
 	Left time.Duration
 }
 
-// Inspect returns the permits that are taken, by clients of any language, and how many are
-// available. Errors are those of [Expirable.Available]. It sends one EVALSHA, which changes
-// nothing.
+// Inspect returns the acquired permits, of clients of any language, and the number of available ones. It
+// sends one EVALSHA, which changes nothing.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
 	answer, err := s.ask(ctx, op, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, MaxPermits-1) })

@@ -20,15 +20,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// permits is the kind of a hold of n permits of one semaphore: Redisson's
-// getPermitExpirableSemaphore. Its owners are ids, one for each permit; there is no re-entry. It
-// is safe for concurrent use.
+// permits is the kind of a hold of n permits of one semaphore. Its owners are n ids; there is no reentry.
 type permits struct {
 	*semaphore
 	n int64
 }
 
-// semaphore is what the holds of one semaphore have in common.
+// semaphore is shared by the kinds of one semaphore.
 type semaphore struct {
 	key, channel string
 	engine       *engine.Engine
@@ -37,7 +35,7 @@ type semaphore struct {
 	*client
 }
 
-// client is what the semaphores of one client have in common.
+// client is shared by the semaphores of one client.
 type client struct {
 	clock   *engine.Clock
 	renewal watchdog.Renewal
@@ -67,7 +65,7 @@ func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
 	}
 }
 
-// of returns the kind for n permits, and how its callers wait.
+// of returns the kind and the strategy for n permits.
 func (s *semaphore) of(n int64) (hold.Kind, acquire.Strategy) {
 	k := &permits{s, n}
 	return k, countqueue.New(s.engine, k, n, s.strict)
@@ -77,7 +75,6 @@ func (*permits) Name() string   { return "permits" }
 func (*permits) Family() string { return "permits" }
 func (p *permits) Key() string  { return p.key }
 
-// Channel is part of acquire.Waitable. All waiters share one.
 func (p *permits) Channel(any) string          { return p.channel }
 func (p *permits) NewID() string               { return newIDs(p.n) }
 func (p *permits) Prepare(ctx context.Context) { p.clock.Keep(ctx) }
@@ -102,8 +99,7 @@ func (p *permits) Release(c *transport.Call, r *acquire.Request) {
 	p.scripts.Release(c, p.clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
 }
 
-// Released is part of hold.Kind. A hold that has lost a permit was lost, and the others have come
-// back now.
+// Released: a hold that has lost a permit was lost, even if the others were released now.
 func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
 	returned, _, err := reply.ReturnedPermits(answer)
 	switch {
@@ -115,7 +111,7 @@ func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
 	return reply.Free, nil
 }
 
-// Renewal is part of hold.Kind. Permits of all semaphores of a client are renewed together.
+// Renewal renews the permits of all semaphores of a client together.
 func (p *permits) Renewal() *watchdog.Renewal { return &p.renewal }
 
 func (c *client) fillRenewal(call *transport.Call, n int, lease func(i int) (key, owner, ttl any)) {
@@ -135,7 +131,7 @@ const (
 	idChars = 2 * idBytes
 )
 
-// newIDs returns n ids, as a hold has them: in hexadecimal, with commas between them.
+// newIDs returns n ids as an owner: in hexadecimal, separated by commas.
 func newIDs(n int64) string {
 	raw := make([]byte, n*idBytes)
 	_, _ = rand.Read(raw) // it never fails
@@ -149,7 +145,7 @@ func newIDs(n int64) string {
 	return string(ids)
 }
 
-// rawIDs returns the bytes of ids of a hold, one behind the other.
+// rawIDs returns the concatenated bytes of an owner's ids.
 func rawIDs(ids any) string {
 	text, _ := ids.(string) // always one
 	digits := 2 * int(sizeOf(ids))
@@ -161,8 +157,8 @@ func rawIDs(ids any) string {
 	return string(raw)
 }
 
-// sizeOf returns how many bytes each of these ids has, at least 1: a script steps by it. Permits that
-// were made by hand may have longer or shorter ids than others.
+// sizeOf returns the size of an owner's ids in bytes, at least 1: a script steps by it. Permits made by hand
+// may have longer or shorter ids.
 func sizeOf(ids any) int64 {
 	text, _ := ids.(string) // always one
 	if i := strings.IndexByte(text, ','); i >= 0 {
@@ -171,7 +167,7 @@ func sizeOf(ids any) int64 {
 	return int64(max(1, len(text)/2))
 }
 
-// parseIDs checks ids from elsewhere, and returns their bytes, one behind the other.
+// parseIDs checks ids and returns their concatenated bytes.
 func parseIDs(ids []string) (string, error) {
 	if len(ids) == 0 || len(ids) > MaxPermits {
 		return "", fmt.Errorf("%w: %d ids of permits, not 1 to %d", redlatch.ErrInvalid, len(ids), MaxPermits)

@@ -1,60 +1,45 @@
-// Package rsemaphore is Redisson's semaphores: so many callers at a time as there are permits, in
-// all processes together. [NewExpirable] makes one whose permits come back when their holder
-// dies: RPermitExpirableSemaphore in Java. [New] makes one that only counts, RSemaphore, whose
-// permits are lost when their holder dies: take it only where Java programs have it already.
+// Package rsemaphore provides Redisson's semaphores, which limit how many callers in all processes work at
+// a time. [NewExpirable] makes one whose permits have ids and leases, and return when their holder dies:
+// RPermitExpirableSemaphore. [New] makes one that only counts, RSemaphore, whose permits are lost with their
+// holder: use it only where Java programs already do.
+//
+//	            Acquire                       granted
+//	caller ───────────────▶ tries, or waits ─────────▶ live ──Release──▶ released
+//	                             │ gave up               │ ──LetExpire──▶ left to its lease
+//	                             ▼                       │ ──a permit lost, or not renewed──▶ lost
+//	                         no permits                  └ ──maximum──▶ left to its lease, or Release
 //
 // # Permits with ids
 //
-//	            Acquire                     granted
-//	caller ───────────────▶ asks, or waits ─────────▶ live ──Release──▶ given back
-//	                             │ gave up             │ ──LetExpire──▶ left to its lease
-//	                             ▼                     │ ──a permit lost, or not renewed──▶ lost
-//	                         no permits                └ ──maximum──▶ left to its lease, or Release
+// One call acquires n permits, all or none; its [Hold] has an id for each. The watchdog renews their leases
+// together until Release; those of a dead process return after one lease. Redisson does not renew permits:
+// without a lease a permit stays away forever if its holder dies. If one permit of a hold is lost, because
+// a client released its id or its key was deleted, the whole hold is lost, and the others are released.
+// There is no reentry: a goroutine that holds the only permit and acquires another waits for itself.
 //
-// One call takes n permits, all of them or none, and its [Hold] has an id for each. The watchdog
-// renews their leases together until Release. A process that dies leaves them for one lease;
-// the next attempt of any client gives them back. Redisson does not renew permits: one without
-// a lease stays away for ever when its holder dies, and one with a lease is lost when that is
-// over, however alive the holder. To Redisson's programs a renewed permit is one with a lease.
+// # Number of permits
 //
-// When one permit of a hold is lost, since a client has released its id or its key was deleted,
-// the whole hold is, and the others are given back. There is no re-entry: a context of a hold
-// ends with it and proves nothing. A goroutine that has the only permit and asks for another
-// waits for itself.
+// [Expirable.TrySetPermits] creates the semaphore, [Expirable.SetPermits] changes the number at any time.
+// Callers wait for a semaphore that was never set, and get [ErrTooMany] for more permits than there are.
+// AddPermits, and a deleted or evicted key that is set again, can make more permits than were set.
 //
-// # How many there are
+// # Order
 //
-// [Expirable.TrySetPermits] makes the semaphore, [Expirable.SetPermits] changes the number while
-// permits are out. A semaphore that was never set has none, and is waited for. More permits
-// than there are is [ErrTooMany], at once. The permits that are out and those available are
-// together never more than was set, with these exceptions, which are Redisson's: AddPermits
-// adds; and the key of the number may be deleted, or evicted, and set anew, while permits are
-// out.
-//
-// # Who goes first
-//
-// The callers of one client are served in the order of their calls. One that waits for many
-// permits does not keep those behind it from permits that are too few for it: see
-// [WithStrictOrder]. Between processes there is no order. A release wakes one waiter for each
-// permit, also among Redisson's asynchronous ones, of which its own wakes one in all. Redisson's
-// threads that wait for several permits can take the wake-up of those that wait for one, by
-// whichever client the permit is released; Redlatch's do not.
+// The callers of one client are served in the order of their calls, except that a caller that needs many
+// permits does not hold up those behind it: see [WithStrictOrder]. Between processes there is no order.
 //
 // # Clocks
 //
-// The end of a lease stands on the server in milliseconds since 1970, by the clock of the client
-// that set it, and each client compares it with its own. A client whose clock is ahead by more
-// than what a permit has left gives it to another while it is held; of a renewed permit two
-// thirds of the lease are left at all times. Keep clocks in step, or use
-// redlatch.WithServerTime, where no Redisson takes part. A clock that is off by more than a
-// second is logged.
+// The end of a lease is stored in milliseconds since 1970 by the clock of the client that set it, and each
+// client compares it with its own clock. A client whose clock is ahead by more than a permit's remaining
+// lease, two thirds of it or more if it is renewed, takes a permit that is held. Synchronize clocks, or use
+// redlatch.WithServerTime where no Redisson takes part. An offset of more than a second is logged.
 //
-// # The counter
+// # Counters
 //
-// The number is all that there is: it tells neither the holders of permits nor how many are out. A process that
-// dies keeps its permits; [Semaphore.Add] mends that, by hand. A reply that is lost is
-// redlatch.ErrUncertain, for an acquire and for a release: the counter cannot tell what has
-// happened. No call is sent twice. redlatch.WithReplicaSync does nothing for it.
+// A counter knows neither the holders nor the number of acquired permits. The permits of a dead process are
+// lost until [Semaphore.Add]. If a reply is lost, Acquire and Release return redlatch.ErrUncertain; no call
+// is sent twice. redlatch.WithReplicaSync has no effect.
 package rsemaphore
 
 import (
@@ -69,16 +54,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Option sets something about a semaphore.
+// Option configures a semaphore.
 type Option func(*shape)
 
 type shape struct{ strict bool }
 
-// WithStrictOrder serves the callers of this client in the order of their calls, whatever they
-// ask for: while one waits for many permits, those behind it wait that ask for few, also where
-// these are available. Default: they may go first, so that no permit is left unused; then a
-// caller that asks for many can wait for as long as others take them one by one. Between
-// processes there is no order, since Redisson's keys have no queue.
+// WithStrictOrder serves the callers of this client strictly in the order of their calls: while one waits
+// for many permits, callers behind it wait even if the available permits are enough for them. By default
+// they may go first, so that no permit is unused; then a caller for many permits can wait as long as others
+// keep acquiring. Between processes there is no order.
 func WithStrictOrder() Option { return func(s *shape) { s.strict = true } }
 
 func shapeOf(opts []Option) (s shape) {
@@ -90,7 +74,7 @@ func shapeOf(opts []Option) (s shape) {
 	return s
 }
 
-// AcquireOption sets something about one acquisition.
+// AcquireOption configures one acquisition.
 type AcquireOption func(*terms)
 
 type terms struct {
@@ -100,9 +84,8 @@ type terms struct {
 	leased  bool // an option about leases was given
 }
 
-// WithWait bounds how long Acquire waits, besides its context, as rlock.WithWait does for a
-// lock: at least 1 ms, or 0 for one attempt. When the time runs out Acquire returns
-// ErrNotAcquired. Default: no bound.
+// WithWait bounds the wait of Acquire, after which it returns ErrNotAcquired: at least 1 ms, or 0 for one
+// attempt. By default only the context does.
 func WithWait(d time.Duration) AcquireOption {
 	return func(t *terms) {
 		t.wait, t.bounded = d, true
@@ -110,20 +93,17 @@ func WithWait(d time.Duration) AcquireOption {
 	}
 }
 
-// WithLease takes permits for d and does not renew them: the hold is lost when d, less the loss
-// margin, is over. It is the lease time of Redisson's acquire(leaseTime, unit). At least 1 ms.
-// Default: a lease of the client's watchdog timeout that is renewed, which Redisson does not
-// have.
+// WithLease acquires permits for d, at least 1 ms, without renewal: the hold is lost after d less the loss
+// margin. It is Redisson's acquire(leaseTime, unit). By default permits have a lease of the client's
+// watchdog timeout, which is renewed.
 func WithLease(d time.Duration) AcquireOption { return leased(rlock.WithLease(d)) }
 
-// WithWatchdog takes permits with a lease of d that is renewed every third of it, in place of the
-// client's watchdog timeout: so long do the permits of a crashed holder stay away. At least
-// 1 s.
+// WithWatchdog acquires permits with a lease of d, at least 1 s, that is renewed every d/3. A crashed
+// holder's permits return after at most d. The default is the client's watchdog timeout.
 func WithWatchdog(d time.Duration) AcquireOption { return leased(rlock.WithWatchdog(d)) }
 
-// WithMaxHold ends the hold d after it was acquired, however well it is renewed: its contexts end
-// with ErrMaxHold, and the permits come back when the lease that is left then is over, or when
-// it is released. At least 1 ms. Default: no maximum.
+// WithMaxHold ends the hold d, at least 1 ms, after it was acquired: its contexts end with ErrMaxHold, and
+// the permits return when the remaining lease is over, or at Release. By default there is no maximum.
 func WithMaxHold(d time.Duration) AcquireOption { return leased(rlock.WithMaxHold(d)) }
 
 func leased(o rlock.Option) AcquireOption {
@@ -142,7 +122,7 @@ func termsOf(opts []AcquireOption) (t terms) {
 	return t
 }
 
-// check returns why a counter cannot be acquired with the terms.
+// check returns an error for terms that a counter does not support.
 func (t *terms) check(try bool) error {
 	switch {
 	case t.leased:
@@ -155,15 +135,14 @@ func (t *terms) check(try bool) error {
 	return nil
 }
 
-// MaxPermits is how many permits with ids one call can be about.
+// MaxPermits is the maximum number of permits with ids in one call.
 const MaxPermits = 1000
 
-// maxCount is how many permits a semaphore can have: what Java's int can.
+// maxCount is the maximum number of permits, that of Java's int.
 const maxCount = math.MaxInt32
 
-// ErrTooMany says that more permits were asked for than the semaphore has, with those that are
-// taken: the caller would wait for ever. Nothing is taken. It wraps redlatch.ErrInvalid. A
-// semaphore that has none, or was never set, is waited for.
+// ErrTooMany means that the semaphore has fewer permits, acquired ones included: the caller would wait
+// forever. It wraps redlatch.ErrInvalid. Callers wait for a semaphore without permits.
 var ErrTooMany = fmt.Errorf("%w: more permits than the semaphore has", redlatch.ErrInvalid)
 
 // checkCount checks a number of permits.
@@ -174,14 +153,13 @@ func checkCount(n, least, most int64) error {
 	return nil
 }
 
-// What a caller learns that waits for a semaphore without a key.
+// Hints for callers that wait for a semaphore that does not exist.
 var (
 	errPermitsNotSet = errors.New("the semaphore was never set or was deleted: call TrySetPermits")
 	errCounterNotSet = errors.New("the semaphore was never set or was deleted: call TrySet")
 )
 
-// named makes an error of a lock one of a semaphore, whose operations have other names. Nil
-// stays nil.
+// named replaces the operation of a lock's error by that of a semaphore. It returns nil for nil.
 func named(op string, err error) error {
 	var failed *redlatch.LockError
 	if !errors.As(err, &failed) {
@@ -189,7 +167,7 @@ func named(op string, err error) error {
 	}
 	renamed := *failed
 	renamed.Op = op
-	renamed.TTL = max(renamed.TTL, 0) // a semaphore that is empty, or was never set, has no lease that never ends
+	renamed.TTL = max(renamed.TTL, 0) // NoTTL has no meaning for a semaphore
 	var answer *transport.ServerError
 	if errors.As(err, &answer) && (strings.Contains(answer.Text, "not an integer") || strings.Contains(answer.Text, "overflow")) {
 		renamed.Err = fmt.Errorf("%w: the key must be a number of permits, and stay one: %w", redlatch.ErrWrongType, renamed.Err)
@@ -199,7 +177,7 @@ func named(op string, err error) error {
 	return &renamed
 }
 
-// failed is named for an error that has no name yet.
+// failed is named for an error without a name.
 func failed(op, name string, err error) error {
 	if err == nil {
 		return nil
