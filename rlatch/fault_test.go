@@ -120,3 +120,34 @@ func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
 		})
 	}
 }
+
+// A question changes nothing: there is no outcome that could be uncertain.
+func TestAWaitThatEndsDuringItsFirstQuestionSaysSo(t *testing.T) {
+	t.Parallel()
+	_, p, l := behind(t)
+	set(t, l, 1)
+	p.Latency(redistest.ToClient, 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err := l.Wait(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, redlatch.ErrUncertain)
+	require.ErrorIs(t, err, rlatch.ErrNotOpen)
+}
+
+// A server without memory refuses what may need some. To count down needs none.
+func TestALatchCountsDownOnAServerWithoutMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	l := newLatch(t, s)
+	set(t, l, 2)
+	came := await(within(t), l)
+	listening(t, s, l, 1)
+	s.Do(t, "CONFIG", "SET", "maxmemory", 1)
+	countDown(t, l)
+	require.EqualValues(t, 1, count(t, l))
+	countDown(t, l)
+	opens(t, came)
+	countDown(t, l)
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", l.Name()))
+}

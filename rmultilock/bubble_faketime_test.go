@@ -1,6 +1,7 @@
 package rmultilock_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/transport"
@@ -100,5 +102,56 @@ func TestLossDuringReplicaWaitReturnsErrNotAcquired(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, "lease")
 		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
+	})
+}
+
+// silenced is a transport to a server that stops answering once silent is set.
+type silenced struct {
+	transport.Transport
+
+	silent bool
+}
+
+func (s *silenced) Start(call *transport.Call, done transport.Done) {
+	if s.silent {
+		call.Claim(0)
+		return
+	}
+	s.Transport.Start(call, done)
+}
+
+func TestUnlockTakesOneCommandTimeoutForAllLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		tr := &silenced{Transport: redisconn.NewRedigo(redisconn.Config{
+			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		})}
+		client, err := redlatch.NewWithTransport(tr)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		h := take(t, rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c"),
+			rfairlock.New(client, "d"), rfairlock.New(client, "e"), rfencedlock.New(client, "f")))
+		for _, name := range []string{"a", "b"} { // which keep their locks
+			_, err := rlock.New(client, name).Lock(h.Context(t.Context()))
+			require.NoError(t, err)
+		}
+		tr.silent = true
+		began := time.Now()
+		require.ErrorIs(t, h.Unlock(), redlatch.ErrUncertain)
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
+}
+
+func TestWrongTypeLeavesNothingInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		srv, client := inBubble(t, redlatch.WithLogger(slog.New(slog.NewTextHandler(&said, nil))))
+		srv.Do(t, "SET", "b", "text")
+		_, err := rmultilock.New(client, "a", "b").TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		time.Sleep(time.Second)
+		require.NoError(t, client.Close())
+		require.NotContains(t, said.String(), "open outcome")
 	})
 }

@@ -33,13 +33,6 @@ func available(t *testing.T, sem *rsemaphore.Semaphore, want int) {
 	require.Equal(t, want, n)
 }
 
-// loaded has the server know the scripts of a counter: the reply that is lost later is theirs.
-func loaded(t *testing.T, sem *rsemaphore.Semaphore) {
-	t.Helper()
-	require.NoError(t, sem.Acquire(within(t), 1))
-	require.NoError(t, sem.Release(within(t), 1))
-}
-
 func taking(ctx context.Context, sem *rsemaphore.Semaphore, n int, opts ...rsemaphore.AcquireOption) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- sem.Acquire(ctx, n, opts...) }()
@@ -163,66 +156,102 @@ func TestACounterNeverGivesOutMoreThanItHas(t *testing.T) {
 	available(t, sem, permits)
 }
 
-// A reply that is lost stays open: nothing is sent again, and nothing is given back for it.
+// behind returns a counter of three permits, and the same one on a client behind a proxy. The server knows
+// its scripts: a lost reply is that of a script.
+func behind(t *testing.T, s *redistest.Server, timeout time.Duration) (sem, far *rsemaphore.Semaphore, p *redistest.Proxy, c *redlatch.Client) {
+	t.Helper()
+	sem, p = newCounter(t, s, 3), redistest.NewProxy(t, s.Addr())
+	c = connect(t, p.URL(), redlatch.WithCommandTimeout(timeout))
+	far = rsemaphore.New(c, sem.Name())
+	require.NoError(t, far.Acquire(within(t), 1))
+	require.NoError(t, far.Release(within(t), 1))
+	return sem, far, p, c
+}
+
+// becomes waits until n permits are available.
+func becomes(t *testing.T, sem *rsemaphore.Semaphore, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { got, err := sem.Available(within(t)); return err == nil && got == n }, soon, time.Millisecond)
+}
+
 func TestALostReplyOfACounterIsUncertain(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newCounter(t, s, 3)
-	p := redistest.NewProxy(t, s.Addr())
-	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second)), sem.Name())
-	loaded(t, far)
+	sem, far, p, _ := behind(t, redistest.Shared(t), time.Second)
 	p.Blackhole(redistest.ToClient)
 	require.ErrorIs(t, far.Acquire(within(t), 1), redlatch.ErrUncertain)
 	p.Reset()
 	p.Heal()
-	require.Eventually(t, func() bool { n, err := far.Available(within(t)); return err == nil && n == 2 }, soon, time.Millisecond)
+	becomes(t, far, 2)
 	p.Blackhole(redistest.ToClient)
 	require.ErrorIs(t, far.Release(within(t), 1), redlatch.ErrUncertain)
 	p.Reset()
 	p.Heal()
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // no retry, and no release of the first
 	available(t, sem, 3)
 }
 
-// The caller has left, and the reply says that it was granted.
+// The reply of a grant arrives after the caller has returned. At first the server may reject the release, as
+// one without replicas or memory does.
 func TestPermitsOfALateReplyAreGivenBack(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newCounter(t, s, 3)
-	p := redistest.NewProxy(t, s.Addr())
-	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
-	loaded(t, far)
-	p.Blackhole(redistest.ToClient)
-	ctx, cancel := context.WithCancel(t.Context())
-	came := taking(ctx, far, 2)
-	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 1 }, soon, time.Millisecond)
-	cancel()
-	err := <-came
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.ErrorIs(t, err, context.Canceled)
-	available(t, sem, 1)
-	p.Heal()
-	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 3 }, soon, 5*time.Millisecond)
+	for _, rejects := range []string{"", "min-replicas-to-write", "maxmemory"} {
+		t.Run(rejects, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			sem, far, p, _ := behind(t, s, soon)
+			p.Blackhole(redistest.ToClient)
+			ctx, cancel := context.WithCancel(t.Context())
+			came := taking(ctx, far, 2)
+			becomes(t, sem, 1)
+			cancel()
+			err := <-came
+			require.ErrorIs(t, err, redlatch.ErrUncertain)
+			require.ErrorIs(t, err, context.Canceled)
+			available(t, sem, 1)
+			if rejects != "" {
+				s.Do(t, "CONFIG", "SET", rejects, 1)
+			}
+			p.Heal()
+			if rejects != "" {
+				time.Sleep(200 * time.Millisecond)
+				s.Do(t, "CONFIG", "SET", rejects, 0)
+			}
+			becomes(t, sem, 3)
+		})
+	}
 }
 
-// A reply that comes soon after the end of the wait leaves nothing open.
+// A reply soon after the end of the wait leaves nothing in doubt.
 func TestAnAttemptAtTheEndOfTheWaitIsSettledByItsReply(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newCounter(t, s, 3)
-	p := redistest.NewProxy(t, s.Addr())
-	far := rsemaphore.New(connect(t, p.URL(), redlatch.WithCommandTimeout(soon)), sem.Name())
-	loaded(t, far)
+	sem, far, p, _ := behind(t, redistest.Shared(t), soon)
 	p.Latency(redistest.ToClient, 150*time.Millisecond)
-	for _, n := range []int{2, 2} {
+	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 75*time.Millisecond)
-		err := far.Acquire(ctx, n)
+		err := far.Acquire(ctx, 2)
 		cancel()
-		before, _ := sem.Available(within(t))
 		if err != nil {
 			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
-		require.Equal(t, 1, before)
+		available(t, sem, 1)
+	}
+}
+
+// The reply of a grant arrives while Close waits for it. Permits of a counter have no lease.
+func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for range 10 {
+		sem, far, p, client := behind(t, s, soon)
+		p.Blackhole(redistest.ToClient)
+		came := taking(t.Context(), far, 2)
+		becomes(t, sem, 1)
+		closed := make(chan error, 1)
+		go func() { closed <- client.Close() }()
+		require.ErrorIs(t, <-came, redlatch.ErrClosed)
+		p.Heal()
+		require.NoError(t, <-closed)
+		available(t, sem, 3)
 	}
 }

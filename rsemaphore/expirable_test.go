@@ -23,8 +23,8 @@ import (
 func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
-	other := same(t, s, sem)
+	sem := newSemaphore(t, 3)
+	other := same(t, sem)
 	made, err := other.TrySetPermits(within(t), 9)
 	require.NoError(t, err)
 	require.False(t, made)
@@ -59,23 +59,9 @@ func TestPermitsAreTakenAndGivenBack(t *testing.T) {
 	whole(t, sem, 3)
 }
 
-// A semaphore that was never set has no holder, and no lease.
-func TestARefusalOfASemaphoreThatWasNeverSetTellsOfNoLease(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 1)
-	release(t, take(t, sem, 1))
-	s.Do(t, "DEL", sem.Name())
-	_, err := sem.TryAcquire(within(t), 1)
-	require.Regexp(t, `: redlatch: lock not acquired: the semaphore was never set or was deleted: call TrySetPermits$`, err)
-	var refused *redlatch.LockError
-	require.ErrorAs(t, err, &refused)
-	require.Zero(t, refused.TTL)
-}
-
 func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
 	t.Parallel()
-	sem := newSemaphore(t, redistest.Shared(t), 2)
+	sem := newSemaphore(t, 2)
 	fault := errors.New("fault")
 	require.ErrorIs(t, sem.Do(within(t), 2, func(context.Context) error {
 		counts(t, sem, 0, 2)
@@ -96,7 +82,7 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 			s := redistest.Shared(t)
 			const permits, callers = 5, 40
 			rounds := testlevel.Rounds(10, 25)
-			sem := newSemaphore(t, s, permits, opts...)
+			sem := newSemaphore(t, permits, opts...)
 			far := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), sem.Name(), opts...)
 			ctx := within(t)
 			var out, most atomic.Int64
@@ -129,62 +115,14 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 	}
 }
 
-func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
-	t.Parallel()
-	sem := newSemaphore(t, redistest.Shared(t), 3)
-	h := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second))
-	fixed := take(t, sem, 1, rsemaphore.WithLease(2*time.Second))
-	time.Sleep(7500 * time.Millisecond) // longer than both leases
-	require.NoError(t, h.Err())
-	counts(t, sem, 1, 3)
-	require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
-	require.ErrorIs(t, fixed.Release(), redlatch.ErrLost)
-	release(t, h)
-	whole(t, sem, 3)
-}
-
-func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
-	h, kept := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second)), take(t, sem, 1, rsemaphore.WithWatchdog(6*time.Second))
-	ctx := h.Context(t.Context())
-	n, err := same(t, s, sem).Release(within(t), h.IDs()[1])
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	select {
-	case <-ctx.Done():
-	case <-time.After(soon):
-		require.FailNow(t, "the loss was not reported")
-	}
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	require.ErrorIs(t, h.Release(), redlatch.ErrLost)
-	require.NoError(t, kept.Err(), "others were renewed in the same script")
-	require.Eventually(t, func() bool { n, _ := sem.Available(within(t)); return n == 2 }, soon, time.Millisecond)
-	release(t, kept)
-	whole(t, sem, 3)
-}
-
-// It is noticed at the release when no renewal came before.
-func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
-	t.Parallel()
-	sem := newSemaphore(t, redistest.Shared(t), 3)
-	h := take(t, sem, 3)
-	_, err := sem.Release(within(t), h.IDs()[0])
-	require.NoError(t, err)
-	require.ErrorIs(t, h.Release(), redlatch.ErrLost)
-	whole(t, sem, 3)
-}
-
 func TestIDsAreReleasedOnceFromAnywhere(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
+	sem := newSemaphore(t, 3)
 	h := take(t, sem, 2)
 	ids := h.IDs()
 	require.NoError(t, h.LetExpire())
 	counts(t, sem, 1, 3)
-	n, err := same(t, s, sem).Release(within(t), append(ids, ids...)...)
+	n, err := same(t, sem).Release(within(t), append(ids, ids...)...)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	_, err = sem.Release(within(t), ids...)
@@ -195,7 +133,7 @@ func TestIDsAreReleasedOnceFromAnywhere(t *testing.T) {
 
 func TestThePermitsThatThereAreCanChangeWhileSomeAreOut(t *testing.T) {
 	t.Parallel()
-	sem := newSemaphore(t, redistest.Shared(t), 3)
+	sem := newSemaphore(t, 3)
 	h := take(t, sem, 3)
 	require.NoError(t, sem.SetPermits(within(t), 2))
 	counts(t, sem, -1, 2)
@@ -222,8 +160,8 @@ func TestASemaphoreThatWasNeverSetIsWaitedFor(t *testing.T) {
 	_, err := sem.TryAcquire(within(t), 1)
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	waiter := later(within(t), sem, 2)
-	listening(t, s, sem.Name(), 1)
-	made, err := same(t, s, sem).TrySetPermits(within(t), 2)
+	listening(t, sem.Name(), 1)
+	made, err := same(t, sem).TrySetPermits(within(t), 2)
 	require.NoError(t, err)
 	require.True(t, made)
 	release(t, must(t, waiter))
@@ -232,8 +170,7 @@ func TestASemaphoreThatWasNeverSetIsWaitedFor(t *testing.T) {
 
 func TestBadInputIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
+	sem := newSemaphore(t, 3)
 	for _, n := range []int{math.MinInt, -1, 0, rsemaphore.MaxPermits + 1, math.MaxInt} {
 		_, err := sem.Acquire(within(t), n)
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
@@ -308,4 +245,32 @@ func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
 		release(t, must(t, waiter))
 		whole(t, sem, 2)
 	}
+}
+
+func TestASemaphoreIsInspected(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	sem := rsemaphore.NewExpirable(connect(t, s.URL()), redistest.Key(t))
+	in, err := sem.Inspect(within(t))
+	require.NoError(t, err)
+	require.Equal(t, &rsemaphore.Inspection{}, in)
+	require.NoError(t, sem.SetPermits(within(t), 5))
+	short, long := take(t, sem, 1, rsemaphore.WithLease(time.Minute)), take(t, sem, 1, rsemaphore.WithLease(time.Hour))
+	s.Do(t, "ZADD", codec.PermitsKey(sem.Name()), codec.PermitForever, "0123456789abcdef", 1, "fedcba9876543210")
+	in, err = sem.Inspect(within(t))
+	require.NoError(t, err)
+	require.True(t, in.Exists)
+	require.Equal(t, 3, in.Available)
+	require.Equal(t, 4, in.Taken)
+	require.Equal(t, redlatch.NoTTL, in.TTL)
+	require.Len(t, in.Permits, 4)
+	require.Equal(t, rsemaphore.Permit{ID: "66656463626139383736353433323130"}, in.Permits[0], "it is over")
+	require.Equal(t, short.ID(), in.Permits[1].ID)
+	require.InDelta(t, time.Minute.Seconds(), in.Permits[1].Left.Seconds(), 15)
+	require.Equal(t, long.ID(), in.Permits[2].ID)
+	require.Equal(t, rsemaphore.Permit{ID: "30313233343536373839616263646566", Left: redlatch.NoTTL}, in.Permits[3])
+	release(t, short, long)
+	s.Do(t, "SET", sem.Name(), "seven")
+	_, err = sem.Inspect(within(t))
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
 }

@@ -17,24 +17,23 @@ import (
 
 const (
 	soon = callers.Soon
-	// promptly is what a wake-up may take on a busy machine. With noPoll a waiter that missed one
-	// sleeps for a lease, which is 30 s.
+	// promptly bounds a wake-up on a busy machine. With noPoll a waiter that missed one sleeps for a
+	// lease, 30 s.
 	promptly = 15 * time.Second
 )
 
-// What the tests of all kinds share.
 var (
 	connect = callers.Connect
 	within  = callers.Within
 )
 
-// noPoll has waiters that miss a message sleep for longer than a test.
+// noPoll makes waiters that miss a message sleep for longer than a test.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Minute) }
 
-// newSemaphore returns a semaphore of n permits with a name of its own, on a client of its own.
-func newSemaphore(t *testing.T, s *redistest.Server, n int, opts ...rsemaphore.Option) *rsemaphore.Expirable {
+// newSemaphore returns a new semaphore of n permits with its own client of the shared server.
+func newSemaphore(t *testing.T, n int, opts ...rsemaphore.Option) *rsemaphore.Expirable {
 	t.Helper()
-	sem := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), redistest.Key(t), opts...)
+	sem := rsemaphore.NewExpirable(connect(t, redistest.Shared(t).URL(), noPoll()), redistest.Key(t), opts...)
 	made, err := sem.TrySetPermits(within(t), n)
 	require.NoError(t, err)
 	require.True(t, made)
@@ -42,9 +41,9 @@ func newSemaphore(t *testing.T, s *redistest.Server, n int, opts ...rsemaphore.O
 }
 
 // same returns the same semaphore on another client.
-func same(t *testing.T, s *redistest.Server, sem *rsemaphore.Expirable, opts ...redlatch.Option) *rsemaphore.Expirable {
+func same(t *testing.T, sem *rsemaphore.Expirable) *rsemaphore.Expirable {
 	t.Helper()
-	return rsemaphore.NewExpirable(connect(t, s.URL(), append([]redlatch.Option{noPoll()}, opts...)...), sem.Name())
+	return rsemaphore.NewExpirable(connect(t, redistest.Shared(t).URL(), noPoll()), sem.Name())
 }
 
 func take(t *testing.T, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) *rsemaphore.Hold {
@@ -61,7 +60,7 @@ func release(t *testing.T, holds ...*rsemaphore.Hold) {
 	}
 }
 
-// counts holds how many permits there are, and how many of them are available.
+// counts requires these numbers of permits.
 func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	t.Helper()
 	got, err := sem.Available(within(t))
@@ -75,7 +74,7 @@ func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	require.Equal(t, permits-available, got, "acquired")
 }
 
-// whole holds that all permits are available after a while.
+// whole requires that all permits become available.
 func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 	t.Helper()
 	assert.Eventually(t, func() bool {
@@ -85,16 +84,14 @@ func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 	counts(t, sem, permits, permits)
 }
 
-// listening waits until so many connections listen to the semaphore.
-func listening(t *testing.T, s *redistest.Server, name string, n int64) {
+// listening waits until n connections listen to the semaphore.
+func listening(t *testing.T, name string, n int64) {
 	t.Helper()
-	callers.Listening(t, s, codec.SemaphoreChannel(name), n)
+	callers.Listening(t, redistest.Shared(t), codec.SemaphoreChannel(name), n)
 }
 
-// acquired is what a waiter ends with.
 type acquired = callers.Acquired[*rsemaphore.Hold]
 
-// later waits for permits on a goroutine of its own.
 func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) <-chan acquired {
 	return callers.Later(func() (*rsemaphore.Hold, error) { return sem.Acquire(ctx, n, opts...) })
 }
@@ -104,7 +101,7 @@ func must(t *testing.T, came <-chan acquired) *rsemaphore.Hold {
 	return callers.Must(t, came, promptly)
 }
 
-// waits holds that a waiter has not come yet.
+// waits requires that a waiter still waits.
 func waits(t *testing.T, came <-chan acquired) {
 	t.Helper()
 	select {

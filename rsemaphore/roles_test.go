@@ -74,14 +74,14 @@ func startHolder(t *testing.T, url, name string) *exec.Cmd {
 func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
-	other := same(t, s, sem)
+	sem := newSemaphore(t, 3)
+	other := same(t, sem)
 	holder := startHolder(t, s.URL(), sem.Name())
 	time.Sleep(crashLease + 500*time.Millisecond)
 	counts(t, sem, 1, 3) // they are renewed
 	last := take(t, sem, 1)
 	waiters := []<-chan acquired{later(within(t), sem, 1), later(within(t), other, 1), later(within(t), other, 1)}
-	listening(t, s, sem.Name(), 2)
+	listening(t, sem.Name(), 2)
 	require.NoError(t, holder.Process.Kill())
 	began := time.Now()
 	var came []*rsemaphore.Hold

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -22,12 +23,11 @@ import (
 // Redisson's lost wake-up S1: a release of three completes one of three that wait.
 func TestAReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
-	other := same(t, s, sem)
+	sem := newSemaphore(t, 3)
+	other := same(t, sem)
 	three := take(t, sem, 3)
 	waiters := []<-chan acquired{later(within(t), other, 1), later(within(t), other, 1), later(within(t), other, 1)}
-	listening(t, s, sem.Name(), 1)
+	listening(t, sem.Name(), 1)
 	release(t, three)
 	for _, w := range waiters {
 		release(t, must(t, w))
@@ -39,12 +39,11 @@ func TestAReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
 // waits for one.
 func TestABigWaiterLeavesTheWakeUpToASmallOne(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 2)
-	other := same(t, s, sem)
+	sem := newSemaphore(t, 2)
+	other := same(t, sem)
 	one, two := take(t, sem, 1), take(t, sem, 1)
 	big := later(within(t), other, 2)
-	listening(t, s, sem.Name(), 1)
+	listening(t, sem.Name(), 1)
 	small := later(within(t), other, 1)
 	waits(t, small)
 	release(t, one)
@@ -57,11 +56,10 @@ func TestABigWaiterLeavesTheWakeUpToASmallOne(t *testing.T) {
 
 func TestASmallCallerTakesWhatABigOneCannotUse(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
+	sem := newSemaphore(t, 3)
 	two := take(t, sem, 2)
 	big := later(within(t), sem, 2)
-	listening(t, s, sem.Name(), 1)
+	listening(t, sem.Name(), 1)
 	release(t, take(t, sem, 1))
 	h, err := sem.TryAcquire(within(t), 1)
 	require.NoError(t, err)
@@ -73,11 +71,10 @@ func TestASmallCallerTakesWhatABigOneCannotUse(t *testing.T) {
 
 func TestInStrictOrderNoneIsPassed(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3, rsemaphore.WithStrictOrder())
+	sem := newSemaphore(t, 3, rsemaphore.WithStrictOrder())
 	two := take(t, sem, 2)
 	big := later(within(t), sem, 2)
-	listening(t, s, sem.Name(), 1)
+	listening(t, sem.Name(), 1)
 	small := later(within(t), sem, 1)
 	waits(t, small)
 	_, err := sem.TryAcquire(within(t), 1)
@@ -154,9 +151,8 @@ func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 // One that gives up leaves those behind it awake, whatever it was about to do.
 func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 2)
-	other := same(t, s, sem)
+	sem := newSemaphore(t, 2)
+	other := same(t, sem)
 	for range 30 {
 		h := take(t, sem, 2)
 		ctx, cancel := context.WithCancel(within(t))
@@ -164,7 +160,7 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 		for range 3 {
 			leave = append(leave, later(ctx, other, 2))
 		}
-		listening(t, s, sem.Name(), 1)
+		listening(t, sem.Name(), 1)
 		stay := later(within(t), other, 1)
 		time.Sleep(rand.N(2 * time.Millisecond))
 		go cancel()
@@ -182,23 +178,11 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 	whole(t, sem, 2)
 }
 
-// A lease that ends is a permit that comes back, without a message.
-func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 2)
-	other := same(t, s, sem)
-	require.NoError(t, take(t, sem, 2, rsemaphore.WithLease(time.Second)).LetExpire())
-	a, b := later(within(t), other, 1), later(within(t), other, 1)
-	release(t, must(t, a), must(t, b))
-	whole(t, sem, 2)
-}
-
 // While the subscription is away a message is lost: the gap makes up for it.
 func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 2)
+	sem := newSemaphore(t, 2)
 	p := redistest.NewProxy(t, s.Addr())
 	var refused atomic.Int64
 	count := redlatch.Observer{Attempted: func(context.Context, redlatch.Attempted) { refused.Add(1) }}
@@ -212,7 +196,7 @@ func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 		b := later(within(t), far, 1)
 		p.Refuse(true)
 		p.Reset()
-		listening(t, s, sem.Name(), 0)
+		listening(t, sem.Name(), 0)
 		release(t, h)
 		p.Refuse(false)
 		release(t, must(t, a), must(t, b))
@@ -223,7 +207,7 @@ func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 func TestCloseAndShutdownEndTheWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 1)
+	sem := newSemaphore(t, 1)
 	h := take(t, sem, 1)
 	for _, end := range []func(c *redlatch.Client) error{(*redlatch.Client).Close, func(c *redlatch.Client) error { return c.Shutdown(within(t)) }} {
 		client, err := redlatch.Open(t.Context(), s.URL(), noPoll())
@@ -233,7 +217,7 @@ func TestCloseAndShutdownEndTheWait(t *testing.T) {
 		for range 3 {
 			all = append(all, later(within(t), far, 1))
 		}
-		listening(t, s, sem.Name(), 1)
+		listening(t, sem.Name(), 1)
 		require.NoError(t, end(client))
 		for _, w := range all {
 			require.ErrorIs(t, (<-w).Err, redlatch.ErrClosed)
@@ -249,7 +233,7 @@ func TestCloseAndShutdownEndTheWait(t *testing.T) {
 func TestALostReplyIsSettledByTheIDs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
+	sem := newSemaphore(t, 3)
 	p := redistest.NewProxy(t, s.Addr())
 	far := rsemaphore.NewExpirable(connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second), redlatch.WithWatchdogTimeout(time.Hour)), sem.Name())
 	release(t, take(t, far, 1)) // the server knows the scripts
@@ -275,7 +259,7 @@ func TestALostReplyIsSettledByTheIDs(t *testing.T) {
 func TestALateReplyGivesThePermitsBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 3)
+	sem := newSemaphore(t, 3)
 	p := redistest.NewProxy(t, s.Addr())
 	far := rsemaphore.NewExpirable(connect(t, p.URL(), redlatch.WithWatchdogTimeout(time.Hour), redlatch.WithCommandTimeout(soon)), sem.Name())
 	release(t, take(t, far, 1)) // the server knows the scripts
@@ -290,23 +274,6 @@ func TestALateReplyGivesThePermitsBack(t *testing.T) {
 	whole(t, sem, 3)
 }
 
-func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, s, 2)
-	h := take(t, sem, 2, rsemaphore.WithWatchdog(time.Second))
-	ctx := h.Context(t.Context())
-	s.Do(t, "DEL", sem.Name(), "{"+sem.Name()+"}:timeout")
-	select {
-	case <-ctx.Done():
-	case <-time.After(promptly):
-		require.FailNow(t, "the loss was not reported")
-	}
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	require.ErrorIs(t, h.Release(), redlatch.ErrLost)
-	require.Zero(t, s.Do(t, "EXISTS", sem.Name()), "nothing was made of it")
-}
-
 // Waiters of a counter are those of permits with ids.
 func TestWaitersOfACounterAreServedAsTheOthers(t *testing.T) {
 	t.Parallel()
@@ -315,7 +282,7 @@ func TestWaitersOfACounterAreServedAsTheOthers(t *testing.T) {
 	far := rsemaphore.New(connect(t, s.URL(), noPoll()), sem.Name())
 	require.NoError(t, sem.Acquire(within(t), 2))
 	big := taking(within(t), far, 2)
-	listening(t, s, sem.Name(), 1)
+	listening(t, sem.Name(), 1)
 	small := taking(within(t), far, 1)
 	time.Sleep(50 * time.Millisecond)
 	require.NoError(t, sem.Release(within(t), 1))
@@ -323,4 +290,25 @@ func TestWaitersOfACounterAreServedAsTheOthers(t *testing.T) {
 	require.NoError(t, sem.Release(within(t), 2))
 	mustCome(t, big)
 	available(t, sem, 0)
+}
+
+// Java can give a permit a lease of more years than a time.Duration has, such as that of
+// acquire(365_000, TimeUnit.DAYS).
+func TestAWaiterForAPermitOfAThousandYearsDoesNotAskWithoutAPause(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	var asked atomic.Int64
+	client := connect(t, s.URL(), noPoll(), redlatch.WithObserver(redlatch.Observer{
+		Attempted: func(context.Context, redlatch.Attempted) { asked.Add(1) },
+	}))
+	sem := rsemaphore.NewExpirable(client, redistest.Key(t))
+	ends := time.Now().UnixMilli() + 365_000*24*time.Hour.Milliseconds()
+	s.Do(t, "SET", sem.Name(), 0)
+	s.Do(t, "ZADD", codec.PermitsKey(sem.Name()), ends, "0123456789abcdef")
+	_, err := sem.Acquire(within(t), 1, rsemaphore.WithWait(300*time.Millisecond))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Less(t, asked.Load(), int64(5))
+	in, err := sem.Inspect(within(t))
+	require.NoError(t, err)
+	require.Greater(t, in.Permits[0].Left, 250*365*24*time.Hour)
 }

@@ -1,0 +1,281 @@
+package rsemaphore_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+// bubble returns a server inside a synctest bubble, and a function that returns one of its semaphores of n
+// permits on a new client.
+func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	open := func(settings ...redlatch.Option) *rsemaphore.Expirable {
+		c, err := redlatch.New(srv.Server.Dial, settings...)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		return rsemaphore.NewExpirable(c, "job", opts...)
+	}
+	require.NoError(t, open().SetPermits(t.Context(), n))
+	return srv, open
+}
+
+// inBubble returns a semaphore of one permit, which is acquired by another client.
+func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
+	t.Helper()
+	srv, open := bubble(t, 1, opts...)
+	held := take(t, open(), 1)
+	return srv, open(near), held
+}
+
+func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 3)
+		sem := open()
+		h := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second))
+		fixed := take(t, sem, 1, rsemaphore.WithLease(2*time.Second))
+		time.Sleep(7500 * time.Millisecond) // longer than both leases
+		require.NoError(t, h.Err())
+		counts(t, sem, 1, 3)
+		require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
+		require.ErrorIs(t, fixed.Release(), redlatch.ErrLost)
+		release(t, h)
+		counts(t, sem, 3, 3)
+	})
+}
+
+func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 3)
+		sem := open()
+		h, kept := take(t, sem, 2, rsemaphore.WithWatchdog(6*time.Second)), take(t, sem, 1, rsemaphore.WithWatchdog(6*time.Second))
+		ctx := h.Context(t.Context())
+		n, err := open().Release(t.Context(), h.IDs()[1])
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		began := time.Now()
+		<-ctx.Done()
+		require.LessOrEqual(t, time.Since(began), 2*time.Second, "by the next renewal")
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
+		require.NoError(t, kept.Err(), "others were renewed by the same script")
+		counts(t, sem, 2, 3)
+		release(t, kept)
+		counts(t, sem, 3, 3)
+	})
+}
+
+// Without a renewal the release notices.
+func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 3)
+		sem := open()
+		h := take(t, sem, 3)
+		_, err := sem.Release(t.Context(), h.IDs()[0])
+		require.NoError(t, err)
+		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
+		counts(t, sem, 3, 3)
+	})
+}
+
+func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 2)
+		require.NoError(t, take(t, open(), 2, rsemaphore.WithLease(time.Second)).LetExpire())
+		other, began := open(noPoll()), time.Now()
+		a, b := later(t.Context(), other, 1), later(t.Context(), other, 1)
+		release(t, (<-a).Hold, (<-b).Hold)
+		require.Less(t, time.Since(began), 2*time.Second)
+		counts(t, other, 2, 2)
+	})
+}
+
+func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, open := bubble(t, 2)
+		h := take(t, open(), 2, rsemaphore.WithWatchdog(time.Second))
+		ctx := h.Context(t.Context())
+		srv.Do(t, "DEL", "job", "{job}:timeout")
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
+		require.Zero(t, srv.Do(t, "EXISTS", "job"), "nothing was created")
+	})
+}
+
+// There is no reentry, so the context of a hold does not keep a caller from other permits.
+func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 2)
+		sem := open()
+		h := take(t, sem, 1, rsemaphore.WithLease(2*time.Second))
+		ctx := context.WithoutCancel(h.Context(t.Context()))
+		for _, want := range []error{nil, redlatch.ErrLost} {
+			require.ErrorIs(t, h.Err(), want)
+			other, err := sem.Acquire(ctx, 1)
+			require.NoError(t, err)
+			release(t, other)
+			<-h.Context(t.Context()).Done()
+		}
+	})
+}
+
+// Waiting callers of one client do not stop the bubble's clock.
+func TestSeveralCallersWaitInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, sem, held := inBubble(t, nil)
+		came := make(chan error, 2)
+		for range 2 {
+			go func() {
+				h, err := sem.Acquire(t.Context(), 1)
+				if err == nil {
+					err = h.Release()
+				}
+				came <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, held.Release())
+		require.NoError(t, <-came)
+		require.NoError(t, <-came)
+	})
+}
+
+// Any client may release a permit by its id, as Java's release(id) does.
+func TestPermitReleasedByAnotherClientIsReportedAsSuch(t *testing.T) {
+	for name, learns := range map[string]func(h *rsemaphore.Hold) error{
+		"with its renewal": func(h *rsemaphore.Hold) error {
+			<-h.Context(context.Background()).Done()
+			return h.Err()
+		},
+		"with its release": (*rsemaphore.Hold).Release,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, other, held := inBubble(t, nil)
+				n, err := other.Release(t.Context(), held.ID())
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				err = learns(held)
+				require.ErrorIs(t, err, redlatch.LossTaken)
+				require.ErrorContains(t, err, "released by another client")
+				available, err := other.Available(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 1, available, "the permit is back once")
+			})
+		})
+	}
+}
+
+// The server is busy when the message of a release wakes a caller, for longer than a command timeout: the
+// caller must try again as soon as the server replies, since nothing else may wake it.
+func TestACallerWhoseTurnGetsNoAnswerAsksAgainSoon(t *testing.T) {
+	for name, opts := range map[string][]rsemaphore.Option{"any order": nil, "strict": {rsemaphore.WithStrictOrder()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var server *embedded.Server
+				srv, near, held := inBubble(t, redlatch.WithObserver(redlatch.Observer{Woken: func(context.Context, redlatch.Woken) {
+					server.FailWith("BUSY Redis is busy running a script")
+				}}), opts...)
+				server = srv.Server
+				ctx, leave := context.WithCancel(t.Context())
+				go func() { _, _ = near.Acquire(ctx, 1) }()
+				synctest.Wait()
+				came := make(chan *rsemaphore.Hold, 1)
+				go func() {
+					h, _ := near.Acquire(t.Context(), 1)
+					came <- h
+				}()
+				synctest.Wait()
+				leave()
+				synctest.Wait()
+				require.NoError(t, held.Release())
+				time.Sleep(4 * time.Second)
+				server.Heal()
+				began := time.Now()
+				h := <-came
+				require.NotNil(t, h)
+				require.LessOrEqual(t, time.Since(began), 2*time.Second)
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+func TestTooManyPermitsLeaveNothingInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		_, sem, _ := inBubble(t, redlatch.WithLogger(slog.New(slog.NewTextHandler(&said, nil))))
+		_, err := sem.TryAcquire(t.Context(), 2)
+		require.ErrorIs(t, err, rsemaphore.ErrTooMany)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.NotContains(t, said.String(), "open outcome")
+	})
+}
+
+func TestWaitForSemaphoreThatWasNeverSetIsExplained(t *testing.T) {
+	const says = "the semaphore was never set or was deleted: call TrySet"
+	for kind, of := range map[string]func(c *redlatch.Client) (acquire, try func(ctx context.Context) error, set func() error){
+		"permits": func(c *redlatch.Client) (acquire, try func(ctx context.Context) error, set func() error) {
+			s := rsemaphore.NewExpirable(c, "job")
+			return func(ctx context.Context) error { _, err := s.Acquire(ctx, 1); return err },
+				func(ctx context.Context) error { _, err := s.TryAcquire(ctx, 1); return err },
+				func() error { return second(s.TrySetPermits(context.Background(), 1)) }
+		},
+		"counter": func(c *redlatch.Client) (acquire, try func(ctx context.Context) error, set func() error) {
+			s := rsemaphore.New(c, "job")
+			return func(ctx context.Context) error { return s.Acquire(ctx, 1) },
+				func(ctx context.Context) error { return s.TryAcquire(ctx, 1) },
+				func() error { return second(s.TrySet(context.Background(), 1, 0)) }
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log, logger := redistest.NewJournal()
+				srv := redistest.Mini(t, embedded.WithInProcess())
+				c, err := redlatch.New(srv.Server.Dial, redlatch.WithLogger(logger))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, c.Close()) }()
+				acquire, try, set := of(c)
+				err = try(t.Context())
+				require.Regexp(t, "redlatch: lock not acquired: "+says+`(Permits)?$`, err)
+				var refused *redlatch.LockError
+				require.ErrorAs(t, err, &refused)
+				require.Zero(t, refused.TTL)
+				require.NotContains(t, strings.Join(log.Lines(), ""), says, "no wait begins")
+
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- acquire(ctx) }()
+				time.Sleep(30 * time.Second)
+				require.Equal(t, 1, strings.Count(strings.Join(log.Lines(), "\n"), says), "once for each wait: %v", log.Lines())
+				err = <-ended
+				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, says)
+
+				require.NoError(t, set())
+				require.NoError(t, acquire(t.Context()))
+				err = try(t.Context())
+				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+				require.NotContains(t, err.Error(), "never set", "it is only taken")
+			})
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
