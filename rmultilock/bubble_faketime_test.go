@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,146 @@ func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *re
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return srv, client
+}
+
+// cut is a transport to a server that replies to no call while it is silent, and whose replicas never reply.
+type cut struct {
+	transport.Transport
+	silent atomic.Bool
+}
+
+func (c *cut) Start(call *transport.Call, done transport.Done) {
+	if c.silent.Load() {
+		call.Claim(0)
+		return
+	}
+	c.Transport.Start(call, done)
+}
+
+func (*cut) Replicate(*transport.Call, int, time.Duration, transport.Replicated) {}
+
+// inCutBubble is inBubble with a transport that can be cut.
+func inCutBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *cut, *redlatch.Client) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	tr := &cut{Transport: redisconn.NewRedigo(redisconn.Config{
+		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})}
+	client, err := redlatch.NewWithTransport(tr, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return srv, tr, client
+}
+
+func exists(t *testing.T, srv *redistest.MiniServer, names ...any) int64 {
+	t.Helper()
+	n, _ := srv.Do(t, "EXISTS", names...).(int64)
+	return n
+}
+
+func TestOneLossIsOneForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(6*time.Second))
+		h := take(t, rmultilock.New(client, "a", "b", "c"))
+		ctx := h.Context(t.Context())
+		srv.Do(t, "DEL", "b")
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+		require.ErrorIs(t, h.Err(), redlatch.ErrLost)
+		var loss redlatch.Loss
+		require.ErrorAs(t, h.Err(), &loss)
+		require.ErrorContains(t, h.Err(), `"b"`, "it names the lost one")
+		require.Zero(t, h.Remaining())
+		require.EqualValues(t, 2, exists(t, srv, "a", "c"), "the others keep others out until Unlock")
+		err := h.Unlock()
+		require.ErrorIs(t, err, redlatch.ErrLost)
+		require.Len(t, unwrap(err), 1, "one error for one loss")
+		require.Zero(t, exists(t, srv, "a", "c"))
+
+		h = take(t, rmultilock.New(client, "a", "b", "c"))
+		srv.Do(t, "DEL", "b")
+		<-h.Context(t.Context()).Done()
+		time.Sleep(6*time.Second + time.Millisecond)
+		require.Zero(t, exists(t, srv, "a", "c"), "without Unlock their leases end")
+		_ = h.Unlock()
+	})
+}
+
+func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(time.Second))
+		srv.Do(t, "HSET", "c", redlatch.NewOwner(uuid.New(), 1).String(), 1)
+		came := later(t.Context(), rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rfairlock.New(client, "c")))
+		synctest.Wait()
+		require.EqualValues(t, 2, exists(t, srv, "a", "b"))
+		srv.Do(t, "DEL", "a")
+		err := (<-came).Err
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.NotErrorIs(t, err, redlatch.ErrLost, "it never had the hold")
+		require.ErrorContains(t, err, `"a": `)
+		require.EqualValues(t, 1, exists(t, srv, "a", "b", "c"))
+	})
+}
+
+func TestTheHoldEndsWithItsMaximumAndWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rmultilock.New(client, "a", "b", "c")
+		h := take(t, l, rlock.WithMaxHold(2*time.Second))
+		<-h.Context(t.Context()).Done()
+		require.ErrorIs(t, h.Err(), redlatch.ErrMaxHold)
+		err := h.Unlock()
+		require.ErrorIs(t, err, redlatch.ErrMaxHold)
+		require.Len(t, unwrap(err), 1)
+		require.Zero(t, exists(t, srv, "a", "b", "c"))
+
+		h = take(t, l, rlock.WithLease(time.Minute))
+		deadline, ok := h.Context(t.Context()).Deadline()
+		require.True(t, ok)
+		require.InDelta(t, time.Minute, time.Until(deadline), float64(5*time.Second))
+		require.NoError(t, client.Close())
+		require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
+		require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)
+		require.EqualValues(t, 3, exists(t, srv, "a", "b", "c"), "they are left to their leases")
+	})
+}
+
+// Redis is away for longer than the client's watchdog timeout, but not for the requested lease.
+func TestAReleaseGoesOnForTheLeaseThatWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, tr, client := inCutBubble(t, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
+		one, err := rlock.New(client, "c").Lock(t.Context(), rlock.WithLease(10*time.Minute))
+		require.NoError(t, err)
+		several := take(t, rmultilock.New(client, "a", "b"), rlock.WithLease(10*time.Minute))
+		tr.silent.Store(true)
+		require.Error(t, one.Unlock())
+		require.Error(t, several.Unlock())
+		time.Sleep(15 * time.Second)
+		require.EqualValues(t, 3, exists(t, srv, "a", "b", "c"))
+		tr.silent.Store(false)
+		time.Sleep(10 * time.Second)
+		require.Zero(t, exists(t, srv, "a", "b", "c"))
+	})
+}
+
+// A lock was reentered with a longer lease, and the release of that hold was lost: the lock may last for
+// that lease, and so must the release of all.
+func TestAReleaseGoesOnForTheLeaseOfAnInnerHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, tr, client := inCutBubble(t, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
+		several := take(t, rmultilock.New(client, "a", "b"))
+		inner, err := rlock.New(client, "b").Lock(several.Context(t.Context()), rlock.WithLease(10*time.Minute))
+		require.NoError(t, err)
+		tr.silent.Store(true)
+		_ = inner.Unlock()
+		require.Error(t, several.Unlock())
+		time.Sleep(15 * time.Second)
+		require.EqualValues(t, 1, exists(t, srv, "b"))
+		tr.silent.Store(false)
+		time.Sleep(10 * time.Second)
+		require.Zero(t, exists(t, srv, "b"))
+	})
 }
 
 func TestSlowObserverDoesNotDelayLoss(t *testing.T) {
@@ -84,59 +225,26 @@ func TestOptionInvalidForOneLockTakesNone(t *testing.T) {
 	})
 }
 
-// silentReplicas is a transport whose replicas never answer.
-type silentReplicas struct{ transport.Transport }
-
-func (silentReplicas) Replicate(*transport.Call, int, time.Duration, transport.Replicated) {}
-
 func TestLossDuringReplicaWaitReturnsErrNotAcquired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess())
-		client, err := redlatch.NewWithTransport(silentReplicas{redisconn.NewRedigo(redisconn.Config{
-			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		})}, redlatch.WithReplicaSync(1, time.Minute))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		_, err = rmultilock.New(client, "a", "b").Lock(t.Context(), rlock.WithLease(10*time.Second))
+		_, _, client := inCutBubble(t, redlatch.WithReplicaSync(1, time.Minute))
+		_, err := rmultilock.New(client, "a", "b").Lock(t.Context(), rlock.WithLease(10*time.Second))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, "lease")
 		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
 	})
 }
 
-// silenced is a transport to a server that stops answering once silent is set.
-type silenced struct {
-	transport.Transport
-
-	silent bool
-}
-
-func (s *silenced) Start(call *transport.Call, done transport.Done) {
-	if s.silent {
-		call.Claim(0)
-		return
-	}
-	s.Transport.Start(call, done)
-}
-
 func TestUnlockTakesOneCommandTimeoutForAllLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess())
-		tr := &silenced{Transport: redisconn.NewRedigo(redisconn.Config{
-			Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-			DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		})}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		_, tr, client := inCutBubble(t)
 		h := take(t, rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c"),
 			rfairlock.New(client, "d"), rfairlock.New(client, "e"), rfencedlock.New(client, "f")))
 		for _, name := range []string{"a", "b"} { // which keep their locks
 			_, err := rlock.New(client, name).Lock(h.Context(t.Context()))
 			require.NoError(t, err)
 		}
-		tr.silent = true
+		tr.silent.Store(true)
 		began := time.Now()
 		require.ErrorIs(t, h.Unlock(), redlatch.ErrUncertain)
 		require.Equal(t, 3*time.Second, time.Since(began))

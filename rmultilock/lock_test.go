@@ -2,7 +2,6 @@ package rmultilock_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -163,63 +162,11 @@ func TestCallersWithAnyOrderDoNotBlockEachOther(t *testing.T) {
 	free(t, s, all)
 }
 
-func TestOneLossIsOneForAll(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	here, there := connect(t, s.URL(), redlatch.WithWatchdogTimeout(6*time.Second)), connect(t, s.URL())
-	all := names(t, 3)
-	h := take(t, rmultilock.New(here, all...))
-	ctx := h.Context(t.Context())
-	forced, err := rlock.New(there, all[1]).ForceUnlock(within(t))
-	require.NoError(t, err)
-	require.True(t, forced)
-	<-ctx.Done()
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	require.ErrorIs(t, h.Err(), redlatch.ErrLost)
-	var loss redlatch.Loss
-	require.ErrorAs(t, h.Err(), &loss)
-	require.ErrorContains(t, h.Err(), all[1], "it names the one that was lost")
-	require.Zero(t, h.Remaining())
-	require.Len(t, left(t, s, all), 2, "the others keep others out until Unlock")
-	err = h.Unlock()
-	require.ErrorIs(t, err, redlatch.ErrLost)
-	require.Len(t, unwrap(err), 1, "one error for one loss")
-	free(t, s, all)
-
-	brief := connect(t, s.URL(), redlatch.WithWatchdogTimeout(2*time.Second))
-	h = take(t, rmultilock.New(brief, all...))
-	_, err = rlock.New(there, all[1]).ForceUnlock(within(t))
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return h.Err() != nil }, soon, time.Millisecond)
-	free(t, s, all) // also without Unlock, when their leases are over
-	_ = h.Unlock()
-}
-
 func unwrap(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}
-}
-
-func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	here, there := connect(t, s.URL(), redlatch.WithWatchdogTimeout(time.Second)), connect(t, s.URL())
-	all := names(t, 3)
-	fair, err := rfairlock.New(there, all[2]).Lock(within(t))
-	require.NoError(t, err)
-	l := rmultilock.Of(rlock.New(here, all[0]), rlock.New(here, all[1]), rfairlock.New(here, all[2]))
-	came := later(within(t), l)
-	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", all[0]) == int64(1) }, soon, time.Millisecond)
-	_, err = rlock.New(there, all[0]).ForceUnlock(within(t))
-	require.NoError(t, err)
-	err = (<-came).Err
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	require.NotErrorIs(t, err, redlatch.ErrLost, "it never had the hold")
-	require.ErrorContains(t, err, all[0])
-	require.NoError(t, fair.Unlock())
-	free(t, s, all)
 }
 
 func TestLocksOfAllKinds(t *testing.T) {
@@ -276,9 +223,13 @@ func TestAPanicGivesAllBack(t *testing.T) {
 	ctx := bad{within(t), func() bool { return s.Do(t, "EXISTS", all[0]) == int64(1) }}
 	require.PanicsWithValue(t, "the context's", func() { _, _ = l.Lock(ctx) })
 	free(t, s, all)
+	both := rmultilock.New(c, all...)
 	require.PanicsWithValue(t, "the caller's", func() {
-		_ = rmultilock.New(c, names(t, 3)...).Do(within(t), func(context.Context) error { panic("the caller's") })
+		_ = both.Do(within(t), func(context.Context) error { panic("the caller's") })
 	})
+	free(t, s, all)
+	require.ErrorIs(t, both.Do(within(t), func(context.Context) error { return context.DeadlineExceeded }), context.DeadlineExceeded)
+	free(t, s, all)
 }
 
 // bad is a context that panics when it is asked at the wrong time.
@@ -342,40 +293,32 @@ func TestInAClusterLocksOfOneSlotAreTakenAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheHoldEndsWithItsMaximumAndWithTheClient(t *testing.T) {
+// A refusal says that the lease of the member in the way never ends, as that of one lock does.
+func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	all := names(t, 3)
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	h := take(t, rmultilock.New(client, all...), rlock.WithMaxHold(2*time.Second))
-	<-h.Context(t.Context()).Done()
-	require.ErrorIs(t, h.Err(), redlatch.ErrMaxHold)
-	err = h.Unlock()
-	require.ErrorIs(t, err, redlatch.ErrMaxHold)
-	require.Len(t, unwrap(err), 1)
-	free(t, s, all)
-
-	h = take(t, rmultilock.New(client, all...), rlock.WithLease(time.Minute))
-	deadline, ok := h.Context(t.Context()).Deadline()
-	require.True(t, ok)
-	require.InDelta(t, time.Minute, time.Until(deadline), float64(5*time.Second))
-	require.NoError(t, client.Close())
-	require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
-	require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)
-	require.Len(t, left(t, s, all), 3, "they are left to their leases")
-	for _, name := range all {
-		s.Do(t, "DEL", name)
-	}
+	s := redistest.Start(t)
+	all := names(t, 2)
+	s.Do(t, "HSET", all[1], "a peer:1", 1)
+	_, err := rmultilock.New(connect(t, s.URL()), all...).TryLock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	var at *redlatch.LockError
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, redlatch.NoTTL, at.TTL)
 }
 
-var errWork = errors.New("the work failed")
-
-func TestDoReturnsTheErrorOfTheWork(t *testing.T) {
+// A member that is a hash of another program is not waited for.
+func TestAMemberOfAnotherProgramIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	all := names(t, 2)
+	s := redistest.Start(t)
+	all := names(t, 3)
+	s.Do(t, "HSET", all[1], "name", "bob")
 	l := rmultilock.New(connect(t, s.URL()), all...)
-	require.ErrorIs(t, l.Do(within(t), func(context.Context) error { return errWork }), errWork)
-	free(t, s, all)
+	_, err := l.Lock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	require.ErrorContains(t, err, all[1])
+	require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
+	_, err = l.TryLock(within(t))
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	require.Len(t, left(t, s, all), 1)
+	s.Do(t, "DEL", all[1])
 }
