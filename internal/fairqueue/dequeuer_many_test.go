@@ -26,7 +26,15 @@ func leaveAll(qs *Queues, queue string, n int64) *atomic.Int64 {
 	return left
 }
 
-// keepBusy keeps all calls that may be in flight busy, and returns what ends them.
+// busyQueues returns queues over a server that keeps all calls in flight until free.
+func busyQueues(t *testing.T) (qs *Queues, f *faketransport.Fake, log *faketransport.Log, free func()) {
+	t.Helper()
+	f = &faketransport.Fake{}
+	qs, log = queuesOver(t, f)
+	return qs, f, log, keepBusy(qs, f)
+}
+
+// keepBusy keeps all calls in flight busy, and returns a function that ends them.
 func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
 	for range dequeuing {
 		qs.dequeuer.leave(departureOf(lockID{"fair", "busy"}, "busy", 0))
@@ -43,9 +51,7 @@ func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
 func TestManyOwnersThatLeaveOneQueueShareCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 5000
-		f := &faketransport.Fake{}
-		qs, _ := queuesOver(t, f)
-		free := keepBusy(qs, f)
+		qs, f, _, free := busyQueues(t)
 		left := leaveAll(qs, "q", many)
 		require.Len(t, f.Sent(), dequeuing)
 		free()
@@ -69,9 +75,7 @@ func byText(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 
 func TestOwnersLeaveALongQueueFromItsEndMostly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{}
-		qs, _ := queuesOver(t, f)
-		free := keepBusy(qs, f)
+		qs, f, _, free := busyQueues(t)
 		leaveAll(qs, "q", 20*batch)
 		free()
 		for n := dequeuing; n < dequeuing+fromFront; n++ {
@@ -86,9 +90,7 @@ func TestOwnersLeaveALongQueueFromItsEndMostly(t *testing.T) {
 
 func TestOwnersThatLeaveSeveralQueuesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{}
-		qs, _ := queuesOver(t, f)
-		free := keepBusy(qs, f)
+		qs, f, _, free := busyQueues(t)
 		leaveAll(qs, "many", 3*batch)
 		leaveAll(qs, "pair", 2)
 		leaveAll(qs, "one", 1)
@@ -108,9 +110,7 @@ func TestOwnersThatLeaveSeveralQueuesTakeTurns(t *testing.T) {
 // A call may carry owners of one lock only.
 func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{}
-		qs, _ := queuesOver(t, f)
-		free := keepBusy(qs, f)
+		qs, f, _, free := busyQueues(t)
 		for _, kind := range []string{"fair", "other"} {
 			qs.dequeuer.leave(departureOf(lockID{kind, "q"}, kind+"1", 1))
 			qs.dequeuer.leave(departureOf(lockID{kind, "q"}, kind+"2", 2))
@@ -129,9 +129,7 @@ func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
 // A call that failed is tried again for all of them.
 func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{}
-		qs, _ := queuesOver(t, f)
-		free := keepBusy(qs, f)
+		qs, f, _, free := busyQueues(t)
 		left := leaveAll(qs, "q", 3)
 		free()
 		call := f.Last(t)
@@ -152,9 +150,7 @@ func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 // A call that the server refuses is tried again for each by itself: one may be the reason.
 func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{}
-		qs, log := queuesOver(t, f)
-		free := keepBusy(qs, f)
+		qs, f, log, free := busyQueues(t)
 		left := leaveAll(qs, "q", 3)
 		free()
 		call := f.Last(t)

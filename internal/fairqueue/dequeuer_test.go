@@ -68,9 +68,7 @@ func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
 	for name, want := range map[string]error{"left": nil, "not sent": errNotSent, "reply lost": errBroken} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &faketransport.Fake{}
-				qs, _ := queuesOver(t, f)
-				free := keepBusy(qs, f)
+				qs, f, _, free := busyQueues(t)
 				ended := make(chan error, 1)
 				go func() {
 					ended <- qs.Dequeue(kindOf(theLock), "lock", &acquire.Request{Owner: "once", Lease: int64(1)})
@@ -197,48 +195,39 @@ func refusing(err error, until time.Duration) *faketransport.Fake {
 	}}
 }
 
-func TestDequeueThatTheServerRefusesIsTriedOnceMoreAndReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := refusing(errRefused, time.Hour)
-		qs, log := queuesOver(t, f)
-		end := leave(qs)
-		time.Sleep(testLease)
-		synctest.Wait()
-		require.Equal(t, 1, end.times)
-		require.Equal(t, []string{"GIVEUP", "GIVEUP"}, names(f), "it frees nothing")
-		require.Equal(t, 1, log.Count("level=ERROR"))
-		require.Equal(t, 1, log.Count("cannot be settled"))
-		requireNothingOpen(t, qs)
-	})
-}
-
-func TestDequeueThatTheServerRefusedOnceIsResolved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := refusing(nil, 0)
-		qs, log := queuesOver(t, f)
-		end := leave(qs)
-		synctest.Wait()
-		require.Equal(t, 1, end.times)
-		require.Equal(t, []string{"GIVEUP", "GIVEUP"}, names(f), "one answer is enough")
-		require.Contains(t, log.String(), "settled")
-		require.Contains(t, log.String(), "owner=x was_held=false")
-		requireNothingOpen(t, qs)
-	})
-}
-
-// A place in a queue outlasts the lease: it would stand in the way of others.
-func TestDequeueThatTheServerRefusedOnceOutlastsAnOutageLongerThanTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const away = 3 * testLease
-		f := refusing(errNotSent, away)
-		qs, log := queuesOver(t, f)
-		qs.engine.FairWait = 10 * testLease
-		end := leave(qs)
-		time.Sleep(qs.engine.FairWait)
-		synctest.Wait()
-		require.Equal(t, 1, end.times)
-		require.InDelta(t, away.Seconds(), end.after.Seconds(), 2*askLater.Seconds())
-		require.NotContains(t, log.String(), "given up")
-		requireNothingOpen(t, qs)
-	})
+// A rejected departure is resolved by the engine, and outlasts an outage longer than the lease: a place lasts
+// longer.
+func TestRejectedDequeueIsResolvedOrReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		err         error // of the calls after the first
+		until       time.Duration
+		least, most int // calls
+		logs        []string
+	}{
+		"always": {errRefused, time.Hour, 2, 2, []string{"level=ERROR", "cannot be settled"}},
+		"once":   {nil, 0, 2, 2, []string{"open outcome settled", "owner=x was_held=false"}},
+		"outage": {errNotSent, 3 * testLease, 3, 1000, []string{"open outcome settled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := refusing(c.err, c.until)
+				qs, log := queuesOver(t, f)
+				qs.engine.FairWait = 10 * testLease
+				end := leave(qs)
+				time.Sleep(qs.engine.FairWait)
+				synctest.Wait()
+				require.Equal(t, 1, end.times)
+				require.GreaterOrEqual(t, len(f.Sent()), c.least)
+				require.LessOrEqual(t, len(f.Sent()), c.most, "it frees nothing, and one reply is enough")
+				if c.err == errNotSent {
+					require.InDelta(t, c.until.Seconds(), end.after.Seconds(), 2*askLater.Seconds())
+				}
+				for _, line := range c.logs {
+					require.Equal(t, 1, log.Count(line), line)
+				}
+				require.NotContains(t, log.String(), "given up")
+				requireNothingOpen(t, qs)
+			})
+		})
+	}
 }

@@ -246,14 +246,9 @@ func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 	require.True(t, woken, "it has come to lead, or was called")
 	anchor.Leave()
 	requireNoGroup(t, qs)
-}
-
-func TestGroupsComeAndGoWithTheirPlaces(t *testing.T) {
-	qs := newQueues(t)
-	var wg sync.WaitGroup
-	for range 8 {
+	for range workers { // groups come and go with their places
 		wg.Go(func() {
-			for range 2000 {
+			for range rounds {
 				join(qs, theLock, "x").Leave()
 			}
 		})

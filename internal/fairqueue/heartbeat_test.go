@@ -18,7 +18,7 @@ func TestWaitOfAMomentCostsNoHeartbeat(t *testing.T) {
 		time.Sleep(period - time.Millisecond)
 		synctest.Wait()
 		require.Empty(t, names(s.Fake))
-		s.place.Leave()
+		s.leave()
 		time.Sleep(time.Hour)
 		require.Empty(t, names(s.Fake))
 	})
@@ -34,7 +34,7 @@ func TestHeartbeatsBeginAtOnceWhereTheLockLiesFree(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 1, count(s.Fake, "HEARTBEAT"), "more do not come sooner")
 		}
-		s.place.Leave()
+		s.leave()
 		join(s.queues, theLock, "next").Leave()
 		time.Sleep(time.Hour)
 		require.Equal(t, 1, count(s.Fake, "HEARTBEAT"), "all have left")
@@ -48,7 +48,11 @@ func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 		time.Sleep(10*period + time.Second)
 		require.Equal(t, 10, count(s.Fake, "HEARTBEAT"))
 		require.Equal(t, []any{70, "mine", "b", "c"}, s.said("HEARTBEAT"))
-		for _, o := range append(others, s.place) {
+		for _, c := range s.Sent() {
+			require.Equal(t, c.Name == "HEARTBEAT", c.Urgent, "behind thousands of acquires it could be late")
+		}
+		s.leave()
+		for _, o := range others {
 			o.Leave()
 		}
 		before := len(names(s.Fake))
@@ -57,27 +61,9 @@ func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 	})
 }
 
-// Behind thousands of acquires a heartbeat could come too late.
-func TestHeartbeatsGoBeforeAcquires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := beating(t, 0)
-		time.Sleep(period + time.Second)
-		found := false
-		for _, c := range s.Sent() {
-			if c.Name == "HEARTBEAT" {
-				found = true
-				require.True(t, c.Urgent)
-			}
-		}
-		require.True(t, found)
-		s.place.Leave()
-	})
-}
-
 func TestDeadWaitersInFrontAreEvictedAndObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		var seen []engine.Evicted
 		s.queues.engine.Hooks.Evicted = func(ev engine.Evicted) { seen = append(seen, ev) }
 		time.Sleep(period + 10*time.Second - time.Millisecond)
@@ -100,7 +86,6 @@ func TestDeadWaitersInFrontAreEvictedAndObserved(t *testing.T) {
 func TestLivingWaitersOfOtherProcessesKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		head := s.queue[0]
 		s.set(func() { s.listeners[head] = 1 })
 		time.Sleep(2*period + time.Second)
@@ -115,7 +100,6 @@ func TestWaitersWithoutAPlaceAndTheHeadOfAFreeLockAreCalled(t *testing.T) {
 		s := beating(t, 0)
 		other := join(s.queues, theLock, "other")
 		defer other.Leave()
-		defer s.place.Leave()
 		s.set(func() { s.missing = []string{"other"} })
 		time.Sleep(period + time.Second)
 		require.True(t, wasCalled(other), "it lost its place")
@@ -129,7 +113,6 @@ func TestWaitersWithoutAPlaceAndTheHeadOfAFreeLockAreCalled(t *testing.T) {
 func TestHeadThatSleepsIsNudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		head := s.queue[0]
 		s.set(func() { s.left, s.listeners[head] = -2, 1 })
 		time.Sleep(period + 1500*time.Millisecond)
@@ -143,7 +126,6 @@ func TestHeadThatSleepsIsNudged(t *testing.T) {
 func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		time.Sleep(period + time.Second)
 		require.Equal(t, 1, count(s.Fake, "HEARTBEAT"))
 		for range 100 {
@@ -164,7 +146,6 @@ func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
 func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		time.Sleep(period + time.Second)
 		before := count(s.Fake, "HEARTBEAT")
 		for range 500 {
@@ -176,30 +157,6 @@ func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
 	})
 }
 
-func TestGapsPutEvictionsOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
-		for range 20 {
-			time.Sleep(period - time.Millisecond) // before, and not as, the next one is due
-			s.place.Gap()
-		}
-		require.Zero(t, count(s.Fake, "EVICT"))
-	})
-}
-
-func TestNewConnectionsPutEvictionsOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
-		for range 20 {
-			time.Sleep(period - time.Millisecond) // before, and not as, the next one is due
-			s.reconnect()
-		}
-		require.Zero(t, count(s.Fake, "EVICT"))
-	})
-}
-
 func TestNoWaiterIsEvictedWithoutCountsAndOneLineSaysSo(t *testing.T) {
 	for name, refuse := range map[string]func(s *fakeServer){
 		"no right": func(s *fakeServer) { s.refusal = errRefused },
@@ -208,7 +165,6 @@ func TestNoWaiterIsEvictedWithoutCountsAndOneLineSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := beating(t, 10*time.Second)
-				defer s.place.Leave()
 				s.set(func() { refuse(s) })
 				time.Sleep(5 * time.Minute)
 				require.Zero(t, count(s.Fake, "EVICT"))
@@ -226,7 +182,6 @@ func TestNoWaiterIsEvictedWithoutCountsAndOneLineSaysSo(t *testing.T) {
 func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		s.set(func() { s.outage = &transport.ServerError{Text: "WRONGTYPE that is no list"} })
 		time.Sleep(period + 10*time.Second)
 		require.InDelta(t, 10, count(s.Fake, "HEARTBEAT"), 2, "once a second")
@@ -240,7 +195,6 @@ func TestHeartbeatThatFailsIsTriedAgainAndLoggedOnce(t *testing.T) {
 func TestHeartbeatsEndWithTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		time.Sleep(period + time.Second)
 		requireNothingOpen(t, s.queues)
 		before := len(names(s.Fake))
@@ -256,7 +210,7 @@ func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
 		group := s.queues.groups.Join(theLock, nil) // it is there all the while
 		require.Same(t, s.place.group, group)
 		time.Sleep(period + time.Second)
-		s.place.Leave()
+		s.leave()
 		synctest.Wait()
 		require.False(t, group.beating)
 		before := count(s.Fake, "HEARTBEAT")
@@ -264,7 +218,7 @@ func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
 		require.Same(t, group, s.place.group)
 		time.Sleep(period + time.Second)
 		require.Equal(t, before+1, count(s.Fake, "HEARTBEAT"))
-		s.place.Leave()
+		s.leave()
 		s.queues.groups.Leave(theLock)
 		requireNoGroup(t, s.queues)
 	})
@@ -275,7 +229,6 @@ var errOther = errors.New("another reason")
 func TestCountsThatFailForWantOfAConnectionAreLoggedWhenItStaysAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		s.set(func() { s.refusal = errBroken })
 		time.Sleep(2*period + time.Second)
 		require.Zero(t, s.log.Count("cannot be distinguished from live ones"), "it may come back soon")
@@ -287,39 +240,9 @@ func TestCountsThatFailForWantOfAConnectionAreLoggedWhenItStaysAway(t *testing.T
 	})
 }
 
-// A waiter that cannot listen, or not any more, proves nothing; another one of the group does.
-func TestProofIsAWaiterThatListens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
-		other := join(s.queues, theLock, "other")
-		defer other.Leave()
-		other.SetSubscribed(true)
-		other.SetSubscribed(false)
-		time.Sleep(period + 10*time.Second + time.Second)
-		require.Equal(t, 1, count(s.Fake, "EVICT"))
-	})
-}
-
-// Where turns are short the first of the group leaves between heartbeat and count.
-func TestProofIsTheWaiterThatStaysLongest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := beating(t, 10*time.Second)
-		last := join(s.queues, theLock, "last")
-		defer last.Leave()
-		last.SetSubscribed(true)
-		s.set(func() { s.listeners["mine"], s.listeners["last"] = 0, 1 }) // has just got the lock
-		defer s.place.Leave()
-		time.Sleep(time.Minute)
-		require.Equal(t, 1, count(s.Fake, "EVICT"))
-		require.Zero(t, s.log.Count("cannot be distinguished from live ones"))
-	})
-}
-
 func TestRepliesOfAnotherFormAreLoggedOnceUntilTheyAreRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		for lines := 1; lines <= 2; lines++ {
 			s.set(func() { s.garbled = true })
 			time.Sleep(time.Minute)
@@ -338,7 +261,7 @@ func TestCloseDoesNotWaitForACount(t *testing.T) {
 		s.set(func() { s.mute = true })
 		time.Sleep(period + time.Second)
 		began := time.Now()
-		s.place.Leave()
+		s.leave()
 		require.NoError(t, s.queues.engine.Close())
 		require.Zero(t, time.Since(began))
 	})
@@ -348,9 +271,47 @@ func TestCloseDoesNotWaitForACount(t *testing.T) {
 func TestHeartbeatsCompareTheClocksOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		defer s.place.Leave()
 		s.set(func() { s.garbled = true }) // which is no time either, and an answer
 		time.Sleep(5*time.Minute + 10*time.Second)
 		require.InDelta(t, 5, count(s.Fake, "TIME"), 1)
 	})
+}
+
+func TestGapsAndNewConnectionsDelayEvictions(t *testing.T) {
+	for name, cut := range map[string]func(s *fakeServer){
+		"gap": func(s *fakeServer) { s.place.Gap() }, "new connection": (*fakeServer).reconnect,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := beating(t, 10*time.Second)
+				for range 20 {
+					time.Sleep(period - time.Millisecond) // before the next one is due
+					cut(s)
+				}
+				require.Zero(t, count(s.Fake, "EVICT"))
+			})
+		})
+	}
+}
+
+func TestProofIsTheLastSubscribedWaiter(t *testing.T) {
+	for name, prepare := range map[string]func(s *fakeServer, other *Place){
+		"the other is no longer subscribed": func(_ *fakeServer, other *Place) { other.SetSubscribed(false) },
+		"the first has just got the lock": func(s *fakeServer, _ *Place) {
+			s.set(func() { s.listeners["mine"], s.listeners["other"] = 0, 1 })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := beating(t, 10*time.Second)
+				other := join(s.queues, theLock, "other")
+				defer other.Leave()
+				other.SetSubscribed(true)
+				prepare(s, other)
+				time.Sleep(period + 10*time.Second + time.Second)
+				require.Equal(t, 1, count(s.Fake, "EVICT"))
+				require.Zero(t, s.log.Count("cannot be distinguished from live ones"))
+			})
+		})
+	}
 }

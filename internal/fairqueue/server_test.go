@@ -53,22 +53,28 @@ func beating(t *testing.T, grace time.Duration) *fakeServer {
 	s.queues.engine.Grace = grace
 	s.place = join(s.queues, theLock, "mine")
 	s.place.SetSubscribed(true)
+	t.Cleanup(s.leave)
 	return s
 }
 
-// Reconnected is part of transport.Reconnecter.
+// leave leaves the place, at the latest when the test ends.
+func (s *fakeServer) leave() {
+	if s.place != nil {
+		s.place.Leave()
+	}
+	s.place = nil
+}
+
 func (s *fakeServer) Reconnected() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reconnected
 }
 
-// reconnect makes the connections anew.
 func (s *fakeServer) reconnect() {
 	s.set(func() { close(s.reconnected); s.reconnected = make(chan struct{}) })
 }
 
-// Listeners is part of transport.Counter.
 func (s *fakeServer) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
