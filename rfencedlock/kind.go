@@ -15,14 +15,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// counter is what both kinds have beside the lock without tokens: the key that counts grants,
-// and the replies that have tokens. It is safe for concurrent use.
+// counter is the common part of both kinds: the counter's key, and how to read replies with tokens.
 type counter struct {
 	key   string
-	least int64 // what it must have reached, 0 for anything
+	least int64 // the value it must have reached, 0 for any
 }
 
-// decode reads the reply of an attempt: a token, or a refusal as that of a lock without.
+// decode reads the reply to an attempt: a token, or the refusal of a lock without tokens.
 func (n *counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	token, granted, err := reply.Token(answer)
 	switch {
@@ -46,8 +45,7 @@ func (n *counter) Token(answer any) (int64, error) {
 	return token, err
 }
 
-// fenced is the kind of the plain lock with tokens: Redisson's getFencedLock. All but the
-// grants is as for the plain lock.
+// fenced is the plain lock with tokens, Redisson's getFencedLock. Only its grants differ.
 type fenced struct {
 	*counter
 	*kind.Plain
@@ -64,7 +62,6 @@ var _ interface {
 	acquire.Transferable
 } = (*fenced)(nil)
 
-// makePlain returns the hold.Make of the plain lock with tokens.
 func makePlain(n counter) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		n.key = codec.TokenKey(mapped)
@@ -80,7 +77,7 @@ func (f *fenced) Acquire(c *transport.Call, r *acquire.Request) {
 	f.grants.Acquire(c, r.Owner, r.Lease)
 }
 
-// Transfer is part of acquire.Transferable: a lock that is transferred has another token.
+// Transfer gives the next caller a new token.
 func (f *fenced) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	f.grants.Pass(c, from, r.Owner, r.Lease)
 }
@@ -91,7 +88,7 @@ func (f *fenced) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, r.Owner, r.Lease, r.Target)
 }
 
-// fair is the kind of the fair lock with tokens. All but the grants is as for the fair lock.
+// fair is the fair lock with tokens. Only its grants differ.
 type fair struct {
 	*counter
 	*kind.Fair
@@ -110,7 +107,6 @@ var _ interface {
 	fairqueue.Kind
 } = (*fair)(nil)
 
-// makeFair returns the hold.Make of the fair lock with tokens.
 func makeFair(n counter) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		n.key = codec.TokenKey(mapped)
@@ -133,9 +129,7 @@ func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
 	fill(c, f.Queues.NowMillis(), r.Owner, r.Wait, r.Lease)
 }
 
-func (f *fair) Decode(answer any) (acquire.Outcome, error) {
-	return f.decode(f.Hash, answer)
-}
+func (f *fair) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Hash, answer) }
 
 func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
 	f.grants.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)

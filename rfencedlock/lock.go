@@ -1,40 +1,21 @@
-// Package rfencedlock is Redisson's fenced lock, RFencedLock: a lock whose every hold has a
-// fencing token, a number that is higher than that of every hold before it. [New] makes it of
-// the plain lock and [NewFair] of the fair lock, which Redisson does not have with tokens.
+// Package rfencedlock provides Redisson's fenced lock, RFencedLock: each hold has a fencing token, a
+// number higher than that of every earlier hold. [New] makes a plain lock with tokens, [NewFair] a
+// fair one, which Redisson does not have.
 //
-// # What a token is for
+// A lease cannot stop a process that is paused. When it resumes, another holder may be at work, and
+// only the resource that both write to can reject the late write. Send the token with each write,
+// and have the resource reject tokens below the highest it has seen; package fence has such checks
+// for SQL, Redis and HTTP. A token that nothing checks protects nothing.
 //
-// A lease cannot stop a process that is paused, or code that does not look at its context.
-// When the process goes on, its lease is over and another holder is at work; only what they
-// both write to can refuse the late one. For that each write carries the token of its hold,
-// and the resource refuses a token below the highest that it has seen:
+// The last token is stored in a counter next to the lock, which never expires. Lock, TryLock,
+// reentry, a transfer to the next caller of the process, and Resume each raise it. Redisson's
+// RFencedLock uses the same counter. A lock without tokens of the same name excludes the fenced one
+// and gives no token.
 //
-//	A: Lock ──▶ token 7 ──▶ paused ─────────────────────────▶ writes with 7: refused
-//	                           │                            ▲
-//	                           ▼ its lease ends             │ the resource has seen 8
-//	B:                       Lock ──▶ token 8 ──▶ writes with 8
-//
-// Package fence has such checks for SQL databases, for Redis and for HTTP servers. A token
-// that nothing checks protects nothing.
-//
-// # Keys
-//
-// Beside the keys of the plain or fair lock is one more, the counter: a string that holds the
-// last token that was given. Each acquisition raises it by one in the same script: Lock and
-// TryLock, re-entry, a transfer to the next caller of the process, and Resume. It has no time
-// to live, and unlock, ForceUnlock and expiry leave it alone. Redisson's RFencedLock of the
-// same name uses the same counter. A plain or fair lock of that name, RLock or RFairLock in
-// Java, excludes the fenced one, and gives no tokens.
-//
-// # When the counter is lost
-//
-// Tokens are worth as much as the counter lasts. An eviction (maxmemory-policy allkeys-*),
-// FLUSHALL, a deleted key, or a failover to a replica that did not have the last increment
-// yet, makes it begin again, at 1 or a little below where it was. A resource that has seen
-// higher tokens then refuses all holders until the counter has caught up; one that has not can
-// be given a token twice. [WithEpoch] makes locks refuse a counter that began again, until an
-// operator has begun another epoch; it does not see one that has lost a few increments, which
-// redlatch.WithReplicaSync makes rarer. docs/reliability.md says what to set.
+// Tokens are only as durable as the counter. Eviction, FLUSHALL or a failover can set it back: then
+// the resource rejects all holders until it catches up, or a token is given twice. [WithEpoch]
+// detects a counter that started over, but not the loss of a few increments, which
+// redlatch.WithReplicaSync makes rarer. See docs/reliability.md.
 package rfencedlock
 
 import (
@@ -53,27 +34,24 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a lock by name whose holds have tokens. It has the methods of *rlock.Lock, and their
-// options and errors; those that acquire return a [*Hold]. Any number of goroutines may use
-// one Lock.
+// Lock is a lock whose holds have tokens. It has the methods of *rlock.Lock, but acquiring
+// returns a [*Hold]. It is safe for concurrent use.
 type Lock struct {
 	*plain
-	least int64 // what the counter must have reached
+	least int64 // of the counter
 }
 
-// plain is embedded under this name so that its field is no part of the documentation.
+// plain keeps the embedded field out of the documentation.
 type plain = rlock.Lock
 
-// New returns the fenced lock called name: Redisson's getFencedLock. It sends nothing. A name
-// that no lock can have, and an epoch that there cannot be, show as redlatch.ErrInvalid in
-// every call.
+// New returns the fenced lock with this name, Redisson's getFencedLock. It sends nothing. If the
+// name or the epoch is invalid, every call returns redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makePlain, opts)
 }
 
-// NewFair returns the fair lock called name with tokens. On the server it is the fair lock and
-// a counter, so Redisson's RFairLock of that name waits in the same queue, but gives no
-// tokens. Package rfairlock says what is different from a plain lock. Otherwise as [New].
+// NewFair returns the fair lock with this name and tokens; otherwise it is like [New]. Redisson's
+// RFairLock of that name waits in the same queue, but gives no tokens. See package rfairlock.
 func NewFair(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makeFair, opts)
 }
@@ -93,41 +71,34 @@ func newLock(client *redlatch.Client, name string, make func(counter) hold.Make,
 	return &Lock{l, set.least}
 }
 
-// Hold is a fenced lock that was acquired, until it is given up or lost. It has the methods of
-// *rlock.Hold. All methods are safe for concurrent use.
+// Hold is an acquired fenced lock. It has the methods of *rlock.Hold and is safe for concurrent use.
 type Hold struct{ *rlock.Hold }
 
-// Token returns the newest token of the hold's owner, at least 1: that of the acquisition, or
-// that of a later re-entry, which has one of its own. So the outer hold goes on with the token
-// of the inner one, and is not refused for it. It stays the same after the hold has ended. It
-// sends nothing.
+// Token returns the latest token of the hold's owner, at least 1. A reentry gets its own token, which
+// the outer hold then also has. The token stays the same after the hold ends. Token sends nothing.
 func (h *Hold) Token() int64 { return h.Internal().Token() }
 
-// Lock takes the lock and waits for it, as [rlock.Lock.Lock] does. ErrCounter says that the
-// counter holds no number or cannot be raised, ErrEpoch that it has not reached the epoch of
-// [WithEpoch]; the lock is not held then, and the counter is as it was. A free lock costs one
-// EVALSHA.
+// Lock acquires the lock like [rlock.Lock.Lock]. It also returns [ErrCounter] and [ErrEpoch]; then
+// the lock is not held and the counter is unchanged. A free lock costs one EVALSHA.
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Lock(ctx, opts...))
 }
 
-// TryLock takes the lock if it is free, as [rlock.Lock.TryLock] does, with the errors of
-// [Lock.Lock]. It makes one attempt and does not wait, unlike Redisson's
-// tryLockAndGetToken without arguments.
+// TryLock acquires the lock if it is free, like [rlock.Lock.TryLock], with the errors of
+// [Lock.Lock]. It does not wait, unlike Redisson's tryLockAndGetToken without arguments.
 func (l *Lock) TryLock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.TryLock(ctx, opts...))
 }
 
-// Resume takes over the lock that owner holds, as [rlock.Lock.Resume] does, with a token of its
-// own: that of the side that had the lock before is late from then on.
+// Resume takes over the lock that owner holds, like [rlock.Lock.Resume], and gets a new token. The
+// previous side's token is outdated from then on.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*Hold, error) {
 	return l.held(l.plain.Resume(ctx, owner, opts...))
 }
 
-// Do takes the lock as [Lock.Lock] does, runs fn and unlocks, also when fn panics. The context
-// that fn gets is that of the hold, which has the token: it ends when the lock is lost. Do
-// returns fn's error; when the lock was lost or could not be unlocked, that error is joined to
-// it.
+// Do acquires the lock like [Lock.Lock], runs fn with the hold and its context, and unlocks, even if
+// fn panics. The context ends when the lock is lost. Do returns fn's error, joined with the error of
+// a lost lock or a failed unlock.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) error, opts ...rlock.Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -136,25 +107,24 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	return hold.Do(ctx, h.Internal().Subject(), h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
-// Token returns the last token that was given for this lock, to any holder, 0 when there was
-// none, as Redisson's getToken, asked of the master. Do not write with it: it may be that of
-// another holder. It sends GET.
+// Token returns the last token given to any holder, 0 if there was none, like Redisson's getToken
+// on the master. Do not write with it: it may belong to another holder. It sends GET.
 func (l *Lock) Token(ctx context.Context) (int64, error) {
 	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
 		c.Args = append(c.Args, l.counter())
 	})
+	var token int64
 	if err == nil {
-		var token int64
 		token, err = reply.Count(answer)
-		if err == nil {
-			return token, nil
-		}
 	}
-	return 0, l.explain(&redlatch.LockError{Op: "token", Name: l.Name(), Err: err})
+	if err != nil {
+		return 0, l.explain(&redlatch.LockError{Op: "token", Name: l.Name(), Err: err})
+	}
+	return token, nil
 }
 
-// held adds the token to what an acquisition gave.
+// held wraps the result of an acquisition.
 func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, l.explain(err)
@@ -162,29 +132,27 @@ func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 	return &Hold{h}, nil
 }
 
-// counter returns the key of the lock's counter.
+// counter returns the counter's key.
 func (l *Lock) counter() string { return codec.TokenKey(l.Internal().Kind.Key()) }
 
 var (
-	// ErrCounter says that the counter of a fenced lock holds no number, or stands at 2^63-1
-	// and cannot be raised. Nothing is held, and the counter is as it was. A number below 0
-	// is transport.ErrBadReply: each attempt raises it by one, and gives the lock back.
+	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is
+	// not held, and the counter is unchanged. A counter below 0 is transport.ErrBadReply: each
+	// attempt raises it by one and releases the lock.
 	ErrCounter = errors.New("redlatch: the lock's token counter cannot be raised")
 
-	// ErrEpoch says that the counter of a fenced lock has not reached the epoch that the lock
-	// was made with: the epoch has not begun, or the counter was lost and began again.
-	// Nothing is held.
+	// ErrEpoch is returned if the counter is below the lock's epoch: the epoch has not begun, or
+	// the counter was lost and started over. The lock is not held.
 	ErrEpoch = errors.New("redlatch: the lock's token counter has not reached its epoch")
 )
 
-// MaxEpoch is the last epoch that there can be. All its tokens are below 2^53, so that programs
-// whose numbers are floating-point have them exactly.
+// MaxEpoch is the last epoch. Its tokens are below 2^53, so floating-point numbers are exact.
 const MaxEpoch = 1<<13 - 1
 
-// epochBits is how many binary digits of a token count within an epoch.
+// epochBits is the number of bits of a token that count within an epoch.
 const epochBits = 40
 
-// Option sets something about a fenced lock.
+// Option configures a fenced lock.
 type Option func(*settings)
 
 type settings struct {
@@ -192,11 +160,11 @@ type settings struct {
 	err   error
 }
 
-// WithEpoch makes the lock refuse, with ErrEpoch, to give tokens below those of the epoch n,
-// from 1 to [MaxEpoch]. The tokens of epoch n are those from n × 2^40 on, so a counter that was
-// lost and begins again at 1 gives none, and a human decides. [Lock.BeginEpoch] begins an
-// epoch. All programs that share the lock should have the same epoch; Redisson's have none,
-// and take the lock with the tokens that there are, which guards refuse. Default: no epoch.
+// WithEpoch makes acquisitions return ErrEpoch instead of tokens below epoch n, which is from 1 to
+// [MaxEpoch]. The tokens of epoch n start at n × 2^40, so a counter that was lost and starts over at
+// 1 gives none until an operator calls [Lock.BeginEpoch]. All programs that share the lock should
+// use the same epoch. Redisson has no epochs and acquires the lock with low tokens, which the
+// resource rejects. The default is no epoch.
 func WithEpoch(n int) Option {
 	return func(s *settings) {
 		if n < 1 || n > MaxEpoch {
@@ -207,30 +175,27 @@ func WithEpoch(n int) Option {
 	}
 }
 
-// BeginEpoch raises the counter to the first token of the epoch that the lock was made with,
-// and reports whether it was below. Call it once, by hand, before the first use of an epoch;
-// never for one that has had tokens already, since those would be given again. It does not
-// matter whether the lock is held. It returns redlatch.ErrInvalid for a lock without an epoch, and
-// ErrCounter when the counter holds no number. It sends one EVALSHA.
-func (l *Lock) BeginEpoch(ctx context.Context) (bool, error) {
-	failed := func(err error) error {
-		return l.explain(&redlatch.LockError{Op: "begin-epoch", Name: l.Name(), Err: err})
-	}
+// BeginEpoch raises the counter to the first token of the lock's epoch and reports whether it was
+// below. Call it once, by hand, before the first use of an epoch; never for an epoch that has had
+// tokens, since they would be given again. The lock may be held. BeginEpoch returns redlatch.ErrInvalid for
+// a lock without an epoch and ErrCounter if the counter is not a number. It sends one EVALSHA.
+func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
 	if l.least == 0 && l.Internal().Err == nil {
-		return false, failed(fmt.Errorf("%w: the lock was made without WithEpoch", redlatch.ErrInvalid))
+		err = fmt.Errorf("%w: the lock was made without WithEpoch", redlatch.ErrInvalid)
+	} else {
+		var answer any
+		answer, err = l.Internal().Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
+		if err == nil {
+			raised, err = reply.Exists(answer)
+		}
 	}
-	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
 	if err != nil {
-		return false, failed(err)
-	}
-	raised, err := reply.Exists(answer)
-	if err != nil {
-		return false, failed(err)
+		return false, l.explain(&redlatch.LockError{Op: "begin-epoch", Name: l.Name(), Err: err})
 	}
 	return raised, nil
 }
 
-// explain gives the errors of the counter names of their own.
+// explain turns the server's errors about the counter into ErrCounter and ErrEpoch.
 func (l *Lock) explain(err error) error {
 	var failed *redlatch.LockError
 	var answer *transport.ServerError

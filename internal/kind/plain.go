@@ -1,5 +1,5 @@
-// Package kind has the kinds of the plain and the fair lock, which those with tokens embed, and
-// what all kinds have in common whose key is a hash of owners.
+// Package kind implements the plain and the fair lock, which the fenced locks embed, and the part
+// that all locks share whose key is a hash of owners.
 package kind
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Hash is what kinds have in common whose key is a hash with a field for each owner. It is safe
-// for concurrent use.
+// Hash is the common part of kinds whose key is a hash with a field per owner. It is safe for
+// concurrent use.
 type Hash struct{ key string }
 
-// NewHash returns the part of the lock at key.
+// NewHash returns the common part of the lock at key.
 func NewHash(key string) Hash { return Hash{key} }
 
-// Key is part of acquire.Waitable.
+// Key implements acquire.Waitable.
 func (h Hash) Key() string { return h.key }
 
-// Decode is part of acquire.Waitable.
+// Decode implements acquire.Waitable.
 func (Hash) Decode(answer any) (acquire.Outcome, error) {
 	granted, ttl, err := reply.Acquired(answer)
 	if granted || err != nil {
@@ -33,40 +33,39 @@ func (Hash) Decode(answer any) (acquire.Outcome, error) {
 	return acquire.Outcome{TTL: ttl, Holder: r.Holder, Free: r.Free, Foreign: r.Foreign, Head: r.Head, Queued: r.Position > 0, Position: r.Position}, nil
 }
 
-// LookForeign is part of acquire.Foreigner.
+// LookForeign implements acquire.Foreigner.
 func (h Hash) LookForeign(c *transport.Call) { luasrc.FillForeign(c, h.key) }
 
-// Foreign is part of acquire.Foreigner.
+// Foreign implements acquire.Foreigner.
 func (Hash) Foreign(answer any) (field string, foreign bool) {
 	field, foreign, err := reply.Foreign(answer)
 	return field, foreign && err == nil
 }
 
-// Released is part of hold.Kind.
+// Released implements hold.Kind.
 func (Hash) Released(answer any) (reply.ReleaseOutcome, error) { return reply.Released(answer) }
 
-// Reentered is part of hold.Reentrant.
+// Reentered implements hold.Reentrant.
 func (Hash) Reentered(answer any) (bool, error) { return reply.Reentered(answer) }
 
-// Forced is part of hold.Forcible.
+// Forced implements hold.Forcible.
 func (Hash) Forced(answer any) (bool, error) { return reply.Forced(answer) }
 
-// Inspected is part of hold.Inspectable.
+// Inspected implements hold.Inspectable.
 func (Hash) Inspected(answer any) (reply.Inspection, error) { return reply.Inspected(answer) }
 
-// Replicate is part of hold.Replicable.
+// Replicate implements hold.Replicable.
 func (h Hash) Replicate(c *transport.Call, owner any) { luasrc.FillReplicate(c, h.key, owner) }
 
-// Replicated is part of hold.Replicable.
+// Replicated implements hold.Replicable.
 func (Hash) Replicated(answer any) (bool, error) { return reply.Holds(answer) }
 
 var renewal = watchdog.Renewal{Fill: luasrc.FillRenew, Renewed: reply.RenewedAt}
 
-// Renewal is part of hold.Kind: one script for all of them.
+// Renewal implements hold.Kind. All these kinds share it, so that one script renews their holds.
 func (Hash) Renewal() *watchdog.Renewal { return &renewal }
 
-// Plain is the kind of the reentrant lock: Redisson's getLock. A kind that differs in how the
-// lock is taken embeds it. It is safe for concurrent use.
+// Plain is the reentrant lock, Redisson's getLock. It is safe for concurrent use.
 type Plain struct {
 	Hash
 	channel string
@@ -83,48 +82,48 @@ var _ interface {
 	acquire.Transferable
 } = (*Plain)(nil)
 
-// NewPlain returns the kind of the plain lock at a key.
+// NewPlain returns the kind of the plain lock.
 func NewPlain(e *engine.Engine, mapped string) *Plain {
 	channel := codec.LockChannel(mapped)
 	return &Plain{NewHash(mapped), channel, luasrc.Plain{Key: mapped, Channel: channel, Publish: e.Publish()}}
 }
 
-// Name is part of acquire.Waitable.
+// Name implements acquire.Waitable.
 func (k *Plain) Name() string { return "plain" }
 
-// Family is part of hold.Kind.
+// Family implements hold.Kind.
 func (k *Plain) Family() string { return "plain" }
 
-// Channel is part of acquire.Waitable. All waiters share one.
+// Channel implements acquire.Waitable. All waiters share it.
 func (k *Plain) Channel(any) string { return k.channel }
 
-// Acquire is part of acquire.Waitable.
+// Acquire implements acquire.Waitable.
 func (k *Plain) Acquire(c *transport.Call, r *acquire.Request) {
 	k.scripts.Acquire(c, r.Owner, r.Lease)
 }
 
-// Transfer is part of acquire.Transferable.
+// Transfer implements acquire.Transferable.
 func (k *Plain) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	k.scripts.Pass(c, from, r.Owner, r.Lease)
 }
 
-// Reenter is part of hold.Reentrant.
+// Reenter implements hold.Reentrant.
 func (k *Plain) Reenter(c *transport.Call, r *acquire.Request) {
 	k.scripts.Reenter(c, r.Owner, r.Lease, r.Target)
 }
 
-// Release is part of hold.Kind.
+// Release implements hold.Kind.
 func (k *Plain) Release(c *transport.Call, r *acquire.Request) {
 	k.scripts.Release(c, r.Owner, r.Lease, r.Target)
 }
 
-// ReleaseShared is part of hold.Shareable.
+// ReleaseShared implements hold.Shareable.
 func (k *Plain) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
 	k.scripts.ReleaseShared(c, latch, r.Owner, r.Lease)
 }
 
-// ForceRelease is part of hold.Forcible.
+// ForceRelease implements hold.Forcible.
 func (k *Plain) ForceRelease(c *transport.Call) { k.scripts.ForceRelease(c) }
 
-// Inspect is part of hold.Inspectable: there is no queue on the server.
+// Inspect implements hold.Inspectable. The server has no queue to show.
 func (k *Plain) Inspect(c *transport.Call, _, _ int64) { k.scripts.Inspect(c) }
