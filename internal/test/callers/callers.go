@@ -26,6 +26,15 @@ func Connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client
 	return c
 }
 
+// InProcess opens a client of an in-memory server, for fake time. It is closed with the test.
+func InProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.New(srv.Server.Dial, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
 // Within returns a context that ends after Soon, or with the test.
 func Within(t *testing.T) context.Context {
 	t.Helper()

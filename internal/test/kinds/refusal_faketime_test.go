@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -23,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// refusals are error replies, and whether each can pass: see docs/reliability.md, Refusals.
+// refusals maps error replies to whether they can pass: see docs/reliability.md, Refusals.
 var refusals = map[string]bool{
 	"LOADING Redis is loading the dataset in memory":                               true,
 	"BUSY Redis is busy running a script":                                          true,
@@ -43,7 +44,7 @@ var refusals = map[string]bool{
 	"ERR unknown command 'EVALSHA'":                                   false,
 }
 
-// enter acquires something and returns a function that releases it.
+// enter acquires an object and returns the call that releases it.
 type enter func(ctx context.Context) (leave func() error, err error)
 
 // lockWith returns an enter for a call that returns the hold of a lock.
@@ -57,10 +58,15 @@ func lockWith[H interface{ Unlock() error }](call func(context.Context, ...rlock
 	}
 }
 
-// waitable has, for each kind, how a holder enters, and how a waiter does while the holder is inside.
+// waitable has, for each kind, a call of a holder and a call that waits for it.
 var waitable = map[string]func(holder, waiter *redlatch.Client) (hold, wait enter){
 	"plain": func(h, w *redlatch.Client) (enter, enter) {
 		return lockWith(rlock.New(h, "k").Lock), lockWith(rlock.New(w, "k").Lock)
+	},
+	"given owner": func(h, w *redlatch.Client) (enter, enter) {
+		return lockWith(rlock.New(h, "k").Lock), lockWith(func(ctx context.Context, _ ...rlock.Option) (*rlock.Hold, error) {
+			return rlock.New(w, "k").Lock(ctx, rlock.WithOwner(redlatch.NewOwner(w.ID(), 1)))
+		})
 	},
 	"fair": func(h, w *redlatch.Client) (enter, enter) {
 		return lockWith(rfairlock.New(h, "k").Lock), lockWith(rfairlock.New(w, "k").Lock)
@@ -113,6 +119,17 @@ var waitable = map[string]func(holder, waiter *redlatch.Client) (hold, wait ente
 	},
 }
 
+// prepared returns a holder's client of a server whose semaphores have a permit.
+func prepared(t *testing.T, srv *redistest.MiniServer) *redlatch.Client {
+	t.Helper()
+	c := callers.InProcess(t, srv)
+	_, err := rsemaphore.New(c, "counter").TrySet(t.Context(), 1, 0)
+	require.NoError(t, err)
+	_, err = rsemaphore.NewExpirable(c, "permits").TrySetPermits(t.Context(), 1)
+	require.NoError(t, err)
+	return c
+}
+
 // eachRefusal runs a test for each refusal and each kind, in a bubble.
 func eachRefusal(t *testing.T, test func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter)) {
 	t.Helper()
@@ -120,20 +137,9 @@ func eachRefusal(t *testing.T, test func(t *testing.T, srv *embedded.Server, ref
 		for refusal, passes := range refusals {
 			t.Run(kind+" "+refusal[:7], func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					srv := redistest.Mini(t, embedded.WithInProcess()).Server
-					client := func() *redlatch.Client {
-						c, err := redlatch.New(srv.Dial, redlatch.WithPollCap(time.Second))
-						require.NoError(t, err)
-						t.Cleanup(func() { require.NoError(t, c.Close()) })
-						return c
-					}
-					h, w := client(), client()
-					_, err := rsemaphore.New(h, "counter").TrySet(t.Context(), 1, 0)
-					require.NoError(t, err)
-					_, err = rsemaphore.NewExpirable(h, "permits").TrySetPermits(t.Context(), 1)
-					require.NoError(t, err)
-					hold, wait := pair(h, w)
-					test(t, srv, refusal, passes, hold, wait)
+					srv := redistest.Mini(t, embedded.WithInProcess())
+					hold, wait := pair(prepared(t, srv), callers.InProcess(t, srv, redlatch.WithPollCap(time.Second)))
+					test(t, srv.Server, refusal, passes, hold, wait)
 				})
 			})
 		}
@@ -181,10 +187,7 @@ func TestWaiterTimeoutNamesRefusal(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		came := make(chan error, 1)
-		go func() {
-			_, err := wait(ctx)
-			came <- err
-		}()
+		go func() { came <- errOf(wait(ctx)) }()
 		synctest.Wait()
 		srv.FailWith(refusal)
 		err = <-came
@@ -224,11 +227,9 @@ func TestLossNamesRefusedRenewal(t *testing.T) {
 		}
 		t.Run(refusal[:7], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := redistest.Mini(t, embedded.WithInProcess()).Server
+				srv := redistest.Mini(t, embedded.WithInProcess())
 				var log faketransport.Log
-				client, err := redlatch.New(srv.Dial, redlatch.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, client.Close()) })
+				client := callers.InProcess(t, srv, redlatch.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				hold, err := rlock.New(client, "k").Lock(t.Context())
 				require.NoError(t, err)
 				ctx := hold.Context(t.Context())
@@ -255,11 +256,8 @@ func TestLossNamesRefusedRenewal(t *testing.T) {
 // The server refuses renewals for a while, then renews, and then disappears.
 func TestLossDoesNotNameEarlierRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess()).Server
-		client, err := redlatch.New(srv.Dial)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		hold, err := rlock.New(client, "k").Lock(t.Context())
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		hold, err := rlock.New(callers.InProcess(t, srv), "k").Lock(t.Context())
 		require.NoError(t, err)
 		srv.FailWith("NOREPLICAS Not enough good replicas to write.")
 		time.Sleep(15 * time.Second)

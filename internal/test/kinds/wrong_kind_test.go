@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -24,14 +24,13 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// object is a kind of lock, semaphore or latch: put makes one that is taken, try takes one.
+// object is a kind of lock, semaphore or latch.
 type object struct {
-	kind string // the words for it in errors
+	kind string // in errors
 	put  func(ctx context.Context, c *redlatch.Client, name string) error
 	try  func(ctx context.Context, c *redlatch.Client, name string) error
 }
 
-// locked is the object of a kind of lock.
 func locked[H any](kind string, try func(ctx context.Context, c *redlatch.Client, name string) (H, error)) object {
 	take := func(ctx context.Context, c *redlatch.Client, name string) error { return errOf(try(ctx, c, name)) }
 	return object{kind, take, take}
@@ -91,19 +90,18 @@ var objects = map[string]object{
 	},
 }
 
-// excluded are the kinds that a lock of lockKind waits for, as for another lock: all hashes.
+// excluded reports whether the caller waits: to a plain lock, every hash may be a lock.
 func excluded(caller, there object) bool {
 	return caller.kind == there.kind || caller.kind == lockKind && there.kind == readWriteKind
 }
 
-// A name that has another kind of object is refused with the words for that object.
 func TestErrorNamesTheKindThatANameHas(t *testing.T) {
 	for has, there := range objects {
 		for is, caller := range objects {
 			t.Run(is+" on "+has, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := redistest.Mini(t, embedded.WithInProcess())
-					near, far := inProcess(t, srv), inProcess(t, srv)
+					near, far := callers.InProcess(t, srv), callers.InProcess(t, srv)
 					require.NoError(t, there.put(t.Context(), far, "job"))
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
@@ -121,54 +119,12 @@ func TestErrorNamesTheKindThatANameHas(t *testing.T) {
 	}
 }
 
-func inProcess(t *testing.T, srv *redistest.MiniServer) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.New(srv.Server.Dial)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-const other = "01010101-0000-0000-0000-000000000000:7"
-
-// holdByHand and freeByHand are the commands that hold and free "k" for each kind.
-var holdByHand, freeByHand = map[string][]string{
-	"plain": {"HSET", "k", other, "1"},
-	"owner": {"HSET", "k", other, "1"},
-	"fair":  {"HSET", "k", other, "1"},
-	"read":  {"HSET", "k", "mode", "write", other + ":write", "1"},
-	"write": {"HSET", "k", "mode", "write", other + ":write", "1"},
-	"count": {"SET", "k", "0"},
-}, map[string][]string{"count": {"SET", "k", "1"}}
-
-// acquire acquires "k" with a client.
-func acquire(ctx context.Context, c *redlatch.Client, kind string) (err error) {
-	switch kind {
-	case "plain":
-		_, err = rlock.New(c, "k").Lock(ctx)
-	case "owner":
-		_, err = rlock.New(c, "k").Lock(ctx, rlock.WithOwner(redlatch.NewOwner(uuid.New(), 1)))
-	case "fair":
-		_, err = rfairlock.New(c, "k").Lock(ctx)
-	case "read":
-		_, err = rreadwritelock.New(c, "k").Read().Lock(ctx)
-	case "write":
-		_, err = rreadwritelock.New(c, "k").Write().Lock(ctx)
-	case "count":
-		err = rsemaphore.New(c, "k").Acquire(ctx, 1)
-	}
-	return err
-}
-
 // A server may have room for a client's first connection only.
 func TestWaitersThatCannotSubscribePoll(t *testing.T) {
-	for kind, held := range holdByHand {
+	for kind, pair := range waitable {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := redistest.Mini(t, embedded.WithInProcess())
-				do := func(command []string) {
-					srv.Do(t, command[0], redis.Args{}.AddFlat(command[1:])...)
-				}
 				var dials atomic.Int64
 				c, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
 					if dials.Add(1) > 1 {
@@ -178,21 +134,19 @@ func TestWaitersThatCannotSubscribePoll(t *testing.T) {
 				})
 				require.NoError(t, err)
 				defer func() { require.NoError(t, c.Close()) }()
-				do(held)
-				ended := make(chan error, 1)
-				go func() { ended <- acquire(t.Context(), c, kind) }()
+				hold, wait := pair(prepared(t, srv), c)
+				leave, err := hold(t.Context())
+				require.NoError(t, err)
+				came := make(chan error, 1)
+				go func() { came <- errOf(wait(t.Context())) }()
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				require.Empty(t, ended)
-				if free := freeByHand[kind]; free != nil {
-					do(free)
-				} else {
-					do([]string{"DEL", "k"})
-				}
+				require.Empty(t, came)
+				require.NoError(t, leave())
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				require.Len(t, ended, 1)
-				require.NoError(t, <-ended)
+				require.Len(t, came, 1)
+				require.NoError(t, <-came)
 			})
 		})
 	}
