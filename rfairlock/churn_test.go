@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Not parallel: it counts goroutines.
+// Not parallel, since it counts goroutines.
 func TestU18TenThousandRoundsLeaveNothingBehind(t *testing.T) {
 	testlevel.All(t, "10,000 rounds")
 	const clients, workers, rounds = 3, 30, 10_002
@@ -30,19 +30,18 @@ func TestU18TenThousandRoundsLeaveNothingBehind(t *testing.T) {
 	var all []*redlatch.Client
 	for range clients {
 		client := connect(t, s.URL())
-		loadScripts(t, client) // both connections and the watchdog are there
+		loadScripts(t, client) // starts both connections and the watchdog
 		all = append(all, client)
 	}
 	until(t, soon, "no channel", func() bool { return len(s.Channels(t)) == 0 })
 	baseline := runtime.NumGoroutine()
 
-	var c churn
+	c := churn{s: s}
 	var wg sync.WaitGroup
 	for i := range workers {
 		wg.Go(func() {
 			for range rounds / workers {
-				l := rfairlock.New(all[i%clients], "churn-"+strconv.Itoa(rand.IntN(4)))
-				c.round(t, l)
+				c.round(t, all[i%clients], 4)
 			}
 		})
 	}
@@ -55,61 +54,76 @@ func TestU18TenThousandRoundsLeaveNothingBehind(t *testing.T) {
 	until(t, soon, "no goroutine", func() bool { return runtime.NumGoroutine() <= baseline })
 }
 
-// churn is what rounds of a random kind come to.
+// churn counts the results of rounds, which acquire a lock in random ways.
 type churn struct {
+	s              *redistest.Server
+	faults         bool // any error is expected
 	acquired, left atomic.Int64
 	inside         [4]atomic.Int32 // by lock
 }
 
-// round takes the lock, or leaves early, in one way or another.
-func (c *churn) round(t *testing.T, l *rlock.Lock) {
+func (c *churn) round(t *testing.T, client *redlatch.Client, locks int) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	n := rand.IntN(locks)
+	l := rfairlock.New(client, "churn-"+strconv.Itoa(n))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var hold *rlock.Hold
-	var err error
-	switch rand.IntN(5) {
-	case 0:
-		hold, err = l.TryLock(ctx)
-	case 1:
-		hold, err = l.Lock(ctx, rlock.WithWait(rand.N(20*time.Millisecond).Truncate(time.Millisecond)))
-	case 2:
-		timer := time.AfterFunc(rand.N(20*time.Millisecond), cancel)
-		defer timer.Stop()
-		hold, err = l.Lock(ctx)
-	case 3:
-		timed, stop := context.WithTimeout(ctx, rand.N(20*time.Millisecond))
-		defer stop()
-		hold, err = l.Lock(timed, rlock.WithWait(time.Hour))
-	default:
-		hold, err = l.Lock(ctx)
-	}
+	hold, err := c.lock(ctx, l)
 	if err != nil {
 		c.left.Add(1)
-		left := errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, ctx.Err()) || errors.Is(err, context.DeadlineExceeded) ||
+		left := errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 			errors.Is(err, redlatch.ErrUncertain) || errors.Is(err, redlatch.ErrNotSent)
-		assert.True(t, left, "%v", err)
+		assert.True(t, left || c.faults, "%v", err)
+		assert.NoError(t, ctx.Err(), "it has waited for a minute: %v", err)
 		return
 	}
 	c.acquired.Add(1)
-	inside := &c.inside[l.Name()[len("churn-")]-'0']
-	assert.Equal(t, int32(1), inside.Add(1), "one at a time")
-	if rand.IntN(4) == 0 {
+	assert.Equal(t, int32(1), c.inside[n].Add(1), "one at a time")
+	switch rand.IntN(8) {
+	case 0:
+		assert.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, c.s, l.Name()))
+	case 1:
+		inner, err := l.Lock(hold.Context(ctx))
+		if err == nil {
+			err = inner.Unlock()
+		}
+		assert.True(t, err == nil || c.faults, "%v", err)
+	case 2, 3:
 		<-time.After(rand.N(3 * time.Millisecond))
 	}
-	inside.Add(-1)
-	assert.NoError(t, hold.Unlock())
+	c.inside[n].Add(-1)
+	err = hold.Unlock()
+	assert.True(t, err == nil || c.faults, "%v", err)
 }
 
-// Connections break all the while. Whatever outcome a caller gets, there is at most one
-// holder, no caller waits for ever, and no entry is left.
+// lock waits without a limit, for a moment, or until its context ends.
+func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
+	moment := rand.N(20 * time.Millisecond)
+	switch rand.IntN(8) {
+	case 0:
+		return l.TryLock(ctx)
+	case 1, 2:
+		return l.Lock(ctx, rlock.WithWait(moment.Truncate(time.Millisecond)))
+	case 3:
+		ctx, cancel := context.WithCancel(ctx)
+		defer time.AfterFunc(moment, cancel).Stop()
+		return l.Lock(ctx)
+	case 4:
+		ctx, cancel := context.WithTimeout(ctx, moment)
+		defer cancel()
+		return l.Lock(ctx, rlock.WithWait(time.Hour))
+	}
+	return l.Lock(ctx)
+}
+
+// There is at most one holder, no caller waits forever, and nothing is left.
 func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	const clients, workers = 2, 20
 	rounds := testlevel.Rounds(20, 50)
 	fenced(t, func(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 		t.Helper()
-		var c churn
+		c := churn{s: s, faults: true}
 		var wg sync.WaitGroup
 		for range clients {
 			client := connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second))
@@ -117,7 +131,7 @@ func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 			for range workers / clients {
 				wg.Go(func() {
 					for range rounds {
-						c.roundUnderFaults(t, rfairlock.New(client, "churn-"+strconv.Itoa(rand.IntN(2))))
+						c.round(t, client, 2)
 					}
 				})
 			}
@@ -149,31 +163,8 @@ func breakSomething(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 		func() { s.KillClients(t, "pubsub") },
 		func() { s.KillClients(t, "normal") },
 	}
-	if strings.HasSuffix(t.Name(), "no_fence") { // which is our own user, too
+	if strings.HasSuffix(t.Name(), "no_fence") { // the test has the same rights
 		ways = ways[:2]
 	}
 	ways[rand.IntN(len(ways))]()
-}
-
-// roundUnderFaults takes the lock, or does not, for one of many reasons.
-func (c *churn) roundUnderFaults(t *testing.T, l *rlock.Lock) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var opts []rlock.Option
-	if rand.IntN(2) == 0 {
-		opts = append(opts, rlock.WithWait(rand.N(50*time.Millisecond)))
-	}
-	hold, err := l.Lock(ctx, opts...)
-	if err != nil {
-		c.left.Add(1)
-		assert.NoError(t, ctx.Err(), "it has waited for a minute: %v", err)
-		return
-	}
-	c.acquired.Add(1)
-	inside := &c.inside[l.Name()[len("churn-")]-'0']
-	assert.Equal(t, int32(1), inside.Add(1), "one at a time")
-	<-time.After(rand.N(2 * time.Millisecond))
-	inside.Add(-1)
-	_ = hold.Unlock() // it may be uncertain: then it goes on in the background
 }

@@ -3,10 +3,6 @@ package rfairlock_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,73 +11,25 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// elsewhen is a transport to a server whose clock is ahead of this machine's, or
-// behind.
-type elsewhen struct {
-	transport.Transport
-	ahead time.Duration
-	slow  time.Duration // until TIME is answered
-	fail  atomic.Pointer[error]
-	asked atomic.Int64
-	wg    sync.WaitGroup
-}
-
-// Start is part of transport.Transport.
-func (e *elsewhen) Start(call *transport.Call, done transport.Done) {
-	if call.Command != "TIME" {
-		e.Transport.Start(call, done)
-		return
-	}
-	e.asked.Add(1)
-	if fail := e.fail.Load(); fail != nil {
-		done(nil, *fail)
-		return
-	}
-	e.Transport.Start(call, func(reply any, err error) {
-		e.wg.Go(func() {
-			time.Sleep(e.slow)
-			if err != nil {
-				done(nil, err)
-				return
-			}
-			us := time.Now().Add(e.ahead).UnixMicro()
-			done([]any{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)}, nil)
-		})
-	})
-}
-
-// Close is part of transport.Transport.
-func (e *elsewhen) Close() error {
-	defer e.wg.Wait()
-	return e.Transport.Close()
-}
-
-// farAway starts a server, and a client between whose clock and the server's lies
-// some time.
-func farAway(t *testing.T, e *elsewhen, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
+// farAway starts a server and a client that disagree about the time.
+func farAway(t *testing.T, k *skew, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
-	e.Transport = redisconn.NewRedigo(redisconn.Config{
-		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})
-	client, err := redlatch.NewWithTransport(e, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return srv, client
+	calls := countTo(srv)
+	calls.intercept = k.intercept
+	return srv, over(t, calls, opts...)
 }
 
 func TestClockOffsetIsHowFarTheServerIsAhead(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 300 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			e := &elsewhen{ahead: ahead}
+			e := &skew{ahead: ahead}
 			_, client := farAway(t, e)
 			got, err := client.ClockOffset(t.Context())
 			require.NoError(t, err)
@@ -94,8 +42,8 @@ func TestClockOffsetIsHowFarTheServerIsAhead(t *testing.T) {
 	}
 }
 
-// waitersByHand are others that wait, and live, by the server's clock.
-func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *elsewhen) map[string]int64 {
+// waitersByHand queues two waiters that are alive by the server's clock.
+func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *skew) map[string]int64 {
 	t.Helper()
 	now := time.Now().Add(e.ahead)
 	queueByHand(t, srv, "job", foreignHead, now.Add(time.Minute))
@@ -103,12 +51,11 @@ func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *elsewhen) map[str
 	return deadlinesOf(t, srv, "job")
 }
 
-// The first of many to use the client come at once, and the server is slow to tell
-// its time: none of them may reckon by this machine's.
+// The server is slow to reply to TIME.
 func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			e := &elsewhen{ahead: ahead, slow: time.Second}
+			e := &skew{ahead: ahead, slow: time.Second}
 			srv, client := farAway(t, e, redlatch.WithServerTime())
 			holdByHand(t, srv, "job", time.Hour)
 			before := waitersByHand(t, srv, e)
@@ -134,7 +81,6 @@ func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 	}
 }
 
-// Clients that do not acquire tell the server the time, too.
 func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
 	owner, err := redlatch.ParseOwner(foreignOwner)
 	require.NoError(t, err)
@@ -151,7 +97,7 @@ func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := &elsewhen{ahead: -10 * time.Minute, slow: time.Second}
+				e := &skew{ahead: -10 * time.Minute, slow: time.Second}
 				srv, client := farAway(t, e, redlatch.WithServerTime())
 				holdByHand(t, srv, "job", time.Hour)
 				before := waitersByHand(t, srv, e)
@@ -164,10 +110,9 @@ func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
 	}
 }
 
-// A comparison that failed because Redis was away is made up for.
 func TestU23ServerTimeIsRequestedAgainAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &elsewhen{ahead: -10 * time.Minute}
+		e := &skew{ahead: -10 * time.Minute}
 		srv, client := farAway(t, e, redlatch.WithServerTime())
 		l := rfairlock.New(client, "job")
 		away := transport.ErrNotSent
@@ -185,7 +130,7 @@ func TestU23ServerTimeIsRequestedAgainAfterAFailure(t *testing.T) {
 
 func TestClockOfThisMachineIsTheOneThatCountsByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &elsewhen{ahead: -10 * time.Minute}
+		e := &skew{ahead: -10 * time.Minute}
 		srv, client := farAway(t, e)
 		require.NoError(t, take(t, rfairlock.New(client, "job")).Unlock())
 		synctest.Wait()
@@ -202,16 +147,16 @@ func TestClocksThatAreApartAreWarnedAboutOnce(t *testing.T) {
 		0: 0, 900 * time.Millisecond: 0, -900 * time.Millisecond: 0, 1100 * time.Millisecond: 1, -time.Hour: 1,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			logged, log := newJournal()
-			e := &elsewhen{ahead: ahead}
-			_, client := farAway(t, e, log)
+			logged, log := redistest.NewJournal()
+			e := &skew{ahead: ahead}
+			_, client := farAway(t, e, redlatch.WithLogger(log))
 			l := rfairlock.New(client, "job")
 			for range 25 {
 				require.NoError(t, take(t, l).Unlock())
 				time.Sleep(24 * time.Second)
 			}
 			synctest.Wait()
-			require.Equal(t, warnings, logged.count(warning))
+			require.Len(t, logged.Lines(warning), warnings)
 			require.InDelta(t, 10, e.asked.Load(), 1, "once a minute, while it is used")
 			time.Sleep(time.Hour)
 			require.InDelta(t, 10, e.asked.Load(), 1)
@@ -219,11 +164,10 @@ func TestClocksThatAreApartAreWarnedAboutOnce(t *testing.T) {
 	}
 }
 
-// A user without the right to TIME gets no error, and its client does not ask
-// again at once.
+// The user has no right to TIME.
 func TestClockThatMayNotBeReadIsDoneWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &elsewhen{}
+		e := &skew{}
 		_, client := farAway(t, e, redlatch.WithServerTime())
 		var refused error = &transport.ServerError{Text: "NOPERM this user has no permissions"}
 		e.fail.Store(&refused)

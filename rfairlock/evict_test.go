@@ -3,7 +3,9 @@ package rfairlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -12,15 +14,17 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// patient is a client that evicts no waiter by itself.
+// patient keeps a client from evicting waiters by itself.
 func patient() redlatch.Option { return redlatch.WithDeadWaiterGrace(0) }
 
-// evictor returns the lock of a client that only evicts.
+// evictor returns the lock on another client.
 func evictor(t *testing.T, s redistest.Target, name string) *rlock.Lock {
 	t.Helper()
 	return rfairlock.New(connect(t, s.URL()), name)
@@ -63,7 +67,7 @@ func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 	require.Equal(t, foreignTail, done.Next)
 	require.False(t, done.Woken)
 	require.Equal(t, []string{foreignTail}, queueOf(t, s, l.Name()))
-	// By as much as the dead one's deadline was beyond the lease, and what is kept.
+	// By the time from the end of the lease to the dead waiter's deadline, less 15 s.
 	require.InDelta(t, now.Add(65*time.Minute+15*time.Second).UnixMilli(), deadlinesOf(t, s, l.Name())[foreignTail], 10_000)
 
 	done, err = admin.Evict(t.Context(), l, foreignTail)
@@ -72,8 +76,7 @@ func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 	require.Empty(t, deadlinesOf(t, s, l.Name()))
 }
 
-// What is taken off those behind is what the dead one had put them off by, whatever
-// the wait of this client: with more they could count as dead.
+// Later deadlines move by the dead waiter's own wait, not by the wait of this client.
 func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
@@ -99,8 +102,7 @@ func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
 	})
 }
 
-// A dead waiter whose deadline has come, and that no script has removed yet, says
-// nothing of the wait of the next.
+// The wait of a waiter behind an overdue one is unknown.
 func TestEvictBehindOneThatIsOverdueLeavesTheLivingTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -145,7 +147,7 @@ func TestEvictLeavesAWaiterWhoseLivenessIsUnknown(t *testing.T) {
 	queueByHand(t, s, l.Name(), foreignHead, time.Now().Add(time.Hour))
 	_, err := admin.Evict(t.Context(), l, foreignHead)
 	require.ErrorIs(t, err, admin.ErrNotCounted)
-	require.ErrorContains(t, err, "NOPERM", "the reason is reported")
+	require.ErrorContains(t, err, "NOPERM")
 	require.Equal(t, []string{foreignHead}, queueOf(t, s, l.Name()))
 
 	done, err := admin.ForceEvict(t.Context(), l, foreignHead)
@@ -197,11 +199,11 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// meanwhile evicts, and has something happen after the waiter was looked at.
+// meanwhile calls Evict, and happens after Evict has read the queue.
 func meanwhile(t *testing.T, s redistest.Target, name, owner string, happens func()) error {
 	t.Helper()
 	p, client := through(t, s)
-	held := p.HoldMatching(redistest.ToServer, "\r\nPUBSUB\r\n") // the count, not the script that looks
+	held := p.HoldMatching(redistest.ToServer, "\r\nPUBSUB\r\n")
 	result := make(chan error, 1)
 	go func() {
 		_, err := admin.Evict(t.Context(), rfairlock.New(client, name), owner)
@@ -224,7 +226,7 @@ func TestEvictLooksAgainAtAHeadThatHasChangedMeanwhile(t *testing.T) {
 	name := redistest.Key(t)
 	queueByHand(t, s, name, foreignHead, time.Now().Add(time.Hour))
 	require.NoError(t, meanwhile(t, s, name, foreignHead, func() {
-		s.Do(t, "ZINCRBY", codec.TimeoutKey(name), 1000, foreignHead) // as a heartbeat does
+		s.Do(t, "ZINCRBY", codec.TimeoutKey(name), 1000, foreignHead)
 	}))
 	require.Empty(t, queueOf(t, s, name))
 	require.Empty(t, deadlinesOf(t, s, name))
@@ -241,7 +243,7 @@ func TestEvictOfAWaiterThatGetsTheLockMeanwhileSaysThatItIsNotQueued(t *testing.
 		holdByHand(t, s, name, time.Hour)
 	})
 	require.ErrorIs(t, err, admin.ErrNotQueued)
-	require.Contains(t, owners(t, s, name), foreignOwner, "it keeps the lock")
+	require.Contains(t, owners(t, s, name), foreignOwner)
 }
 
 func TestSubscribersAreReportedInTheOrderOfTheOwners(t *testing.T) {
@@ -269,7 +271,7 @@ func TestSubscribersAreReportedInTheOrderOfTheOwners(t *testing.T) {
 	})
 }
 
-// Redisson may listen on a replica, where the master does not see it.
+// Redisson may subscribe on a replica.
 func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -285,5 +287,34 @@ func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 	require.ErrorIs(t, err, admin.ErrWaiterAlive)
 	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
-	require.True(t, in.Queue[0].Counted && !in.Queue[0].Subscribed, "an inspection knows of the master alone")
+	require.True(t, in.Queue[0].Counted && !in.Queue[0].Subscribed, "Inspect counts on the master only")
+}
+
+// Polls, heartbeats and subscriptions may be due at the moment of the eviction.
+func TestTheNextWaiterHoldsWithinASecondOfAnyEvict(t *testing.T) {
+	for trial := range testlevel.Rounds(3, 50) {
+		synctest.Test(t, func(t *testing.T) {
+			draw := rand.New(rand.NewPCG(1, uint64(trial)))
+			srv := redistest.Mini(t, embedded.WithInProcess())
+			l := rfairlock.New(hostOf(t, srv, 0, patient()), "job")
+			others := rfairlock.New(hostOf(t, srv, 0, patient()), "job")
+			queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Hour))
+			var all []*waiter
+			for range 1 + draw.IntN(4) {
+				if draw.IntN(2) == 0 {
+					l, others = others, l
+				}
+				all = append(all, await(t.Context(), l))
+				synctest.Wait()
+				time.Sleep(time.Duration(draw.Int64N(int64(2 * time.Second))))
+			}
+			time.Sleep(time.Duration(draw.Int64N(int64(30 * time.Second))))
+			done, err := admin.Evict(t.Context(), others, foreignHead)
+			require.NoError(t, err)
+			require.True(t, done.Woken)
+			for _, w := range all {
+				require.NoError(t, w.acquired(t, time.Millisecond).Unlock(), "trial %d", trial)
+			}
+		})
+	}
 }

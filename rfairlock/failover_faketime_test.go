@@ -19,11 +19,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// pair is a master, and the server that replaces it in a failover. What the new one has is a copy
-// that the test makes before.
+// pair is a master and the server that replaces it in a failover.
 type pair struct {
 	old, new *redistest.MiniServer
-	to       atomic.Pointer[redistest.MiniServer] // nil: none can be reached
+	to       atomic.Pointer[redistest.MiniServer] // the master that clients can reach, if any
 }
 
 func newPair(t *testing.T) *pair {
@@ -49,7 +48,7 @@ func (p *pair) client(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
 	return c
 }
 
-// copyLock gives the new master what the old one has of a lock.
+// copyLock copies a lock to the new master.
 func (p *pair) copyLock(t *testing.T, name string) {
 	t.Helper()
 	for owner, count := range owners(t, p.old, name) {
@@ -64,21 +63,28 @@ func (p *pair) copyLock(t *testing.T, name string) {
 	}
 }
 
-// lose ends all connections to the old master, and no other server can be reached.
+// lose makes the old master unreachable.
 func (p *pair) lose() {
 	p.to.Store(nil)
 	p.old.DropConnections()
 	synctest.Wait()
 }
 
-// failOver makes the new server the master, some seconds after the old one was lost.
+// inDoubt calls Lock and loses the reply to its attempt. The client must have run the script before.
+func (p *pair) inDoubt(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
+	synctest.Wait() // the reply to a comparison of the clocks must not be lost instead
+	p.old.LoseReplies(1)
+	p.to.Store(nil)
+	return await(ctx, l, opts...)
+}
+
+// failOver replaces the lost master after some seconds.
 func (p *pair) failOver() {
 	p.lose()
 	time.Sleep(5 * time.Second)
 	p.to.Store(p.new)
 }
 
-// A caller gives up in a failover, and its leaving was not acknowledged.
 func TestU26CallerThatGivesUpInAFailoverLeavesTheQueueOfTheNewMaster(t *testing.T) {
 	for name, leave := range map[string]func(p *pair, cancel func()){
 		"before the old one is lost": func(p *pair, cancel func()) {
@@ -123,16 +129,14 @@ func TestU26CallerThatGivesUpInAFailoverLeavesTheQueueOfTheNewMaster(t *testing.
 	}
 }
 
-// A place can stay for as long as its own wait, which may be longer than that of callers that give none.
+// The wait is longer than the default.
 func TestU26CallerWithALongWaitLeavesTheQueueAfterALongOutage(t *testing.T) {
 	for name, lock := range map[string]func(ctx context.Context, p *pair, l *rlock.Lock) *waiter{
 		"queued": func(ctx context.Context, _ *pair, l *rlock.Lock) *waiter {
 			return await(ctx, l, rlock.WithWait(time.Hour))
 		},
 		"in doubt": func(ctx context.Context, p *pair, l *rlock.Lock) *waiter {
-			p.old.LoseReplies(1)
-			p.to.Store(nil)
-			return await(ctx, l, rlock.WithWait(time.Hour))
+			return p.inDoubt(ctx, l, rlock.WithWait(time.Hour))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +163,6 @@ func TestU26CallerWithALongWaitLeavesTheQueueAfterALongOutage(t *testing.T) {
 	}
 }
 
-// The reply to the attempt that has queued the caller is lost with the old master.
 func TestU26AttemptInDoubtInAFailoverLeavesNoPlaceOnTheNewMaster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -168,9 +171,7 @@ func TestU26AttemptInDoubtInAFailoverLeavesNoPlaceOnTheNewMaster(t *testing.T) {
 		holdByHand(t, p.old, "job", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		p.old.LoseReplies(1)
-		p.to.Store(nil)
-		w := await(ctx, l)
+		w := p.inDoubt(ctx, l)
 		synctest.Wait()
 		require.Len(t, queueOf(t, p.old, "job"), 1)
 		p.copyLock(t, "job")
@@ -182,8 +183,7 @@ func TestU26AttemptInDoubtInAFailoverLeavesNoPlaceOnTheNewMaster(t *testing.T) {
 	})
 }
 
-// The new master has the place, and neither the grant that took the owner out of the queue nor
-// anything after it.
+// The grant that removed the owner from the queue was not replicated.
 func TestHoldLostInAFailoverLeavesItsFormerPlace(t *testing.T) {
 	for name, learns := range map[string]func(h *rlock.Hold) error{
 		"with a renewal": func(h *rlock.Hold) error {
@@ -224,8 +224,7 @@ func TestHoldLostInAFailoverLeavesItsFormerPlace(t *testing.T) {
 	}
 }
 
-// A place that was left on the old master, which acknowledged that, and that the new one has, lasts
-// until its deadline, or until another process that waits takes it out.
+// The acknowledged give-up was not replicated: another waiter removes the place, or its deadline does.
 func TestPlaceWhoseLeavingAFailoverLostIsBounded(t *testing.T) {
 	lost := func(t *testing.T) (*pair, *rlock.Lock) {
 		t.Helper()

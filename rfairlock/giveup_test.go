@@ -3,6 +3,7 @@ package rfairlock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,51 +16,42 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// U26: a caller that leaves without the lock is taken out of the queue,
-// whatever the reason, and those behind come sooner by its wait.
+const (
+	gone     = 2 * time.Second   // bounds how long a waiter that left stays in the queue
+	fairWait = 300 * time.Second // is the default wait
+)
 
-// gone is how soon a waiter that left is out of the queue of a server that answers.
-const gone = 2 * time.Second
-
-// between is a caller of ours in the queue between two others.
+// between is a waiter in the queue between two others.
 type between struct {
-	srv       *redistest.Server
+	srv       redistest.Target
 	l         *rlock.Lock
 	w         *waiter
 	owner     string
 	deadlines map[string]int64
 }
 
-// queueBetween makes one owner hold the lock and another wait for it, and puts a
-// third behind the caller once that is in the queue.
-func queueBetween(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
+// queueBetween waits until the waiter has subscribed.
+func queueBetween(ctx context.Context, t *testing.T, srv redistest.Target, l *rlock.Lock, opts ...rlock.Option) *between {
 	t.Helper()
-	b := beBehind(ctx, t, srv, l, opts...)
+	b := unsubscribedBetween(ctx, t, srv, l, opts...)
 	until(t, soon, "the listener", func() bool { return listeners(t, srv, l.Name(), b.owner) > 0 })
 	return b
 }
 
-// beBehind is standBetween for a caller that may never listen.
-func beBehind(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, opts ...rlock.Option) *between {
+func unsubscribedBetween(ctx context.Context, t *testing.T, srv redistest.Target, l *rlock.Lock, opts ...rlock.Option) *between {
 	t.Helper()
 	holdByHand(t, srv, l.Name(), forever)
 	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(forever))
 	b := &between{srv: srv, l: l, w: await(ctx, l, opts...)}
 	b.owner = awaitQueue(t, srv, l.Name(), 2)[1]
-	b.followed(t)
-	return b
-}
-
-// followed puts another waiter behind the caller.
-func (b *between) followed(t *testing.T) {
-	t.Helper()
 	own := deadlinesOf(t, b.srv, b.l.Name())[b.owner]
 	require.Positive(t, own)
 	queueByHand(t, b.srv, b.l.Name(), foreignTail, time.UnixMilli(own).Add(forever))
 	b.deadlines = deadlinesOf(t, b.srv, b.l.Name())
+	return b
 }
 
-// requireGone holds that the caller's place was given up, and nothing else changed.
+// requireGone waits until the place is gone, and checks that nothing else changed.
 func (b *between) requireGone(t *testing.T, wait time.Duration) {
 	t.Helper()
 	b.requireGoneBut(t, wait)
@@ -68,7 +60,7 @@ func (b *between) requireGone(t *testing.T, wait time.Duration) {
 	require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, b.srv, b.l.Name()))
 }
 
-// requireGoneBut is requireGone for a caller that may have queued anew.
+// requireGoneBut is requireGone for a caller that may have queued again.
 func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	t.Helper()
 	until(t, gone, "the place is given up", func() bool {
@@ -81,9 +73,6 @@ func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 	require.Equal(t, b.deadlines[foreignTail]-wait.Milliseconds(), left[foreignTail])
 	until(t, gone, "no subscriber", func() bool { return listeners(t, b.srv, b.l.Name(), b.owner) == 0 })
 }
-
-// fairWait is the wait of callers that give none.
-const fairWait = 300 * time.Second
 
 func TestU26WaiterWhoseContextEndsLeavesTheQueue(t *testing.T) {
 	t.Parallel()
@@ -102,10 +91,9 @@ func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
 	srv := redistest.Shared(t)
 	p, client := through(t, srv, noPoll())
 	l := rfairlock.New(client, redistest.Key(t))
-	// The subscription never comes to the server.
 	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), ""))
 	ctx, cancel := context.WithCancel(t.Context())
-	b := beBehind(ctx, t, srv, l)
+	b := unsubscribedBetween(ctx, t, srv, l)
 	awaitClosed(t, held.Seen(), "the subscription")
 	cancel()
 	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
@@ -114,80 +102,79 @@ func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
 	until(t, gone, "no subscriber", func() bool { return listeners(t, srv, l.Name(), b.owner) == 0 })
 }
 
-// A wait that is no wait is a mistake of units, but for 0, which Redisson's callers use.
+// WithWait(0) is one attempt, as in Redisson. Other waits below a millisecond are mistakes.
 func TestWaitOfZeroIsOneAttemptAndLessThanAMillisecondIsRefused(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	client := connect(t, srv.URL())
-	for _, l := range []*rlock.Lock{rfairlock.New(client, redistest.Key(t)), rlock.New(client, redistest.Key(t))} {
-		for _, wait := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, -time.Second} {
-			_, err := l.Lock(t.Context(), rlock.WithWait(wait))
-			require.ErrorIs(t, err, redlatch.ErrInvalid)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		for _, l := range []*rlock.Lock{rfairlock.New(client, "fair"), rlock.New(client, "plain")} {
+			for _, wait := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, -time.Second} {
+				_, err := l.Lock(t.Context(), rlock.WithWait(wait))
+				require.ErrorIs(t, err, redlatch.ErrInvalid)
+			}
+			hold, err := l.Lock(t.Context(), rlock.WithWait(0))
+			require.NoError(t, err)
+			_, err = l.Lock(t.Context(), rlock.WithWait(0))
+			checkHeld(t, err)
+			require.NotErrorIs(t, err, redlatch.ErrNotSent)
+			var refusal *redlatch.LockError
+			require.ErrorAs(t, err, &refusal)
+			require.Equal(t, hold.Owner(), refusal.Holder)
+			require.NoError(t, hold.Unlock())
+			requireNoTrace(t, srv, l.Name())
 		}
-		hold, err := l.Lock(t.Context(), rlock.WithWait(0))
-		require.NoError(t, err, "the lock is free")
-		_, err = l.Lock(t.Context(), rlock.WithWait(0))
-		checkHeld(t, err)
-		require.NotErrorIs(t, err, redlatch.ErrNotSent)
-		var refusal *redlatch.LockError
-		require.ErrorAs(t, err, &refusal)
-		require.Equal(t, hold.Owner(), refusal.Holder)
-		require.NoError(t, hold.Unlock())
-		requireNoTrace(t, srv, l.Name())
-	}
+	})
 }
 
 func TestU26WaiterWhoseTimeIsOverLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	const wait = 3*time.Second + 1500*time.Microsecond
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	b := queueBetween(t.Context(), t, srv, l, rlock.WithWait(wait))
-	require.Equal(t, b.deadlines[foreignHead]+3002, b.deadlines[b.owner], "in whole milliseconds, not too few")
-	checkHeld(t, b.w.failed(t, wait+promptly))
-	require.GreaterOrEqual(t, b.w.took, wait)
-	b.requireGone(t, 3002*time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		const wait = 3*time.Second + 1500*time.Microsecond
+		b := queueBetween(t.Context(), t, srv, rfairlock.New(client, "job"), rlock.WithWait(wait))
+		require.Equal(t, b.deadlines[foreignHead]+3002, b.deadlines[b.owner], "in whole milliseconds, rounded up")
+		checkHeld(t, b.w.failed(t, time.Minute))
+		require.Equal(t, wait, b.w.took)
+		b.requireGone(t, 3002*time.Millisecond)
+	})
 }
 
 func TestU26WaiterWhoseClientClosesLeavesTheQueue(t *testing.T) {
-	t.Parallel()
 	for name, end := range map[string]func(*redlatch.Client) error{
 		"close":    (*redlatch.Client).Close,
 		"shutdown": func(c *redlatch.Client) error { return c.Shutdown(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Shared(t)
-			client := connect(t, srv.URL(), noPoll())
-			b := queueBetween(t.Context(), t, srv, rfairlock.New(client, redistest.Key(t)), rlock.WithWait(forever))
-			began := time.Now()
-			require.NoError(t, end(client))
-			require.Less(t, time.Since(began), promptly)
-			require.NotContains(t, queueOf(t, srv, b.l.Name()), b.owner, "Close waits for that")
-			require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrClosed)
-			b.requireGone(t, forever)
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, _ := inBubble(t, noPoll())
+				b := queueBetween(t.Context(), t, srv, rfairlock.New(client, "job"), rlock.WithWait(forever))
+				began := time.Now()
+				require.NoError(t, end(client))
+				require.Less(t, time.Since(began), promptly)
+				require.NotContains(t, queueOf(t, srv, "job"), b.owner, "Close waits for it to leave")
+				require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrClosed)
+				b.requireGone(t, forever)
+			})
 		})
 	}
 }
 
 func TestU26WaiterThatIsOneTooManyLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	client := connect(t, srv.URL(), noPoll(), redlatch.WithMaxWaiters(1))
-	l := rfairlock.New(client, redistest.Key(t))
-	ctx, cancel := context.WithCancel(t.Context())
-	b := queueBetween(ctx, t, srv, l)
-	_, err := l.Lock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	require.ErrorContains(t, err, "WithMaxWaiters")
-	until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 3 })
-	require.Equal(t, b.deadlines, deadlinesOf(t, srv, l.Name()), "those before it are where they were")
-	cancel()
-	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
-	b.requireGone(t, fairWait)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll(), redlatch.WithMaxWaiters(1))
+		l := rfairlock.New(client, "job")
+		ctx, cancel := context.WithCancel(t.Context())
+		b := queueBetween(ctx, t, srv, l)
+		_, err := l.Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorContains(t, err, "WithMaxWaiters")
+		until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 3 })
+		require.Equal(t, b.deadlines, deadlinesOf(t, srv, l.Name()))
+		cancel()
+		require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
+		b.requireGone(t, fairWait)
+	})
 }
 
-// The key turns out to be of another type.
+// The key changes to another type.
 func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -200,7 +187,6 @@ func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
 	require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, srv, l.Name()))
 }
 
-// The key is a hash of another program: nothing is left beside it.
 func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -217,7 +203,6 @@ func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
 	require.Empty(t, deadlinesOf(t, srv, l.Name()))
 }
 
-// The user may not listen.
 func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv, url := leastPrivileged(t, "-subscribe")
@@ -231,8 +216,7 @@ func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
 	require.Equal(t, before, deadlinesOf(t, srv, l.Name()))
 }
 
-// A script that is refused half-way, between the two parts of a place, leaves
-// neither behind.
+// The script fails after ZADD, at RPUSH.
 func TestU26AcquireThatIsRefusedHalfWayLeavesNoPlace(t *testing.T) {
 	t.Parallel()
 	srv, url := leastPrivileged(t, "-rpush")
@@ -241,50 +225,48 @@ func TestU26AcquireThatIsRefusedHalfWayLeavesNoPlace(t *testing.T) {
 	_, err := l.Lock(t.Context())
 	require.Error(t, err)
 	require.ErrorContains(t, err, "can't run this command")
-	require.Equal(t, int64(1), srv.CommandStats(t)["zadd"], "it got as far as that")
+	require.Equal(t, int64(1), srv.CommandStats(t)["zadd"])
 	until(t, gone, "no deadline is left", func() bool { return len(deadlinesOf(t, srv, l.Name())) == 0 })
 }
 
 func TestTryLockNeverQueues(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	for range 20 {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		l := rfairlock.New(client, "job")
+		holdByHand(t, srv, "job", forever)
+		for range 20 {
+			_, err := l.TryLock(t.Context())
+			checkHeld(t, err)
+			_, err = l.Lock(t.Context(), rlock.WithWait(0))
+			checkHeld(t, err)
+		}
+		require.Empty(t, queueOf(t, srv, "job"))
+		require.Empty(t, deadlinesOf(t, srv, "job"))
+		queueByHand(t, srv, "job", foreignHead, time.Now().Add(forever))
+		srv.Do(t, "DEL", "job")
 		_, err := l.TryLock(t.Context())
-		checkHeld(t, err)
-		_, err = l.Lock(t.Context(), rlock.WithWait(0))
-		checkHeld(t, err)
-	}
-	require.Empty(t, queueOf(t, srv, l.Name()))
-	require.Empty(t, deadlinesOf(t, srv, l.Name()))
-	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(forever))
-	srv.Do(t, "DEL", l.Name())
-	_, err := l.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "there is a waiter")
-	srv.Do(t, "DEL", codec.QueueKey(l.Name()), codec.TimeoutKey(l.Name()))
-	require.NoError(t, take(t, l).Unlock())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "another caller waits")
+		srv.Do(t, "DEL", codec.QueueKey("job"), codec.TimeoutKey("job"))
+		require.NoError(t, take(t, l).Unlock())
+	})
 }
 
-// The reply to a queued caller gives the deadline of the waiter before it, which
-// is not the holder's lease.
+// The reply to a queued caller has the deadline of the waiter before it, which is not the lease.
 func TestErrorOfAWaiterNeverReportsTheDeadlineOfAnotherAsTheLease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	p, client := through(t, srv, noPoll())
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(time.Hour))
-	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), "")) // there is no second attempt
-	ctx, cancel := context.WithCancel(t.Context())
-	w := await(ctx, l)
-	awaitClosed(t, held.Seen(), "the subscription, after the reply")
-	cancel()
-	err := w.failed(t, promptly)
-	checkHeld(t, err)
-	var refusal *redlatch.LockError
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, foreignOwner, refusal.Holder.String())
-	require.LessOrEqual(t, refusal.TTL, forever)
-	held.Release()
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t, noPoll())
+		calls.subscribe = neverSubscribes(func() {}) // so it makes one attempt
+		holdByHand(t, srv, "job", forever)
+		queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Hour))
+		ctx, cancel := context.WithCancel(t.Context())
+		w := await(ctx, rfairlock.New(client, "job"))
+		synctest.Wait()
+		cancel()
+		err := w.failed(t, promptly)
+		checkHeld(t, err)
+		var refusal *redlatch.LockError
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, foreignOwner, refusal.Holder.String())
+		require.LessOrEqual(t, refusal.TTL, forever)
+	})
 }

@@ -2,12 +2,7 @@ package rfairlock_test
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,37 +12,25 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 const (
-	// soon bounds waits on a real server for what should happen at once.
-	soon = 10 * time.Second
-	// promptly is what a wake-up may take on a busy machine. A waiter that sleeps
-	// until its poll takes thirty seconds.
-	promptly = 3 * time.Second
-	// forever is longer than any test runs: a lease or a timeout that must not be
-	// what ends a wait.
-	forever = time.Minute
+	soon     = 10 * time.Second // bounds what should happen immediately on a real server
+	promptly = 3 * time.Second  // bounds a wake-up; a poll takes thirty seconds
+	forever  = time.Minute      // is longer than any test runs
 )
 
-// noPoll makes a missed wake-up last: neither the poll cap nor a holder's lease
-// comes to a waiter's help within a test's patience.
+// noPoll keeps polls from hiding a missed wake-up.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(30 * time.Second) }
 
-// connect opens a client that is closed with the test.
-func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
+var connect = callers.Connect
 
-// through opens a client behind a proxy, with its scripts loaded: a script that
-// the server does not know never runs for a caller that has left.
+// through opens a client behind a proxy and loads the scripts: an unknown script never runs for a
+// caller that has left.
 func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
 	t.Helper()
 	p := redistest.NewProxy(t, s.Addr())
@@ -56,7 +39,7 @@ func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redist
 	return p, client
 }
 
-// loadScripts has each script run once.
+// loadScripts runs each script once.
 func loadScripts(t *testing.T, client *redlatch.Client) {
 	t.Helper()
 	l := rfairlock.New(client, redistest.Key(t))
@@ -69,7 +52,7 @@ func loadScripts(t *testing.T, client *redlatch.Client) {
 	require.NoError(t, hold.Unlock())
 }
 
-// take takes a lock that is free.
+// take acquires a free lock.
 func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	h, err := l.TryLock(t.Context(), opts...)
@@ -77,40 +60,29 @@ func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	return h
 }
 
-// waiter is a call of Lock on a goroutine of its own.
+// waiter is a call of Lock in a goroutine. The other fields are set when done is closed.
 type waiter struct {
 	done chan struct{}
-	// Read after done is closed.
 	hold *rlock.Hold
 	err  error
 	took time.Duration
 	at   time.Time
 }
 
-// await begins to wait for the lock.
+// await calls Lock in a goroutine.
 func await(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
-	return inBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
-}
-
-// inBackground runs a call that acquires on a goroutine of its own.
-func inBackground(lock func() (*rlock.Hold, error)) *waiter {
 	w := &waiter{done: make(chan struct{})}
 	began := time.Now()
 	go func() {
 		defer close(w.done)
-		defer func() {
-			if p := recover(); p != nil {
-				w.err = fmt.Errorf("the call panicked: %v\n%s", p, debug.Stack())
-			}
-		}()
-		w.hold, w.err = lock()
+		w.hold, w.err = l.Lock(ctx, opts...)
 		w.at = time.Now()
 		w.took = w.at.Sub(began)
 	}()
 	return w
 }
 
-// ended waits until the waiter's call has returned.
+// ended waits until the call has returned.
 func (w *waiter) ended(t testing.TB, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
@@ -148,7 +120,7 @@ func (w *waiter) stillWaits(t testing.TB) {
 	}
 }
 
-// until looks again and again until cond holds.
+// until polls cond until it holds.
 func until(t testing.TB, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -169,14 +141,14 @@ func awaitClosed(t testing.TB, ch <-chan struct{}, what string) {
 	}
 }
 
-// checkHeld checks that a lock was refused because another owner holds it.
+// checkHeld checks that another owner held the lock.
 func checkHeld(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	assert.NotErrorIs(t, err, redlatch.ErrUncertain)
 }
 
-// owners returns the lock's fields: owner and count.
+// owners returns the counts of the lock's owners.
 func owners(t testing.TB, s redistest.Target, name string) map[string]string {
 	t.Helper()
 	fields, err := redis.StringMap(s.Do(t, "HGETALL", name), nil)
@@ -197,7 +169,7 @@ func queueOf(t testing.TB, s redistest.Target, name string) []string {
 	return queue
 }
 
-// deadlinesOf returns when each waiter counts as dead.
+// deadlinesOf returns the waiters' deadlines.
 func deadlinesOf(t testing.TB, s redistest.Target, name string) map[string]int64 {
 	t.Helper()
 	scores, err := redis.StringMap(s.Do(t, "ZRANGE", codec.TimeoutKey(name), 0, -1, "WITHSCORES"), nil)
@@ -211,7 +183,7 @@ func deadlinesOf(t testing.TB, s redistest.Target, name string) map[string]int64
 	return out
 }
 
-// listeners returns how many connections listen to a waiter's channel.
+// listeners counts the subscribers of a waiter's channel.
 func listeners(t testing.TB, s redistest.Target, name, owner string) int64 {
 	t.Helper()
 	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.OwnerChannel(name, owner)), nil)
@@ -221,7 +193,7 @@ func listeners(t testing.TB, s redistest.Target, name, owner string) int64 {
 	return n
 }
 
-// awaitQueue returns the queue when it has n waiters.
+// awaitQueue returns the queue once it has n waiters.
 func awaitQueue(t testing.TB, s redistest.Target, name string, n int) []string {
 	t.Helper()
 	var queue []string
@@ -232,7 +204,7 @@ func awaitQueue(t testing.TB, s redistest.Target, name string, n int) []string {
 	return queue
 }
 
-// awaitAsleep returns the queue when it has n waiters and the last one listens.
+// awaitAsleep returns the queue once it has n waiters and the last has subscribed.
 func awaitAsleep(t testing.TB, s redistest.Target, name string, n int) []string {
 	t.Helper()
 	queue := awaitQueue(t, s, name, n)
@@ -240,7 +212,7 @@ func awaitAsleep(t testing.TB, s redistest.Target, name string, n int) []string 
 	return queue
 }
 
-// queueUp makes n waiters stand in the queue and listen, one after the other.
+// queueUp queues n waiters in turn, and waits until each has subscribed.
 func queueUp(ctx context.Context, t testing.TB, s redistest.Target, l *rlock.Lock, n int, opts ...rlock.Option) []*waiter {
 	t.Helper()
 	before := len(queueOf(t, s, l.Name()))
@@ -252,36 +224,26 @@ func queueUp(ctx context.Context, t testing.TB, s redistest.Target, l *rlock.Loc
 	return all
 }
 
-// requireNoTrace checks that nothing of the lock is left: no holder, no queue, no
-// listener.
+// requireNoTrace waits until no key and no subscriber of the lock is left.
 func requireNoTrace(t testing.TB, s redistest.Target, name string) {
 	t.Helper()
-	var keys, channels []string
-	clean := func() bool {
-		var err error
-		keys, err = redis.Strings(s.Do(t, "KEYS", "*"+name+"*"), nil)
+	until(t, soon, "no key and no channel", func() bool {
+		keys, err := redis.Strings(s.Do(t, "KEYS", "*"+name+"*"), nil)
 		require.NoError(t, err)
-		channels, err = redis.Strings(s.Do(t, "PUBSUB", "CHANNELS", "*"+name+"*"), nil)
+		channels, err := redis.Strings(s.Do(t, "PUBSUB", "CHANNELS", "*"+name+"*"), nil)
 		require.NoError(t, err)
 		return len(keys)+len(channels) == 0
-	}
-	for deadline := time.Now().Add(soon); !clean(); {
-		if time.Now().After(deadline) {
-			require.FailNow(t, "something is left", "keys %q, channels %q", keys, channels)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	})
 }
 
-// Owners of other clients, which tests put in by hand.
+// Owners of other clients.
 const (
 	foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 	foreignHead  = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:8"
 	foreignTail  = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:9"
 )
 
-// holdByHand makes another owner hold the lock, whether or not it was held
-// before.
+// holdByHand makes another owner hold the lock.
 func holdByHand(t testing.TB, s redistest.Target, name string, lease time.Duration) {
 	t.Helper()
 	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
@@ -289,57 +251,18 @@ redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])`, 1, name, foreignOwner, lease.Milliseconds())
 }
 
-// freeByHand ends what holdByHand began, and wakes the next, as a release does.
+// freeByHand frees the lock and notifies the first waiter, as a release does.
 func freeByHand(t testing.TB, s redistest.Target, name string) {
 	t.Helper()
 	s.Do(t, "DEL", name)
-	wakeByHand(t, s, name)
-}
-
-// wakeByHand tells the next in the queue, if there is one.
-func wakeByHand(t testing.TB, s redistest.Target, name string) {
-	t.Helper()
 	if queue := queueOf(t, s, name); len(queue) > 0 {
 		s.Do(t, "PUBLISH", codec.OwnerChannel(name, queue[0]), codec.MessageUnlock)
 	}
 }
 
-// queueByHand puts another owner at the end of the queue, with a deadline by
-// this machine's clock.
+// queueByHand appends another owner to the queue.
 func queueByHand(t testing.TB, s redistest.Target, name, owner string, deadline time.Time) {
 	t.Helper()
 	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
 	s.Do(t, "ZADD", codec.TimeoutKey(name), deadline.UnixMilli(), owner)
-}
-
-// journal is a logger that tests wait on.
-type journal struct {
-	mu    sync.Mutex // guards lines
-	lines []string
-}
-
-func newJournal() (*journal, redlatch.Option) {
-	j := &journal{}
-	return j, redlatch.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
-}
-
-// Write is part of io.Writer.
-func (j *journal) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, string(line))
-	return len(line), nil
-}
-
-// count returns how many lines contain the text.
-func (j *journal) count(text string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n := 0
-	for _, line := range j.lines {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
 }

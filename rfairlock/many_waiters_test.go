@@ -2,43 +2,43 @@ package rfairlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
-// A queued caller that cannot subscribe would block the others: it asks without
-// being woken.
 func TestU24QueuedCallerThatCannotSubscribePolls(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p := redistest.NewProxy(t, srv.Addr())
-	client := connect(t, p.URL(), redlatch.WithPollCap(300*time.Millisecond))
-	l := rfairlock.New(client, redistest.Key(t))
-	require.NoError(t, take(t, l).Unlock())
-	other := rfairlock.New(connect(t, srv.URL(), noPoll()), l.Name())
-	hold := take(t, other)
-	p.Refuse(true) // the connection for commands stays
-	first := await(t.Context(), l)
-	awaitQueue(t, srv, l.Name(), 1)
-	second := await(t.Context(), other)
-	awaitQueue(t, srv, l.Name(), 2)
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, first.acquired(t, promptly).Unlock())
-	require.NoError(t, second.acquired(t, promptly).Unlock())
-	requireNoTrace(t, srv, l.Name())
-	p.Refuse(false)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t, redlatch.WithPollCap(300*time.Millisecond))
+		calls.subscribe = func(context.Context) error { return redlatch.ErrNotSent }
+		subscribes, _ := fakeClient(t, srv, noPoll())
+		other := rfairlock.New(subscribes, "job")
+		hold := take(t, other)
+		first := await(t.Context(), rfairlock.New(client, "job"))
+		synctest.Wait()
+		second := await(t.Context(), other)
+		synctest.Wait()
+		require.Len(t, queueOf(t, srv, "job"), 2)
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, first.acquired(t, promptly).Unlock())
+		require.NoError(t, second.acquired(t, time.Second).Unlock())
+		requireNoTrace(t, srv, "job")
+	})
 }
 
-// queueMany makes n callers of one client queue.
+// queueMany queues n callers.
 func queueMany(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, n int) []*waiter {
 	t.Helper()
 	all := make([]*waiter, n)
@@ -57,137 +57,130 @@ func queueMany(ctx context.Context, t *testing.T, srv *redistest.Server, l *rloc
 	return all
 }
 
-func TestCloseDequeuesManyWaiters(t *testing.T) {
-	testlevel.All(t, "5,000 waiters")
-	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), time.Hour)
-	all := queueMany(t.Context(), t, srv, l, 5000)
-	until(t, time.Minute, "all listen", func() bool { return len(srv.Channels(t)) == len(all) })
-	before := srv.CommandStats(t)["lrange"]
-	began := time.Now()
-	require.NoError(t, client.Close())
-	t.Logf("Close took %v", time.Since(began))
-	walks := srv.CommandStats(t)["lrange"] - before
-	require.Less(t, int(walks), parts*len(all)/10, "many left by one script")
-	require.Empty(t, queueOf(t, srv, l.Name()))
-	for _, w := range all {
-		require.ErrorIs(t, w.failed(t, promptly), redlatch.ErrClosed)
-	}
+// crowd is many waiters of one client.
+type crowd struct {
+	srv    *redistest.Server
+	proxy  *redistest.Proxy
+	client *redlatch.Client
+	cancel context.CancelFunc
+	all    []*waiter
 }
 
-func TestManyLeavingWaitersCostTheClientNoOtherHold(t *testing.T) {
-	testlevel.All(t, "5,000 waiters")
+// A script that removes owners from a queue reads the queue. So many owners leave by one script.
+func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) { //nolint:tparallel // one crowd at a time is enough
 	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), time.Hour)
-	ctx, cancel := context.WithCancel(t.Context())
-	all := queueMany(ctx, t, srv, l, 4000)
-	kept := take(t, rlock.New(client, redistest.Key(t)), rlock.WithWatchdog(6*time.Second))
-	cancel()
-	for _, w := range all {
-		require.ErrorIs(t, w.failed(t, soon), context.Canceled)
-	}
-	until(t, time.Minute, "none is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
-	require.NoError(t, kept.Unlock())
-}
-
-// parts is in how many parts one script reads a queue of 5,000 waiters at most.
-const parts = 5
-
-// What failed while Redis was away is tried again for many at once: a call may walk
-// the whole queue.
-func TestManyWaitersThatLeaveWhileRedisIsAwayAreDequeuedSoonAfterwards(t *testing.T) { //nolint:tparallel // 5,000 waiters at a time are enough
-	testlevel.All(t, "thousands of waiters, 22 s")
-	t.Parallel()
-	for name, goAway := range map[string]func(*redistest.Server, *redistest.Proxy) (back func()){
-		"it stands still": func(srv *redistest.Server, _ *redistest.Proxy) func() {
-			srv.Pause()
-			return srv.Resume
-		},
-		"it cannot be reached": func(_ *redistest.Server, p *redistest.Proxy) func() {
-			p.Refuse(true)
-			p.Reset()
-			return func() { p.Refuse(false) }
-		},
+	for name, c := range map[string]struct {
+		waiters int
+		queue   func(p *redistest.Proxy) // prepares for queueing
+		leave   func(t *testing.T, c *crowd)
+		err     error
+	}{
+		"lost replies": {500, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) }, func(_ *testing.T, c *crowd) {
+			c.proxy.Reset()
+			c.proxy.Heal()
+		}, redlatch.ErrUncertain},
+		"close": {5000, nil, func(t *testing.T, c *crowd) {
+			t.Helper()
+			until(t, time.Minute, "all listen", func() bool { return len(c.srv.Channels(t)) == len(c.all) })
+			require.NoError(t, c.client.Close())
+			require.Empty(t, queueOf(t, c.srv, "job"))
+		}, redlatch.ErrClosed},
+		"canceled next to another hold": {4000, nil, func(t *testing.T, c *crowd) {
+			t.Helper()
+			kept := take(t, rlock.New(c.client, "kept"), rlock.WithWatchdog(6*time.Second))
+			t.Cleanup(func() { require.NoError(t, kept.Unlock()) })
+			c.cancel()
+		}, context.Canceled},
+		"canceled while the server is frozen": {5000, nil, func(t *testing.T, c *crowd) {
+			t.Helper()
+			c.srv.Pause()
+			c.cancel()
+			<-time.After(time.Second)
+			c.srv.Resume()
+		}, context.Canceled},
+		"canceled while the server is unreachable": {5000, nil, func(t *testing.T, c *crowd) {
+			t.Helper()
+			c.proxy.Refuse(true)
+			c.proxy.Reset()
+			c.cancel()
+			<-time.After(time.Second)
+			c.proxy.Refuse(false)
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			p, client := through(t, srv, redlatch.WithCommandTimeout(soon)) // the machine may be busy
-			l := rfairlock.New(client, redistest.Key(t))
-			holdByHand(t, srv, l.Name(), time.Hour)
-			ctx, cancel := context.WithCancel(t.Context())
-			all := queueMany(ctx, t, srv, l, 5000)
-			before := srv.CommandStats(t)["lrange"]
-			back := goAway(srv, p)
-			cancel()
-			for _, w := range all {
-				require.Error(t, w.failed(t, soon))
+			if c.waiters > 500 {
+				testlevel.All(t, "thousands of waiters")
 			}
-			<-time.After(time.Second) // for which it is away
-			back()
-			returned := time.Now()
-			until(t, time.Minute, "none is queued", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
-			walks := srv.CommandStats(t)["lrange"] - before
-			t.Logf("gone %v after it was back, by %d scripts", time.Since(returned), walks)
-			require.Less(t, int(walks), parts*len(all)/10, "many left by one script")
+			srv := redistest.Start(t)
+			proxy, client := through(t, srv, redlatch.WithCommandTimeout(soon)) // the machine may be busy
+			l := rfairlock.New(client, "job")
+			holdByHand(t, srv, "job", time.Hour)
+			if c.queue != nil {
+				c.queue(proxy)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			all := queueMany(ctx, t, srv, l, c.waiters)
+			before := srv.CommandStats(t)["lrange"]
+			c.leave(t, &crowd{srv, proxy, client, cancel, all})
+			left := time.Now()
+			for _, w := range all {
+				if err := w.failed(t, soon); c.err != nil {
+					require.ErrorIs(t, err, c.err)
+				}
+			}
+			until(t, time.Minute, "none is queued", func() bool { return len(queueOf(t, srv, "job")) == 0 })
+			reads := srv.CommandStats(t)["lrange"] - before
+			t.Logf("gone after %v, with %d reads", time.Since(left), reads)
+			parts := (c.waiters + 999) / 1000 // in which a script reads the queue
+			require.Less(t, int(reads), parts*c.waiters/10)
 		})
 	}
 }
 
-// TryLock enters no queue, so it has nothing to give up: the place in the
-// queue belongs to another user of the owner.
+// TryLock does not queue, so it must not remove the place of another user of the owner.
 func TestTryLockForAGivenOwnerLeavesOtherQueueEntriesAlone(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv)
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), time.Hour)
-	owner := redlatch.NewOwner(uuid.New(), 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	queueUp(ctx, t, srv, rfairlock.New(connect(t, srv.URL()), l.Name()), 1, rlock.WithOwner(owner))
-	checkTry := func() { // the server knows the script
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t)
+		var lose atomic.Bool
+		calls.intercept = func(call *transport.Call, done transport.Done) bool {
+			if call.Script != luasrc.FairTry || !lose.CompareAndSwap(true, false) {
+				return false
+			}
+			calls.Redigo.Start(call, func(any, error) { done(nil, redlatch.ErrUncertain) })
+			return true
+		}
+		l := rfairlock.New(client, "job")
+		holdByHand(t, srv, "job", time.Hour)
+		owner := redlatch.NewOwner(uuid.New(), 1)
+		other, _ := fakeClient(t, srv)
+		_, end := waitTogether(t, rfairlock.New(other, "job"), 1, rlock.WithOwner(owner))
 		_, err := l.TryLock(t.Context(), rlock.WithOwner(owner))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	}
-	checkTry()
-	p.Blackhole(redistest.ToClient)
-	short, stop := context.WithTimeout(t.Context(), time.Second)
-	defer stop()
-	_, err := l.TryLock(short, rlock.WithOwner(owner))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	p.Heal()
-	checkTry() // behind whatever follows from that
-	require.Equal(t, []string{owner.String()}, queueOf(t, srv, l.Name()))
-	cancel()
+		lose.Store(true)
+		_, err = l.TryLock(t.Context(), rlock.WithOwner(owner))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{owner.String()}, queueOf(t, srv, "job"))
+		end()
+	})
 }
 
-// The callers of one owner have one place, which is left with the wait that it was
-// taken with.
+// The callers of one owner share one place, which leaves with the wait it was queued with.
 func TestSharedQueueEntryIsLeftWithItsWait(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL())
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), time.Hour)
-	owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 1))
-	first, cancelFirst := context.WithCancel(t.Context())
-	queueUp(first, t, srv, l, 1, owner, rlock.WithWait(40*time.Second))
-	second, cancelSecond := context.WithCancel(t.Context())
-	w := await(second, l, owner)
-	rest, cancelRest := context.WithCancel(t.Context())
-	queued := await(rest, l)
-	last := awaitAsleep(t, srv, l.Name(), 2)[1]
-	before := deadlinesOf(t, srv, l.Name())[last]
-	cancelSecond()
-	require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
-	until(t, promptly, "the deadline has moved", func() bool { return deadlinesOf(t, srv, l.Name())[last] != before })
-	require.Equal(t, before-40_000, deadlinesOf(t, srv, l.Name())[last])
-	cancelRest()
-	require.Error(t, queued.failed(t, promptly))
-	cancelFirst()
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		l := rfairlock.New(client, "job")
+		holdByHand(t, srv, "job", time.Hour)
+		owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 1))
+		_, endFirst := waitTogether(t, l, 1, owner, rlock.WithWait(40*time.Second))
+		_, endSecond := waitTogether(t, l, 1, owner)
+		_, endLast := waitTogether(t, l, 1)
+		last := queueOf(t, srv, "job")[1]
+		before := deadlinesOf(t, srv, "job")[last]
+		endSecond()
+		synctest.Wait()
+		require.Equal(t, before-40_000, deadlinesOf(t, srv, "job")[last])
+		endLast()
+		endFirst()
+	})
 }

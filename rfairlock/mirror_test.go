@@ -2,8 +2,10 @@ package rfairlock_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -11,204 +13,230 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The tests of this file and of mirror_drift_test.go set up what the tests of the
-// same names do in Redisson's RedissonFairLockTest, and prove the same. Those that
-// a fair lock shares with a plain one are in package rlock, for both. Where
-// Redisson has threads, here are goroutines; where it throws, here is an error.
-
-// criticalSection counts the callers inside. The plain counter is guarded by nothing but the
-// lock under test, so the race detector watches, too.
-type criticalSection struct {
-	inside  int
-	entered int
-}
-
-// visitLocked takes the lock n times, and goes in each time.
-func (r *criticalSection) visitLocked(ctx context.Context, t testing.TB, l *rlock.Lock, n int, stay time.Duration) {
-	t.Helper()
-	for range n {
-		hold, err := l.Lock(ctx)
-		if !assert.NoError(t, err) {
-			return
-		}
-		r.inside++
-		assert.Equal(t, 1, r.inside, "one at a time")
-		r.entered++
-		if stay > 0 {
-			time.Sleep(stay) // the work
-		}
-		r.inside--
-		assert.NoError(t, hold.Unlock())
-	}
-}
-
-func TestMirrorConcurrency_SingleInstance(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	client, name := connect(t, srv.URL(), noPoll()), redistest.Key(t)
-	var r criticalSection
-	var wg sync.WaitGroup
-	for range 15 {
-		wg.Go(func() { r.visitLocked(t.Context(), t, rfairlock.New(client, name), 1, 0) })
-	}
-	wg.Wait()
-	require.Equal(t, 15, r.entered)
-}
-
-func TestMirrorConcurrencyLoop_MultiInstance(t *testing.T) {
-	t.Parallel()
-	const clients = 16
-	iterations := testlevel.Rounds(5, 20) // Redisson: 100
-	srv := redistest.Shared(t)
-	name := redistest.Key(t)
-	var r criticalSection
-	var wg sync.WaitGroup
-	for range clients {
-		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)
-		wg.Go(func() { r.visitLocked(t.Context(), t, l, iterations, 5*time.Millisecond) })
-	}
-	wg.Wait()
-	require.Equal(t, clients*iterations, r.entered)
-}
-
-func TestMirrorConcurrency_MultiInstance(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	name := redistest.Key(t)
-	var r criticalSection
-	var wg sync.WaitGroup
-	for range 100 {
-		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)
-		wg.Go(func() { r.visitLocked(t.Context(), t, l, 1, 0) })
-	}
-	wg.Wait()
-	require.Equal(t, 100, r.entered)
-}
-
-// Redisson starts its threads 10 ms apart and hopes; here each is in the queue
-// before the next begins.
-func TestMirrorConcurrency_MultiInstance_Ordering(t *testing.T) {
-	t.Parallel()
-	const n = 16
-	srv := redistest.Shared(t)
-	name := redistest.Key(t)
-	hold := take(t, rfairlock.New(connect(t, srv.URL()), name))
-	var all []*waiter
-	for range n {
-		all = append(all, queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 1)...)
-	}
-	require.NoError(t, hold.Unlock())
-	for i, w := range all {
-		next := w.acquired(t, promptly)
-		for _, later := range all[i+1:] {
-			later.stillWaits(t)
-		}
-		require.NoError(t, next.Unlock())
-	}
-}
+// The tests TestMirrorX set up what X does in Redisson's RedissonFairLockTest. The tests of its
+// scripts are in internal/luasrc, those of concurrency in internal/test/locksuite.
 
 func TestMirrorTryLockNonDelayed(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	client := connect(t, srv.URL(), noPoll())
-	loadScripts(t, client)
-	l := rfairlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	w := await(t.Context(), l, rlock.WithWait(3*time.Second))
-	checkHeld(t, w.failed(t, soon))
-	require.NoError(t, hold.Unlock())
-	// The give-up went before this on the same connection.
-	require.NoError(t, take(t, l).Unlock())
-	requireNoTrace(t, srv, l.Name())
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		l := rfairlock.New(client, "job")
+		hold := take(t, l)
+		w := await(t.Context(), l, rlock.WithWait(3*time.Second))
+		checkHeld(t, w.failed(t, soon))
+		require.Equal(t, 3*time.Second, w.took)
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, take(t, l).Unlock(), "the waiter has left")
+		requireNoTrace(t, srv, "job")
+	})
 }
 
-func TestMirrorTryLockWait(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	name := redistest.Key(t)
-	hold := take(t, rfairlock.New(connect(t, srv.URL()), name))
-	w := await(t.Context(), rfairlock.New(connect(t, srv.URL()), name), rlock.WithWait(3*time.Second))
-	checkHeld(t, w.failed(t, soon))
-	require.GreaterOrEqual(t, w.took, 3*time.Second)
-	require.NoError(t, hold.Unlock())
-}
-
-// In Redisson the late unlock succeeds, because the lock is absent. Here the first
-// holder learns that it had lost the lock.
+// In Redisson the late unlock succeeds because the lock is absent.
 func TestMirrorExpire(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	hold := take(t, l, rlock.WithLease(2*time.Second))
-	w := await(t.Context(), l)
-	next := w.acquired(t, 2*time.Second+promptly)
-	require.GreaterOrEqual(t, w.took, time.Second)
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, l.Name()))
-	require.NoError(t, next.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		l := rfairlock.New(client, "job")
+		hold := take(t, l, rlock.WithLease(2*time.Second))
+		w := await(t.Context(), l)
+		next := w.acquired(t, 2*time.Second+10*time.Millisecond)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, srv, "job"))
+		require.NoError(t, next.Unlock())
+	})
 }
 
 func TestMirrorAutoExpire(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	name := redistest.Key(t)
-	const lease = 6 * time.Second
-	holder := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(lease))
-	take(t, rfairlock.New(holder, name))
-	w := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), name), 1)[0]
-	require.NoError(t, holder.Close())
-	require.True(t, locked(t, srv, name))
-	require.NoError(t, w.acquired(t, lease+soon).Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		const lease = 6 * time.Second
+		holder, err := redlatch.New(srv.Server.Dial, redlatch.WithWatchdogTimeout(lease))
+		require.NoError(t, err)
+		take(t, rfairlock.New(holder, "job"))
+		w, _ := waitTogether(t, rfairlock.New(client, "job"), 1)
+		require.NoError(t, holder.Close())
+		require.True(t, locked(t, srv, "job"))
+		require.NoError(t, w[0].acquired(t, lease+10*time.Millisecond).Unlock())
+	})
 }
 
 func TestMirrorNameMapper(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	client := connect(t, srv.URL(), noPoll(), redlatch.WithNameMapper(redlatch.PrefixMapper("test::")))
-	l := rfairlock.New(client, redistest.Key(t))
-	mapped := "test::" + l.Name()
-	hold := take(t, l)
-	require.True(t, locked(t, srv, mapped))
-	w := await(t.Context(), l)
-	queue := awaitAsleep(t, srv, mapped, 1)
-	n, err := redis.Int(srv.Do(t, "EXISTS", "redisson_lock_queue:{"+mapped+"}", "redisson_lock_timeout:{"+mapped+"}"), nil)
-	require.NoError(t, err)
-	require.Equal(t, 2, n)
-	require.Positive(t, listeners(t, srv, mapped, queue[0]))
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, w.acquired(t, promptly).Unlock())
-	requireNoTrace(t, srv, mapped)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll(), redlatch.WithNameMapper(redlatch.PrefixMapper("test::")))
+		l := rfairlock.New(client, "job")
+		hold := take(t, l)
+		require.True(t, locked(t, srv, "test::job"))
+		w, _ := waitTogether(t, l, 1)
+		n, err := redis.Int(srv.Do(t, "EXISTS", "redisson_lock_queue:{test::job}", "redisson_lock_timeout:{test::job}"), nil)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Positive(t, listeners(t, srv, "test::job", queueOf(t, srv, "test::job")[0]))
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, w[0].acquired(t, time.Second).Unlock())
+		requireNoTrace(t, srv, "job")
+	})
 }
 
-// Writes are paused on the server, so that waiters get no reply to their
-// attempts, and leave. Redisson left them in the queue (#5019).
-func TestMirrorAcquireFailedNotCalledOnRedisTimeout(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithCommandTimeout(time.Second))
-	loadScripts(t, client)
-	l := rfairlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	all := []*waiter{
-		await(t.Context(), l, rlock.WithWait(4*time.Second)),
-		await(t.Context(), l, rlock.WithWait(5*time.Second)),
-	}
-	awaitAsleep(t, srv, l.Name(), 2)
-	srv.Do(t, "CLIENT", "PAUSE", 6000, "WRITE")
-	srv.Do(t, "PUBLISH", codec.OwnerChannel(l.Name(), queueOf(t, srv, l.Name())[0]), codec.MessageUnlock)
-	for _, w := range all {
-		require.Error(t, w.failed(t, 5*time.Second+promptly))
-	}
-	until(t, 6*time.Second+gone, "no place is left", func() bool {
-		return len(queueOf(t, srv, l.Name()))+len(deadlinesOf(t, srv, l.Name())) == 0
+// The holders let their leases expire.
+func TestMirrorLeaseTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, _ := inBubble(t)
+		var all []*waiter
+		began := time.Now()
+		for range 8 {
+			client, _ := fakeClient(t, srv)
+			all = append(all, await(t.Context(), rfairlock.New(client, "job"),
+				rlock.WithWait(10*time.Second), rlock.WithLease(time.Second)))
+			time.Sleep(100 * time.Millisecond)
+		}
+		for i, w := range all {
+			w.acquired(t, 11*time.Second)
+			for _, later := range all[i+1:] {
+				later.stillWaits(t)
+			}
+		}
+		require.LessOrEqual(t, time.Since(began), 11*time.Second)
 	})
-	require.NoError(t, hold.Unlock())
-	requireNoTrace(t, srv, l.Name())
+}
+
+func TestMirrorMultipleLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client, _ := inBubble(t)
+		threads, entered := testlevel.Rounds(40, 500), 0
+		var wg sync.WaitGroup
+		began := time.Now()
+		for range threads {
+			wg.Go(func() {
+				assert.NoError(t, rfairlock.New(client, "job").Do(t.Context(), func(context.Context) error {
+					entered++
+					time.Sleep(200 * time.Millisecond)
+					return nil
+				}, rlock.WithLease(5*time.Second)))
+			})
+		}
+		wg.Wait()
+		require.Equal(t, threads, entered)
+		require.Equal(t, time.Duration(threads)*200*time.Millisecond, time.Since(began))
+	})
+}
+
+// requireNear bounds the deadlines.
+func requireNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) time.Duration) {
+	t.Helper()
+	queue, due := queueOf(t, srv, "job"), deadlinesOf(t, srv, "job")
+	for i, owner := range queue { // one may have left in between
+		require.LessOrEqual(t, time.Until(time.UnixMilli(due[owner])), bound(i), "place %d", i)
+	}
+}
+
+// drift lets three callers, which do not start together, wait for at most wait, again and again. Only
+// the waits of earlier waiters, and its own, may delay a waiter's deadline.
+func drift(t *testing.T, wait, lease, stay time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		// Heartbeats assume this wait for waiters of other processes.
+		srv, client, _ := inBubble(t, redlatch.WithFairWaitTimeout(wait))
+		bound := func(place int) time.Duration { return lease + wait*time.Duration(place+1) }
+		l := rfairlock.New(client, "job")
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * wait / 3)
+				for range testlevel.Rounds(12, 50) {
+					hold, err := l.Lock(t.Context(), rlock.WithWait(wait), rlock.WithLease(lease))
+					if err != nil {
+						checkHeld(t, err)
+						continue
+					}
+					time.Sleep(stay)
+					assert.NoError(t, hold.Unlock())
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); wg.Wait() }()
+		every := time.Duration(testlevel.Rounds(50, 10)) * time.Millisecond
+		for running := true; running; {
+			select {
+			case <-done:
+				running = false
+			case <-time.After(every):
+				requireNear(t, srv, bound)
+			}
+		}
+		synctest.Wait()
+		require.Empty(t, queueOf(t, srv, "job"))
+		holdByHand(t, srv, "job", lease)
+		await(t.Context(), l, rlock.WithWait(wait))
+		synctest.Wait()
+		require.Equal(t, lease+wait, time.Until(time.UnixMilli(deadlinesOf(t, srv, "job")[queueOf(t, srv, "job")[0]])))
+	})
+}
+
+func TestMirrorWaitTimeoutDrift(t *testing.T) {
+	drift(t, 500*time.Millisecond, 30*time.Second, 2*time.Second)
+}
+
+func TestMirrorLockAcquiredTimeoutDrift(t *testing.T) {
+	drift(t, 3*time.Second, 30*time.Second, 100*time.Millisecond)
+}
+
+// Callers of several clients with short waits and long leases.
+func TestU22DeadlinesDoNotDriftInAnHourOfChurn(t *testing.T) {
+	testlevel.All(t, "an hour of fake time on a real server, 37 s")
+	const lease, maxWait, callers = 30 * time.Second, 20 * time.Second, 12
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, _ := inBubble(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var acquired, left int
+		var mu sync.Mutex // guards acquired and left
+		var wg sync.WaitGroup
+		for range 3 {
+			// Heartbeats assume this wait for waiters of other processes.
+			client, _ := fakeClient(t, srv, redlatch.WithFairWaitTimeout(maxWait))
+			for range callers / 3 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						ok := churnOnce(ctx, t, client, lease, maxWait)
+						mu.Lock()
+						if ok {
+							acquired++
+						} else {
+							left++
+						}
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		for ctx.Err() == nil {
+			time.Sleep(2900 * time.Millisecond)
+			// Waiters may take less off when they leave than heartbeats assumed.
+			requireNear(t, srv, func(int) time.Duration { return lease + maxWait*callers })
+		}
+		wg.Wait()
+		synctest.Wait()
+		t.Logf("acquired %d, left %d", acquired, left)
+		require.Greater(t, acquired, 300)
+		require.Greater(t, left, 300)
+		require.Empty(t, queueOf(t, srv, "job"))
+		require.Empty(t, deadlinesOf(t, srv, "job"))
+	})
+}
+
+// churnOnce reports whether it acquired the lock.
+func churnOnce(ctx context.Context, t *testing.T, client *redlatch.Client, lease, maxWait time.Duration) bool {
+	t.Helper()
+	hold, err := rfairlock.New(client, "job").Lock(ctx, rlock.WithWait(time.Millisecond+rand.N(maxWait)), rlock.WithLease(lease))
+	if err != nil {
+		return false
+	}
+	time.Sleep(rand.N(5 * time.Second))
+	assert.NoError(t, hold.Unlock())
+	return true
 }

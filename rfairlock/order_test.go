@@ -1,8 +1,14 @@
 package rfairlock_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,31 +26,43 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The judge of an order is the server: the order of the queue, by RPUSH, and of
-// the grants, by HSET, as its MONITOR reports them.
+// The environment variables that give the test binary a role instead of running tests: a process
+// that uses the server with this URL.
+const (
+	turnerRole = "RFAIRLOCK_TEST_TURNER"
+	waiterRole = "RFAIRLOCK_TEST_WAITER"
+)
 
-// umpire watches a fair lock.
+func TestMain(m *testing.M) {
+	for role, play := range map[string]func(url string) error{turnerRole: turner, waiterRole: runWaiter} {
+		if url := os.Getenv(role); url != "" {
+			fmt.Println("done", play(url))
+			os.Exit(0)
+		}
+	}
+	redistest.Main(m)
+}
+
+// umpire reads the order of the queue, by RPUSH, and of the grants, by HSET, with MONITOR.
 type umpire struct {
-	conn redis.Conn
-	done chan struct{}
-	// Read after done is closed.
-	granted []int // when each had come into the queue, in the order of getting the lock; -1: never
+	done    chan struct{}
+	granted []int // by grant: when the owner was queued, -1 if never; set when done is closed
 }
 
 const whistle = "the game is over"
 
-// watch begins to watch a lock.
+// watch starts an umpire of a lock.
 func watch(t *testing.T, srv *redistest.Server, name string) *umpire {
 	t.Helper()
-	u := &umpire{conn: srv.Dial(t), done: make(chan struct{})}
-	_, err := u.conn.Do("MONITOR")
+	u, conn := &umpire{done: make(chan struct{})}, srv.Dial(t)
+	_, err := conn.Do("MONITOR")
 	require.NoError(t, err)
 	push, grant := fmt.Sprintf("%q %q ", "RPUSH", codec.QueueKey(name)), fmt.Sprintf("%q %q ", "HSET", name)
 	go func() {
 		defer close(u.done)
-		came := map[string]int{} // by owner: it may come again, when it has had the lock
+		came := map[string]int{} // by owner, which may be reused
 		for n := 0; ; n++ {
-			line, err := redis.String(u.conn.Receive())
+			line, err := redis.String(conn.Receive())
 			if err != nil || strings.Contains(line, whistle) {
 				return
 			}
@@ -65,9 +83,8 @@ func watch(t *testing.T, srv *redistest.Server, name string) *umpire {
 	return u
 }
 
-// inversions ends the watch and returns how many of the queued waiters got
-// the lock after a waiter that had come later, and how many had been queued
-// at all.
+// inversions ends the watch. It returns how many queued waiters acquired the lock after a later one,
+// and how many were queued.
 func (u *umpire) inversions(t *testing.T, srv *redistest.Server) (inverted, queued int) {
 	t.Helper()
 	srv.Do(t, "ECHO", whistle)
@@ -86,111 +103,170 @@ func (u *umpire) inversions(t *testing.T, srv *redistest.Server) (inverted, queu
 	return inverted, queued
 }
 
-// takeTurns takes the lock rounds times with each of so many goroutines.
+// takeTurns acquires the lock in goroutines, each rounds times.
 func takeTurns(ctx context.Context, l *rlock.Lock, goroutines, rounds int) error {
-	errs := make(chan error, goroutines)
-	for range goroutines {
-		go func() {
-			var err error
-			for range rounds {
-				var hold *rlock.Hold
-				if hold, err = l.Lock(ctx); err != nil {
-					break
-				}
-				if err = hold.Unlock(); err != nil {
-					break
-				}
+	errs := make([]error, goroutines)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			for n := 0; n < rounds && errs[i] == nil; n++ {
+				errs[i] = l.Do(ctx, func(context.Context) error { return nil })
 			}
-			errs <- err
-		}()
+		})
 	}
-	var first error
-	for range goroutines {
-		if err := <-errs; first == nil {
-			first = err
-		}
-	}
-	return first
+	all.Wait()
+	return errors.Join(errs...)
 }
 
-func TestSeveralClientsAcquireInTheOrderOfTheQueue(t *testing.T) {
+// turner takes turns at a lock. Its parent names the lock and the number of goroutines and rounds.
+func turner(url string) error {
+	client, err := redlatch.Open(context.Background(), url, noPoll())
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	var name string
+	var goroutines, rounds int
+	if _, err := fmt.Scanln(&name, &goroutines, &rounds); err != nil {
+		return err
+	}
+	go func() { // the parent's death closes the pipe
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	return errors.Join(takeTurns(context.Background(), rfairlock.New(client, name), goroutines, rounds), client.Close())
+}
+
+// process is another run of the test binary.
+type process struct {
+	cmd  *exec.Cmd
+	in   io.Writer
+	said *bufio.Reader
+}
+
+// start runs the test binary in a role of roles.
+func start(t *testing.T, role, url string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), role+"="+url)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	return &process{cmd, in, bufio.NewReader(out)}
+}
+
+// hears checks the next line of the process.
+func (p *process) hears(t *testing.T, want string) {
+	t.Helper()
+	line, err := p.said.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, want, strings.TrimSpace(line))
+}
+
+// Short waits lose a place soon if it is not kept.
+const (
+	shortWait = 15 * time.Second
+	shortPoll = 5 * time.Second
+)
+
+// runWaiter waits for locks until the process is killed or its parent ends. A line of input has the
+// number of waiters per lock and the locks. It prints the waiters that it evicts.
+func runWaiter(url string) error {
+	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(redlatch.Observer{
+		Evicted: func(e redlatch.Evicted) { fmt.Println("evicted", e.Name, e.Owner) },
+	}),
+		redlatch.WithFairWaitTimeout(shortWait), redlatch.WithPollCap(shortPoll))
+	if err != nil {
+		return err
+	}
+	for in := bufio.NewReader(os.Stdin); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		words := strings.Fields(line)
+		deep, err := strconv.Atoi(words[0])
+		if err != nil {
+			return err
+		}
+		for _, name := range words[1:] {
+			l := rfairlock.New(client, name)
+			for range deep {
+				go func() { _, _ = l.Lock(context.Background()) }() // the queue shows how it ends
+			}
+		}
+	}
+}
+
+func TestProcessesAcquireInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	const clients, goroutines = 5, 10
+	const processes, goroutines = 5, 10
 	rounds := testlevel.Rounds(4, 10)
 	srv := redistest.Start(t)
 	name := redistest.Key(t)
 	u := watch(t, srv, name)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var wg sync.WaitGroup
-	for range clients {
-		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)
-		wg.Go(func() { assert.NoError(t, takeTurns(ctx, l, goroutines, rounds)) })
+	var all []*process
+	for range processes {
+		all = append(all, start(t, turnerRole, srv.URL()))
 	}
-	wg.Wait()
+	for _, p := range all {
+		p.hears(t, "ready")
+	}
+	began := time.Now()
+	for _, p := range all {
+		_, err := fmt.Fprintln(p.in, name, goroutines, rounds)
+		require.NoError(t, err)
+	}
+	for _, p := range all {
+		p.hears(t, "done <nil>")
+	}
+	t.Logf("%.0f hand-overs per second", float64(processes*goroutines*rounds)/time.Since(began).Seconds())
 	inverted, queued := u.inversions(t, srv)
 	require.Zero(t, inverted)
-	require.Len(t, u.granted, clients*goroutines*rounds)
-	require.Greater(t, queued, clients*goroutines*rounds/2)
+	require.Len(t, u.granted, processes*goroutines*rounds)
+	require.Greater(t, queued, processes*goroutines*rounds/2)
 	requireNoTrace(t, srv, name)
 }
 
-// Redisson's default pool of subscriptions starves with so many.
+// Redisson's default pool of subscriptions is too small for them.
 func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{200, 1000} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			if n > 200 {
-				testlevel.All(t, "load: 1,000 waiters")
+	n := testlevel.Rounds(200, 1000)
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL(), noPoll(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
+	l := rfairlock.New(client, redistest.Key(t))
+	holdByHand(t, srv, l.Name(), forever)
+	var got []string // guarded by the lock
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			hold, err := l.Lock(t.Context())
+			if !assert.NoError(t, err) {
+				return
 			}
-			srv := redistest.Start(t)
-			client := connect(t, srv.URL(), noPoll(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
-			l := rfairlock.New(client, redistest.Key(t))
-			holdByHand(t, srv, l.Name(), forever)
-			var got []string // the lock guards it
-			var wg sync.WaitGroup
-			for range n {
-				wg.Go(func() {
-					hold, err := l.Lock(t.Context())
-					if !assert.NoError(t, err) {
-						return
-					}
-					got = append(got, hold.Owner().String())
-					assert.NoError(t, hold.Unlock())
-				})
-			}
-			until(t, time.Minute, "all are queued", func() bool { return len(queueOf(t, srv, l.Name())) == n })
-			until(t, time.Minute, "the listeners", func() bool { return len(srv.Channels(t)) == n })
-			queue := queueOf(t, srv, l.Name())
-			require.Equal(t, 2, srv.Clients(t), "one for commands, one for all subscriptions")
-			began := time.Now()
-			freeByHand(t, srv, l.Name())
-			wg.Wait()
-			t.Logf("%.0f hand-overs per second", float64(n)/time.Since(began).Seconds())
-			require.Equal(t, queue, got)
-			requireNoTrace(t, srv, l.Name())
+			got = append(got, hold.Owner().String())
+			assert.NoError(t, hold.Unlock())
 		})
 	}
+	until(t, time.Minute, "all are queued", func() bool { return len(queueOf(t, srv, l.Name())) == n })
+	until(t, time.Minute, "the listeners", func() bool { return len(srv.Channels(t)) == n })
+	queue := queueOf(t, srv, l.Name())
+	require.Equal(t, 2, srv.Clients(t), "for commands and for subscriptions")
+	began := time.Now()
+	freeByHand(t, srv, l.Name())
+	wg.Wait()
+	t.Logf("%.0f hand-overs per second", float64(n)/time.Since(began).Seconds())
+	require.Equal(t, queue, got)
+	requireNoTrace(t, srv, l.Name())
 }
 
-func TestOneProcessQueuesInTheOrderOfArrival(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	hold := take(t, l)
-	all := queueUp(t.Context(), t, srv, l, 20)
-	require.NoError(t, hold.Unlock())
-	for i, w := range all {
-		h := w.acquired(t, promptly)
-		for _, later := range all[i+1:] {
-			later.stillWaits(t)
-		}
-		require.NoError(t, h.Unlock())
-	}
-}
-
-// Callers that do not queue do not overtake queued waiters.
 func TestNoCallerOvertakesTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -215,7 +291,7 @@ func TestNoCallerOvertakesTheQueue(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	for _, w := range all {
 		h := w.acquired(t, promptly)
-		require.Empty(t, tried, "another owner got in between")
+		require.Empty(t, tried, "TryLock overtook the queue")
 		if w == last {
 			cancel()
 		}

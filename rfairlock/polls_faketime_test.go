@@ -2,104 +2,21 @@ package rfairlock_test
 
 import (
 	"context"
-	"log/slog"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/luasrc"
-	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
-// counting counts the scripts that a client runs.
-type counting struct {
-	*redisconn.Redigo
-	n     atomic.Int64 // of those that waiters and holders run
-	beats atomic.Int64 // heartbeats
-}
-
-// Start is part of transport.Transport.
-func (c *counting) Start(call *transport.Call, done transport.Done) {
-	switch call.Script {
-	case nil, luasrc.FairEvict, luasrc.FairNudge:
-	case luasrc.FairHeartbeat:
-		c.beats.Add(1)
-	default:
-		c.n.Add(1)
-	}
-	c.Redigo.Start(call, done)
-}
-
-// during returns how many scripts ran while the time passed.
-func (c *counting) during(d time.Duration) int64 {
-	synctest.Wait()
-	before := c.n.Load()
-	time.Sleep(d)
-	synctest.Wait()
-	return c.n.Load() - before
-}
-
-// inBubble starts a server and a client that counts inside a synctest bubble.
-func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client, *counting) {
-	t.Helper()
-	srv := redistest.Mini(t, embedded.WithInProcess())
-	client, calls := fakeClient(t, srv, opts...)
-	return srv, client, calls
-}
-
-// fakeClient is one more client of a server inside a bubble.
-func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*redlatch.Client, *counting) {
-	t.Helper()
-	return countingClient(t, srv.Server.Dial, opts...)
-}
-
-// countingClient is a client that counts what it runs.
-func countingClient(
-	t *testing.T, dial func(context.Context) (redis.Conn, error), opts ...redlatch.Option,
-) (*redlatch.Client, *counting) {
-	t.Helper()
-	calls := &counting{Redigo: redisconn.NewRedigo(redisconn.Config{
-		Dial:        dial,
-		Command:     3 * time.Second,
-		Lease:       30 * time.Second,
-		DialTimeout: 5 * time.Second,
-		Logger:      slog.New(slog.DiscardHandler),
-	})}
-	client, err := redlatch.NewWithTransport(calls, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client, calls
-}
-
-// waitTogether begins to wait n times and returns what ends that.
-func waitTogether(t *testing.T, l *rlock.Lock, n int) (all []*waiter, end func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	for range n {
-		all = append(all, await(ctx, l))
-		synctest.Wait()
-	}
-	return all, func() {
-		cancel()
-		for _, w := range all {
-			<-w.done
-		}
-	}
-}
-
-// Redisson's waiters each ask as fast as they can in each of these.
+// Redisson's waiters poll without a pause in each of these cases.
 func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 	far := 2 * time.Hour
 	for name, block := range map[string]func(t *testing.T, srv *redistest.MiniServer){
@@ -141,11 +58,10 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 	}
 }
 
-// The dead one's time is over: those behind it come in, one after the other.
 func TestU24DeadHeadIsSkippedWithinAPauseWhenItsTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
-		const left = 20 * time.Second // less than its grace, after which it would be evicted
+		const left = 20 * time.Second // less than the grace of an eviction
 		queueByHand(t, srv, "job", foreignHead, time.Now().Add(left))
 		all, _ := waitTogether(t, rfairlock.New(client, "job"), 50)
 		time.Sleep(left - time.Millisecond)
@@ -181,8 +97,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 	})
 }
 
-// The waiter that polls for its process leaves, again and again. The next one
-// polls in its place, at the time that was due anyway.
+// The next waiter takes over the poll at the time it was due.
 func TestU29PollGoesOnWhenThePollingWaiterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
@@ -235,7 +150,6 @@ func TestU21QueueOfALockThatWasDeletedMovesOnWithinAPollInOrder(t *testing.T) {
 	}
 }
 
-// No waiter is told that a lease is over: each asks when it is.
 func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
 	const lease = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -256,11 +170,10 @@ func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
 	})
 }
 
-// The first of the process in its own reckoning is not the first in the queue. It
-// asks for all, and tells the one whose turn has come.
+// The process's first waiter is no longer the first in the queue.
 func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const pollCap = 2 * time.Second // before the first heartbeat, which would help out
+		const pollCap = 2 * time.Second // before the first heartbeat
 		srv, client, _ := inBubble(t, redlatch.WithPollCap(pollCap))
 		holdByHand(t, srv, "job", time.Hour)
 		all, _ := waitTogether(t, rfairlock.New(client, "job"), 3)
@@ -279,8 +192,7 @@ func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {
 	})
 }
 
-// A live waiter was removed. It queues anew with its next attempt, behind the
-// waiters that are there, and the first of them polls from then on.
+// The first waiter in the queue polls from then on.
 func TestWaiterThatWasRemovedQueuesAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)

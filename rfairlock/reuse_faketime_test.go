@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -20,28 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// waitedFor returns a hold that had to wait, and the owner with which it was queued.
-func waitedFor(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, opts ...rlock.Option) (*rlock.Hold, string) {
-	t.Helper()
-	holdByHand(t, srv, l.Name(), time.Hour)
-	w := await(t.Context(), l, opts...)
-	synctest.Wait()
-	queue := queueOf(t, srv, l.Name())
-	require.Len(t, queue, 1)
-	freeByHand(t, srv, l.Name())
-	return w.acquired(t, time.Second), queue[0]
-}
-
-// channelsOf returns the channels that have a subscriber.
-func channelsOf(t *testing.T, srv *redistest.MiniServer) []string {
-	t.Helper()
-	synctest.Wait()
-	channels, err := redis.Strings(srv.Do(t, "PUBSUB", "CHANNELS"), nil)
-	require.NoError(t, err)
-	return channels
-}
-
-// ending is how a hold ends whose owner another one might have.
+// ending is how a hold ends whose owner might be reused.
 type ending struct {
 	opts []rlock.Option
 	end  func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold)
@@ -52,7 +30,7 @@ func unlockIt(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hol
 	require.NoError(t, h.Unlock())
 }
 
-// after does something before it unlocks.
+// after calls do and then unlocks.
 func after(do func(t *testing.T, l *rlock.Lock, h *rlock.Hold), opts ...rlock.Option) ending {
 	return ending{opts, func(t *testing.T, _ *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
 		t.Helper()
@@ -88,8 +66,7 @@ func TestOwnerOfAHoldThatEndedWellIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A call in flight for an owner, or a caller that knows it, would touch the next hold
-// with that owner.
+// A late call for an owner, or a caller that knows it, would affect its next hold.
 func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 	for name, e := range map[string]ending{
 		"it was renewed": after(func(*testing.T, *rlock.Lock, *rlock.Hold) {
@@ -144,47 +121,34 @@ func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 	}
 }
 
-// losing is a transport that loses the reply to the next call of one script, or does
-// not send it.
-type losing struct {
-	*counting
-	script atomic.Pointer[transport.Script]
-	unsent bool
-}
-
-// Start is part of transport.Transport.
-func (l *losing) Start(call *transport.Call, done transport.Done) {
-	if !l.script.CompareAndSwap(call.Script, nil) || call.Script == nil {
-		l.counting.Start(call, done)
-		return
-	}
-	if l.unsent {
-		done(nil, fmt.Errorf("%w: cut", redlatch.ErrNotSent))
-		return
-	}
-	l.counting.Start(call, func(any, error) { done(nil, fmt.Errorf("%w: cut", redlatch.ErrUncertain)) })
-}
-
 func TestOwnerIsNotUsedAgainWhenACallForItHadNoAnswer(t *testing.T) {
 	for name, script := range map[string]*transport.Script{"attempt": luasrc.FairAcquire, "release": luasrc.FairRelease} {
 		for _, unsent := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", unsent ", unsent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					srv, _, calls := inBubble(t)
-					tr := &losing{counting: calls, unsent: unsent}
-					client, err := redlatch.NewWithTransport(tr)
-					require.NoError(t, err)
-					defer func() { require.NoError(t, client.Close()) }()
+					srv, client, calls := inBubble(t)
+					var lose atomic.Bool
+					calls.intercept = func(call *transport.Call, done transport.Done) bool {
+						if call.Script != script || !lose.CompareAndSwap(true, false) {
+							return false
+						}
+						if unsent {
+							done(nil, fmt.Errorf("%w: cut", redlatch.ErrNotSent))
+						} else {
+							calls.Redigo.Start(call, func(any, error) { done(nil, fmt.Errorf("%w: cut", redlatch.ErrUncertain)) })
+						}
+						return true
+					}
 					l := rfairlock.New(client, "job")
 					holdByHand(t, srv, "job", time.Hour)
 					w := await(t.Context(), l)
 					synctest.Wait()
 					owner := queueOf(t, srv, "job")[0]
-					tr.script.Store(script)
+					lose.Store(true)
 					freeByHand(t, srv, "job")
 					h := w.acquired(t, 5*time.Second)
 					require.NoError(t, h.Unlock())
-					require.Nil(t, tr.script.Load(), "it was sent")
+					require.False(t, lose.Load())
 					require.Empty(t, channelsOf(t, srv))
 					time.Sleep(100 * time.Millisecond)
 					_, again := waitedFor(t, srv, l)
@@ -218,7 +182,7 @@ func TestSubscriptionsEndSoonAfterTheLastWait(t *testing.T) {
 	})
 }
 
-// A place without a waiter, but with a subscriber, would block the waiters behind it.
+// A place with a subscriber but no waiter would block the queue.
 func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -226,7 +190,7 @@ func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 		h, owner := waitedFor(t, srv, l)
 		require.NoError(t, h.Unlock())
 		holdByHand(t, srv, "job", time.Hour)
-		for i := range 3 { // with the owner of before, and with those that subscribe first
+		for i := range 3 { // the first reuses the owner; the others subscribe first
 			ctx, cancel := context.WithCancel(t.Context())
 			w := await(ctx, l)
 			channels, queue := channelsOf(t, srv), queueOf(t, srv, "job")
@@ -253,7 +217,6 @@ func TestClosedClientHasNoSubscriptions(t *testing.T) {
 	})
 }
 
-// The message was meant for the hold of before: it makes the next one ask once.
 func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
@@ -283,16 +246,13 @@ func TestMessageForTheOwnersFormerWaitCostsOneAttempt(t *testing.T) {
 	})
 }
 
-// slowUntil takes its time with each release that is reported, until goOn is closed.
-func slowUntil(goOn <-chan struct{}) redlatch.Observer {
-	return redlatch.Observer{Released: func(context.Context, redlatch.Released) { <-goOn }}
-}
-
-// An observer sees the holds of one owner one after the other.
+// An observer sees the holds of one owner in order.
 func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
-		srv, client, _ := inBubble(t, redlatch.WithObserver(slowUntil(goOn)))
+		srv, client, _ := inBubble(t, redlatch.WithObserver(redlatch.Observer{
+			Released: func(context.Context, redlatch.Released) { <-goOn },
+		}))
 		l := rfairlock.New(client, "job")
 		h, owner := waitedFor(t, srv, l)
 		unlocked := make(chan error, 1)
@@ -307,8 +267,6 @@ func TestOwnerIsNotUsedAgainBeforeItsReleaseWasReported(t *testing.T) {
 	})
 }
 
-// The context of a released hold proves nothing, even if another hold has its owner
-// now.
 func TestProofOfTheFormerHoldDoesNotProveTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -331,8 +289,7 @@ func TestProofOfTheFormerHoldDoesNotProveTheNext(t *testing.T) {
 	})
 }
 
-// The detector of another process has seen the owner with the deadline of its former
-// wait.
+// Another process has seen the owner with the deadline of its former wait.
 func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -357,13 +314,10 @@ func TestEvictionOfTheOwnersFormerEntryLeavesTheNextOne(t *testing.T) {
 	})
 }
 
-// A caller that cannot subscribe first is queued all the same, and soon.
 func TestContendedLockQueuesCallersThatCannotSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, _, calls := inBubble(t)
-		client, err := redlatch.NewWithTransport(&slowSubscriber{calls, func() {}})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		srv, client, calls := inBubble(t)
+		calls.subscribe = neverSubscribes(func() {})
 		l := rfairlock.New(client, "job")
 		holdByHand(t, srv, "job", time.Hour)
 		_, end := waitTogether(t, l, 1)
@@ -375,14 +329,13 @@ func TestContendedLockQueuesCallersThatCannotSubscribe(t *testing.T) {
 		cancel()
 		checkHeld(t, w.failed(t, time.Second))
 
-		// With little time, it asks at once.
+		// A short wait makes it ask immediately.
 		w = await(t.Context(), l, rlock.WithWait(100*time.Millisecond))
 		synctest.Wait()
 		require.Len(t, queueOf(t, srv, "job"), 2)
 		checkHeld(t, w.failed(t, time.Second))
 
-		// A caller that leaves before it is queued has waited, and leaves no
-		// entry.
+		// A caller that leaves before it is queued leaves no entry.
 		ctx, cancel = context.WithCancel(t.Context())
 		w = await(ctx, l)
 		synctest.Wait()

@@ -3,6 +3,7 @@ package rfairlock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -16,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The lock is freed after the first attempt and before the subscription is there.
 func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -32,81 +32,42 @@ func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	require.NoError(t, w.acquired(t, promptly).Unlock())
 }
 
-// messages collects what is published for a lock's waiters.
-type messages struct {
-	srv  *redistest.Server
-	conn redis.PubSubConn
-	name string
-}
-
-func listen(t *testing.T, srv *redistest.Server, name string) *messages {
-	t.Helper()
-	m := &messages{srv: srv, conn: redis.PubSubConn{Conn: srv.Dial(t)}, name: name}
-	require.NoError(t, m.conn.PSubscribe(codec.LockChannel(name)+"*"))
-	_, isAck := m.conn.Receive().(redis.Subscription)
-	require.True(t, isAck)
-	return m
-}
-
-// heard returns the channels of the messages since it was last called.
-func (m *messages) heard(t *testing.T) []string {
-	t.Helper()
-	// What stands before a message of our own has all come.
-	m.srv.Do(t, "PUBLISH", codec.LockChannel(m.name), "mark")
-	var all []string
-	for {
-		got, ok := m.conn.ReceiveWithTimeout(soon).(redis.Message)
-		require.True(t, ok)
-		if string(got.Data) == "mark" {
-			return all
-		}
-		require.Equal(t, codec.MessageUnlock, string(got.Data))
-		all = append(all, got.Channel)
-	}
-}
-
-// However many wait, a release tells one, and one asks.
+// A release notifies one waiter, which makes one attempt, however many wait.
 func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	name := redistest.Key(t)
-	lease := rlock.WithLease(forever)
-	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", srv.Addr()) }
-	var clients [3]*redlatch.Client
-	var calls [3]*counting
-	for i := range clients {
-		clients[i], calls[i] = countingClient(t, dial, noPoll())
-	}
-	asks := func() int64 { return calls[0].n.Load() + calls[1].n.Load() + calls[2].n.Load() }
-	loadScripts(t, clients[0])
-	hold := take(t, rfairlock.New(clients[0], name), lease)
-	heard := listen(t, srv, name)
-	a, b := rfairlock.New(clients[1], name), rfairlock.New(clients[2], name)
-	var all []*waiter
-	for range 5 { // alternately of one client and the other
-		all = append(all, queueUp(t.Context(), t, srv, a, 1, lease)...)
-		all = append(all, queueUp(t.Context(), t, srv, b, 1, lease)...)
-	}
-	asked := int64(-1)
-	until(t, soon, "no waiter asks any more", func() bool {
-		before := asked
-		asked = asks()
-		return asked == before
-	})
-	for i, w := range all {
-		require.Empty(t, heard.heard(t))
-		queue := queueOf(t, srv, name)
+	synctest.Test(t, func(t *testing.T) {
+		srv, holder, _ := inBubble(t, noPoll())
+		one, first := fakeClient(t, srv, noPoll())
+		two, second := fakeClient(t, srv, noPoll())
+		lease := rlock.WithLease(time.Hour)
+		hold := take(t, rfairlock.New(holder, "job"), lease)
+		conn := redis.PubSubConn{Conn: srv.Dial(t)}
+		require.NoError(t, conn.PSubscribe(codec.LockChannel("job")+"*"))
+		require.IsType(t, redis.Subscription{}, conn.Receive())
+		var all []*waiter
+		for range 5 {
+			for _, client := range []*redlatch.Client{one, two} {
+				w, _ := waitTogether(t, rfairlock.New(client, "job"), 1, lease)
+				all = append(all, w...)
+			}
+		}
+		asked := first.n.Load() + second.n.Load()
+		for i, w := range all {
+			queue := queueOf(t, srv, "job")
+			require.NoError(t, hold.Unlock())
+			hold = w.acquired(t, time.Second)
+			require.Equal(t, hold.Owner().String(), queue[0])
+			message, _ := conn.ReceiveWithTimeout(time.Second).(redis.Message)
+			require.Equal(t, codec.OwnerChannel("job", queue[0]), message.Channel)
+			require.Equal(t, codec.MessageUnlock, string(message.Data))
+			synctest.Wait()
+			require.Equal(t, asked+int64(2*i+1), first.n.Load()+second.n.Load(), "an acquire and the release before it")
+		}
 		require.NoError(t, hold.Unlock())
-		hold = w.acquired(t, promptly)
-		require.Equal(t, hold.Owner().String(), queue[0])
-		require.Equal(t, []string{codec.OwnerChannel(name, queue[0])}, heard.heard(t))
-		require.Equal(t, asked+2*int64(i+1), asks(), "a release and an acquire")
-	}
-	require.NoError(t, hold.Unlock())
-	require.Empty(t, heard.heard(t), "no waiter is left to be notified")
+		require.IsNotType(t, redis.Message{}, conn.ReceiveWithTimeout(time.Second), "the queue is empty")
+	})
 }
 
-// Its message may come before it leaves, while it leaves, or after that.
+// The message arrives before, while or after the waiter leaves.
 func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -131,7 +92,7 @@ func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
 	}
 }
 
-// The message is on its way to a waiter that leaves without having heard it.
+// The waiter leaves before the message arrives.
 func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -192,19 +153,17 @@ func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
 	requireNoTrace(t, srv, l.Name())
 }
 
-// A dead waiter of another process is first in the queue. It is passed over as
-// soon as its deadline has come.
 func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	const lease = 2 * time.Second
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	holdByHand(t, srv, l.Name(), lease)
-	queueByHand(t, srv, l.Name(), foreignHead, time.Now().Add(2*lease))
-	all := queueUp(t.Context(), t, srv, l, 2)
-	hold := all[0].acquired(t, 2*lease+promptly)
-	require.GreaterOrEqual(t, all[0].took, lease, "it might have lived")
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, all[1].acquired(t, promptly).Unlock())
-	requireNoTrace(t, srv, l.Name())
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		const lease = 2 * time.Second
+		holdByHand(t, srv, "job", lease)
+		queueByHand(t, srv, "job", foreignHead, time.Now().Add(2*lease))
+		all, _ := waitTogether(t, rfairlock.New(client, "job"), 2)
+		hold := all[0].acquired(t, 2*lease+promptly)
+		require.GreaterOrEqual(t, all[0].took, 2*lease, "it might have lived")
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, all[1].acquired(t, time.Second).Unlock())
+		requireNoTrace(t, srv, "job")
+	})
 }

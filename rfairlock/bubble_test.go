@@ -1,0 +1,199 @@
+package rfairlock_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// counting is a transport that counts scripts. Tests may replace its calls.
+type counting struct {
+	*redisconn.Redigo
+	n, beats  atomic.Int64                                         // scripts of waiters and holders; heartbeats
+	intercept func(call *transport.Call, done transport.Done) bool // reports whether it ends the call
+	subscribe func(ctx context.Context) error
+}
+
+func (c *counting) Start(call *transport.Call, done transport.Done) {
+	switch call.Script {
+	case nil, luasrc.FairEvict, luasrc.FairNudge:
+	case luasrc.FairHeartbeat:
+		c.beats.Add(1)
+	default:
+		c.n.Add(1)
+	}
+	if c.intercept == nil || !c.intercept(call, done) {
+		c.Redigo.Start(call, done)
+	}
+}
+
+func (c *counting) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
+	if c.subscribe != nil {
+		return nil, c.subscribe(ctx)
+	}
+	return c.Redigo.Subscribe(ctx, channel)
+}
+
+// during returns how many scripts run in d.
+func (c *counting) during(d time.Duration) int64 {
+	synctest.Wait()
+	before := c.n.Load()
+	time.Sleep(d)
+	synctest.Wait()
+	return c.n.Load() - before
+}
+
+// countTo returns a transport to an in-memory server.
+func countTo(srv *redistest.MiniServer) *counting {
+	return &counting{Redigo: redisconn.NewRedigo(redisconn.Config{
+		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})}
+}
+
+// over opens a client on a transport.
+func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.NewWithTransport(tr, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// fakeClient opens another client of a server in a bubble.
+func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*redlatch.Client, *counting) {
+	t.Helper()
+	calls := countTo(srv)
+	return over(t, calls, opts...), calls
+}
+
+// inBubble starts a server and a client in a bubble.
+func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client, *counting) {
+	t.Helper()
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	client, calls := fakeClient(t, srv, opts...)
+	return srv, client, calls
+}
+
+// waitTogether calls Lock n times, and returns a function that cancels the calls.
+func waitTogether(t *testing.T, l *rlock.Lock, n int, opts ...rlock.Option) (all []*waiter, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	for range n {
+		all = append(all, await(ctx, l, opts...))
+		synctest.Wait()
+	}
+	return all, func() {
+		cancel()
+		for _, w := range all {
+			<-w.done
+		}
+	}
+}
+
+// skew replaces the replies to TIME: the server's clock differs from this machine's.
+type skew struct {
+	ahead, slow time.Duration // slow delays the reply
+	fail        atomic.Pointer[error]
+	asked       atomic.Int64
+}
+
+func (k *skew) intercept(call *transport.Call, done transport.Done) bool {
+	if call.Command != "TIME" {
+		return false
+	}
+	k.asked.Add(1)
+	if fail := k.fail.Load(); fail != nil {
+		done(nil, *fail)
+		return true
+	}
+	call.Claim(0)
+	go func() {
+		time.Sleep(k.slow)
+		us := time.Now().Add(k.ahead).UnixMicro()
+		done([]any{strconv.FormatInt(us/1e6, 10), strconv.FormatInt(us%1e6, 10)}, nil)
+	}()
+	return true
+}
+
+// host is a transport of a machine with a skewed clock. It counts subscribers itself, since the
+// in-memory server lacks ROLE.
+type host struct {
+	*counting
+	srv *redistest.MiniServer
+}
+
+func (h *host) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	c, err := h.srv.Server.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	reply, err := redis.Values(c.Do("PUBSUB", redis.Args{}.Add("NUMSUB").AddFlat(channels)...))
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]int64, len(channels))
+	for i := range counts {
+		if counts[i], err = redis.Int64(reply[2*i+1], nil); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// hostOf opens a client of a host; the server's clock is ahead of the host's.
+func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	calls := countTo(srv)
+	calls.intercept = (&skew{ahead: ahead}).intercept
+	return over(t, &host{calls, srv}, opts...)
+}
+
+// waitedFor returns a hold that had to wait, and the owner with which it was queued.
+func waitedFor(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, opts ...rlock.Option) (*rlock.Hold, string) {
+	t.Helper()
+	holdByHand(t, srv, l.Name(), time.Hour)
+	w := await(t.Context(), l, opts...)
+	synctest.Wait()
+	queue := queueOf(t, srv, l.Name())
+	require.Len(t, queue, 1)
+	freeByHand(t, srv, l.Name())
+	return w.acquired(t, time.Second), queue[0]
+}
+
+// channelsOf returns the channels that have a subscriber.
+func channelsOf(t *testing.T, srv *redistest.MiniServer) []string {
+	t.Helper()
+	synctest.Wait()
+	channels, err := redis.Strings(srv.Do(t, "PUBSUB", "CHANNELS"), nil)
+	require.NoError(t, err)
+	return channels
+}
+
+// inTurn queues n waiters, of one client after the other.
+func inTurn(ctx context.Context, n int, clients ...*redlatch.Client) []*waiter {
+	var all []*waiter
+	for i := range n {
+		all = append(all, await(ctx, rfairlock.New(clients[i%len(clients)], "job")))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+	}
+	return all
+}
