@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// behind returns a read/write lock behind a network that can be broken. Its scripts are known.
+// behind returns a lock behind a proxy. The server knows its scripts.
 func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rreadwritelock.Lock) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -35,8 +35,7 @@ func TestAReadWhoseReplyIsLostLeavesNothing(t *testing.T) {
 	unlock(t, take(t, rw.Write()))
 }
 
-// What a writer holds as a reader comes right after a lost reply, with the writer's hold as it
-// was.
+// The writer's own hold does not change.
 func TestTheReadsOfAWriterComeRightAfterALostReply(t *testing.T) {
 	t.Parallel()
 	s, p, rw := behind(t)
@@ -46,12 +45,12 @@ func TestTheReadsOfAWriterComeRightAfterALostReply(t *testing.T) {
 	p.CutReplyAfter(0)
 	_, err := rw.Read().TryLock(w.Context(within(t)))
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.Eventually(t, func() bool { return reads() == nil }, soon, 5*time.Millisecond, "the read is taken back")
+	require.Eventually(t, func() bool { return reads() == nil }, soon, 5*time.Millisecond)
 
 	r := enter(t, rw.Read(), w)
 	p.CutReplyAfter(0)
 	require.NoError(t, r.Unlock())
-	r = enter(t, rw.Read(), w) // when the release is resolved
+	r = enter(t, rw.Read(), w) // after the release was resolved
 	require.Equal(t, any([]byte("1")), reads())
 	require.NoError(t, w.Err())
 	unlock(t, w)

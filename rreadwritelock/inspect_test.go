@@ -1,6 +1,7 @@
 package rreadwritelock_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -60,7 +61,6 @@ func TestInspectTellsAllReadersAndTheWriter(t *testing.T) {
 	free(t, s, rw)
 }
 
-// Two kinds under one name: each says so, and neither breaks the other.
 func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -101,7 +101,6 @@ func TestTwoKindsUnderOneNameAreTold(t *testing.T) {
 	free(t, s, rw)
 }
 
-// A hash with a mode that no lock has is no lock, whichever kind is asked about.
 func TestInspectTellsAHashWithAnOddModeFromALock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -120,17 +119,18 @@ func TestInspectTellsAHashWithAnOddModeFromALock(t *testing.T) {
 	}
 }
 
-// What other programs have stored under the name is an error, and stays.
 func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	rw := newLock(t, s)
-	for _, c := range []struct{ cmd []any }{
-		{[]any{"SET", rw.Name(), "no lock"}}, {[]any{"HSET", rw.Name(), "colour", "red"}},
-		{[]any{"HSET", rw.Name(), "mode", "fast", "colour", "red"}}, {[]any{"RPUSH", rw.Name(), "x"}},
+	for _, c := range []struct {
+		cmd  string
+		args []any
+	}{
+		{"SET", []any{"no lock"}}, {"HSET", []any{"colour", "red"}}, {"HSET", []any{"mode", "fast", "colour", "red"}}, {"RPUSH", []any{"x"}},
 	} {
 		s.Do(t, "DEL", rw.Name())
-		s.Do(t, c.cmd[0].(string), c.cmd[1:]...) //nolint:forcetypeassert // it is one
+		s.Do(t, c.cmd, append([]any{rw.Name()}, c.args...)...)
 		dump := s.Do(t, "DUMP", rw.Name())
 		for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
 			_, err := l.Lock(within(t))
@@ -142,9 +142,9 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 			_, err = l.Lock(within(t), rlock.WithLease(-time.Second))
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
 		}
-		isHash := c.cmd[0] == "HSET"
+		isHash := c.cmd == "HSET"
 		for _, l := range []*rlock.Lock{rw.Read(), rw.Write()} {
-			// These change nothing. Of a hash, none says that it is of another kind.
+			// These calls do not look at the kind of a hash.
 			forced, err := l.ForceUnlock(within(t))
 			require.False(t, forced)
 			require.Equal(t, isHash, err == nil, "%v: %v", c.cmd, err)
@@ -161,7 +161,7 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 		require.Equal(t, dump, s.Do(t, "DUMP", rw.Name()))
 	}
 	s.Do(t, "DEL", rw.Name())
-	// A hash without time to live is a lock that is held for ever.
+	// A lock without time to live is held forever.
 	s.Do(t, "HSET", rw.Name(), codec.ModeField, codec.ModeWrite, "11111111-1111-4111-8111-111111111111:7:write", "1")
 	_, err := rw.Read().Lock(within(t), rlock.WithWait(100*time.Millisecond))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
@@ -176,4 +176,20 @@ func TestKeysOfOtherProgramsAreRefusedAndStay(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, forced)
 	unlock(t, take(t, rw.Read()))
+}
+
+// Looking at another program's hash, which counts for a thousand users, must not stop the server.
+func TestAHashOfCountersIsNotReadAsHolds(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	rw := newLock(t, s, redlatch.WithCommandTimeout(time.Minute))
+	args := []any{rw.Name()}
+	for i := range 1000 {
+		args = append(args, "user:"+strconv.Itoa(i), 1_700_000_000_000+i)
+	}
+	s.Do(t, "HSET", args...)
+	began := time.Now()
+	_, err := rw.Read().IsLocked(within(t))
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	require.Less(t, time.Since(began), soon)
 }

@@ -2,40 +2,62 @@ package rreadwritelock_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 const soon = callers.Soon
 
-// What the tests of all kinds share.
 var (
 	connect = callers.Connect
 	within  = callers.Within
+	must    = callers.Must[*rlock.Hold]
 )
 
-// newLock returns a read/write lock with a name of its own, on a client of its own.
-func newLock(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rreadwritelock.Lock {
+// bubble runs a test with an in-memory server in fake time.
+func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer)) {
 	t.Helper()
-	return rreadwritelock.New(connect(t, s.URL(), opts...), redistest.Key(t))
+	synctest.Test(t, func(t *testing.T) { test(t, redistest.Mini(t, embedded.WithInProcess())) })
 }
 
-// same returns the same lock on another client.
-func same(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock, opts ...redlatch.Option) *rreadwritelock.Lock {
+func clientOf(t *testing.T, s redistest.Target, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
-	return rreadwritelock.New(connect(t, s.URL(), opts...), rw.Name())
+	if mini, ok := s.(*redistest.MiniServer); ok {
+		return callers.InProcess(t, mini, opts...)
+	}
+	return connect(t, s.URL(), opts...)
+}
+
+// newLock returns a new lock on a new client.
+func newLock(t *testing.T, s redistest.Target, opts ...redlatch.Option) *rreadwritelock.Lock {
+	t.Helper()
+	return rreadwritelock.New(clientOf(t, s, opts...), redistest.Key(t))
+}
+
+// same returns the lock on another client.
+func same(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock, opts ...redlatch.Option) *rreadwritelock.Lock {
+	t.Helper()
+	return rreadwritelock.New(clientOf(t, s, opts...), rw.Name())
 }
 
 func take(t *testing.T, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
@@ -45,7 +67,7 @@ func take(t *testing.T, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	return h
 }
 
-// enter takes the lock with the proof of a hold.
+// enter acquires the lock with the context of a hold.
 func enter(t *testing.T, l *rlock.Lock, outer *rlock.Hold, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	h, err := l.Lock(outer.Context(within(t)), opts...)
@@ -60,37 +82,119 @@ func unlock(t *testing.T, holds ...*rlock.Hold) {
 	}
 }
 
-// refused holds that the lock cannot be had now.
 func refused(t *testing.T, l *rlock.Lock) {
 	t.Helper()
 	_, err := l.TryLock(within(t))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 }
 
-// free holds that nothing of the lock is left on the server, after a while.
-func free(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock) {
+// free waits until nothing of the lock is left on the server.
+func free(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock) {
 	t.Helper()
-	assert.Eventually(t, func() bool {
+	require.Eventually(t, func() bool {
 		keys, _ := s.Do(t, "KEYS", "*"+rw.Name()+"*").([]any)
 		return len(keys) == 0
 	}, soon, 5*time.Millisecond, "%s is left on the server", rw.Name())
 }
 
-// waiting waits until so many connections listen to the lock.
+// millis returns the time to live of a key.
+func millis(t *testing.T, s redistest.Target, key string) int64 {
+	t.Helper()
+	ms, _ := s.Do(t, "PTTL", key).(int64)
+	return ms
+}
+
+// waiting waits until n connections have subscribed to the lock.
 func waiting(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock, n int64) {
 	t.Helper()
 	callers.Listening(t, s, codec.ReadWriteChannel(rw.Name()), n)
 }
 
-// acquired is what a waiter ends with.
 type acquired = callers.Acquired[*rlock.Hold]
 
-// later waits for the lock on a goroutine of its own.
+// later calls Lock in a goroutine.
 func later(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
 	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
 }
 
-func must(t *testing.T, came <-chan acquired, bound time.Duration) *rlock.Hold {
+// queued is later in a bubble: it returns when the caller waits.
+func queued(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) <-chan acquired {
+	came := later(ctx, l, opts...)
+	synctest.Wait()
+	return came
+}
+
+// cuttable opens a client whose connection to the server can be cut.
+func cuttable(t *testing.T, s *redistest.MiniServer, opts ...redlatch.Option) (c *redlatch.Client, cut func(on bool)) {
 	t.Helper()
-	return callers.Must(t, came, bound)
+	var away atomic.Bool
+	c, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
+		if away.Load() {
+			return nil, errors.New("away")
+		}
+		return s.Server.Dial(ctx)
+	}, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c, func(on bool) {
+		away.Store(on)
+		if on {
+			s.DropConnections()
+			synctest.Wait()
+		}
+	}
+}
+
+// overTransport opens a client on a wrapped transport.
+func overTransport(t *testing.T, s *redistest.MiniServer, wrap func(transport.Transport) transport.Transport) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
+		Dial: s.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// stalling is a transport that can delay calls.
+type stalling struct {
+	transport.Transport
+
+	mu     sync.Mutex // guards what follows
+	stalls bool
+	sent   []func()
+}
+
+func newStalling(t *testing.T, s *redistest.MiniServer) (*stalling, *redlatch.Client) {
+	t.Helper()
+	tr := &stalling{}
+	return tr, overTransport(t, s, func(near transport.Transport) transport.Transport {
+		tr.Transport = near
+		return tr
+	})
+}
+
+func (s *stalling) Start(call *transport.Call, done transport.Done) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stalls {
+		s.Transport.Start(call, done)
+		return
+	}
+	call.Claim(0)
+	s.sent = append(s.sent, func() { s.Transport.Start(call, done) })
+}
+
+// stall delays calls until it is called with false.
+func (s *stalling) stall(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stalls = on
+	if !on {
+		for _, start := range s.sent {
+			start()
+		}
+		s.sent = nil
+	}
 }

@@ -1,6 +1,7 @@
 package rreadwritelock_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"testing"
@@ -10,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -19,68 +18,75 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeClient is a client of a server inside a synctest bubble.
-func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.New(srv.Server.Dial, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
+// A writer at its maximum leaves its role when its lease ends, while its reads keep the lock.
+func TestAWriterAtItsMaximumLeavesItsReads(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		w := take(t, rw.Write(), rlock.WithWatchdog(3*time.Second), rlock.WithMaxHold(time.Second))
+		r := enter(t, rw.Read(), w)
+		beside := must(t, later(within(t), same(t, s, rw).Read()), 5*time.Second)
+		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
+		require.NoError(t, r.Err())
+		refused(t, same(t, s, rw).Write())
+		require.ErrorIs(t, w.Unlock(), redlatch.ErrMaxHold)
+		unlock(t, beside, r)
+		free(t, s, rw)
+	})
 }
 
-// overTransport is one over what wrap makes of its transport.
-func overTransport(t *testing.T, srv *redistest.MiniServer, wrap func(transport.Transport) transport.Transport) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
-		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-// A writer comes to its maximum while it enters as a reader: it leaves its role to its lease, as ever.
+// The writer reaches its maximum while it enters as a reader.
 func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess())
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
 		tr := &faketransport.Distant{}
 		t.Cleanup(tr.Wait)
-		other := fakeClient(t, srv)
-		client := overTransport(t, srv, func(near transport.Transport) transport.Transport {
+		rw := rreadwritelock.New(overTransport(t, s, func(near transport.Transport) transport.Transport {
 			tr.Transport = near
 			return tr
-		})
-		rw := rreadwritelock.New(client, "job")
+		}), "job")
 		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
 		ctx := context.WithoutCancel(w.Context(t.Context()))
 		time.Sleep(920 * time.Millisecond)
 		r, err := rw.Read().Lock(ctx)
 		require.NoError(t, err)
 		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
-		time.Sleep(2 * time.Minute) // the writer's lease is over, and the reader's renewed
+		time.Sleep(2 * time.Minute) // the writer's lease ends, the reader's is renewed
 		require.NoError(t, r.Err())
-		beside, err := rreadwritelock.New(other, "job").Read().TryLock(t.Context())
-		require.NoError(t, err, "there are readers only")
-		unlock(t, beside, r)
+		unlock(t, take(t, same(t, s, rw).Read()), r)
 	})
 }
 
-// A writer at its maximum had a read with a longer lease, which the lock still has: the lock follows one
-// lease of the writer later.
+// The writer's ended read had a longer lease, which the lock still has.
 func TestAWriterAtItsMaximumDoesNotStayForTheLeaseOfAReadThatItHad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess())
-		client, other := fakeClient(t, srv), fakeClient(t, srv)
-		rw := rreadwritelock.New(client, "job")
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
 		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
-		r, err := rw.Read().Lock(w.Context(t.Context()), rlock.WithLease(time.Hour))
-		require.NoError(t, err)
-		unlock(t, r)
+		unlock(t, enter(t, rw.Read(), w, rlock.WithLease(time.Hour)))
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
-		beside, err := rreadwritelock.New(other, "job").Read().TryLock(t.Context())
+		beside, err := same(t, s, rw).Read().TryLock(t.Context())
 		require.NoError(t, err, "the writer's lease is over")
 		unlock(t, beside)
+	})
+}
+
+// The client closes between the writer's maximum and the end of its lease.
+func TestNothingIsLoggedAfterClose(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		var said bytes.Buffer
+		client := clientOf(t, s, redlatch.WithLogger(slog.New(slog.NewTextHandler(&said, nil))))
+		rw := rreadwritelock.New(client, "job")
+		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
+		unlock(t, enter(t, rw.Read(), w))
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
+		require.NoError(t, client.Close())
+		said.Reset()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, said.String())
 	})
 }

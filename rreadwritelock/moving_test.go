@@ -12,8 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A slot that stays half moved costs readers their holds, since it is not known which of their
-// keys are where. They are told, and nothing is left behind.
+// No script can run while some of the reader's keys have moved.
 func TestAReaderWhoseSlotStaysHalfMovedIsTold(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, 0)

@@ -3,21 +3,17 @@ package rreadwritelock_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// A writer is not handed over, nor left to its lease, while its context is about to read: the
-// new owner would write beside the reader.
+// The new owner would write concurrently with the reader.
 func TestAWriterIsNotHandedOverWhileItBeginsToRead(t *testing.T) {
 	t.Parallel()
 	for what, leave := range map[string]func(*rlock.Hold) error{
@@ -36,7 +32,7 @@ func TestAWriterIsNotHandedOverWhileItBeginsToRead(t *testing.T) {
 			select {
 			case err := <-left:
 				require.ErrorIs(t, err, redlatch.ErrReentered)
-			case <-time.After(100 * time.Millisecond): // it waits for the read
+			case <-time.After(100 * time.Millisecond):
 				held.Release()
 				require.ErrorIs(t, <-left, redlatch.ErrReentered)
 			}
@@ -48,8 +44,7 @@ func TestAWriterIsNotHandedOverWhileItBeginsToRead(t *testing.T) {
 	}
 }
 
-// A writer that was left is no way in for its context: the read is an acquisition like any
-// other, and finds that the owner writes.
+// The read must be a new acquisition, which waits for the writer.
 func TestAWriterThatIsLeftIsNoWayIntoARead(t *testing.T) {
 	t.Parallel()
 	for what, hasRead := range map[string]bool{"it has read": true, "it has never read": false} {
@@ -65,7 +60,7 @@ func TestAWriterThatIsLeftIsNoWayIntoARead(t *testing.T) {
 			go func() { _, err := w.HandOver(); left <- err }()
 			<-held.Seen()
 			read := later(context.WithoutCancel(w.Context(within(t))), rw.Read(), rlock.WithWait(500*time.Millisecond))
-			time.Sleep(50 * time.Millisecond) // in which it would have entered
+			time.Sleep(50 * time.Millisecond)
 			held.Release()
 			require.NoError(t, <-left)
 			require.ErrorIs(t, (<-read).Err, redlatch.ErrNotAcquired)
@@ -75,8 +70,7 @@ func TestAWriterThatIsLeftIsNoWayIntoARead(t *testing.T) {
 	}
 }
 
-// A read that its writer's Unlock crosses is what the writer goes on as, or an acquisition
-// like any other; it is never lost.
+// The read is a downgrade or a new acquisition.
 func TestAReadThatCrossesTheWritersUnlockIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -91,38 +85,4 @@ func TestAReadThatCrossesTheWritersUnlockIsNotLost(t *testing.T) {
 		unlock(t, r)
 	}
 	free(t, s, rw)
-}
-
-// A writer that has reached its maximum leaves its role when its lease is over, though its
-// reads keep the lock.
-func TestAWriterAtItsMaximumLeavesItsReads(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	rw := newLock(t, s)
-	w := take(t, rw.Write(), rlock.WithWatchdog(3*time.Second), rlock.WithMaxHold(time.Second))
-	r := enter(t, rw.Read(), w)
-	beside := must(t, later(within(t), same(t, s, rw).Read()), soon)
-	require.ErrorIs(t, w.Err(), redlatch.ErrMaxHold)
-	require.NoError(t, r.Err())
-	refused(t, same(t, s, rw).Write())
-	require.ErrorIs(t, w.Unlock(), redlatch.ErrMaxHold)
-	unlock(t, beside, r)
-	free(t, s, rw)
-}
-
-// With a watchdog timeout that is shorter than the loss margin of a long lease, readers keep
-// such a lease all the same.
-func TestAShortWatchdogTimeoutKeepsReadersWithLongLeases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess())
-		client := fakeClient(t, srv, redlatch.WithWatchdogTimeout(time.Second))
-		rw := rreadwritelock.New(client, "job")
-		fixed := take(t, rw.Read(), rlock.WithLease(20*time.Second))
-		renewed := take(t, rw.Read(), rlock.WithWatchdog(20*time.Second))
-		time.Sleep(3 * time.Second) // three times as long as a confirmation counts
-		require.NoError(t, fixed.Err())
-		require.NoError(t, renewed.Err())
-		unlock(t, fixed, renewed)
-		require.Zero(t, srv.Do(t, "DBSIZE"))
-	})
 }

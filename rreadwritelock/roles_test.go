@@ -50,7 +50,6 @@ func TestReadersShareAndAWriterExcludes(t *testing.T) {
 	free(t, s, one)
 }
 
-// The two ownerships of a writer that reads end in either order.
 func TestAWritersReadsEndInEitherOrder(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -100,7 +99,6 @@ func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
 	free(t, s, rw)
 }
 
-// Readers of one context do not wait for each other.
 func TestReadersOfOneContextReadTogether(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

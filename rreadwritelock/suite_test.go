@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// The writer alone is a lock like the others.
 func TestWritersDoWhatLocksDo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

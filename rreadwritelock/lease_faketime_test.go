@@ -1,0 +1,385 @@
+package rreadwritelock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+)
+
+// In Redisson the release of a nested read ends the renewal of the writer.
+func TestANestedReadLeavesTheWritersRenewalAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		w := take(t, rw.Write())
+		unlock(t, enter(t, rw.Read(), w))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, w.Err())
+		refused(t, same(t, s, rw).Read())
+		unlock(t, w)
+		free(t, s, rw)
+	})
+}
+
+// In Redisson the release and the renewals of a nested read shorten the writer's lease.
+func TestANestedReadDoesNotCutTheWritersLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s, redlatch.WithWatchdogTimeout(6*time.Second))
+		w := take(t, rw.Write(), rlock.WithLease(2*time.Minute))
+		r1 := enter(t, rw.Read(), w, rlock.WithLease(10*time.Second))
+		unlock(t, enter(t, rw.Read(), w, rlock.WithLease(10*time.Second)))
+		require.Greater(t, millis(t, s, rw.Name()), int64(100_000))
+		unlock(t, r1)
+		renewed := enter(t, rw.Read(), w)
+		time.Sleep(10 * time.Second)
+		require.Greater(t, millis(t, s, rw.Name()), int64(100_000))
+		unlock(t, renewed)
+		require.Greater(t, millis(t, s, rw.Name()), int64(100_000))
+		unlock(t, w)
+		free(t, s, rw)
+	})
+}
+
+// javaReads has a reader of Redisson enter. It renews as Redisson does.
+func javaReads(t *testing.T, s redistest.Target, name string, lease int64) (renew func()) {
+	t.Helper()
+	owner := "11111111-1111-4111-8111-111111111111:1"
+	s.Do(t, "HINCRBY", name, owner, 1)
+	s.Do(t, "SET", codec.HoldKey(name, owner, 1), "1", "PX", lease)
+	return func() {
+		s.Do(t, "PEXPIRE", codec.HoldKey(name, owner, 1), lease)
+		s.Do(t, "PEXPIRE", name, lease)
+	}
+}
+
+// The renewals of Redisson's readers shorten the lock. The reader dies after that.
+func TestARenewalOfAnotherReaderIsMended(t *testing.T) {
+	for name, opt := range map[string]rlock.Option{
+		"fixed": rlock.WithLease(2 * time.Minute), "renewed": rlock.WithWatchdog(2 * time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+				t.Helper()
+				rw := newLock(t, s, redlatch.WithWatchdogTimeout(6*time.Second))
+				r := take(t, rw.Read(), opt)
+				javaReads(t, s, rw.Name(), 6000)()
+				require.LessOrEqual(t, millis(t, s, rw.Name()), int64(6000))
+				time.Sleep(2100 * time.Millisecond) // a third of the watchdog timeout
+				require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
+				time.Sleep(5 * time.Second)
+				require.NoError(t, r.Err())
+				refused(t, same(t, s, rw).Write())
+				unlock(t, r)
+				free(t, s, rw)
+			})
+		})
+	}
+}
+
+// The server refuses the reader's confirmations.
+func TestAReaderIsToldBeforeAShortenedLockIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s, redlatch.WithWatchdogTimeout(3*time.Second))
+		r := take(t, rw.Read(), rlock.WithLease(time.Minute))
+		deadline, ok := r.Context(t.Context()).Deadline()
+		require.True(t, ok)
+		require.Greater(t, time.Until(deadline), 50*time.Second, "if it is confirmed")
+		require.LessOrEqual(t, r.Remaining(), 3*time.Second)
+		javaReads(t, s, rw.Name(), 3000)()
+		shortened := time.Now()
+		s.FailWith("NOREPLICAS Not enough good replicas to write.")
+		<-r.Context(t.Context()).Done()
+		require.ErrorIs(t, r.Err(), redlatch.ErrLost)
+		require.Less(t, time.Since(shortened), 3*time.Second)
+		s.Heal()
+	})
+}
+
+func TestAReaderWhoseHoldIsGoneIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		soonOver := redlatch.WithWatchdogTimeout(3 * time.Second)
+		rw := newLock(t, s, soonOver)
+		other := take(t, same(t, s, rw, soonOver).Read())
+		for _, key := range []func(r *rlock.Hold) string{
+			func(r *rlock.Hold) string { return codec.HoldKey(rw.Name(), r.Owner().String(), 1) },
+			func(*rlock.Hold) string { return rw.Name() },
+		} {
+			r := take(t, rw.Read())
+			s.Do(t, "DEL", key(r))
+			deleted := time.Now()
+			<-r.Context(t.Context()).Done()
+			require.ErrorIs(t, r.Err(), redlatch.ErrLost)
+			require.LessOrEqual(t, time.Since(deleted), 1100*time.Millisecond, "by the next renewal")
+		}
+		require.ErrorIs(t, other.Unlock(), redlatch.ErrLost)
+		free(t, s, rw)
+	})
+}
+
+func TestACrashedReaderBlocksForItsLeaseOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s, redlatch.WithWatchdogTimeout(5*time.Second))
+		alive := take(t, rw.Read())
+		crashed := time.Now()
+		javaReads(t, s, rw.Name(), 6000)
+		w := later(within(t), same(t, s, rw).Write())
+		time.Sleep(time.Second)
+		unlock(t, alive)
+		unlock(t, must(t, w, soon))
+		require.GreaterOrEqual(t, time.Since(crashed), 6*time.Second)
+		require.Less(t, time.Since(crashed), 7*time.Second)
+		free(t, s, rw)
+	})
+}
+
+func TestInnerHoldsLeaveWhatTheOthersAreOwed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		outer := take(t, rw.Read(), rlock.WithLease(20*time.Second))
+		key := codec.HoldKey(rw.Name(), outer.Owner().String(), 1)
+		inner := enter(t, rw.Read(), outer, rlock.WithLease(2*time.Minute))
+		require.Greater(t, millis(t, s, key), int64(100_000))
+		unlock(t, inner)
+		left := millis(t, s, rw.Name())
+		require.InDelta(t, 20_000, left, 1000)
+		require.InDelta(t, left, millis(t, s, key), 1000)
+		unlock(t, outer)
+		free(t, s, rw)
+	})
+}
+
+// In Redisson a release deletes the key of the newest hold. When the older hold is over, the lock is
+// free.
+func TestASharedReadersReleaseLeavesTheHoldThatIsAlive(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		owner := redlatch.NewOwner(uuid.New(), 7)
+		short := take(t, rw.Read(), rlock.WithOwner(owner), rlock.WithLease(3*time.Second))
+		long := take(t, same(t, s, rw).Read(), rlock.WithOwner(owner), rlock.WithLease(2*time.Minute))
+		time.Sleep(3500 * time.Millisecond)
+		require.ErrorIs(t, short.Err(), redlatch.ErrLost)
+		require.NoError(t, same(t, s, rw).Read().UnlockAs(within(t), owner))
+		refused(t, rw.Write())
+		require.NoError(t, long.Err())
+		require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
+		unlock(t, long)
+		free(t, s, rw)
+	})
+}
+
+// In Redisson a downgraded lock keeps the writer's lease.
+func TestADowngradeLeavesTheLockForTheReadersLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
+		r := enter(t, rw.Read(), w, rlock.WithLease(5*time.Second))
+		unlock(t, w)
+		require.LessOrEqual(t, millis(t, s, rw.Name()), int64(5000))
+		refused(t, same(t, s, rw).Write())
+		require.NoError(t, r.LetExpire())
+		unlock(t, must(t, later(within(t), same(t, s, rw).Write()), 6*time.Second))
+		free(t, s, rw)
+	})
+}
+
+// The process dies after the downgrade.
+func TestAReaderThatWroteAndDiesBlocksForItsLeaseAsAReader(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		client, cut := cuttable(t, s)
+		rw := rreadwritelock.New(client, "job")
+		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
+		enter(t, rw.Read(), w, rlock.WithLease(2*time.Second))
+		unlock(t, w)
+		cut(true)
+		unlock(t, must(t, later(within(t), same(t, s, rw).Write()), 3*time.Second))
+		cut(false)
+		free(t, s, rw)
+	})
+}
+
+// In Redisson a release sets the lock to the lease of its client.
+func TestASharedWritersReleaseLeavesTheOthersTheirLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		other := same(t, s, rw)
+		owner := redlatch.NewOwner(uuid.New(), 7)
+		long := take(t, rw.Write(), rlock.WithOwner(owner), rlock.WithLease(time.Minute))
+		for range 3 { // the leases must not add up
+			unlock(t, take(t, other.Write(), rlock.WithOwner(owner), rlock.WithLease(3*time.Second)))
+			left := millis(t, s, rw.Name())
+			require.Greater(t, left, int64(50_000))
+			require.LessOrEqual(t, left, int64(60_000))
+		}
+		require.NoError(t, long.Err())
+		unlock(t, long)
+		free(t, s, rw)
+	})
+}
+
+func TestALockWithoutTTLKeepsWhatItsHoldersAreOwed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		long := take(t, rw.Read(), rlock.WithLease(time.Minute))
+		s.Do(t, "PERSIST", rw.Name())
+		short := take(t, same(t, s, rw).Read(), rlock.WithLease(10*time.Second))
+		require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
+		unlock(t, short, long)
+		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
+		s.Do(t, "PERSIST", rw.Name())
+		r := enter(t, rw.Read(), w, rlock.WithLease(10*time.Second))
+		travels := take(t, same(t, s, rw).Read(), rlock.WithOwner(w.Owner()), rlock.WithLease(10*time.Second))
+		require.EqualValues(t, -1, millis(t, s, rw.Name()), "the writer's lease is unknown")
+		unlock(t, travels, r, w)
+		free(t, s, rw)
+	})
+}
+
+func TestARenewalOfALockWithoutTTLKeepsWhatItsHoldersAreOwed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		long := take(t, rw.Read(), rlock.WithLease(2*time.Minute))
+		short := take(t, same(t, s, rw, redlatch.WithWatchdogTimeout(6*time.Second)).Read())
+		s.Do(t, "PERSIST", rw.Name())
+		time.Sleep(2100 * time.Millisecond)
+		require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
+		unlock(t, short, long)
+		free(t, s, rw)
+	})
+}
+
+// Redis is away for longer than the outer hold's lease, but not as long as the inner hold's.
+func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
+	for name, roles := range map[string]func(c *redlatch.Client) (outer, inner *rlock.Lock){
+		"same role": func(c *redlatch.Client) (outer, inner *rlock.Lock) {
+			l := rreadwritelock.New(c, "job")
+			return l.Write(), l.Write()
+		},
+		"downgraded": func(c *redlatch.Client) (outer, inner *rlock.Lock) {
+			l := rreadwritelock.New(c, "job")
+			return l.Write(), l.Read()
+		},
+		"plain": func(c *redlatch.Client) (outer, inner *rlock.Lock) {
+			l := rlock.New(c, "job")
+			return l, l
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+				t.Helper()
+				c, cut := cuttable(t, s, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
+				outside, inside := roles(c)
+				outer := take(t, outside)
+				inner := enter(t, inside, outer, rlock.WithLease(10*time.Minute))
+				unlock(t, outer)
+				cut(true)
+				require.Error(t, inner.Unlock())
+				time.Sleep(5 * time.Second)
+				cut(false)
+				time.Sleep(soon)
+				require.Zero(t, s.Do(t, "EXISTS", "job"))
+			})
+		})
+	}
+}
+
+// Redis is away until the writer is lost. The lock still has its read's longer lease.
+func TestAWriterIsGivenUpAlsoWhenItsReadLastsLonger(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		c, cut := cuttable(t, s, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
+		l := rreadwritelock.New(c, "job")
+		w := take(t, l.Write())
+		r := enter(t, l.Read(), w, rlock.WithLease(10*time.Minute))
+		cut(true)
+		time.Sleep(7 * time.Second)
+		require.ErrorIs(t, w.Err(), redlatch.ErrLost)
+		require.ErrorIs(t, r.Err(), redlatch.ErrLost)
+		cut(false)
+		time.Sleep(soon)
+		require.Zero(t, s.Do(t, "EXISTS", "job"))
+	})
+}
+
+// Until a hold that was handed over is resumed, no client extends the lock.
+func TestAReaderThatIsHandedOverIsResumedInTimeOrLost(t *testing.T) {
+	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+				t.Helper()
+				rw := newLock(t, s)
+				owner, err := take(t, rw.Read(), rlock.WithLease(time.Minute)).HandOver()
+				require.NoError(t, err)
+				javaReads(t, s, rw.Name(), 4000)()
+				other := same(t, s, rw)
+				if inTime {
+					r, err := other.Read().Resume(within(t), owner, rlock.WithLease(time.Minute))
+					require.NoError(t, err)
+					time.Sleep(5 * time.Second)
+					require.NoError(t, r.Err())
+					refused(t, rw.Write())
+					unlock(t, r)
+					return
+				}
+				w := must(t, later(within(t), rw.Write()), 5*time.Second)
+				_, err = other.Read().Resume(within(t), owner)
+				require.ErrorIs(t, err, redlatch.ErrNotHeld)
+				unlock(t, w)
+			})
+		})
+	}
+}
+
+func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s)
+		other := same(t, s, rw)
+		for _, held := range []*rlock.Lock{rw.Read(), rw.Write()} {
+			h := take(t, held, rlock.WithLease(time.Minute))
+			s.Do(t, "PERSIST", rw.Name())
+			_, err := other.Write().TryLock(within(t))
+			var refusal *redlatch.LockError
+			require.ErrorAs(t, err, &refusal)
+			require.Equal(t, redlatch.NoTTL, refusal.TTL)
+			require.ErrorContains(t, err, "never ends")
+			unlock(t, h)
+		}
+		free(t, s, rw)
+	})
+}
+
+// The leases are longer than the watchdog timeout, whose loss margin is shorter than theirs.
+func TestAShortWatchdogTimeoutKeepsReadersWithLongLeases(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		t.Helper()
+		rw := newLock(t, s, redlatch.WithWatchdogTimeout(time.Second))
+		fixed := take(t, rw.Read(), rlock.WithLease(20*time.Second))
+		renewed := take(t, rw.Read(), rlock.WithWatchdog(20*time.Second))
+		time.Sleep(3 * time.Second)
+		require.NoError(t, fixed.Err())
+		require.NoError(t, renewed.Err())
+		unlock(t, fixed, renewed)
+		synctest.Wait()
+		free(t, s, rw)
+	})
+}
