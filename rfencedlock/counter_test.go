@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// spoilt are counters that give no token.
+// spoilt are counters that cannot be raised.
 var spoilt = map[string]string{
 	"a text": "seven", "empty": "", "a fraction": "1.5", "the last number": strconv.FormatInt(math.MaxInt64, 10),
 }
@@ -37,12 +37,12 @@ func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
 			_, err = newLock(connect(t, s.URL()), name, rfencedlock.WithEpoch(3)).TryLock(within(t))
 			require.ErrorIs(t, err, rfencedlock.ErrCounter, "%s, with an epoch", what)
 			nothingHeld(t, s, name)
-			require.Equal(t, []byte(value), s.Do(t, "GET", key), "%s: it is as it was", what)
+			require.Equal(t, []byte(value), s.Do(t, "GET", key), what)
 
 			s.Do(t, "SET", key, 41)
 			hold := take(t, lock)
 			require.EqualValues(t, 42, hold.Token(), what)
-			// It is spoilt while the lock is held: the hold goes on, and a re-entry fails.
+			// The hold continues; a reentry fails.
 			s.Do(t, "SET", key, value)
 			_, err = lock.Lock(hold.Context(within(t)))
 			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
@@ -56,7 +56,6 @@ func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
 	})
 }
 
-// A waiter learns of it when its turn has come, and its place in the queue is given up.
 func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
@@ -73,9 +72,9 @@ func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
 				ended <- err
 			}()
 		}
-		time.Sleep(200 * time.Millisecond) // they wait; where one comes late, it fails at once
+		time.Sleep(200 * time.Millisecond) // a late one fails immediately
 		s.Do(t, "SET", codec.TokenKey(name), "no number")
-		require.NoError(t, hold.Unlock(), "a transfer that failed is not the holder's loss")
+		require.NoError(t, hold.Unlock(), "the failed transfer is not the holder's")
 		for range waiters {
 			require.ErrorIs(t, <-ended, rfencedlock.ErrCounter)
 		}
@@ -93,7 +92,15 @@ func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
 		_, err := lock.Lock(within(t))
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		require.Equal(t, []byte("no lock"), s.Do(t, "GET", name))
-		require.Zero(t, s.Do(t, "EXISTS", key), "nothing was counted")
+		require.Zero(t, s.Do(t, "EXISTS", key), "no token was used")
+		s.Do(t, "DEL", name)
+
+		s.Do(t, "HSET", name, "name", "bob") // of another program
+		_, err = lock.Lock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		_, err = lock.TryLock(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		require.Zero(t, s.Do(t, "EXISTS", key))
 		s.Do(t, "DEL", name)
 
 		s.Do(t, "RPUSH", key, "no counter")
@@ -107,7 +114,7 @@ func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
 	})
 }
 
-// A script's numbers have 53 binary digits; Redisson's tokens above are rounded.
+// Numbers in scripts have 53 bits. Redisson rounds higher tokens.
 func TestTokensAreExactUpToTheLast(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
@@ -156,18 +163,18 @@ func TestWithoutItsEpochALockIsRefused(t *testing.T) {
 		require.True(t, raised)
 		raised, err = lock.BeginEpoch(t.Context())
 		require.NoError(t, err)
-		require.False(t, raised, "it has begun")
+		require.False(t, raised)
 		hold := take(t, lock)
 		require.EqualValues(t, 3<<40+1, hold.Token())
 
-		s.Do(t, "DEL", codec.TokenKey(name)) // as an eviction or FLUSHALL
+		s.Do(t, "DEL", codec.TokenKey(name))
 		_, err = lock.Lock(hold.Context(within(t)))
 		require.ErrorIs(t, err, rfencedlock.ErrEpoch, "a re-entry")
 		require.NoError(t, hold.Unlock())
 		_, err = lock.TryLock(within(t))
 		require.ErrorIs(t, err, rfencedlock.ErrEpoch)
 
-		// A lock without an epoch, as in Java, takes what there is: guards refuse it.
+		// A lock without an epoch, as in Java, gets a low token.
 		without := take(t, newLock(client, name))
 		require.EqualValues(t, 1, without.Token())
 		require.NoError(t, without.Unlock())
@@ -179,7 +186,7 @@ func TestWithoutItsEpochALockIsRefused(t *testing.T) {
 		require.Greater(t, higher.Token(), hold.Token())
 		require.NoError(t, higher.Unlock())
 		old := take(t, lock)
-		require.Greater(t, old.Token(), higher.Token(), "programs with the epoch before go on")
+		require.Greater(t, old.Token(), higher.Token(), "locks of the previous epoch still work")
 		require.NoError(t, old.Unlock())
 		nothingHeld(t, s, name)
 	})
@@ -205,20 +212,5 @@ func TestEpochsThatNoneCanBeAreRefused(t *testing.T) {
 		hold := take(t, last, rlock.WithLease(time.Minute))
 		require.Less(t, hold.Token(), int64(1<<53))
 		require.NoError(t, hold.Unlock())
-	})
-}
-
-// A hash of another program gives no token, and is not waited for.
-func TestAHashOfAnotherProgramIsAnErrorAtOnce(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
-		t.Helper()
-		name := redistest.Key(t)
-		s.Do(t, "HSET", name, "name", "bob")
-		_, err := newLock(connect(t, s.URL()), name).Lock(within(t))
-		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		_, err = newLock(connect(t, s.URL()), name).TryLock(within(t))
-		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		require.Nil(t, s.Do(t, "GET", codec.TokenKey(name)))
 	})
 }

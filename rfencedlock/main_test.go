@@ -2,12 +2,14 @@ package rfencedlock_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -18,7 +20,6 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const soon = callers.Soon
 
-// What the tests of all kinds share.
 var (
 	connect = callers.Connect
 	within  = callers.Within
@@ -27,11 +28,13 @@ var (
 // maker is New or NewFair.
 type maker func(c *redlatch.Client, name string, opts ...rfencedlock.Option) *rfencedlock.Lock
 
-// both runs a test for the plain and the fair kind, on the shared server.
+var makers = map[string]maker{"plain": rfencedlock.New, "fair": rfencedlock.NewFair}
+
+// both runs a test for the plain and the fair lock on the shared server.
 func both(t *testing.T, test func(t *testing.T, s *redistest.Server, newLock maker)) {
 	t.Helper()
 	s := redistest.Shared(t)
-	for name, newLock := range map[string]maker{"plain": rfencedlock.New, "fair": rfencedlock.NewFair} {
+	for name, newLock := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, s, newLock)
@@ -39,7 +42,19 @@ func both(t *testing.T, test func(t *testing.T, s *redistest.Server, newLock mak
 	}
 }
 
-// take takes a lock that is free soon.
+// bubble runs a test for both in fake time. Each call of newLock uses another client.
+func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock)) {
+	t.Helper()
+	for name, newLock := range makers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := redistest.Mini(t, embedded.WithInProcess())
+				test(t, s, func() *rfencedlock.Lock { return newLock(callers.InProcess(t, s), "lock") })
+			})
+		})
+	}
+}
+
 func take(t *testing.T, l *rfencedlock.Lock, opts ...rlock.Option) *rfencedlock.Hold {
 	t.Helper()
 	hold, err := l.Lock(within(t), opts...)
@@ -47,7 +62,7 @@ func take(t *testing.T, l *rfencedlock.Lock, opts ...rlock.Option) *rfencedlock.
 	return hold
 }
 
-// lastToken is what the server's counter holds.
+// lastToken returns the counter.
 func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
 	t.Helper()
 	token, err := l.Token(t.Context())
@@ -55,11 +70,8 @@ func lastToken(t *testing.T, l *rfencedlock.Lock) int64 {
 	return token
 }
 
-// nothingHeld checks that the lock is free and that its queue is empty.
-func nothingHeld(t *testing.T, s interface {
-	Do(tb testing.TB, cmd string, args ...any) any
-}, name string,
-) {
+// nothingHeld waits until the lock is free and its queue is empty.
+func nothingHeld(t *testing.T, s redistest.Target, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		for _, key := range []string{name, codec.QueueKey(name), codec.TimeoutKey(name)} {

@@ -12,19 +12,9 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 )
 
-// Without the tokens they are locks like the others.
 func TestFencedLocksDoWhatLocksDo(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	d := locksuite.OnServer(s, nil)
-	d.Open = func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
-		tb.Helper()
-		c, err := redlatch.Open(tb.Context(), s.URL(), opts...)
-		require.NoError(tb, err)
-		return c
-	}
 	for _, kind := range locksuite.Fenced {
-		locksuite.RunKind(t, d, kind)
+		locksuite.RunInMemory(t, kind)
 	}
 }
 

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -19,12 +23,10 @@ import (
 )
 
 func TestTokensGrowThroughUnlockForceAndExpiry(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		one, two := newLock(connect(t, s.URL()), name), newLock(connect(t, s.URL()), name)
-		require.Zero(t, lastToken(t, one), "nothing has been given")
+		one, two := newLock(), newLock()
+		require.Zero(t, lastToken(t, one))
 
 		hold := take(t, one)
 		require.EqualValues(t, 1, hold.Token())
@@ -36,33 +38,35 @@ func TestTokensGrowThroughUnlockForceAndExpiry(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, forced)
 
-		hold = take(t, one, rlock.WithLease(2*time.Second))
+		hold = take(t, one, rlock.WithLease(5*time.Second))
+		ttl, err := one.TTL(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, ttl)
 		require.EqualValues(t, 3, hold.Token())
-		next := take(t, two) // the lease ends
+		next := take(t, two) // after the lease
 		require.EqualValues(t, 4, next.Token())
-		require.EqualValues(t, 3, hold.Token(), "a hold that is over keeps its token")
+		require.EqualValues(t, 3, hold.Token(), "an ended hold keeps its token")
 		require.EqualValues(t, 4, lastToken(t, one))
 
 		_, err = one.TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.EqualValues(t, 4, lastToken(t, one), "a refusal uses up no token")
+		require.EqualValues(t, 4, lastToken(t, one), "a refusal uses no token")
 		require.NoError(t, next.Unlock())
-		require.EqualValues(t, -1, s.Do(t, "PTTL", codec.TokenKey(name)), "the counter does not expire")
-		nothingHeld(t, s, name)
+		require.EqualValues(t, -1, s.Do(t, "PTTL", codec.TokenKey("lock")), "the counter does not expire")
+		nothingHeld(t, s, "lock")
 	})
 }
 
 func TestAReentryHasATokenThatItsOuterHoldTells(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
-		lock := newLock(connect(t, s.URL()), redistest.Key(t))
+		lock := newLock()
 		outer := take(t, lock)
 		require.EqualValues(t, 1, outer.Token())
 		inner, err := lock.Lock(outer.Context(t.Context()))
 		require.NoError(t, err)
 		require.EqualValues(t, 2, inner.Token())
-		require.EqualValues(t, 2, outer.Token(), "the outer hold is not late behind its own re-entry")
+		require.EqualValues(t, 2, outer.Token())
 		require.NoError(t, inner.Unlock())
 		require.EqualValues(t, 2, outer.Token())
 		require.NoError(t, outer.Unlock())
@@ -71,11 +75,9 @@ func TestAReentryHasATokenThatItsOuterHoldTells(t *testing.T) {
 }
 
 func TestALockThatWasHandedOverHasANewToken(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		here, there := newLock(connect(t, s.URL()), name), newLock(connect(t, s.URL()), name)
+		here, there := newLock(), newLock()
 		hold := take(t, here)
 		owner, err := hold.HandOver()
 		require.NoError(t, err)
@@ -93,68 +95,86 @@ func TestALockThatWasHandedOverHasANewToken(t *testing.T) {
 }
 
 func TestAGivenOwnerHasATokenForEachAcquisition(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
-		client := connect(t, s.URL())
-		lock := newLock(client, redistest.Key(t))
-		owner := redlatch.NewOwner(client.ID(), 77)
+		lock, owner := newLock(), redlatch.NewOwner(uuid.New(), 77)
 		first := take(t, lock, rlock.WithOwner(owner))
 		second := take(t, lock, rlock.WithOwner(owner))
 		require.EqualValues(t, 2, second.Token())
 		require.EqualValues(t, 2, first.Token(), "they are one owner")
 		require.NoError(t, errors.Join(second.Unlock(), first.Unlock()))
-		nothingHeld(t, s, lock.Name())
+		nothingHeld(t, s, "lock")
 	})
 }
 
-func TestTheLeaseThatWasAskedForIsTheLease(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
-		t.Helper()
-		lock := newLock(connect(t, s.URL()), redistest.Key(t))
-		hold := take(t, lock, rlock.WithLease(5*time.Second))
-		ttl, err := lock.TTL(t.Context())
-		require.NoError(t, err)
-		require.InDelta(t, 5, ttl.Seconds(), 2)
-		require.NoError(t, hold.Unlock())
-	})
-}
-
-// Redisson takes the answer for such a lock, [-1, -1], for success with token -1.
+// Redisson takes the reply for such a lock, [-1, -1], for success with token -1.
 func TestALockWithoutTimeToLiveIsNotAcquired(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		lock := newLock(connect(t, s.URL()), name)
-		s.Do(t, "HSET", name, "11111111-1111-1111-1111-111111111111:1", 1)
+		lock := newLock()
+		s.Do(t, "HSET", "lock", "11111111-1111-1111-1111-111111111111:1", 1)
 		_, err := lock.TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		_, err = lock.Lock(t.Context(), rlock.WithWait(3*time.Second))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.Zero(t, lastToken(t, lock))
-		require.EqualValues(t, 1, s.Do(t, "DEL", name))
-		nothingHeld(t, s, name)
+		require.EqualValues(t, 1, s.Do(t, "DEL", "lock"))
+		nothingHeld(t, s, "lock")
 	})
 }
 
-// The callers of a process exclude each other, so each of them sees the next token, whether the
-// lock was transferred to it or freed.
+func TestALostReplyCostsATokenAndNothingElse(t *testing.T) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+		t.Helper()
+		lock := newLock()
+		require.NoError(t, take(t, lock).Unlock()) // the server knows the scripts
+		synctest.Wait()
+		s.LoseReplies(1)
+		_, err := lock.Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		nothingHeld(t, s, "lock")
+		hold := take(t, lock)
+		require.EqualValues(t, 3, hold.Token())
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+func TestAFairLockOfTheSameNameUsesTheSameQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		lock, without := rfencedlock.NewFair(callers.InProcess(t, s), "lock"), rfairlock.New(callers.InProcess(t, s), "lock")
+		hold := take(t, lock)
+		_, err := without.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		came := callers.Later(func() (*rlock.Hold, error) { return without.Lock(t.Context()) })
+		synctest.Wait()
+		require.EqualValues(t, 1, s.Do(t, "LLEN", codec.QueueKey("lock")))
+		require.NoError(t, hold.Unlock())
+		next := callers.Must(t, came, time.Second)
+		_, err = lock.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.NoError(t, next.Unlock())
+		hold = take(t, lock)
+		require.EqualValues(t, 2, hold.Token(), "the lock without tokens gave none")
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+// The lock is transferred between callers, or released.
 func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
 	t.Parallel()
-	for name, newLock := range map[string]maker{"plain": rfencedlock.New, "fair": rfencedlock.NewFair} {
+	for name, newLock := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Start(t) // its statistics are those of the test
+			s := redistest.Start(t) // for its statistics
 			lock := newLock(connect(t, s.URL()), "lock")
-			const callers = 8
+			const workers = 8
 			turns := testlevel.Rounds(30, 100)
-			var mu sync.Mutex // guards last, beside the lock, for the race detector
+			var mu sync.Mutex // guards last for the race detector
 			var last int64
 			var all sync.WaitGroup
-			failed := make(chan error, callers*turns)
-			for range callers {
+			failed := make(chan error, workers*turns)
+			for range workers {
 				all.Go(func() {
 					for range turns {
 						failed <- lock.Do(within(t), func(_ context.Context, hold *rfencedlock.Hold) error {
@@ -170,60 +190,14 @@ func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
 				})
 			}
 			all.Wait()
-			for range callers * turns {
+			for range workers * turns {
 				require.NoError(t, <-failed)
 			}
-			require.EqualValues(t, callers*turns, lastToken(t, lock))
+			require.EqualValues(t, workers*turns, lastToken(t, lock))
 			if name == "plain" {
 				stats := s.CommandStats(t)
-				require.Less(t, stats["publish"], int64(callers*turns), "some were transferred: each that is freed is published")
+				require.Less(t, stats["publish"], int64(workers*turns), "some were transferred, not published")
 			}
 		})
 	}
-}
-
-func TestAFairLockOfTheSameNameUsesTheSameQueue(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	lock := rfencedlock.NewFair(connect(t, s.URL()), name)
-	hold := take(t, lock)
-	without := rfairlock.New(connect(t, s.URL()), name)
-	_, err := without.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	ended := make(chan error, 1)
-	go func() {
-		h, err := without.Lock(within(t))
-		if err == nil {
-			err = h.Unlock()
-		}
-		ended <- err
-	}()
-	require.Eventually(t, func() bool { return s.Do(t, "LLEN", codec.QueueKey(name)) == any(int64(1)) }, soon, time.Millisecond)
-	_, err = lock.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, <-ended)
-	next := take(t, lock)
-	require.EqualValues(t, 2, next.Token(), "the fair lock without tokens gave none")
-	require.NoError(t, next.Unlock())
-}
-
-func TestALostReplyCostsATokenAndNothingElse(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
-		t.Helper()
-		p := redistest.NewProxy(t, s.Addr())
-		lock := newLock(connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second), redlatch.WithWatchdogTimeout(time.Hour)), redistest.Key(t))
-		require.NoError(t, take(t, lock).Unlock()) // the server knows the scripts then
-		p.Blackhole(redistest.ToClient)
-		_, err := lock.Lock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		p.Heal(redistest.ToClient)
-		p.Reset()
-		nothingHeld(t, s, lock.Name())
-		hold := take(t, lock)
-		require.EqualValues(t, 3, hold.Token())
-		require.NoError(t, hold.Unlock())
-	})
 }

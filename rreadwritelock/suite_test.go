@@ -14,16 +14,7 @@ import (
 )
 
 func TestWritersDoWhatLocksDo(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	d := locksuite.OnServer(s, nil)
-	d.Open = func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
-		tb.Helper()
-		c, err := redlatch.Open(tb.Context(), s.URL(), opts...)
-		require.NoError(tb, err)
-		return c
-	}
-	locksuite.RunKind(t, d, locksuite.Writer)
+	locksuite.RunInMemory(t, locksuite.Writer)
 }
 
 func TestInAClusterOddNamesAreRefusedAndOthersAreLocked(t *testing.T) {

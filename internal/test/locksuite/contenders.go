@@ -23,33 +23,33 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Contenders is workers that take locks again and again while the test breaks the deployment,
-// and the result. Each worker has the lock for some milliseconds.
+// Contenders are workers that acquire locks while the test breaks the deployment, each for some
+// milliseconds.
 type Contenders struct {
 	tb     testing.TB
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	locks  []*contendedLock
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards errs
 	errs map[string]int
 }
 
-// contendedLock is one lock that several workers take.
+// contendedLock is a lock that several workers acquire.
 type contendedLock struct {
 	name string
 
 	mu      sync.Mutex // guards what follows
 	inside  int        // workers whose contexts are live
-	twice   int        // how often there were two
-	took    int
-	last    time.Time     // when it was taken last
-	longest time.Duration // between two
-	lost    int           // holds that ended with ErrLost
+	took    int        // acquisitions
+	twice   int        // of them while another worker was inside
+	last    time.Time  // of the latest acquisition
+	longest time.Duration
+	lost    int // holds that ended with ErrLost
 }
 
-// StartContenders makes workers of their own clients for each of the named locks, and lets
-// them work until Stop. A worker tries again whatever a lock returns.
+// StartContenders starts workers, one client each, for each of the named locks. They retry after any
+// error, until Stop.
 func (d Deployment) StartContenders(tb testing.TB, kind Kind, workers int, names ...string) *Contenders {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -70,7 +70,6 @@ func (d Deployment) StartContenders(tb testing.TB, kind Kind, workers int, names
 	return c
 }
 
-// work takes the lock until ctx ends.
 func (c *Contenders) work(ctx context.Context, l *contendedLock, lock *rlock.Lock) {
 	for ctx.Err() == nil {
 		hold, err := lock.Lock(ctx)
@@ -84,8 +83,7 @@ func (c *Contenders) work(ctx context.Context, l *contendedLock, lock *rlock.Loc
 	}
 }
 
-// hold has the lock for a moment. What counts is what the hold says: from the moment
-// that its context is over it is no hold.
+// hold stays inside for a moment, or until the hold's context ends.
 func (l *contendedLock) hold(hold *rlock.Hold) error {
 	ctx := hold.Context(context.Background())
 	l.enter()
@@ -130,12 +128,12 @@ func (c *Contenders) note(err error) {
 	c.errs[fmt.Sprintf("other: %v", err)]++
 }
 
-// AwaitProgress waits until every lock has been taken n times more.
+// AwaitProgress waits until each lock was acquired another n times.
 func (c *Contenders) AwaitProgress(n int) {
 	c.tb.Helper()
 	for _, l := range c.locks {
 		from := l.taken()
-		require.Eventually(c.tb, func() bool { return l.taken() >= from+n }, soon, time.Millisecond, "%s is not taken any more", l.name)
+		require.Eventually(c.tb, func() bool { return l.taken() >= from+n }, soon, time.Millisecond, "%s is no longer acquired", l.name)
 	}
 }
 
@@ -147,16 +145,14 @@ func (l *contendedLock) taken() int {
 
 // Verdict is the result of Contenders.
 type Verdict struct {
-	// Taken is how often locks were taken, Twice how often by two at once, Lost how many
-	// holds ended with ErrLost.
-	Taken, Twice, Lost int
-	// Longest is the longest time without an acquisition of a lock.
-	Longest time.Duration
-	// Errors are the errors that workers got, and how often.
-	Errors map[string]int
+	Taken   int            // acquisitions
+	Twice   int            // acquisitions while another worker held the lock
+	Lost    int            // holds that ended with ErrLost
+	Longest time.Duration  // without an acquisition of a lock
+	Errors  map[string]int // how often workers got each error
 }
 
-// Stop ends the work and returns what came of it.
+// Stop stops the workers and returns the result.
 func (c *Contenders) Stop() Verdict {
 	c.tb.Helper()
 	c.cancel()
@@ -165,7 +161,7 @@ func (c *Contenders) Stop() Verdict {
 	select {
 	case <-done:
 	case <-time.After(soon):
-		require.FailNow(c.tb, "a call does not end")
+		require.FailNow(c.tb, "a call does not return")
 	}
 	v := Verdict{Errors: c.errs}
 	for _, l := range c.locks {
@@ -175,18 +171,17 @@ func (c *Contenders) Stop() Verdict {
 	return v
 }
 
-// Exclusive stops the workers and checks that no two had a lock at once.
+// Exclusive stops the workers and checks that no two held a lock at once.
 func (c *Contenders) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()
-	assert.Zero(c.tb, v.Twice, "two had a lock at once")
-	c.tb.Logf("%d taken, %d lost, longest pause %v, reported %v", v.Taken, v.Lost, v.Longest.Round(time.Millisecond), v.Errors)
+	assert.Zero(c.tb, v.Twice, "two workers held a lock")
+	c.tb.Logf("%d acquired, %d lost, longest pause %v, reported %v", v.Taken, v.Lost, v.Longest.Round(time.Millisecond), v.Errors)
 	return v
 }
 
-// ManyWaiters has a thousand callers wait for a thousand locks in a cluster, over one
-// transport, whose connections have a name. They share one connection for each way of
-// listening to each master, and each gets its lock.
+// ManyWaiters has a thousand callers wait for a thousand locks in a cluster, over one transport with
+// named connections. They share one connection per master for each way to subscribe.
 func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, name string) transport.Transport) {
 	t.Helper()
 	const waiters = 1000
@@ -215,7 +210,7 @@ func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, n
 	for _, list := range []string{"CHANNELS", "SHARDCHANNELS"} {
 		require.Eventually(t, func() bool { return channels(t, c, list, name) == waiters }, time.Minute, 20*time.Millisecond, list)
 	}
-	require.Equal(t, []int{2, 2, 2, 0, 0, 0}, listening(t, c, name), "connections that listen to each master and each replica")
+	require.Equal(t, []int{2, 2, 2, 0, 0, 0}, listening(t, c, name), "subscribed connections per master and replica")
 	each(waiters, func(i int) { assert.NoError(t, holds[i].Unlock()) })
 	wg.Wait()
 	for _, err := range took {
@@ -223,7 +218,7 @@ func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, n
 	}
 }
 
-// channels returns how many channels of locks, of names that begin alike, are listened to.
+// channels counts the subscribed channels of locks whose names start with name.
 func channels(t *testing.T, c *redistest.Cluster, list, name string) (n int) {
 	t.Helper()
 	for _, s := range c.Nodes() {
@@ -233,7 +228,7 @@ func channels(t *testing.T, c *redistest.Cluster, list, name string) (n int) {
 	return n
 }
 
-// listening returns how many connections of a name listen to each node.
+// listening counts the subscribed connections to each node that have a name.
 func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 	t.Helper()
 	for _, s := range c.Nodes() {
@@ -244,9 +239,8 @@ func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 	return counts
 }
 
-// ManyHolds holds 3,000 locks in a cluster of three masters, 50,000 with
-// REDLATCH_OVERLOAD=full: each is renewed within half of a renewal period, by as many
-// goroutines as one is.
+// ManyHolds holds 3,000 locks in a cluster of three masters, 50,000 with REDLATCH_OVERLOAD=full. Each is
+// renewed within half a renewal period, without additional goroutines.
 func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) transport.Transport) {
 	t.Helper()
 	many, lease := 3000, 18*time.Second
@@ -257,11 +251,10 @@ func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) tran
 	}
 	c := redistest.StartCluster(t, 3, 0)
 	m := manyHolds{t: t, label: redistest.Key(t), many: many, lease: lease}
-	// Goroutines have the label of the one that started them.
+	// Goroutines inherit the label.
 	pprof.Do(t.Context(), pprof.Labels("many", m.label), func(ctx context.Context) { m.run(ctx, open(t, c)) })
 }
 
-// manyHolds is so many locks that are held at once.
 type manyHolds struct {
 	t     *testing.T
 	label string // of the client's goroutines
@@ -275,14 +268,14 @@ func (m manyHolds) run(ctx context.Context, tr transport.Transport) {
 	client, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(m.lease), redlatch.WithObserver(redlatch.Observer{Renewed: seen.add}))
 	require.NoError(m.t, err)
 	defer func() { require.NoError(m.t, client.Close()) }()
-	const few = 100 // so that there is a connection to each node
+	const few = 100 // enough for a connection to each node
 	holds, errs := make([]*rlock.Hold, m.many), make([]error, m.many)
 	take := func(i int) { holds[i], errs[i] = rlock.New(client, fmt.Sprintf("%s-%d", m.label, i)).Lock(ctx) }
 	each(few, take)
 	before := goroutines(m.t, m.label)
 	each(m.many-few, func(i int) { take(few + i) })
-	m.none(errs)
-	const come = 20 // and go: of connections that are busy
+	require.NoError(m.t, errors.Join(errs...))
+	const come = 20 // for busy connections
 	require.Eventually(m.t, func() bool { return goroutines(m.t, m.label) <= before+come }, m.lease, 10*time.Millisecond,
 		"%d goroutines had %d locks", before, few)
 	time.Sleep(m.lease)
@@ -295,16 +288,10 @@ func (m manyHolds) run(ctx context.Context, tr transport.Transport) {
 	require.Less(m.t, slowest, m.lease/3/2)
 	require.GreaterOrEqual(m.t, renewed, m.many)
 	each(m.many, func(i int) { errs[i] = holds[i].Unlock() })
-	m.none(errs)
-}
-
-// none holds that there was no error.
-func (m manyHolds) none(errs []error) {
-	m.t.Helper()
 	require.NoError(m.t, errors.Join(errs...))
 }
 
-// goroutines returns how many have a label of this value.
+// goroutines counts the goroutines with a label.
 func goroutines(t *testing.T, label string) (sum int) {
 	t.Helper()
 	var text bytes.Buffer
@@ -319,18 +306,17 @@ func goroutines(t *testing.T, label string) (sum int) {
 		require.NoError(t, err, stack)
 		sum += n
 	}
-	require.Positive(t, sum, "the label is not found: the check itself is broken")
+	require.Positive(t, sum, "the label is not found: the test is broken")
 	return sum
 }
 
-// renewals is an observer of them.
+// renewals sums up what an observer reports.
 type renewals struct {
 	mu      sync.Mutex // guards what follows
 	holds   int
 	slowest time.Duration
 }
 
-// add takes in a renewal.
 func (r *renewals) add(e redlatch.Renewed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -344,7 +330,7 @@ func (r *renewals) sum() (holds int, slowest time.Duration) {
 	return r.holds, r.slowest
 }
 
-// each runs do for 0 to n-1, a hundred at a time.
+// each calls do for 0 to n-1, a hundred at a time.
 func each(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for w := range 100 {

@@ -1,22 +1,16 @@
-// Package locksuite tests what both kinds of locks must do whatever transport they are on
-// and whatever deployment that leads to: one server, what Sentinels watch, a cluster. The
-// locks' own packages test far more, on the built-in transport; here is what a transport,
-// or a deployment, can spoil.
+// Package locksuite tests what all kinds of locks must do on any transport and deployment: one
+// server, a master with Sentinels, a cluster. The packages of the locks test far more, on the
+// built-in transport.
 //
-// # The life of a case
-//
-//	Run ─▶ for each kind ─▶ for each case: clients on transports of their own ─▶
-//	what the case does ─▶ clients closed ─▶ nothing is left on the server
-//
-// Cases run in parallel, with names of their own, on one deployment, and break nothing.
-// Tests that break the deployment use a [Contenders]: workers that take a lock again and again,
-// from before the failure until after it, and a check that no two of them had it at once,
-// and that acquisitions go on.
+// The cases run in parallel on one deployment, with separate names, and break nothing. Tests that
+// break the deployment use [Contenders]: workers that acquire locks all the time, and a check that no
+// two of them held a lock at once.
 package locksuite
 
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -25,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -34,31 +29,26 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// soon is far more than anything takes that is waited for.
-const soon = callers.Soon
-
-// givenBack bounds how long something may be left on a server that answers: long before
-// the end of a lease would have taken it away.
-const givenBack = 10 * time.Second
+const (
+	soon     = callers.Soon
+	released = 10 * time.Second // bounds a release in the background; leases are longer
+)
 
 // Deployment is what the suite runs on.
 type Deployment struct {
-	// New returns a transport for one client only, which closes it.
+	// New returns a transport for one client, which closes it.
 	New func(tb testing.TB) transport.Transport
-	// Open returns a client that is used for one test only. It takes the place of New.
+	// Open returns a client for one test. It replaces New.
 	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
-	// Do runs one command on the master that serves key, over a connection that is
-	// not a transport's, and returns what redigo would.
+	// Do runs a command on the master that serves key, on a separate connection.
 	Do func(tb testing.TB, key, cmd string, args ...any) any
-	// Publish lists the commands that peers may publish with, the transport's own
-	// first: each must wake.
+	// Publish lists the commands that peers may publish with, the transport's own first.
 	Publish []string
-	// Uncounted is true where listeners cannot be counted: dead waiters stay there until
-	// their deadlines.
+	// Uncounted is true if subscribers cannot be counted, so dead waiters stay until their deadlines.
 	Uncounted bool
 }
 
-// OnServer is the deployment of one server, or of one master at a time.
+// OnServer is a deployment with one master.
 func OnServer(s interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }, open func(tb testing.TB) transport.Transport,
@@ -75,17 +65,12 @@ func OnServer(s interface {
 
 // Kind is a kind of lock.
 type Kind struct {
-	// Name is that of the kind, such as "plain".
-	Name string
-	// Queues is true for a kind with a queue on the server.
-	Queues bool
-	// New makes a lock of the kind.
-	New func(c *redlatch.Client, name string) *rlock.Lock
-	// ReadWrite is true for a role of a read/write lock.
-	ReadWrite bool
+	Name      string
+	Queues    bool // on the server
+	New       func(c *redlatch.Client, name string) *rlock.Lock
+	ReadWrite bool // a role of a read/write lock
 }
 
-// channel returns the channel of a lock of the kind.
 func (k Kind) channel(name string) string {
 	if k.ReadWrite {
 		return codec.ReadWriteChannel(name)
@@ -93,20 +78,20 @@ func (k Kind) channel(name string) string {
 	return codec.LockChannel(name)
 }
 
-// Kinds are the kinds of locks that [Run] runs all cases for.
+// Kinds are the kinds of locks for [Run].
 var Kinds = []Kind{{Name: "plain", New: rlock.New}, {Name: "fair", Queues: true, New: rfairlock.New}}
 
-// Fenced are the kinds of locks with tokens, without the tokens.
+// Fenced are the locks with tokens.
 var Fenced = []Kind{
 	{Name: "fenced", New: withoutTokens(rfencedlock.New)}, {Name: "fair-fenced", Queues: true, New: withoutTokens(rfencedlock.NewFair)},
 }
 
-// Writer is the writer of a read/write lock, without readers.
+// Writer is a write lock.
 var Writer = Kind{Name: "write", ReadWrite: true, New: func(c *redlatch.Client, name string) *rlock.Lock {
 	return rreadwritelock.New(c, name).Write()
 }}
 
-// Reader is the reader of a read/write lock.
+// Reader is a read lock.
 var Reader = Kind{Name: "read", ReadWrite: true, New: func(c *redlatch.Client, name string) *rlock.Lock {
 	return rreadwritelock.New(c, name).Read()
 }}
@@ -121,7 +106,7 @@ func withoutTokens(
 	}
 }
 
-// Client returns a client on a transport of its own, which is closed with the test.
+// Client opens a client on a new transport. It is closed with the test.
 func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
 	c := d.opened(tb, opts...)
@@ -129,7 +114,7 @@ func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Cli
 	return c
 }
 
-// opened returns a client that the test closes.
+// opened opens a client that the caller closes.
 func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
 	if d.Open != nil {
@@ -140,66 +125,80 @@ func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Cli
 	return c
 }
 
-// suite is one case.
+// suite is what a case runs on.
 type suite struct {
 	Deployment
-	kind Kind
+	kind     Kind
+	fakeTime bool
 }
 
-type testCase struct {
-	name string
-	run  func(t *testing.T, s suite)
-}
-
-// Run runs all cases for both kinds of locks.
+// Run runs all cases for [Kinds].
 func Run(t *testing.T, d Deployment) {
 	t.Helper()
 	for _, k := range Kinds {
-		RunKind(t, d, k)
+		for name, run := range cases(k, d) {
+			t.Run(k.Name+": "+name, func(t *testing.T) {
+				t.Parallel()
+				run(t, suite{Deployment: d, kind: k})
+			})
+		}
 	}
 }
 
-// RunKind runs all cases for one kind of lock.
-func RunKind(t *testing.T, d Deployment, k Kind) {
+// RunInMemory runs all cases for a kind of lock on in-memory servers in fake time.
+func RunInMemory(t *testing.T, k Kind) {
 	t.Helper()
-	cases := []testCase{
-		{"one at a time has the lock", oneAtATime},
-		{"what is asked and done about a lock is right", everyQuestion},
-		{"a waiter is woken by its own kind", wokenByOwn},
-		{"a waiter is woken by a peer, however it publishes", wokenByPeers},
-		{"many locks are renewed at once", manyRenewed},
-		{"a lock that the server forgot is lost with the next renewal", forgotten},
-		{"a waiter that gives up leaves nothing", givingUp},
-		{"a client that closes leaves no waiter", closing},
-	}
-	if k.Queues {
-		cases = append(cases, testCase{"waiters are served in their order", inOrder})
-	}
-	if k.Queues && !d.Uncounted {
-		cases = append(cases, testCase{"a dead waiter is taken out", deadWaiter})
-	}
-	for _, c := range cases {
-		t.Run(k.Name+": "+c.name, func(t *testing.T) {
-			t.Parallel()
-			c.run(t, suite{Deployment: d, kind: k})
+	d := Deployment{Uncounted: true} // the server lacks ROLE
+	for name, run := range cases(k, d) {
+		t.Run(k.Name+": "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := redistest.Mini(t, embedded.WithInProcess())
+				d := OnServer(s, nil)
+				d.Open = func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
+					tb.Helper()
+					c, err := redlatch.New(s.Server.Dial, opts...)
+					require.NoError(tb, err)
+					return c
+				}
+				run(t, suite{Deployment: d, kind: k, fakeTime: true})
+			})
 		})
 	}
 }
 
-// lock makes a lock with a name of its own.
+func cases(k Kind, d Deployment) map[string]func(t *testing.T, s suite) {
+	all := map[string]func(t *testing.T, s suite){
+		"one at a time has the lock":                                  oneAtATime,
+		"what is asked and done about a lock is right":                everyQuestion,
+		"a waiter is woken by its own kind":                           wokenByOwn,
+		"a waiter is woken by a peer, however it publishes":           wokenByPeers,
+		"many locks are renewed at once":                              manyRenewed,
+		"a lock that the server forgot is lost with the next renewal": forgotten,
+		"a waiter that gives up leaves nothing":                       givingUp,
+		"a client that closes leaves no waiter":                       closing,
+	}
+	if k.Queues {
+		all["waiters are served in their order"] = inOrder
+	}
+	if k.Queues && !d.Uncounted {
+		all["a dead waiter is taken out"] = deadWaiter
+	}
+	return all
+}
+
+// lock returns a new lock on a new client.
 func (s suite) lock(t *testing.T, opts ...redlatch.Option) *rlock.Lock {
 	t.Helper()
 	return s.kind.New(s.Client(t, opts...), redistest.Key(t))
 }
 
-// same makes the same lock on a client of its own.
+// same returns the lock on another client.
 func (s suite) same(t *testing.T, l *rlock.Lock, opts ...redlatch.Option) *rlock.Lock {
 	t.Helper()
 	return s.kind.New(s.Client(t, opts...), l.Name())
 }
 
-// free holds that nothing of the lock is left on the server, after a while: what is
-// cleared up in the background takes its time.
+// free waits until nothing of the lock is left on the server.
 func (s suite) free(t *testing.T, name string) {
 	t.Helper()
 	assert.Eventually(t, func() bool {
@@ -209,10 +208,10 @@ func (s suite) free(t *testing.T, name string) {
 			}
 		}
 		return true
-	}, givenBack, 5*time.Millisecond, "%s is left on the server", name)
+	}, released, 5*time.Millisecond, "%s is left on the server", name)
 }
 
-// listening waits until so many wait, and listen: on a plain lock one for each client.
+// listening waits for n subscribers, one per client unless the server queues.
 func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	t.Helper()
 	is := func() bool { return s.listenersOf(t, l.Name()) >= int64(n) }
@@ -225,7 +224,7 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	require.Eventually(t, is, soon, 5*time.Millisecond, "they do not listen")
 }
 
-// listenersOf returns how many connections would receive that a plain lock is free.
+// listenersOf counts the subscribers of a lock without a queue.
 func (s suite) listenersOf(t *testing.T, name string) int64 {
 	t.Helper()
 	ask := "NUMSUB"
@@ -239,7 +238,7 @@ func (s suite) listenersOf(t *testing.T, name string) int64 {
 	return n
 }
 
-// lockLater waits for the lock on a goroutine of its own.
+// lockLater calls Lock in a goroutine.
 func lockLater(ctx context.Context, l *rlock.Lock) <-chan callers.Acquired[*rlock.Hold] {
 	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx) })
 }

@@ -21,7 +21,6 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestLocksOnTheBuiltInTransport runs on every kind of server.
 func TestLocksOnTheBuiltInTransport(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
@@ -31,8 +30,7 @@ func TestLocksOnTheBuiltInTransport(t *testing.T) {
 	})
 }
 
-// services are the commands that managed services leave out, as in docs/topologies.md: pubsub is all of
-// pubsub, client|kill only that.
+// services are the commands that managed services lack, as in docs/topologies.md.
 var services = map[string][]string{
 	"Aiven for Caching":              {"acl", "config", "role"},
 	"Azure Cache for Redis":          {"config"},
@@ -51,9 +49,8 @@ func TestTheManualListsTheServices(t *testing.T) {
 	}
 }
 
-// TestLocksOnManagedServices runs on imitations of services that keep commands to themselves.
 func TestLocksOnManagedServices(t *testing.T) {
-	testlevel.All(t, "six imitations of services")
+	testlevel.All(t, "six services")
 	t.Parallel()
 	for name, without := range services {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +63,7 @@ func TestLocksOnManagedServices(t *testing.T) {
 	}
 }
 
-// builtIn returns what makes built-in transports to the server of a URL.
+// builtIn makes built-in transports to a server.
 func builtIn(url string) func(testing.TB) transport.Transport {
 	return func(testing.TB) transport.Transport {
 		return redisconn.NewRedigo(redisconn.Config{

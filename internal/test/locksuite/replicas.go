@@ -16,24 +16,19 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// missing is how long replicas are waited for that are frozen.
+// missing is how long callers wait for frozen replicas.
 const missing = 300 * time.Millisecond
 
-// Replicas are those of a deployment.
+// Replicas are the masters and replicas of a deployment.
 type Replicas struct {
-	// Masters are the servers that locks may be on.
 	Masters []*redistest.Server
-	// Servers are all replicas.
-	Servers []*redistest.Server
-	// Each is how many each master has.
-	Each int
-	// Watched says that others, Sentinels, ask the masters INFO.
-	Watched bool
-	// Move moves a lock to another master. Nil: there is none.
-	Move func(tb testing.TB, name string)
+	Servers []*redistest.Server              // the replicas
+	Each    int                              // replicas per master
+	Watched bool                             // Sentinels send INFO to the masters
+	Move    func(tb testing.TB, name string) // moves a lock to another master, if there is one
 }
 
-// ReplicasOf returns those of a cluster of three masters with a replica each.
+// ReplicasOf returns the replicas of a cluster of three masters with one replica each.
 func ReplicasOf(c *redistest.Cluster) Replicas {
 	nodes := c.Nodes()
 	return Replicas{
@@ -42,7 +37,7 @@ func ReplicasOf(c *redistest.Cluster) Replicas {
 	}
 }
 
-// MoveAway moves the slot of a name to another master, which takes a while.
+// MoveAway moves the slot of a name to another master.
 func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	tb.Helper()
 	to := c.Nodes()[0]
@@ -52,8 +47,8 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	c.MoveSlot(tb, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
-// WaitsForReplicas holds what redlatch.WithReplicaSync promises. It freezes the
-// replicas for a second or two, and needs the deployment for itself.
+// WaitsForReplicas checks redlatch.WithReplicaSync. It freezes the replicas, so it must not run in
+// parallel with other tests of the deployment.
 func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	t.Helper()
 	d.askNoReplica(t, r)
@@ -61,17 +56,17 @@ func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	d.refuse(t, r)
 }
 
-// client returns a client with a command timeout for a busy machine.
+// client returns a client with a long command timeout, for a busy machine.
 func (d Deployment) client(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	return d.Client(t, append(opts, redlatch.WithCommandTimeout(soon/2))...)
 }
 
-// stats returns how often the masters ran a command since it was last reset.
+// stats counts the runs of a command on the masters since the last reset.
 func (r Replicas) stats(t *testing.T, command string) (n int64) {
 	t.Helper()
 	for _, s := range r.Masters {
-		n += s.CommandStats(t)[command] // which asks INFO itself, afterwards
+		n += s.CommandStats(t)[command]
 	}
 	return n
 }
@@ -83,7 +78,7 @@ func (r Replicas) reset(t *testing.T) {
 	}
 }
 
-// waiting returns how many connections to the masters are there to wait for replicas.
+// waiting counts the connections to the masters that wait for replicas.
 func (r Replicas) waiting(t *testing.T) (n int) {
 	t.Helper()
 	for _, s := range r.Masters {
@@ -94,7 +89,7 @@ func (r Replicas) waiting(t *testing.T) (n int) {
 	return n
 }
 
-// take takes a lock and gives it back.
+// take acquires and releases a lock.
 func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	t.Helper()
 	hold, err := kind.New(c, name).TryLock(callers.Within(t))
@@ -102,8 +97,8 @@ func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	require.NoError(t, hold.Unlock())
 }
 
-// askNoReplica is without the option: no replica is waited for, no server asked what it is,
-// and no connection made for that.
+// askNoReplica checks that clients without the option send no WAIT or INFO and open no connection
+// for it.
 func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -112,12 +107,12 @@ func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	for _, kind := range Kinds {
 		take(t, kind, lax, name)
 	}
-	require.Positive(t, r.stats(t, "evalsha")+r.stats(t, "eval"), "the statistics were not read: the check itself is broken")
+	require.Positive(t, r.stats(t, "evalsha")+r.stats(t, "eval"), "no statistics: the test is broken")
 	for _, s := range r.Masters {
 		stats := s.CommandStats(t)
 		require.Zero(t, stats["wait"])
 		if !r.Watched {
-			require.LessOrEqual(t, stats["info"], int64(2), "ours")
+			require.LessOrEqual(t, stats["info"], int64(2), "of the test")
 		}
 	}
 	require.Zero(t, r.waiting(t))
@@ -125,10 +120,10 @@ func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 		take(t, kind, syncing, name)
 	}
 	require.EqualValues(t, 2, r.stats(t, "wait"))
-	require.Equal(t, 1, r.waiting(t), "it is the same connection each time")
+	require.Equal(t, 1, r.waiting(t), "one connection for all")
 }
 
-// shareWaits has many locks of one slot acquired at once.
+// shareWaits acquires many locks of one slot concurrently.
 func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	t.Helper()
 	const many = 100
@@ -155,7 +150,7 @@ func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	}
 }
 
-// refuse freezes all replicas: no caller may get the lock.
+// refuse freezes all replicas.
 func (d Deployment) refuse(t *testing.T, r Replicas) {
 	t.Helper()
 	syncing, lax := d.client(t, redlatch.WithReplicaSync(r.Each, missing)), d.client(t)
@@ -176,15 +171,15 @@ func (d Deployment) refuse(t *testing.T, r Replicas) {
 		require.ErrorContains(t, err, fmt.Sprintf("%q", name))
 		held, err := kind.New(lax, name).IsLocked(callers.Within(t))
 		require.NoError(t, err)
-		require.False(t, held, "it was given back before the error was returned")
+		require.False(t, held, "released before the error")
 		take(t, kind, lax, name)
 	}
 	_, err = Kinds[0].New(syncing, name).Lock(callers.Within(t))
-	require.ErrorIs(t, err, redlatch.ErrNotReplicated, "Lock does not try again either")
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated, "Lock does not retry")
 	for _, s := range r.Servers {
 		s.Resume()
 	}
-	require.NoError(t, kept.Unlock(), "its holder keeps it")
+	require.NoError(t, kept.Unlock())
 	for _, kind := range Kinds {
 		take(t, kind, patient, name)
 	}
