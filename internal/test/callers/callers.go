@@ -1,5 +1,4 @@
-// Package callers has helpers for tests of several kinds of locks: clients, bounded calls, and concurrent
-// calls.
+// Package callers provides clients and calls with time limits to the tests of locks.
 package callers
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Soon bounds waits.
+// Soon bounds every wait for an event that should happen.
 const Soon = 30 * time.Second
 
 // Connect opens a client that is closed with the test.
@@ -43,7 +42,7 @@ func Within(t *testing.T) context.Context {
 	return ctx
 }
 
-// Listening waits until n connections subscribe to a channel.
+// Listening waits until n connections have subscribed to a channel.
 func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -52,13 +51,13 @@ func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
 	}, Soon, 5*time.Millisecond, "%d connections should listen to %s", n, channel)
 }
 
-// Acquired is the result of a call for a lock or for permits.
+// Acquired is the result of a call.
 type Acquired[Hold any] struct {
-	Hold Hold  // the zero value with an error
-	Err  error // of the call
+	Hold Hold
+	Err  error
 }
 
-// Later makes a call on another goroutine.
+// Later makes a call in a goroutine.
 func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
 	came := make(chan Acquired[Hold], 1)
 	go func() {
@@ -68,7 +67,7 @@ func Later[Hold any](call func() (Hold, error)) <-chan Acquired[Hold] {
 	return came
 }
 
-// Must returns the hold of a call that succeeds within bound.
+// Must returns the hold, which the call must return within a bound.
 func Must[Hold any](t *testing.T, came <-chan Acquired[Hold], bound time.Duration) Hold {
 	t.Helper()
 	select {

@@ -14,21 +14,19 @@ import (
 )
 
 const (
-	// downAfter is how long Sentinels wait for a master that is silent, measuredDownAfter when the
-	// table is made: on a machine that stands still a moment no master is silent for long.
+	// downAfter is how long Sentinels wait for a silent master, which a stalled machine must not
+	// exceed; measuredDownAfter is for the table.
 	downAfter, measuredDownAfter = 3 * time.Second, time.Second
-	// pauseBound, toldBound and servedBound are the limits of the figures, far above what
-	// they are on an idle machine. Holders have to get ErrLost before their next renewal
-	// would find the loss. A node of a cluster that stands still is detected only by calls
-	// to it: waiters of a fair lock call it after their poll cap, ten seconds.
+	// The bounds are far above the figures of an idle machine. Holders must get ErrLost before their
+	// next renewal would. A silent node of a cluster is detected only by calls to it; fair waiters
+	// make one after their poll cap, ten seconds.
 	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 
-// Run tries each failure in a cluster and with Sentinels, and checks that every holder gets
-// ErrLost, and that every waiter gets its lock, on Redis and on Valkey in turn. With
-// REDLATCH_FAILOVER=full it does so on both, with five times as many locks and one after
-// the other, and logs the table of docs/topologies.md; then leases are the default, else
-// twice as long, so that a holder that learns of a loss from its next renewal is late.
+// Run tries each failure in a cluster and with Sentinels, on Redis or Valkey. It checks that every
+// holder gets ErrLost and every waiter its lock. With REDLATCH_FAILOVER=full it uses both servers and
+// five times as many locks, in sequence, and logs the table of docs/topologies.md. Leases are then the
+// default, otherwise twice that, so a holder that notices its loss only by a renewal is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
@@ -37,7 +35,7 @@ func Run(t *testing.T, a Adapter) {
 		t.Parallel()
 		each, silence = size{10, 60 * time.Second}, downAfter
 	}
-	var rows []string // of a full run, whose trials come one after the other
+	var rows []string // of a full run
 	for i, deployment := range []string{"cluster", "Sentinel"} {
 		for j, f := range failures {
 			for k, servers := range []string{"Redis", "Valkey"} {
@@ -64,15 +62,15 @@ func Run(t *testing.T, a Adapter) {
 	}
 }
 
-// lossBoundOf bounds the time until the last holder gets ErrLost.
+// lossBoundOf bounds the time until holders get ErrLost.
 func (f failure) lossBoundOf(deployment string, s size) time.Duration {
 	if f.silent && deployment == "cluster" {
-		return lossBound + s.lease/3 // its renewal finds out
+		return lossBound + s.lease/3 // by a renewal
 	}
 	return lossBound
 }
 
-// start starts servers of a kind, for one failure. Sentinels wait so long for a silent master.
+// start starts the servers for one failure. Sentinels wait for silence before they replace a master.
 func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Duration) deployment {
 	t.Helper()
 	opts := []redistest.Option{redistest.WithArgs("--enable-debug-command", "local")} // for cutOff
@@ -85,43 +83,33 @@ func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Du
 	return inCluster(a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t))
 }
 
-// check checks what must be so whatever has failed, with holders informed within a time.
+// check checks the figures. Holders must be notified within a time.
 func (f Figures) check(t *testing.T, notified time.Duration) {
 	t.Helper()
-	assert.Equal(t, f.Locks, f.Kept, "a lock that replicas had was lost")
-	assert.Equal(t, f.Lost, f.Notified, "the holder of a lock that was lost was not notified")
+	assert.Equal(t, f.Locks, f.Kept, "a replicated lock was lost")
+	assert.Equal(t, f.Lost, f.Notified, "a holder was not notified of its loss")
 	assert.Equal(t, f.Waiters, f.Served, "a waiter still waits")
 	assert.Less(t, slices.Max(f.Pauses), pauseBound)
 	assert.Less(t, f.NotifiedAfter, notified)
 	assert.Less(t, f.Slowest, servedBound)
 	if f.Lost == 0 {
-		assert.Zero(t, f.Twice, "two had a lock at once though none was lost")
+		assert.Zero(t, f.Twice, "two held a lock though none was lost")
 	}
 }
 
-// Figures are what came of a failure.
+// Figures are the results of a failure.
 type Figures struct {
-	// Pauses are the longest times without an acquisition of the workers' locks: that of
-	// each of locksuite.Kinds.
-	Pauses []time.Duration
-	// Locks is how many the replicas had, and Kept how many of their holders have kept them.
-	Locks, Kept int
-	// Lost is how many locks no replica had that took over, Told how many of their holders
-	// got ErrLost, and ToldAfter how long after the failure the last one did.
-	Lost, Notified int
-	NotifiedAfter  time.Duration
-	// Twice is how many locks had two holders at once, those of the workers included, and
-	// Overlap is for how long, at most, a holder did not know that another owner had its
-	// lock.
-	Twice   int
-	Overlap time.Duration
-	// Waiters is how many waited for a lock when the master failed, Served how many have got
-	// it, and Slowest how long after it was free: unlocked, or lost and a master there.
-	Waiters, Served int
-	Slowest         time.Duration
+	Pauses          []time.Duration // without an acquisition of the workers' locks, per kind
+	Locks, Kept     int             // replicated locks, and how many their holders kept
+	Lost, Notified  int             // locks that were not replicated, and holders that got ErrLost
+	NotifiedAfter   time.Duration   // from the failure to the last ErrLost
+	Twice           int             // locks with two holders at once, including workers
+	Overlap         time.Duration   // the longest time before a holder knew of another owner
+	Waiters, Served int             // waiters when the master failed, and how many got the lock
+	Slowest         time.Duration   // from the release, or the loss and a new master, to the waiter
 }
 
-// figures sums up. It stops the contenders.
+// figures stops the contenders and sums up.
 func (tr *trial) figures() Figures {
 	tr.t.Helper()
 	f := Figures{Locks: len(tr.kept), Waiters: len(tr.kept) + len(tr.lost)}
@@ -129,7 +117,7 @@ func (tr *trial) figures() Figures {
 		v := c.Stop()
 		f.Pauses = append(f.Pauses, v.Longest)
 		f.Twice += v.Twice
-		tr.t.Logf("contenders: %d taken, %d lost, %d twice, longest pause %v, reported %v", v.Taken, v.Lost, v.Twice, round(v.Longest), v.Errors)
+		tr.t.Logf("contenders: %d acquired, %d lost, %d twice, longest pause %v, reported %v", v.Taken, v.Lost, v.Twice, v.Longest.Round(time.Millisecond), v.Errors)
 	}
 	unlocked, taken := tr.kept, tr.lost
 	if tr.loses {
@@ -152,7 +140,7 @@ func (tr *trial) figures() Figures {
 	return f
 }
 
-// there returns when the new master was first seen to grant a lock that was lost.
+// there returns when the new master first granted a lost lock.
 func (tr *trial) there() (first time.Time) {
 	for _, p := range tr.lost {
 		p.mu.Lock()
@@ -164,8 +152,7 @@ func (tr *trial) there() (first time.Time) {
 	return first
 }
 
-// served counts the waiter of a lock that was free from a moment on, the zero time if that
-// is not known.
+// served counts the waiter of a lock that became free at a time, zero if unknown.
 func (f *Figures) served(p *pair, free time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +165,7 @@ func (f *Figures) served(p *pair, free time.Time) {
 	}
 }
 
-// countLoss counts the holder of a lock that was lost when the master failed.
+// countLoss counts the holder of a lost lock.
 func (f *Figures) countLoss(p *pair, struck time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,11 +180,10 @@ func (f *Figures) countLoss(p *pair, struck time.Time) {
 	}
 }
 
-// columns is the head of the table.
+// columns is the heading of the table.
 const columns = "| the master | servers | with | nobody acquired for: plain, fair | locks that replicas had: kept | that none had: holders told | after the failure | two at once | for at most | who waited: served | after the lock was free |\n" +
 	"|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 
-// row is a line of it.
 func (f Figures) row(what, servers, adapter string) string {
 	notified, after, overlap := "none was lost", "–", "–"
 	if f.Lost > 0 {
@@ -220,5 +206,3 @@ func seconds(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
-
-func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

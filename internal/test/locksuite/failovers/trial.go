@@ -1,26 +1,14 @@
-// Package failovers replaces the master under locks, in each way in which that happens, and
-// measures the effect on their holders and waiters. Both adapters run the same code, and
-// its figures are those of docs/topologies.md.
+// Package failovers replaces the master of locks by hand, by a kill and by a pause, and measures the
+// effects on holders and waiters. Both adapters run it; docs/topologies.md has the figures.
 //
-// # The life of a trial
+// A trial has replicated locks and, after the replicas were cut off, locks that only the master has.
+// Each has a holder and a waiter, and workers acquire two more locks without a pause. After the
+// failure, the waiter of a lost lock gets it and its holder gets ErrLost; the other holders unlock, and
+// their waiters get the locks. A paused master then resumes and finds that it was replaced.
 //
-//	a cluster, or a master with Sentinels
-//	  ─▶ locks that the replicas have: each has a holder and a waiter
-//	  ─▶ the replicas are cut off, where a lock is to be lost
-//	  ─▶ locks that no replica has: each has a holder and a waiter
-//	  ─▶ workers take two more locks, of both kinds, without a pause
-//	  ─▶ the failure
-//	  ─▶ the waiter of a lock that was lost gets it, its holder gets ErrLost; the workers go on
-//	  ─▶ the other holders unlock, and their waiters get the locks
-//	  ─▶ a master that stood still goes on, and finds out that it is none any more
-//
-// # What cannot be prevented
-//
-// Replication is late, so a lock that no replica has is lost with its master, and its
-// waiter gets it while its holder cannot know yet: two at once, until the holder's next
-// request to the new master. That is counted, not forbidden. The remedies are
-// redlatch.WithReplicaSync, which does not grant such a lock, and a token that the resource
-// checks.
+// Replication is asynchronous. A lock that no replica has can have two holders until the first sends
+// its next request to the new master. That is counted, not forbidden; redlatch.WithReplicaSync and
+// fencing tokens prevent it.
 package failovers
 
 import (
@@ -44,15 +32,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// failure is a way in which a master is replaced.
+// failure replaces a master.
 type failure struct {
 	name    string
 	planned bool
-	silent  bool // connections stay, and nothing answers
+	silent  bool // the connections stay open
 	strike  func(tb testing.TB, p deployment) (after func())
 }
 
-// failures are those that are tried.
 var failures = []failure{
 	{"by hand", true, false, func(tb testing.TB, p deployment) func() {
 		tb.Helper()
@@ -77,20 +64,17 @@ var failures = []failure{
 type pair struct {
 	lock *rlock.Lock // the holder's
 	hold *rlock.Hold
-	free time.Time // when the holder began to unlock; zero: it was taken away
+	free time.Time // when the holder began to unlock, zero if it lost the lock
 
 	mu       sync.Mutex // guards what follows
-	notified time.Time  // when the holder learned of its loss
-	got      time.Time  // when the other one had it
-	waiter   *rlock.Hold
-	err      error
+	notified time.Time  // when the holder got ErrLost
+	got      time.Time  // when the waiter got the lock
 }
 
-// trial is one failure, tried once.
 type trial struct {
 	t     *testing.T
 	place deployment
-	loses bool            // what no replica has is lost
+	loses bool            // locks without replicas are lost
 	ctx   context.Context //nolint:containedctx // ends with the trial
 	wg    sync.WaitGroup
 
@@ -100,13 +84,13 @@ type trial struct {
 	struck           time.Time
 }
 
-// size is how large a trial is.
+// size is the size of a trial.
 type size struct {
-	locks int           // that survive, and as many that do not
+	locks int           // that are replicated, and as many that are not
 	lease time.Duration // of their holders
 }
 
-// try breaks p under locks.
+// try breaks a deployment with locks.
 func (f failure) try(t *testing.T, p deployment, s size) Figures {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +120,7 @@ func (f failure) try(t *testing.T, p deployment, s size) Figures {
 	return tr.figures()
 }
 
-// take makes locks with a holder each.
+// take makes locks, each with a holder.
 func (tr *trial) take(locks int, name string) []*pair {
 	tr.t.Helper()
 	pairs := make([]*pair, locks)
@@ -161,7 +145,7 @@ func (p *pair) watch(ctx context.Context) {
 	}
 }
 
-// queue makes a waiter wait for each of the locks.
+// queue starts a waiter for each lock.
 func (tr *trial) queue() {
 	tr.t.Helper()
 	var channels []string
@@ -173,25 +157,20 @@ func (tr *trial) queue() {
 	listened(tr.t, tr.place, channels)
 }
 
-// wait tries until it has the lock, and keeps it.
+// wait retries until it has the lock, and keeps it.
 func (p *pair) wait(ctx context.Context, l *rlock.Lock) {
 	for ctx.Err() == nil {
-		hold, err := l.Lock(ctx)
-		p.mu.Lock()
-		p.waiter, p.err = hold, err
-		if err == nil {
+		if _, err := l.Lock(ctx); err == nil {
+			p.mu.Lock()
 			p.got = time.Now()
-		}
-		p.mu.Unlock()
-		if err == nil {
+			p.mu.Unlock()
 			return
 		}
-		time.Sleep(5 * time.Millisecond) // an error that a user would try again after
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// has reports whether the waiters of the locks have them, and the holders of those that
-// were not unlocked have ErrLost.
+// has reports whether the waiters have the locks, and the holders have unlocked or got ErrLost.
 func has(pairs []*pair) bool {
 	for _, p := range pairs {
 		p.mu.Lock()
@@ -208,7 +187,7 @@ func has(pairs []*pair) bool {
 func (tr *trial) recover() {
 	tr.t.Helper()
 	if tr.loses {
-		assert.Eventually(tr.t, func() bool { return has(tr.lost) }, soon, 5*time.Millisecond, "a caller waits for a lock that was lost, or believes to have it")
+		assert.Eventually(tr.t, func() bool { return has(tr.lost) }, soon, 5*time.Millisecond, "a waiter of a lost lock waits, or its holder has no ErrLost")
 	}
 	tr.progress(10)
 	free := tr.kept
@@ -217,7 +196,7 @@ func (tr *trial) recover() {
 	}
 	for _, p := range free {
 		if p.hold.Err() != nil {
-			continue // lost though replicas have it: Figures count it
+			continue // lost though it was replicated: Figures count it
 		}
 		p.free = time.Now()
 		assert.NoError(tr.t, p.hold.Unlock())
@@ -225,7 +204,7 @@ func (tr *trial) recover() {
 	assert.Eventually(tr.t, func() bool { return has(free) }, soon, 5*time.Millisecond, "a waiter waits for a free lock")
 }
 
-// progress waits until each lock of the workers was taken n times more.
+// progress waits until each of the workers' locks was acquired another n times.
 func (tr *trial) progress(n int) {
 	tr.t.Helper()
 	for _, c := range tr.contenders {
@@ -234,40 +213,28 @@ func (tr *trial) progress(n int) {
 }
 
 const (
-	// soon is far more than anything takes that is waited for.
-	soon = time.Minute
-	// announceTime is how long the first message of each Sentinel may take: they announce the
-	// master every two seconds.
-	announceTime = 2500 * time.Millisecond
+	soon         = time.Minute
+	announceTime = 2500 * time.Millisecond // Sentinels announce the master every two seconds
 )
 
-// Adapter makes the transports that are tried.
+// Adapter makes transports, each for one client, which closes it.
 type Adapter struct {
-	// Name is the adapter's, for the table.
-	Name string
-	// Cluster returns a transport to a cluster for one client only, which closes it.
-	Cluster func(tb testing.TB, c *redistest.Cluster) transport.Transport
-	// Sentinels returns one to the master that Sentinels watch.
-	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport
+	Name      string // for the table
+	Cluster   func(tb testing.TB, c *redistest.Cluster) transport.Transport
+	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport // to the master
 }
 
 // deployment is where a master is replaced.
 type deployment struct {
-	// open returns a new transport.
-	open func(tb testing.TB) transport.Transport
-	// prefix is what the names of all locks begin with.
-	prefix string
-	// master returns the master of all locks that are tried, and its replicas.
-	master func(tb testing.TB) (*redistest.Server, []*redistest.Server)
-	// failover replaces the master by hand, and careful reports whether that waits until a
-	// replica has everything.
-	failover func(tb testing.TB)
-	careful  bool
-	// settled returns when all is ready for a failure.
-	settled func(tb testing.TB)
+	open     func(tb testing.TB) transport.Transport
+	prefix   string                                                       // of the names of locks
+	master   func(tb testing.TB) (*redistest.Server, []*redistest.Server) // of all locks, and its replicas
+	failover func(tb testing.TB)                                          // replaces the master by hand
+	careful  bool                                                         // a failover waits for replication
+	settled  func(tb testing.TB)                                          // waits until a failure may happen
 }
 
-// inCluster is a cluster, of which the shard that serves tag is broken.
+// inCluster breaks the shard of a cluster that serves tag.
 func inCluster(a Adapter, c *redistest.Cluster, tag string) deployment {
 	master := func(tb testing.TB) (*redistest.Server, []*redistest.Server) {
 		tb.Helper()
@@ -288,7 +255,6 @@ func inCluster(a Adapter, c *redistest.Cluster, tag string) deployment {
 	}
 }
 
-// withSentinels is a master, its replicas and their Sentinels.
 func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
 	return deployment{
 		open: func(tb testing.TB) transport.Transport { tb.Helper(); return a.Sentinels(tb, set) },
@@ -302,8 +268,8 @@ func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
 	}
 }
 
-// announced waits until all nodes may have received the Sentinels' messages, and until none
-// of them has stopped working for half a minute because this machine was too busy (TILT).
+// announced waits until the Sentinels have announced the master and none is in TILT, in which it does
+// nothing for half a minute after a stall.
 func announced(tb testing.TB, set *redistest.Sentinels) {
 	tb.Helper()
 	time.Sleep(announceTime)
@@ -311,23 +277,22 @@ func announced(tb testing.TB, set *redistest.Sentinels) {
 		require.Eventually(tb, func() bool {
 			info, _ := s.Do(tb, "INFO", "sentinel").([]byte)
 			return strings.Contains(string(info), "sentinel_tilt:0")
-		}, soon, 100*time.Millisecond, "a Sentinel does nothing: the machine is too busy")
+		}, soon, 100*time.Millisecond, "a Sentinel is in TILT: the machine is too busy")
 	}
 }
 
-// inStep waits until the replicas have all keys of the master.
+// inStep waits until the replicas have all keys.
 func inStep(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, replicas := p.master(tb)
 	keys := master.Do(tb, "DBSIZE")
 	for _, r := range replicas {
-		require.Eventually(tb, func() bool { return r.Do(tb, "DBSIZE") == keys }, soon, 5*time.Millisecond, "a replica has not all locks")
+		require.Eventually(tb, func() bool { return r.Do(tb, "DBSIZE") == keys }, soon, 5*time.Millisecond, "a replica lacks locks")
 	}
 }
 
-// cutOff ends the replication, on servers with DEBUG enabled: what is written from now on only the master has. The
-// replicas come back with another history than the master's, and wait for all of it, which
-// the master puts off. That costs neither side anything.
+// cutOff stops the replication. With another replication ID the replicas need a full synchronization,
+// which the master delays. It needs the DEBUG command.
 func cutOff(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, _ := p.master(tb)
@@ -338,7 +303,7 @@ func cutOff(tb testing.TB, p deployment) {
 	require.Eventually(tb, func() bool { return len(master.Replicas(tb)) == 0 }, soon, 5*time.Millisecond, "a replica is not cut off")
 }
 
-// listened waits until each of the channels has a listener.
+// listened waits until each channel has a subscriber.
 func listened(tb testing.TB, p deployment, channels []string) {
 	tb.Helper()
 	master, _ := p.master(tb)
