@@ -20,25 +20,24 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// documented are the needs, by their headings in the operator's manual, of what
-// everyOperation does.
+// documented are the headings in the operator's manual whose rights everyOperation needs.
 var documented = []string{"Plain locks", "Fair locks", "The clocks", "Inspection"}
 
-// leastPrivileged starts a server with the manual's user, and gives it more
-// rights, or fewer. It returns the user's URL.
+// leastPrivileged starts a server with the manual's user, changes the user's rights, and returns its
+// URL.
 func leastPrivileged(t *testing.T, rights ...any) (*redistest.Server, string) {
 	t.Helper()
 	s := redistest.Start(t)
 	return s, s.GiveRights(t, documented, rights...)
 }
 
-// aclNames are names that the manual's user may lock.
+// aclNames returns names that the manual's user may lock.
 func aclNames(t *testing.T) []string {
 	t.Helper()
 	return []string{"app:" + redistest.Key(t), "{app:" + redistest.Key(t) + "}:in-braces"}
 }
 
-// everyOperation uses all that a fair lock has.
+// everyOperation calls every method of a fair lock.
 func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, name string) {
 	t.Helper()
 	l := rfairlock.New(client, name)
@@ -80,7 +79,7 @@ func TestU42DocumentedUserMayDoEverythingWithAFairLock(t *testing.T) {
 	for _, name := range aclNames(t) {
 		everyOperation(t, s, client, name)
 	}
-	// A command by itself and one in a script are refused in different words.
+	// Redis has different errors for commands and for scripts.
 	for _, refusal := range []string{"NOPERM", "can't run this command", "no permission"} {
 		require.Empty(t, logged.Lines(refusal))
 	}
@@ -88,7 +87,7 @@ func TestU42DocumentedUserMayDoEverythingWithAFairLock(t *testing.T) {
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
 }
 
-// Give-up goes another way where the deadlines are in another order than the queue.
+// The deadlines are not in the order of the queue.
 func TestU42DocumentedUserMayLeaveAQueueThatIsOutOfOrder(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t)
@@ -108,7 +107,6 @@ func TestU42DocumentedUserMayLeaveAQueueThatIsOutOfOrder(t *testing.T) {
 	}, deadlinesOf(t, s, l.Name()))
 }
 
-// What the manual calls optional may be missing.
 func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 	t.Parallel()
 	for _, rights := range [][]any{
@@ -128,8 +126,7 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 	}
 }
 
-// rightsFor returns what the manual says that something needs: the commands, and
-// the keys as its user has them.
+// rightsFor returns the commands and the key patterns of a row of the manual.
 func rightsFor(t *testing.T, use string) (commands []string, keys []any) {
 	t.Helper()
 	manual, err := os.ReadFile("../docs/operations.md")
@@ -147,8 +144,8 @@ func rightsFor(t *testing.T, use string) (commands []string, keys []any) {
 	return strings.Fields(words), append(keys, "&redisson_lock__channel:{app:*")
 }
 
-// lookAfterQueue runs all that looks after a queue as a user with these rights, each
-// on its longest way, and returns the first refusal.
+// lookAfterQueue runs the scripts of heartbeats as a user with these rights, each on its longest path,
+// and returns the first error.
 func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys []any) error {
 	t.Helper()
 	user := []any{"SETUSER", "keeper", "reset", "on", "nopass"}
@@ -186,7 +183,7 @@ func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys [
 	return nil
 }
 
-// No right too few, and none too many.
+// Each right is needed, and no other.
 func TestU42QueueHeartbeatsNeedTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -10,11 +10,11 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// What an uncontended pair of a fair lock allocates: the hold, its owner's text and that
-// boxed, and the time that each of its two scripts is given.
+// allocationsOfAPair are the hold, its owner's text, which is boxed, and the time for each of the two
+// scripts.
 const allocationsOfAPair = 5
 
-// Not parallel: it counts allocations.
+// Not parallel, since it counts allocations.
 func TestPairStaysWithinItsAllocations(t *testing.T) {
 	testlevel.NoRace(t, "it takes allocations, too")
 	client := connect(t, redistest.Shared(t).URL())

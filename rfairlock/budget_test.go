@@ -12,8 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// requests returns how many commands clients have sent for their locks. What scripts
-// call in turn is not counted.
+// requests counts the commands that clients sent, without the calls of scripts.
 func requests(t *testing.T, srv *redistest.Server) int64 {
 	t.Helper()
 	stats := srv.CommandStats(t)
@@ -21,7 +20,7 @@ func requests(t *testing.T, srv *redistest.Server) int64 {
 	return stats["eval"] + stats["evalsha"] + stats["subscribe"] + stats["unsubscribe"]
 }
 
-// An attempt that queues, one when its turn has come, a release.
+// One attempt queues, one acquires, and one request releases.
 func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 	t.Parallel()
 	const workers = 16
@@ -40,7 +39,7 @@ func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 	require.LessOrEqual(t, each, 3.2)
 }
 
-// The lock is known to be contended as soon as one waits for it.
+// The first waiter makes the lock contended.
 func TestCallersOfAContendedFairLockSubscribeFirstAndAskOnce(t *testing.T) {
 	t.Parallel()
 	const callers = 50
@@ -58,7 +57,7 @@ func TestCallersOfAContendedFairLockSubscribeFirstAndAskOnce(t *testing.T) {
 	awaitQueue(t, srv, l.Name(), len(all))
 	asked := srv.CommandStats(t)["evalsha"]
 	require.GreaterOrEqual(t, asked, int64(callers))
-	require.LessOrEqual(t, asked, int64(callers+1), "the first one asks again when it listens, which may be now")
+	require.LessOrEqual(t, asked, int64(callers+1), "the first asks again after it has subscribed")
 	cancel()
 	for _, w := range all {
 		require.ErrorIs(t, w.failed(t, soon), context.Canceled)

@@ -116,7 +116,7 @@ func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 	return l.Lock(ctx)
 }
 
-// There is at most one holder, no caller waits forever, and nothing is left.
+// Checks that there is at most one holder, that no caller waits forever, and that the server ends empty.
 func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	const clients, workers = 2, 20
@@ -154,7 +154,7 @@ func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// breakSomething breaks connections in one of several ways.
+// breakSomething breaks connections in a random way.
 func breakSomething(t *testing.T, s *redistest.Server, p *redistest.Proxy) {
 	t.Helper()
 	ways := []func(){

@@ -110,24 +110,6 @@ func TestU23ReleasesOfOtherOwnersEvictNoWaiterWithServerTime(t *testing.T) {
 	}
 }
 
-func TestU23ServerTimeIsRequestedAgainAfterAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &skew{ahead: -10 * time.Minute}
-		srv, client := farAway(t, e, redlatch.WithServerTime())
-		l := rfairlock.New(client, "job")
-		away := transport.ErrNotSent
-		e.fail.Store(&away)
-		require.NoError(t, take(t, l).Unlock())
-		time.Sleep(10 * time.Second) // until the comparison is given up
-		require.Greater(t, e.asked.Load(), int64(1))
-		e.fail.Store(nil)
-		before := waitersByHand(t, srv, e)
-		_, err := l.TryLock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.Equal(t, before, deadlinesOf(t, srv, "job"))
-	})
-}
-
 func TestClockOfThisMachineIsTheOneThatCountsByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &skew{ahead: -10 * time.Minute}
@@ -162,20 +144,4 @@ func TestClocksThatAreApartAreWarnedAboutOnce(t *testing.T) {
 			require.InDelta(t, 10, e.asked.Load(), 1)
 		})
 	}
-}
-
-// The user has no right to TIME.
-func TestClockThatMayNotBeReadIsDoneWithout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &skew{}
-		_, client := farAway(t, e, redlatch.WithServerTime())
-		var refused error = &transport.ServerError{Text: "NOPERM this user has no permissions"}
-		e.fail.Store(&refused)
-		l := rfairlock.New(client, "job")
-		for range 100 {
-			require.NoError(t, take(t, l).Unlock())
-		}
-		synctest.Wait()
-		require.Equal(t, int64(1), e.asked.Load())
-	})
 }

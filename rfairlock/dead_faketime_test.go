@@ -201,7 +201,8 @@ func foreignWaiter(t *testing.T, srv *redistest.MiniServer, owner string, subscr
 	return func() { _ = conn.Close() }
 }
 
-// Two dead waiters of Redisson are first in the queue, before a live one and one of this library.
+// Two dead waiters of Redisson are first in the queue, followed by a live one and a waiter of this
+// library.
 func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
 	const alive = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:10"
 	for name, c := range map[string]struct {

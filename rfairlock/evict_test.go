@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// patient keeps a client from evicting waiters by itself.
+// patient disables evictions by the client's heartbeats.
 func patient() redlatch.Option { return redlatch.WithDeadWaiterGrace(0) }
 
 // evictor returns the lock on another client.
@@ -199,8 +199,8 @@ func TestEvictSaysWhyThereIsNothingToTakeOut(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// meanwhile calls Evict, and happens after Evict has read the queue.
-func meanwhile(t *testing.T, s redistest.Target, name, owner string, happens func()) error {
+// evictDuring calls Evict, and happens after Evict has read the queue.
+func evictDuring(t *testing.T, s redistest.Target, name, owner string, happens func()) error {
 	t.Helper()
 	p, client := through(t, s)
 	held := p.HoldMatching(redistest.ToServer, "\r\nPUBSUB\r\n")
@@ -225,7 +225,7 @@ func TestEvictLooksAgainAtAHeadThatHasChangedMeanwhile(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	queueByHand(t, s, name, foreignHead, time.Now().Add(time.Hour))
-	require.NoError(t, meanwhile(t, s, name, foreignHead, func() {
+	require.NoError(t, evictDuring(t, s, name, foreignHead, func() {
 		s.Do(t, "ZINCRBY", codec.TimeoutKey(name), 1000, foreignHead)
 	}))
 	require.Empty(t, queueOf(t, s, name))
@@ -238,7 +238,7 @@ func TestEvictOfAWaiterThatGetsTheLockMeanwhileSaysThatItIsNotQueued(t *testing.
 	name := redistest.Key(t)
 	queueByHand(t, s, name, "a", time.Now().Add(time.Hour))
 	queueByHand(t, s, name, foreignOwner, time.Now().Add(2*time.Hour))
-	err := meanwhile(t, s, name, foreignOwner, func() {
+	err := evictDuring(t, s, name, foreignOwner, func() {
 		s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
 		holdByHand(t, s, name, time.Hour)
 	})

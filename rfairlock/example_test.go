@@ -14,10 +14,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// claim stands for the work that needs its turn.
+// claim is the work.
 func claim(ctx context.Context) error { return ctx.Err() }
 
-// demo returns a client of a server in this process, and what ends both.
+// demo starts a server in this process and opens a client.
 func demo() (client *redlatch.Client, stop func()) {
 	srv, err := embedded.Start(embedded.WithInProcess())
 	if err != nil {
@@ -28,20 +28,19 @@ func demo() (client *redlatch.Client, stop func()) {
 		log.Fatal(err)
 	}
 	return client, func() {
-		_ = client.Close() // the server goes, too
+		_ = client.Close() // the server stops next
 		srv.Close()
 	}
 }
 
-// Callers are served in the order in which they ask, whichever process or
-// language they are in.
+// Callers acquire the lock in the order of arrival, across processes and languages.
 func ExampleNew() {
 	client, stop := demo()
 	defer stop()
 	ctx := context.Background()
 	claimNext := func() error {
 		billing := rfairlock.New(client, "billing-run")
-		return billing.Do(ctx, claim) // in the order in which the callers asked
+		return billing.Do(ctx, claim)
 	}
 	fmt.Println(claimNext())
 	// Output: <nil>
@@ -57,7 +56,7 @@ func ExampleNew_wait() {
 		hold, err := billing.Lock(ctx, rlock.WithWait(10*time.Second), rlock.WithLease(time.Minute))
 		switch {
 		case errors.Is(err, redlatch.ErrNotAcquired):
-			return nil // not this time: the place in the queue is given up
+			return nil // it has left the queue
 		case err != nil:
 			return err
 		}
@@ -68,7 +67,7 @@ func ExampleNew_wait() {
 	// Output: <nil>
 }
 
-// Which waiters are queued, and which of them may have died.
+// List the waiters; those without a subscriber may be dead.
 func ExampleNew_queue() {
 	client, stop := demo()
 	defer stop()
@@ -79,7 +78,7 @@ func ExampleNew_queue() {
 		if err != nil {
 			return err
 		}
-		for _, w := range state.Queue { // the next one first
+		for _, w := range state.Queue { // the next is first
 			fmt.Println(w.Position, w.Owner, w.Deadline, w.Subscribed)
 		}
 		return nil

@@ -207,7 +207,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 	require.Greater(t, time.Since(began), 2*shortWait, "no place could have expired")
 	for _, p := range o.processes {
 		require.NoError(t, p.cmd.Process.Kill())
-		said, err := io.ReadAll(p.said)
+		said, err := io.ReadAll(p.out)
 		require.NoError(t, err)
 		require.Empty(t, string(said), "its evictions")
 	}

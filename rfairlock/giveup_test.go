@@ -103,7 +103,7 @@ func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
 }
 
 // WithWait(0) is one attempt, as in Redisson. Other waits below a millisecond are mistakes.
-func TestWaitOfZeroIsOneAttemptAndLessThanAMillisecondIsRefused(t *testing.T) {
+func TestWaitBelowMillisecondIsRejectedExceptZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		for _, l := range []*rlock.Lock{rfairlock.New(client, "fair"), rlock.New(client, "plain")} {
@@ -252,7 +252,7 @@ func TestTryLockNeverQueues(t *testing.T) {
 }
 
 // The reply to a queued caller has the deadline of the waiter before it, which is not the lease.
-func TestErrorOfAWaiterNeverReportsTheDeadlineOfAnotherAsTheLease(t *testing.T) {
+func TestWaiterErrorReportsHolderLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t, noPoll())
 		calls.subscribe = neverSubscribes(func() {}) // so it makes one attempt

@@ -58,7 +58,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// A waiter of another client, whose deadline is near, is first; one with a distant deadline is last.
+// Waiters of other clients are first, with a near deadline, and last, with a distant one.
 func TestU23HeartbeatsOfHostsWhoseClocksAreOffKeepEveryWaiterQueued(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	soon     = 10 * time.Second // bounds what should happen immediately on a real server
+	soon     = 10 * time.Second // bounds an immediate effect on a real server
 	promptly = 3 * time.Second  // bounds a wake-up; a poll takes thirty seconds
 	forever  = time.Minute      // is longer than any test runs
 )
@@ -212,7 +212,7 @@ func awaitAsleep(t testing.TB, s redistest.Target, name string, n int) []string 
 	return queue
 }
 
-// queueUp queues n waiters in turn, and waits until each has subscribed.
+// queueUp queues n subscribed waiters.
 func queueUp(ctx context.Context, t testing.TB, s redistest.Target, l *rlock.Lock, n int, opts ...rlock.Option) []*waiter {
 	t.Helper()
 	before := len(queueOf(t, s, l.Name()))

@@ -47,8 +47,7 @@ func TestInspectShowsTheQueue(t *testing.T) {
 	})
 }
 
-// A part of a queue is shown as it stands there, also to a user who may do no more than
-// is needed for the whole, and wherever its deadlines are.
+// A user with the documented rights sees the same parts.
 func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
@@ -62,7 +61,7 @@ func TestInspectShowsAPartOfTheQueue(t *testing.T) {
 				srv.Do(t, "ZADD", timeouts, due.UnixMilli()+int64(i), owner)
 			}
 		}
-		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // of no waiter, and out of order
+		srv.Do(t, "ZADD", timeouts, 1, "gone", due.UnixMilli()+60_000, "b") // of no waiter, and not in order
 		locks := []*rlock.Lock{l}
 		if s, isReal := srv.(*redistest.Server); isReal {
 			s.Do(t, "ACL", append([]any{"SETUSER", "viewer-" + l.Name()}, redistest.Rights(t, "A user that inspects")[2:]...)...)

@@ -138,7 +138,7 @@ func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) { //nolint:tparallel
 }
 
 // TryLock does not queue, so it must not remove the place of another user of the owner.
-func TestTryLockForAGivenOwnerLeavesOtherQueueEntriesAlone(t *testing.T) {
+func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		var lose atomic.Bool
@@ -166,7 +166,7 @@ func TestTryLockForAGivenOwnerLeavesOtherQueueEntriesAlone(t *testing.T) {
 }
 
 // The callers of one owner share one place, which leaves with the wait it was queued with.
-func TestSharedQueueEntryIsLeftWithItsWait(t *testing.T) {
+func TestSharedPlaceLeavesWithItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		l := rfairlock.New(client, "job")

@@ -19,8 +19,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The tests TestMirrorX set up what X does in Redisson's RedissonFairLockTest. The tests of its
-// scripts are in internal/luasrc, those of concurrency in internal/test/locksuite.
+// A test TestMirrorX has the scenario X of Redisson's RedissonFairLockTest. Its scenarios of scripts
+// are in internal/luasrc, of concurrency in internal/test/locksuite.
 
 func TestMirrorTryLockNonDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

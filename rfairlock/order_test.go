@@ -139,9 +139,9 @@ func turner(url string) error {
 
 // process is another run of the test binary.
 type process struct {
-	cmd  *exec.Cmd
-	in   io.Writer
-	said *bufio.Reader
+	cmd *exec.Cmd
+	in  io.Writer
+	out *bufio.Reader
 }
 
 // start runs the test binary in a role of roles.
@@ -162,10 +162,10 @@ func start(t *testing.T, role, url string) *process {
 	return &process{cmd, in, bufio.NewReader(out)}
 }
 
-// hears checks the next line of the process.
-func (p *process) hears(t *testing.T, want string) {
+// expect checks the next line of the process.
+func (p *process) expect(t *testing.T, want string) {
 	t.Helper()
-	line, err := p.said.ReadString('\n')
+	line, err := p.out.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, want, strings.TrimSpace(line))
 }
@@ -217,7 +217,7 @@ func TestProcessesAcquireInTheOrderOfTheQueue(t *testing.T) {
 		all = append(all, start(t, turnerRole, srv.URL()))
 	}
 	for _, p := range all {
-		p.hears(t, "ready")
+		p.expect(t, "ready")
 	}
 	began := time.Now()
 	for _, p := range all {
@@ -225,7 +225,7 @@ func TestProcessesAcquireInTheOrderOfTheQueue(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, p := range all {
-		p.hears(t, "done <nil>")
+		p.expect(t, "done <nil>")
 	}
 	t.Logf("%.0f hand-overs per second", float64(processes*goroutines*rounds)/time.Since(began).Seconds())
 	inverted, queued := u.inversions(t, srv)

@@ -16,8 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The proof of a hold whose owner others may use, too: a re-entry does not wait,
-// and so must not queue when the lock turns out to be gone.
+// A reentry does not wait, so it must not queue when the lock is lost.
 func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -36,8 +35,8 @@ func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
 	require.Empty(t, deadlinesOf(t, srv, l.Name()))
 }
 
-// Both share one place in the queue, which is removed when one of them leaves.
-// The other gets a new one at once, although it is not the caller that polls.
+// The shared place leaves with the first. The other queues again immediately, although it does not
+// poll.
 func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -63,8 +62,7 @@ func TestUserOfAnOwnerOutlivesTheOtherOneInTheQueue(t *testing.T) {
 	})
 }
 
-// Two users of one owner do not exclude each other: when one gets the lock, the
-// other one is inside, too.
+// Users of one owner do not exclude each other.
 func TestBothUsersOfAnOwnerGetInWhenItsTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)
@@ -89,7 +87,6 @@ func TestBothUsersOfAnOwnerGetInWhenItsTurnHasCome(t *testing.T) {
 	})
 }
 
-// The server keeps the place for as long as the caller says, however long that is.
 func TestLongestWaitOfAllIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t)

@@ -170,7 +170,7 @@ func TestU20LeaseOfADeadHolderIsOutwaitedAndNoMore(t *testing.T) {
 	})
 }
 
-// The process's first waiter is no longer the first in the queue.
+// The process's first waiter was moved to the end of the queue.
 func TestThePollingWaiterNotifiesAnotherWhoseTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pollCap = 2 * time.Second // before the first heartbeat

@@ -121,7 +121,7 @@ func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
 	}
 }
 
-func TestOwnerIsNotUsedAgainWhenACallForItHadNoAnswer(t *testing.T) {
+func TestOwnerWithUnansweredCallIsNotReused(t *testing.T) {
 	for name, script := range map[string]*transport.Script{"attempt": luasrc.FairAcquire, "release": luasrc.FairRelease} {
 		for _, unsent := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", unsent ", unsent), func(t *testing.T) {
@@ -159,29 +159,6 @@ func TestOwnerIsNotUsedAgainWhenACallForItHadNoAnswer(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsEndSoonAfterTheLastWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client, _ := inBubble(t)
-		l := rfairlock.New(client, "job")
-		h, owner := waitedFor(t, srv, l)
-		require.Equal(t, []string{codec.OwnerChannel("job", owner)}, channelsOf(t, srv), "while it holds")
-		require.NoError(t, h.Unlock())
-		for range 20 { // no caller has to wait any more
-			time.Sleep(100 * time.Millisecond)
-			h, err := l.Lock(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, h.Unlock())
-		}
-		require.Empty(t, channelsOf(t, srv))
-
-		h, _ = waitedFor(t, srv, l)
-		time.Sleep(1600 * time.Millisecond)
-		require.Empty(t, channelsOf(t, srv), "while it is held on")
-		require.NoError(t, h.Unlock())
-		require.Empty(t, channelsOf(t, srv))
-	})
-}
-
 // A place with a subscriber but no waiter would block the queue.
 func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -201,19 +178,6 @@ func TestAWaiterThatGivesUpIsUnsubscribed(t *testing.T) {
 			require.Empty(t, channelsOf(t, srv))
 			require.Empty(t, queueOf(t, srv, "job"))
 		}
-	})
-}
-
-func TestClosedClientHasNoSubscriptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client, _ := inBubble(t)
-		l := rfairlock.New(client, "job")
-		h, _ := waitedFor(t, srv, l)
-		require.NoError(t, h.Unlock())
-		other, _ := waitedFor(t, srv, rfairlock.New(client, "other"))
-		require.NoError(t, client.Close())
-		require.Empty(t, channelsOf(t, srv))
-		require.ErrorIs(t, other.Unlock(), redlatch.ErrClosed)
 	})
 }
 
@@ -329,7 +293,7 @@ func TestContendedLockQueuesCallersThatCannotSubscribe(t *testing.T) {
 		cancel()
 		checkHeld(t, w.failed(t, time.Second))
 
-		// A short wait makes it ask immediately.
+		// With a short wait the attempt is immediate.
 		w = await(t.Context(), l, rlock.WithWait(100*time.Millisecond))
 		synctest.Wait()
 		require.Len(t, queueOf(t, srv, "job"), 2)

@@ -28,7 +28,7 @@ func neverSubscribes(outOfTime func()) func(ctx context.Context) error {
 }
 
 // Subscribing ends with a deadline, which is not the reason why the wait ends.
-func TestErrorOfAWaiterNamesTheEndOfItsContextAndNoOther(t *testing.T) {
+func TestWaiterErrorNamesContextCause(t *testing.T) {
 	errBoss := errors.New("the boss called")
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
@@ -46,7 +46,7 @@ func TestErrorOfAWaiterNamesTheEndOfItsContextAndNoOther(t *testing.T) {
 }
 
 // The wait ends at the moment when subscribing fails.
-func TestErrorOfAWaiterWhoseTimeIsOverAsItFailsToSubscribeNamesNoDeadline(t *testing.T) {
+func TestWaiterErrorAtTimeoutNamesNoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		const wait = 3100 * time.Millisecond
@@ -62,7 +62,7 @@ func TestErrorOfAWaiterWhoseTimeIsOverAsItFailsToSubscribeNamesNoDeadline(t *tes
 }
 
 // Losing the reply costs the waiter its place.
-func TestWaiterThatCannotSubscribeAndLosesAReplyGoesOn(t *testing.T) {
+func TestUnsubscribedWaiterSurvivesLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		calls.subscribe = neverSubscribes(func() {})

@@ -32,7 +32,7 @@ func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	require.NoError(t, w.acquired(t, promptly).Unlock())
 }
 
-// A release notifies one waiter, which makes one attempt, however many wait.
+// A release notifies one waiter, which makes one attempt.
 func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, holder, _ := inBubble(t, noPoll())

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 )
 
-func TestFencedLocksDoWhatLocksDo(t *testing.T) {
+func TestFencedLocksPassSuite(t *testing.T) {
 	for _, kind := range locksuite.Fenced {
 		locksuite.RunInMemory(t, kind)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-func TestTokensGrowThroughUnlockForceAndExpiry(t *testing.T) {
+func TestTokensIncreaseAfterUnlockForceUnlockAndExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
 		one, two := newLock(), newLock()
@@ -57,7 +57,7 @@ func TestTokensGrowThroughUnlockForceAndExpiry(t *testing.T) {
 	})
 }
 
-func TestAReentryHasATokenThatItsOuterHoldTells(t *testing.T) {
+func TestOuterHoldReportsReentryToken(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
@@ -74,7 +74,7 @@ func TestAReentryHasATokenThatItsOuterHoldTells(t *testing.T) {
 	})
 }
 
-func TestALockThatWasHandedOverHasANewToken(t *testing.T) {
+func TestResumedLockGetsNewToken(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
 		here, there := newLock(), newLock()
@@ -94,7 +94,7 @@ func TestALockThatWasHandedOverHasANewToken(t *testing.T) {
 	})
 }
 
-func TestAGivenOwnerHasATokenForEachAcquisition(t *testing.T) {
+func TestGivenOwnerGetsTokenPerAcquisition(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
 		lock, owner := newLock(), redlatch.NewOwner(uuid.New(), 77)
@@ -108,7 +108,7 @@ func TestAGivenOwnerHasATokenForEachAcquisition(t *testing.T) {
 }
 
 // Redisson takes the reply for such a lock, [-1, -1], for success with token -1.
-func TestALockWithoutTimeToLiveIsNotAcquired(t *testing.T) {
+func TestLockWithoutTTLIsNotAcquired(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
@@ -123,7 +123,7 @@ func TestALockWithoutTimeToLiveIsNotAcquired(t *testing.T) {
 	})
 }
 
-func TestALostReplyCostsATokenAndNothingElse(t *testing.T) {
+func TestLostReplyUsesOneToken(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
@@ -139,7 +139,7 @@ func TestALostReplyCostsATokenAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestAFairLockOfTheSameNameUsesTheSameQueue(t *testing.T) {
+func TestFairLockOfSameNameSharesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		lock, without := rfencedlock.NewFair(callers.InProcess(t, s), "lock"), rfairlock.New(callers.InProcess(t, s), "lock")

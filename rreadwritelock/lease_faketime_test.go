@@ -16,7 +16,7 @@ import (
 )
 
 // In Redisson the release of a nested read ends the renewal of the writer.
-func TestANestedReadLeavesTheWritersRenewalAlone(t *testing.T) {
+func TestNestedReadKeepsWriterRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -31,7 +31,7 @@ func TestANestedReadLeavesTheWritersRenewalAlone(t *testing.T) {
 }
 
 // In Redisson the release and the renewals of a nested read shorten the writer's lease.
-func TestANestedReadDoesNotCutTheWritersLease(t *testing.T) {
+func TestNestedReadKeepsWriterLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s, redlatch.WithWatchdogTimeout(6*time.Second))
@@ -63,7 +63,7 @@ func javaReads(t *testing.T, s redistest.Target, name string, lease int64) (rene
 }
 
 // The renewals of Redisson's readers shorten the lock. The reader dies after that.
-func TestARenewalOfAnotherReaderIsMended(t *testing.T) {
+func TestReaderRestoresShortenedLease(t *testing.T) {
 	for name, opt := range map[string]rlock.Option{
 		"fixed": rlock.WithLease(2 * time.Minute), "renewed": rlock.WithWatchdog(2 * time.Minute),
 	} {
@@ -87,7 +87,7 @@ func TestARenewalOfAnotherReaderIsMended(t *testing.T) {
 }
 
 // The server refuses the reader's confirmations.
-func TestAReaderIsToldBeforeAShortenedLockIsOver(t *testing.T) {
+func TestReaderLosesShortenedLockInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s, redlatch.WithWatchdogTimeout(3*time.Second))
@@ -106,7 +106,7 @@ func TestAReaderIsToldBeforeAShortenedLockIsOver(t *testing.T) {
 	})
 }
 
-func TestAReaderWhoseHoldIsGoneIsTold(t *testing.T) {
+func TestReaderLosesDeletedHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		soonOver := redlatch.WithWatchdogTimeout(3 * time.Second)
@@ -128,7 +128,7 @@ func TestAReaderWhoseHoldIsGoneIsTold(t *testing.T) {
 	})
 }
 
-func TestACrashedReaderBlocksForItsLeaseOnly(t *testing.T) {
+func TestCrashedReaderBlocksUntilLeaseEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s, redlatch.WithWatchdogTimeout(5*time.Second))
@@ -145,7 +145,7 @@ func TestACrashedReaderBlocksForItsLeaseOnly(t *testing.T) {
 	})
 }
 
-func TestInnerHoldsLeaveWhatTheOthersAreOwed(t *testing.T) {
+func TestInnerUnlockKeepsOuterLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -164,7 +164,7 @@ func TestInnerHoldsLeaveWhatTheOthersAreOwed(t *testing.T) {
 
 // In Redisson a release deletes the key of the newest hold. When the older hold is over, the lock is
 // free.
-func TestASharedReadersReleaseLeavesTheHoldThatIsAlive(t *testing.T) {
+func TestSharedReaderReleaseKeepsLiveHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -183,7 +183,7 @@ func TestASharedReadersReleaseLeavesTheHoldThatIsAlive(t *testing.T) {
 }
 
 // In Redisson a downgraded lock keeps the writer's lease.
-func TestADowngradeLeavesTheLockForTheReadersLease(t *testing.T) {
+func TestDowngradeKeepsReaderLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -199,7 +199,7 @@ func TestADowngradeLeavesTheLockForTheReadersLease(t *testing.T) {
 }
 
 // The process dies after the downgrade.
-func TestAReaderThatWroteAndDiesBlocksForItsLeaseAsAReader(t *testing.T) {
+func TestDeadDowngradedReaderBlocksUntilLeaseEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		client, cut := cuttable(t, s)
@@ -215,7 +215,7 @@ func TestAReaderThatWroteAndDiesBlocksForItsLeaseAsAReader(t *testing.T) {
 }
 
 // In Redisson a release sets the lock to the lease of its client.
-func TestASharedWritersReleaseLeavesTheOthersTheirLease(t *testing.T) {
+func TestSharedWriterReleaseKeepsOtherLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -234,7 +234,7 @@ func TestASharedWritersReleaseLeavesTheOthersTheirLease(t *testing.T) {
 	})
 }
 
-func TestALockWithoutTTLKeepsWhatItsHoldersAreOwed(t *testing.T) {
+func TestPersistedLockKeepsLongestLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -253,7 +253,7 @@ func TestALockWithoutTTLKeepsWhatItsHoldersAreOwed(t *testing.T) {
 	})
 }
 
-func TestARenewalOfALockWithoutTTLKeepsWhatItsHoldersAreOwed(t *testing.T) {
+func TestRenewalOfPersistedLockKeepsLongestLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -268,7 +268,7 @@ func TestARenewalOfALockWithoutTTLKeepsWhatItsHoldersAreOwed(t *testing.T) {
 }
 
 // Redis is away for longer than the outer hold's lease, but not as long as the inner hold's.
-func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
+func TestInnerReleaseRetriedForItsOwnLease(t *testing.T) {
 	for name, roles := range map[string]func(c *redlatch.Client) (outer, inner *rlock.Lock){
 		"same role": func(c *redlatch.Client) (outer, inner *rlock.Lock) {
 			l := rreadwritelock.New(c, "job")
@@ -303,7 +303,7 @@ func TestTheReleaseOfAnInnerHoldGoesOnForItsOwnLease(t *testing.T) {
 }
 
 // Redis is away until the writer is lost. The lock still has its read's longer lease.
-func TestAWriterIsGivenUpAlsoWhenItsReadLastsLonger(t *testing.T) {
+func TestLostWriterReleasedDespiteLongerRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		c, cut := cuttable(t, s, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
@@ -321,7 +321,7 @@ func TestAWriterIsGivenUpAlsoWhenItsReadLastsLonger(t *testing.T) {
 }
 
 // Until a hold that was handed over is resumed, no client extends the lock.
-func TestAReaderThatIsHandedOverIsResumedInTimeOrLost(t *testing.T) {
+func TestHandedOverReaderResumedInTimeOrLost(t *testing.T) {
 	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
@@ -369,7 +369,7 @@ func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
 }
 
 // The leases are longer than the watchdog timeout, whose loss margin is shorter than theirs.
-func TestAShortWatchdogTimeoutKeepsReadersWithLongLeases(t *testing.T) {
+func TestLongReaderLeaseOutlastsShortWatchdogTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s, redlatch.WithWatchdogTimeout(time.Second))

@@ -19,7 +19,7 @@ import (
 )
 
 // A writer at its maximum leaves its role when its lease ends, while its reads keep the lock.
-func TestAWriterAtItsMaximumLeavesItsReads(t *testing.T) {
+func TestWriterAtMaxHoldKeepsReads(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -36,7 +36,7 @@ func TestAWriterAtItsMaximumLeavesItsReads(t *testing.T) {
 }
 
 // The writer reaches its maximum while it enters as a reader.
-func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.T) {
+func TestWriterAtMaxHoldKeepsPendingRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		tr := &faketransport.Distant{}
@@ -58,7 +58,7 @@ func TestAWriterAtItsMaximumLeavesTheLockToTheReadThatItIsAboutToGet(t *testing.
 }
 
 // The writer's ended read had a longer lease, which the lock still has.
-func TestAWriterAtItsMaximumDoesNotStayForTheLeaseOfAReadThatItHad(t *testing.T) {
+func TestWriterAtMaxHoldLeavesWithItsOwnLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -73,7 +73,7 @@ func TestAWriterAtItsMaximumDoesNotStayForTheLeaseOfAReadThatItHad(t *testing.T)
 }
 
 // The client closes between the writer's maximum and the end of its lease.
-func TestNothingIsLoggedAfterClose(t *testing.T) {
+func TestClosedClientLogsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		var said bytes.Buffer

@@ -45,7 +45,7 @@ func TestAWriterIsNotHandedOverWhileItBeginsToRead(t *testing.T) {
 }
 
 // The read must be a new acquisition, which waits for the writer.
-func TestAWriterThatIsLeftIsNoWayIntoARead(t *testing.T) {
+func TestAbandonedWriterDoesNotAdmitReader(t *testing.T) {
 	t.Parallel()
 	for what, hasRead := range map[string]bool{"it has read": true, "it has never read": false} {
 		t.Run(what, func(t *testing.T) {

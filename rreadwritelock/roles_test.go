@@ -10,9 +10,20 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-func TestReadersShareAndAWriterExcludes(t *testing.T) {
+// locked returns IsLocked of both roles.
+func locked(t *testing.T, rw *rreadwritelock.Lock) (read, write bool) {
+	t.Helper()
+	read, err := rw.Read().IsLocked(within(t))
+	require.NoError(t, err)
+	write, err = rw.Write().IsLocked(within(t))
+	require.NoError(t, err)
+	return read, write
+}
+
+func TestReadersShareAndWriterExcludes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	one := newLock(t, s)
@@ -20,32 +31,22 @@ func TestReadersShareAndAWriterExcludes(t *testing.T) {
 	r1, r2, r3 := take(t, one.Read()), take(t, two.Read()), take(t, two.Read())
 	refused(t, one.Write())
 	refused(t, two.Write())
-	locked, err := one.Read().IsLocked(within(t))
-	require.NoError(t, err)
-	require.True(t, locked)
-	locked, err = one.Write().IsLocked(within(t))
-	require.NoError(t, err)
-	require.False(t, locked)
+	read, write := locked(t, one)
+	require.True(t, read)
+	require.False(t, write)
 	unlock(t, r2, r1)
 	refused(t, one.Write())
 	unlock(t, r3)
 	w := take(t, one.Write())
-	refused(t, one.Write())
-	refused(t, two.Write())
-	refused(t, one.Read())
-	refused(t, two.Read())
-	locked, err = two.Write().IsLocked(within(t))
-	require.NoError(t, err)
-	require.True(t, locked)
-	locked, err = two.Read().IsLocked(within(t))
-	require.NoError(t, err)
-	require.False(t, locked)
-	held, err := two.Write().IsHeldBy(within(t), w.Owner())
-	require.NoError(t, err)
-	require.True(t, held)
-	held, err = two.Read().IsHeldBy(within(t), w.Owner())
-	require.NoError(t, err)
-	require.False(t, held)
+	for _, l := range []*rlock.Lock{one.Write(), two.Write(), one.Read(), two.Read()} {
+		refused(t, l)
+		held, err := l.IsHeldBy(within(t), w.Owner())
+		require.NoError(t, err)
+		require.Equal(t, l == one.Write() || l == two.Write(), held)
+	}
+	read, write = locked(t, two)
+	require.False(t, read)
+	require.True(t, write)
 	unlock(t, w)
 	free(t, s, one)
 }
@@ -57,7 +58,7 @@ func TestAWritersReadsEndInEitherOrder(t *testing.T) {
 	other := same(t, s, rw)
 	w := take(t, rw.Write())
 	r := enter(t, rw.Read(), w)
-	require.Equal(t, w.Owner(), r.Owner(), "it is the writer that reads")
+	require.Equal(t, w.Owner(), r.Owner())
 	again := enter(t, rw.Read(), r)
 	require.Equal(t, w.Owner(), again.Owner())
 	count, err := rw.Read().HoldCount(within(t), w.Owner())
@@ -67,7 +68,7 @@ func TestAWritersReadsEndInEitherOrder(t *testing.T) {
 	refused(t, other.Read())
 	r = enter(t, rw.Read(), w)
 	w2 := enter(t, rw.Write(), r)
-	require.Equal(t, w.Owner(), w2.Owner(), "the owner writes already")
+	require.Equal(t, w.Owner(), w2.Owner())
 	count, err = rw.Write().HoldCount(within(t), w.Owner())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, count)
@@ -75,7 +76,7 @@ func TestAWritersReadsEndInEitherOrder(t *testing.T) {
 	shared := take(t, other.Read())
 	refused(t, other.Write())
 	_, err = rw.Write().Lock(r.Context(within(t)))
-	require.ErrorIs(t, err, redlatch.ErrInvalid, "it only reads now")
+	require.ErrorIs(t, err, redlatch.ErrInvalid, "it only reads")
 	unlock(t, shared, r)
 	free(t, s, rw)
 }
@@ -95,7 +96,7 @@ func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
 	ctx := r.Context(t.Context())
 	unlock(t, r)
 	_, err = rw.Write().Lock(ctx)
-	require.ErrorIs(t, err, redlatch.ErrNotSent, "the context has ended with the hold")
+	require.ErrorIs(t, err, redlatch.ErrNotSent, "the context ended with the hold")
 	free(t, s, rw)
 }
 
@@ -174,24 +175,18 @@ func TestAHoldInTwoRolesIsNotHandedOver(t *testing.T) {
 	free(t, s, rw)
 }
 
-func TestForceUnlockIsOfOneRole(t *testing.T) {
+func TestForceUnlockAffectsOneRole(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	rw := newLock(t, s)
-	r := take(t, rw.Read())
-	forced, err := rw.Write().ForceUnlock(within(t))
-	require.NoError(t, err)
-	require.False(t, forced)
-	forced, err = rw.Read().ForceUnlock(within(t))
-	require.NoError(t, err)
-	require.True(t, forced)
-	require.ErrorIs(t, r.Unlock(), redlatch.ErrLost)
-	w := take(t, rw.Write())
-	forced, err = rw.Read().ForceUnlock(within(t))
-	require.NoError(t, err)
-	require.False(t, forced)
-	forced, err = rw.Write().ForceUnlock(within(t))
-	require.NoError(t, err)
-	require.True(t, forced)
-	require.ErrorIs(t, w.Unlock(), redlatch.ErrLost)
+	for _, l := range []struct{ held, other *rlock.Lock }{{rw.Read(), rw.Write()}, {rw.Write(), rw.Read()}} {
+		h := take(t, l.held)
+		forced, err := l.other.ForceUnlock(within(t))
+		require.NoError(t, err)
+		require.False(t, forced)
+		forced, err = l.held.ForceUnlock(within(t))
+		require.NoError(t, err)
+		require.True(t, forced)
+		require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
+	}
 }

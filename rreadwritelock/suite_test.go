@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-func TestWritersDoWhatLocksDo(t *testing.T) {
+func TestWriterPassesSuite(t *testing.T) {
 	locksuite.RunInMemory(t, locksuite.Writer)
 }
 

@@ -20,9 +20,8 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// The first waiting reader of a process, its leader, has the subscription. When it gives up, another
-// reader replaces it immediately.
-func TestAReaderThatListensForOthersHasASuccessor(t *testing.T) {
+// The first waiting reader of a process, its leader, has the subscription.
+func TestCanceledLeaderReplacedImmediately(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		far := newLock(t, s)
@@ -44,8 +43,7 @@ func TestAReaderThatListensForOthersHasASuccessor(t *testing.T) {
 
 type delayKey struct{}
 
-// delayed makes followers ask some time after their leader was granted: the value of delayKey in
-// their context.
+// delayed delays the attempts of followers after their leader was granted, by the value of delayKey.
 func delayed() redlatch.Option {
 	return redlatch.WithObserver(redlatch.Observer{Woken: func(ctx context.Context, e redlatch.Woken) {
 		if d, ok := ctx.Value(delayKey{}).(time.Duration); ok && e.By == "turn" {
@@ -55,7 +53,7 @@ func delayed() redlatch.Option {
 }
 
 // A writer of another process is faster than the follower, which becomes the leader and subscribes.
-func TestAReaderThatComesToLeadByARefusalListens(t *testing.T) {
+func TestRefusedFollowerSubscribesAsLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		far := newLock(t, s)
@@ -67,7 +65,7 @@ func TestAReaderThatComesToLeadByARefusalListens(t *testing.T) {
 		unlock(t, must(t, first, soon))
 		var unlocked time.Time
 		for range 2 {
-			w = take(t, far.Write()) // before a follower asks
+			w = take(t, far.Write()) // before a follower tries
 			time.Sleep(100 * time.Millisecond)
 			unlocked = time.Now()
 			unlock(t, w)
@@ -84,9 +82,9 @@ func TestAReaderThatComesToLeadByARefusalListens(t *testing.T) {
 	})
 }
 
-// The leader gives up while a writer of the process waits. Its follower is held back, but not for
-// longer than the poll cap, since readers of other processes may hold the lock.
-func TestAReaderThatIsLeftWithoutALeaderPolls(t *testing.T) {
+// The leader is canceled while a writer of the process waits. Its follower is held back until the poll
+// cap at most, since readers of other processes may hold the lock.
+func TestReaderWithoutLeaderPolls(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		far := newLock(t, s)
@@ -98,7 +96,7 @@ func TestAReaderThatIsLeftWithoutALeaderPolls(t *testing.T) {
 		follower := queued(context.WithValue(t.Context(), delayKey{}, 20*time.Millisecond), near.Read())
 		unlock(t, w)
 		unlock(t, must(t, first, soon))
-		w = take(t, far.Write(), rlock.WithLease(time.Hour)) // before the two ask
+		w = take(t, far.Write(), rlock.WithLease(time.Hour)) // before the two try
 		time.Sleep(100 * time.Millisecond)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -116,9 +114,9 @@ func TestAReaderThatIsLeftWithoutALeaderPolls(t *testing.T) {
 	})
 }
 
-// Two readers ask at the same time. One leads and gives up while a later writer of the client waits.
-// The other is not a new reader, so the writer does not hold it back.
-func TestAReaderThatHasAskedTakesTheLeadBesideAWriterThatWaits(t *testing.T) {
+// Two readers try at the same time. The leader is canceled while a later writer of the client waits,
+// which does not hold back the other reader.
+func TestRefusedReaderLeadsDespiteWaitingWriter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		far := newLock(t, s)
@@ -145,7 +143,7 @@ func TestAReaderThatHasAskedTakesTheLeadBesideAWriterThatWaits(t *testing.T) {
 }
 
 // WithoutWriterPreference, a waiting reader can always become the leader.
-func TestAReaderThatIsNotHeldBackTakesTheLeadBesideAWriterThatWaits(t *testing.T) {
+func TestReaderWithoutPreferenceLeadsDespiteWaitingWriter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		far := newLock(t, s)
@@ -167,7 +165,7 @@ func TestAReaderThatIsNotHeldBackTakesTheLeadBesideAWriterThatWaits(t *testing.T
 }
 
 // Another process keeps the writer out, which must not keep readers out forever.
-func TestReadersAreHeldBackForAWhileOnly(t *testing.T) {
+func TestWaitingWriterHoldsReadersBackForOneSecond(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -189,7 +187,7 @@ func TestReadersAreHeldBackForAWhileOnly(t *testing.T) {
 	})
 }
 
-func TestReadersThatWaitComeInTogether(t *testing.T) {
+func TestWaitingReadersEnterTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -212,7 +210,7 @@ func TestReadersThatWaitComeInTogether(t *testing.T) {
 	})
 }
 
-func TestReadersThatWaitComeBeforeTheNextWriter(t *testing.T) {
+func TestWaitingReadersEnterBeforeNextWriter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -263,7 +261,7 @@ func TestRefusedWriterDoesNotWakeAllWaitingReaders(t *testing.T) {
 }
 
 // While other clients have subscribed, the lock is free for a moment at least every 20 ms.
-func TestWritersOfOneProcessLeaveTheLockToOthersAfterSomeTurns(t *testing.T) {
+func TestWritersFreeLockForOtherProcesses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		l := rreadwritelock.New(clientOf(t, s), "job").Write()
@@ -298,7 +296,7 @@ func TestWritersOfOneProcessLeaveTheLockToOthersAfterSomeTurns(t *testing.T) {
 }
 
 // The forgotten hold keeps the writers' local turn until it learns of the loss.
-func TestReadersAndWritersComeInBesideAHoldThatIsForgotten(t *testing.T) {
+func TestForgottenHoldBlocksNoCaller(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		rw := newLock(t, s)
@@ -315,8 +313,8 @@ func TestReadersAndWritersComeInBesideAHoldThatIsForgotten(t *testing.T) {
 	})
 }
 
-// The server stalls while a writer enters as a reader, and the writer gives up.
-func TestAWriterThatGivesUpWhileItEntersAsAReaderPassesItsTurnOn(t *testing.T) {
+// The server stalls while a writer enters as a reader, until the writer unlocks.
+func TestWriterUnlockedWhileReadingPassesTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		tr, client := newStalling(t, s)
@@ -339,7 +337,7 @@ func TestAWriterThatGivesUpWhileItEntersAsAReaderPassesItsTurnOn(t *testing.T) {
 }
 
 // The server stalls until the release of the expired hold is late.
-func TestASharedReadersOwnReleaseThatComesLateLeavesTheOtherHold(t *testing.T) {
+func TestLateReaderReleaseKeepsOtherHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		t.Helper()
 		tr, client := newStalling(t, s)

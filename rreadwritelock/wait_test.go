@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// readers has n goroutines read in turns without a pause, so that one of them always holds the lock.
+// readers starts n goroutines that read without a pause, so that the lock is always held.
 func readers(t *testing.T, l *rlock.Lock, n int, each time.Duration) (stop func(), turns *atomic.Int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestReadersMayKeepAWriterOut(t *testing.T) {
 	free(t, s, rw)
 }
 
-// Both another client's reader and one of the same client hold the lock.
+// Readers of both clients hold the lock.
 func TestARefusalNamesNoReader(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -176,8 +176,8 @@ func TestWritersThatQueueLetReadersIn(t *testing.T) {
 	free(t, s, rw)
 }
 
-// The writers of one process pass the lock on, but let the writers of another process in, which are
-// notified later. A machine that stalls may favor one of them for a round.
+// Writers of other processes are notified later than writers of the process that releases. A machine
+// that stalls may favor one process for a round.
 func TestWritersOfTwoProcessesHaveAsManyTurns(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
