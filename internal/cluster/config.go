@@ -12,20 +12,19 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Config says how a [Cluster] reaches its nodes. All fields are required.
+// Config configures a [Cluster]. All fields are required.
 type Config struct {
-	// Seeds are the addresses, host:port, of nodes that may be asked for the
-	// topology: those that were there in the beginning will do.
+	// Seeds are the addresses, host:port, of nodes that can be asked for the topology.
 	Seeds []string
 
-	// Dial makes a connection to the node at addr, see mux.Dial and pubsub.Config.
+	// Dial connects to the node at addr; see mux.Config and pubsub.Config.
 	Dial redisconn.NodeDial
 
 	// Publish is the publish command of scripts: PUBLISH or SPUBLISH.
 	Publish string
 
-	// Conn is what all connections have in common. Its dial functions and its name are
-	// not used; its Logger reports slots that move and what is refused, too.
+	// Conn configures all connections. Its dial functions and client name are not used; its
+	// Logger also reports moved slots and refusals.
 	Conn redisconn.Config
 }
 
@@ -39,10 +38,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Open returns a transport to the cluster of the nodes at seeds, host:port, which dials on
-// first use and names its connections. With transport.ShardingAuto it asks a node how
-// messages are published: ctx bounds that, and the error wraps transport.ErrNotSent when
-// no node could be asked.
+// Open returns a transport to the cluster of the nodes at seeds, host:port, which names its
+// connections. With transport.ShardingAuto it asks a node how messages are published, bounded by
+// ctx; the error wraps transport.ErrNotSent if no node answers.
 func Open(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, sharding transport.Sharding, conn redisconn.Config,
 ) (*Cluster, error) {
@@ -58,59 +56,64 @@ func Open(
 	return New(cfg), nil
 }
 
-// publishCommand decides between PUBLISH and SPUBLISH, for which it may have to ask a
-// node: the first that can be reached, as Redisson does, and answers that it serves clients
-// now. When there is none, the error wraps transport.ErrNotSent. It sends PUBSUB SHARDNUMSUB.
+// publishCommand decides between PUBLISH and SPUBLISH. With ShardingAuto it sends PUBSUB SHARDNUMSUB
+// to one seed after the other, until one answers that serves clients, as Redisson does. The error
+// wraps transport.ErrNotSent if there is none.
 func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (string, error) {
 	if mode != transport.ShardingAuto {
 		return mode.PublishCommand(nil)
 	}
-	errs := []error{}
+	var errs []error
 	for _, addr := range c.Seeds {
-		conn, err := c.connect(ctx, addr)
+		refusal, err := c.ask(ctx, addr)
+		if err == nil && !unable(refusal) {
+			return mode.PublishCommand(func() error {
+				if refusal == nil {
+					return nil
+				}
+				return refusal
+			})
+		}
 		if err == nil {
-			err = c.ask(ctx, conn)
-			var refusal *transport.ServerError
-			switch answered := errors.As(err, &refusal); {
-			case err == nil, answered && !unable(refusal):
-				return mode.PublishCommand(func() error { return err })
-			case answered:
-				err = errors.New(err.Error()) // it decides nothing
-			}
+			err = errors.New(refusal.Error()) // decides nothing
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
 	}
 	return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, errors.Join(errs...))
 }
 
-func (c *Config) connect(ctx context.Context, addr string) (redis.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Conn.DialTimeout)
+// ask asks the node at addr whether it can count subscribers of shard channels. refusal is its
+// error reply, if any. Only the node's reply counts: an error of the caller's dial function, or of
+// a connection that is broken from the start, is err whatever its type.
+func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.ServerError, err error) {
+	dialing, cancel := context.WithTimeout(ctx, c.Conn.DialTimeout)
 	defer cancel()
-	return c.Dial(ctx, addr)
-}
-
-// ask asks a node whether it can count listeners of shards, and closes the connection. What
-// is no transport.ServerError says why there was no answer.
-func (c *Config) ask(ctx context.Context, conn redis.Conn) error {
-	defer func() { _ = conn.Close() }() // it has answered
-	ctx, cancel := context.WithTimeout(ctx, c.Conn.Command)
+	conn, err := c.Dial(dialing, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel = context.WithTimeout(ctx, c.Conn.Command)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_, err := conn.Do("PUBSUB", "SHARDNUMSUB", "0")
-	var refusal redis.Error
+	_, err = conn.Do("PUBSUB", "SHARDNUMSUB", "0")
+	var sent redis.Error
 	switch {
-	case errors.As(err, &refusal):
-		return &transport.ServerError{Text: string(refusal)}
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("no answer to PUBSUB: %w", context.Cause(ctx))
-	case err != nil:
-		return fmt.Errorf("no answer to PUBSUB: %w", err)
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &sent) && conn.Err() == nil:
+		return &transport.ServerError{Text: string(sent)}, nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
 	}
-	return nil
+	return nil, fmt.Errorf("no answer to PUBSUB: %w", err)
 }
 
-// unable reports whether a node says that it can serve no client just now.
+// unable reports whether a node replied that it does not serve clients now.
 func unable(refusal *transport.ServerError) bool {
+	if refusal == nil {
+		return false
+	}
 	switch refusal.Code() {
 	case "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
 		return true

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
@@ -61,4 +63,29 @@ func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.NotErrorIs(t, err, transport.ErrUncertain, "nothing was to be done")
 	})
+}
+
+// brokenConn is a connection that a pool returns when its dial has failed.
+type brokenConn struct {
+	redis.Conn
+	err error
+}
+
+func (c brokenConn) Do(string, ...any) (any, error) { return nil, c.err }
+func (c brokenConn) Err() error                     { return c.err }
+func (brokenConn) Close() error                     { return nil }
+
+func TestDialErrorDoesNotDecidePublishCommand(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []error{&transport.ServerError{Text: "ERR no route"}, redis.Error("WRONGPASS invalid password")} {
+		for _, dial := range []redisconn.NodeDial{
+			func(context.Context, string) (redis.Conn, error) { return nil, failure },
+			func(context.Context, string) (redis.Conn, error) { return brokenConn{err: failure}, nil },
+		} {
+			a := Config{Seeds: []string{one}, Dial: dial, Conn: redisconn.Config{Command: time.Second, DialTimeout: time.Second}}
+			got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
+			require.ErrorIs(t, err, transport.ErrNotSent, "%q", got)
+			require.ErrorContains(t, err, failure.Error())
+		}
+	}
 }
