@@ -6,33 +6,29 @@ import (
 	"sync/atomic"
 )
 
-// Call is one request to the server, complete but not sent: a script or a
-// command with its arguments. Fill it, hand it to [Transport.Start], and leave
-// its fields alone until done has run; after that [Call.Reset] makes it ready
-// for another use.
+// Call is a request to the server: a script or a command with its arguments. Its fields must not
+// change between [Transport.Start] and done; then [Call.Reset] prepares it for reuse.
 type Call struct {
-	// Script is run by EVALSHA, or EVAL where the server does not know it yet.
-	// With a nil Script, Command is sent as it stands.
+	// Script is run with EVALSHA, or EVAL if the server does not know it. If nil, Command is
+	// sent.
 	Script *Script
 
-	// Command is the name of a plain command, such as HGET, when Script is nil.
+	// Command is the name of a command, such as HGET, if Script is nil.
 	Command string
 
-	// NumKeys says how many of the leading Args are keys. All keys of a call
-	// live in one hash slot.
+	// NumKeys is the number of leading Args that are keys, all in one hash slot.
 	NumKeys int
 
-	// Args holds the keys and then the arguments: string, []byte, int or int64
-	// only. Values that are sent often may be boxed once and used many times.
+	// Args are the keys and then the arguments: string, []byte, int or int64. Boxed values may
+	// be shared between calls.
 	Args []any
 
-	// Urgent calls, renewals and releases, go ahead of the others when many
-	// calls wait to be sent.
+	// Urgent calls, renewals and releases, overtake queued calls.
 	Urgent bool
 
-	// Vital calls, renewals, go ahead even of the urgent ones, and are not held back
-	// because many calls are on their way: a lock is lost when one comes too late.
-	// They are urgent, too, for transports that make no difference.
+	// Vital calls, renewals, overtake urgent ones and are not held back by a bound on calls in
+	// flight, since a late one loses a lock. They are urgent as well, for transports that do
+	// not distinguish.
 	Vital bool
 
 	state atomic.Uint32
@@ -46,8 +42,7 @@ const (
 	callAbandoned
 )
 
-// Reset makes a call whose done has run ready to be filled again. It keeps the
-// capacity of Args.
+// Reset prepares a call whose done has run for reuse. It keeps the capacity of Args.
 func (c *Call) Reset() {
 	clear(c.Args)
 	c.Script, c.Command, c.NumKeys, c.Urgent, c.Vital = nil, "", 0, false, false
@@ -56,7 +51,7 @@ func (c *Call) Reset() {
 	c.conn.Store(0)
 }
 
-// Key returns the i-th key, or "" when there is none.
+// Key returns the i-th key, or "" if there is none.
 func (c *Call) Key(i int) string {
 	if i < 0 || i >= c.NumKeys || i >= len(c.Args) {
 		return ""
@@ -70,7 +65,7 @@ func (c *Call) Key(i int) string {
 	return ""
 }
 
-// Name returns the script's name or the command, for logs and errors.
+// Name returns the name of the script or the command, for logs and errors.
 func (c *Call) Name() string {
 	if c.Script != nil {
 		return c.Script.name
@@ -78,11 +73,9 @@ func (c *Call) Name() string {
 	return c.Command
 }
 
-// Abandon says that the caller no longer waits. It returns true when the call
-// had not been sent: it is withdrawn for good, and done will run with
-// [ErrNotSent]. It returns false when the call may have been sent already: done
-// still runs, with whatever comes of it, on a goroutine that may be another
-// than the one that reads replies. Safe for concurrent use with the transport.
+// Abandon records that the caller has stopped waiting. It returns true if the call was not sent: it
+// never will be, and done gets [ErrNotSent]. If it returns false, done still runs with the call's
+// outcome. It is safe for concurrent use with the transport.
 func (c *Call) Abandon() bool {
 	for {
 		switch s := c.state.Load(); s {
@@ -100,18 +93,16 @@ func (c *Call) Abandon() bool {
 	}
 }
 
-// Withdraw takes the call back if it has not been sent, and reports whether it did:
-// then it is as with [Call.Abandon]. Otherwise nothing changes, and the caller waits
-// on. Safe for concurrent use with the transport.
+// Withdraw is [Call.Abandon] if the call was not sent, and otherwise returns false and does nothing:
+// the caller keeps waiting.
 func (c *Call) Withdraw() bool {
 	return c.state.CompareAndSwap(callQueued, callWithdrawn)
 }
 
-// Claim is for transports: they call it directly before they write the call to
-// a connection, whose id on the server (CLIENT ID) is conn, 0 if not known. When
-// Claim returns false the call was withdrawn: it must not be written, and done
-// gets [ErrNotSent]. Claiming a call twice, for instance to repeat it as EVAL
-// after NOSCRIPT, is allowed and keeps it sent.
+// Claim is for transports. They call it before they write the call to a connection, whose ID on the
+// server (CLIENT ID) is conn, 0 if unknown. If it returns false, the call was withdrawn: it must not
+// be written, and done gets [ErrNotSent]. A call may be claimed again, for example to repeat it as
+// EVAL after NOSCRIPT.
 func (c *Call) Claim(conn int64) bool {
 	c.conn.Store(conn) // before the state says sent
 	if c.state.CompareAndSwap(callQueued, callSent) {
@@ -124,34 +115,31 @@ func (c *Call) Claim(conn int64) bool {
 	return true
 }
 
-// Abandoned reports whether the caller left after the call was sent. Transports
-// use it to run done off the goroutine that reads replies.
+// Abandoned reports whether the caller stopped waiting after the call was sent. Transports then run
+// done on another goroutine than the reader.
 func (c *Call) Abandoned() bool { return c.state.Load() == callAbandoned }
 
-// Conn returns the server's id of the connection that the call was last sent
-// on, 0 when it was not sent or the id is not known.
+// Conn returns the server's ID of the connection on which the call was last sent, or 0.
 func (c *Call) Conn() int64 { return c.conn.Load() }
 
-// Script is a Lua script and the digest that EVALSHA knows it by. It is
-// immutable and safe for concurrent use.
+// Script is an immutable Lua script with its digest.
 type Script struct {
 	name string
 	text string
 	sha  string
 }
 
-// NewScript makes a script from its text. The name appears in logs and errors
-// only; Redis never sees it.
+// NewScript returns a script. Its name appears in logs and errors only.
 func NewScript(name, text string) *Script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// Name returns the name that the script was made with.
+// Name returns the script's name.
 func (s *Script) Name() string { return s.name }
 
-// Text returns the Lua text, for EVAL and SCRIPT LOAD.
+// Text returns the Lua text.
 func (s *Script) Text() string { return s.text }
 
-// SHA returns the lower-case hexadecimal SHA-1 of the text, for EVALSHA.
+// SHA returns the hexadecimal SHA-1 of the text, for EVALSHA.
 func (s *Script) SHA() string { return s.sha }

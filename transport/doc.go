@@ -1,12 +1,11 @@
-// Package transport is the narrow waist between Redlatch and Redis.
+// Package transport is the interface between Redlatch and Redis.
 //
-// Everything Redlatch asks of a server goes through [Transport]: start a call,
-// subscribe to a channel, name the publish command, close. The built-in
-// transport speaks to one Redis or Valkey server through redigo; others can be
-// written over any client in about a hundred lines (docs/transport.md,
-// examples/anyclient) and checked with the suite in transporttest.
+// Everything that Redlatch does on a server goes through a [Transport]: start a call, subscribe to a
+// channel, close. The built-in transports use redigo. Others can be written over any client in about
+// a hundred lines (docs/transport.md, examples/anyclient) and checked with the suite in
+// transporttest.
 //
-// # The life of a call
+// # Calls
 //
 //	new ──Start──▶ queued ──Claim──▶ sent ──────▶ done(reply, err)
 //	                 │                │
@@ -17,25 +16,19 @@
 //	                 ▼
 //	         done(nil, ErrNotSent)
 //
-// A call is asynchronous: [Transport.Start] returns at once, and done runs
-// exactly once, whatever happens, also for a call whose caller has left. That
-// is what makes it possible to give back a lock that was granted to a caller
-// that had stopped waiting: the reply is late, but it is never lost.
+// [Transport.Start] returns immediately and done runs exactly once, even if the caller has stopped
+// waiting. So a lock that was granted too late can be released.
 //
-// # The error contract
+// # Errors
 //
-// The err that done receives is one of four things, told apart with errors.Is
-// and errors.As:
+// The err of done is one of the following, to be tested with errors.Is and errors.As:
 //
 //   - nil: the reply is the server's answer.
-//   - [ErrNotSent]: the call certainly did not run and never will. It may be
-//     sent again.
-//   - [ErrUncertain]: the call was sent, or may have been, and its reply is
-//     lost. It may have run, may be running, or may still run later, when the
-//     network delivers what it has held back. It must not be sent again unless
-//     running it twice is harmless.
+//   - [ErrNotSent]: the call did not run and never will. It may be sent again.
+//   - [ErrUncertain]: the call was sent, or may have been, and its reply is lost. It may have run or
+//     still run later, when the network delivers delayed packets. Send it again only if it is
+//     idempotent.
 //   - [*ServerError]: the server answered with an error.
 //
-// [ErrClosed] is wrapped together with ErrNotSent or ErrUncertain when the
-// transport was closed under the call.
+// If the transport was closed, the error also wraps [ErrClosed].
 package transport

@@ -6,32 +6,32 @@ import (
 )
 
 var (
-	// ErrNotSent reports that a call certainly did not run and never will: it
-	// was withdrawn, or no connection could be had. Sending it again is safe.
+	// ErrNotSent means that a call did not run and never will: it was withdrawn, or there was
+	// no connection. It may be sent again.
 	ErrNotSent = errors.New("redlatch: command not sent")
 
-	// ErrUncertain reports that a call was sent, or may have been, and that its
-	// reply was lost: it may have run, or may still run.
+	// ErrUncertain means that a call was sent, or may have been, and its reply was lost: it
+	// may have run, or may still run.
 	ErrUncertain = errors.New("redlatch: command sent, reply lost")
 
-	// ErrClosed reports that the transport, or the client above it, was closed.
+	// ErrClosed means that the transport, or the client above it, was closed.
 	ErrClosed = errors.New("redlatch: client closed")
 
-	// ErrBadReply reports a reply of a type or value that the script or command
-	// never gives.
+	// ErrBadReply means that a reply has a type or value that the script or command never
+	// returns.
 	ErrBadReply = errors.New("redlatch: unexpected reply")
 )
 
-// ServerError is an error that the server sent as the reply to a call.
+// ServerError is an error that the server sent in reply to a call.
 type ServerError struct {
-	// Text is the whole error line, without the leading minus sign.
+	// Text is the error line without the leading minus sign.
 	Text string
 }
 
-// shown bounds how much of the server's text an error message repeats.
+// shown limits the server's text in an error message.
 const shown = 1024
 
-// Error returns the server's own text, marked as such, its first kilobyte only.
+// Error returns the first kilobyte of the server's text, with a prefix.
 func (e *ServerError) Error() string {
 	text := e.Text
 	if len(text) > shown {
@@ -46,9 +46,8 @@ func (e *ServerError) Code() string {
 	return code
 }
 
-// HasCode reports whether the server's error carries code. Servers before
-// Redis 7 wrap the errors of commands inside a script in a sentence of their
-// own, so the code may stand anywhere as a word in capitals.
+// HasCode reports whether the error carries code, such as READONLY. Servers before Redis 7 wrap the
+// errors of commands in scripts, so code may be any capitalized word of the text.
 func (e *ServerError) HasCode(code string) bool {
 	if e.Code() == code {
 		return true
@@ -60,7 +59,7 @@ func (e *ServerError) HasCode(code string) bool {
 }
 
 // IsFull reports whether the server has no room for another connection: it answers the first command
-// of one so, has run nothing, and hangs up. There is no code for it.
+// with an error that has no code of its own, has run nothing, and hangs up.
 func (e *ServerError) IsFull() bool { return strings.HasPrefix(e.Text, "ERR max number of clients") }
 
 // IsCode reports whether err is, or wraps, a [*ServerError] that carries code.

@@ -31,8 +31,11 @@ func TestPublishingIsDecidedAsRedissonDecides(t *testing.T) {
 		assert.Equal(t, c.want, got, "%v, %v", c.mode, c.answer)
 		assert.Equal(t, c.mode == transport.ShardingAuto, asked, "%v", c.mode)
 	}
-	_, err := transport.ShardingAuto.PublishCommand(func() error { return down })
-	assert.ErrorIs(t, err, transport.ErrNotSent, "a node that cannot be asked decides nothing")
+	unreachable := fmt.Errorf("%w: %w", transport.ErrNotSent, unknown) // a dial function's error
+	for _, failure := range []error{down, unreachable} {
+		got, err := transport.ShardingAuto.PublishCommand(func() error { return failure })
+		assert.ErrorIs(t, err, transport.ErrNotSent, "a node that cannot be asked decides nothing, %q", got)
+	}
 }
 
 func TestShardingIsCalledWhatRedissonCallsIt(t *testing.T) {
