@@ -1,3 +1,16 @@
+// Package cluster is a transport to a Redis or Valkey Cluster. It finds the master of each slot,
+// sends each call there, follows slots that move, and subscribes to channels on their masters.
+//
+// A node that replies MOVED or ASK has not run the call, so the call is sent to the named node, at
+// most [maxHops] times, unless it has been abandoned. Other errors, such as TRYAGAIN or
+// CLUSTERDOWN, go to the caller. A call whose connection breaks is uncertain and never resent.
+//
+// A refresh of the topology asks nodes for CLUSTER SLOTS until one answers. It runs when a call, a
+// subscription or a connection shows that the table may be outdated, at most every 100 ms; calls
+// for an unknown slot wait for it. There is no timer.
+//
+// Cluster.mu guards the table, the nodes and the set of subscriptions; each subscription has a
+// mutex below it. Neither is held across I/O or while a done runs. Close waits for all goroutines.
 package cluster
 
 import (
@@ -15,26 +28,26 @@ type Cluster struct {
 	cfg    Config
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // refresher, resubscriber, and nodes that are being closed
-	due    chan struct{}  // a refresh is
+	wg     sync.WaitGroup // refresher, resubscriber, and nodes being closed
+	due    chan struct{}  // cap 1: a refresh is due
 
 	resubscriber resubscriber
 
-	mu        sync.Mutex // guards what follows; not held across I/O or while a done runs
+	mu        sync.Mutex // not held across I/O or while a done runs
 	closed    bool
-	running   bool                // refresher and resubscriber have been started
-	table     [slots]*node        // nil: the master is not known
+	running   bool                // refresher and resubscriber have started
+	table     [slots]*node        // nil: the master is unknown
 	replicas  map[string][]string // of each master, by address
-	refreshed chan struct{}       // closed when the next refresh has ended
+	refreshed chan struct{}       // closed after the next refresh
 	err       error               // why the last refresh failed
 	waiting   []*routedCall       // for a refresh
 	subs      map[*subscription]struct{}
 	nodes     map[string]*node // by address
 	byTag     map[int64]*node
 	tags      int64
-	changed   chan struct{} // closed when a connection, or the owner of a slot, is replaced
-	lost      chan struct{} // closed when a connection to a master is lost, or a master is none any more
-	lacks     [kinds]bool   // the servers do not know this way to listen
+	changed   chan struct{} // see Reconnected
+	lost      chan struct{} // see Lost
+	lacks     [kinds]bool   // the servers do not know this kind of subscription
 }
 
 var (
@@ -47,8 +60,7 @@ var (
 	_ transport.Leader      = (*Cluster)(nil)
 )
 
-// New returns a transport that connects on first use. It panics when cfg lacks
-// something that is required.
+// New returns a transport that connects on first use. It panics if cfg lacks a field.
 func New(cfg Config) *Cluster {
 	c := &Cluster{
 		cfg:       cfg.withDefaults(),
@@ -65,19 +77,19 @@ func New(cfg Config) *Cluster {
 	return c
 }
 
-// Start is part of transport.Transport. The call goes to the master of its first key's
-// slot, or to any master when it has no keys.
+// Start implements transport.Transport. The call goes to the master of its first key's slot, or to
+// any master if it has no keys.
 func (c *Cluster) Start(call *transport.Call, done transport.Done) {
 	c.newRoutedCall(call, done).depart()
 }
 
-// Leads is part of transport.Leader.
+// Leads implements transport.Leader.
 func (c *Cluster) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(c)
 }
 
-// Lead is part of transport.Leader. It waits for the reply of the first node that the call
-// goes to: one that is sent on to another node is awaited elsewhere.
+// Lead implements transport.Leader. It waits for the first node only: a redirected call ends on
+// another goroutine.
 func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
 	t := c.newRoutedCall(call, done)
 	t.ctx, t.caller = ctx, caller
@@ -86,7 +98,7 @@ func (c *Cluster) Lead(ctx context.Context, call *transport.Call, done transport
 	}
 }
 
-// Interrupt is part of transport.Leader.
+// Interrupt implements transport.Leader.
 func (c *Cluster) Interrupt(call *transport.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,27 +107,26 @@ func (c *Cluster) Interrupt(call *transport.Call) {
 	}
 }
 
-// PublishCommand is part of transport.Transport: what Config said.
+// PublishCommand implements transport.Transport.
 func (c *Cluster) PublishCommand() string { return c.cfg.Publish }
 
-// Slot is part of transport.Slotter.
+// Slot implements transport.Slotter.
 func (c *Cluster) Slot(key string) int { return transport.HashSlot(key) }
 
-// Reconnected is part of transport.Reconnecter: the channel is closed when a node was
-// connected to again, and when slots have another master.
+// Reconnected implements transport.Reconnecter. The channel is closed when a connection to a
+// master, or the master of a slot, was replaced.
 func (c *Cluster) Reconnected() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed
 }
 
-// reconnected closes the channel of Reconnected, if n is a master: no caller waits
-// for nodes that are only asked for the topology.
+// reconnected closes the channel of Reconnected if n is a master.
 func (c *Cluster) reconnected(n *node) {
 	c.mu.Lock()
 	master := n.left.IsZero()
 	if master {
-		c.announceLocked()
+		broadcast(&c.changed)
 	}
 	c.mu.Unlock()
 	if tell := c.cfg.Conn.OnReconnect("commands"); master && tell != nil {
@@ -123,39 +134,35 @@ func (c *Cluster) reconnected(n *node) {
 	}
 }
 
-func (c *Cluster) announceLocked() {
-	close(c.changed)
-	c.changed = make(chan struct{})
+// broadcast wakes the goroutines that wait for the channel, and replaces it.
+func broadcast(channel *chan struct{}) {
+	close(*channel)
+	*channel = make(chan struct{})
 }
 
-// Lost returns a channel that is closed when a connection to a master was lost, or a
-// master has ceased to be one: its locks may be gone. Ask again for the one after.
+// Lost returns a channel that is closed when a connection to a master was lost, or a master was
+// demoted: its locks may be gone.
 func (c *Cluster) Lost() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
-// disconnected closes the channel of Lost, if n is a master.
+// disconnected closes the channel of Lost if n is a master.
 func (c *Cluster) disconnected(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n.left.IsZero() {
-		c.doubtLocked()
+		broadcast(&c.lost)
 	}
 }
 
-func (c *Cluster) doubtLocked() {
-	close(c.lost)
-	c.lost = make(chan struct{})
-}
-
-// Fence is part of transport.Fencer; see mux.Mux.Fence.
+// Fence implements transport.Fencer; see mux.Mux.Fence.
 func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	c.mu.Lock()
 	n := c.byTag[call.Conn()&^(1<<tagShift-1)]
 	if call.Conn() == 0 && call.NumKeys > 0 {
-		n = c.table[transport.HashSlot(call.Key(0))] // it knows why the connection is not known
+		n = c.table[transport.HashSlot(call.Key(0))] // it knows why there is no ID
 	}
 	c.mu.Unlock()
 	if n == nil {
@@ -164,7 +171,7 @@ func (c *Cluster) Fence(ctx context.Context, call *transport.Call) error {
 	return n.mux.Fence(ctx, call)
 }
 
-// begin starts the goroutines with the first use, mu held.
+// begin starts the goroutines on first use. c.mu is held.
 func (c *Cluster) begin() {
 	if c.running || c.closed {
 		return
@@ -174,7 +181,7 @@ func (c *Cluster) begin() {
 	c.wg.Go(c.runResubscriber)
 }
 
-// refresh sees to it that there is a refresh soon. It does not wait.
+// refresh requests a refresh. It does not wait.
 func (c *Cluster) refresh() {
 	select {
 	case c.due <- struct{}{}:
@@ -182,12 +189,12 @@ func (c *Cluster) refresh() {
 	}
 }
 
-// Close is part of transport.Transport.
+// Close implements transport.Transport.
 func (c *Cluster) Close() error {
 	c.cancel()
 	c.mu.Lock()
 	for _, n := range c.nodes {
-		c.wg.Go(n.close) // before mu is let go: another Close may wait at once
+		c.wg.Go(n.close) // under mu, so that a concurrent Close waits for it
 	}
 	waiting, subs := c.waiting, c.subs
 	c.closed, c.waiting, c.subs, c.nodes = true, nil, nil, nil

@@ -7,14 +7,12 @@ import (
 	"sync"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/subcount"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Listeners is part of transport.Counter. It asks the master of each channel's slot and
-// its replicas, for both ways to listen, and returns the larger number of each channel,
-// since a live waiter listens either way, or both. The way that is not published may be
-// one that the servers do not know, or do not let us ask about.
+// Listeners implements transport.Counter. It asks the master of each channel's slot and its
+// replicas for both kinds of subscriptions and returns the larger number, since a waiter uses either
+// or both. The kind that is not published to may be unknown to the servers or forbidden.
 func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil
@@ -35,22 +33,20 @@ func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, err // not all of them: they could be of two classes
+			return nil, err // one only: they may belong to different classes
 		}
 	}
 	return counts, nil
 }
 
-// group is the channels of one node.
+// group is the channels whose slots one node serves.
 type group struct {
 	node     *node
-	counts   [kinds]*subcount.Counter
 	channels []string
-	places   []int // where the numbers go
+	places   []int // indexes of the numbers
 }
 
-// group finds out which nodes to ask. The nodes are counted as busy until
-// they were.
+// group groups channels by node. It counts the nodes as busy; [group.count] ends that.
 func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error) {
 	if err := c.await(ctx, channels); err != nil {
 		return nil, err
@@ -68,7 +64,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 			return nil, unserved(c.err)
 		}
 		if byNode[n] == nil {
-			byNode[n] = &group{node: n, counts: c.counters(n)}
+			byNode[n] = &group{node: n}
 			groups = append(groups, byNode[n])
 		}
 		g := byNode[n]
@@ -80,7 +76,7 @@ func (c *Cluster) group(ctx context.Context, channels []string) ([]*group, error
 	return groups, nil
 }
 
-// await waits for a refresh if one is needed.
+// await waits for a refresh if the master of a channel's slot is unknown.
 func (c *Cluster) await(ctx context.Context, channels []string) error {
 	c.mu.Lock()
 	known := true
@@ -106,21 +102,6 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	}
 }
 
-// counters returns the counters of n, mu held.
-func (c *Cluster) counters(n *node) [kinds]*subcount.Counter {
-	for k, command := range [kinds]string{classic: "PUBLISH", sharded: "SPUBLISH"} {
-		if n.counts[k] == nil {
-			n.counts[k] = subcount.New(subcount.Config{
-				Master:   n.mux,
-				Replica:  func(addr string) subcount.Replica { return mux.New(c.muxConfig(addr)) },
-				Replicas: func(ctx context.Context) ([]string, error) { return n.replicas(ctx) },
-				Publish:  command, Command: c.cfg.Conn.Command,
-			})
-		}
-	}
-	return n.counts
-}
-
 // replicas asks n for its replicas.
 func (n *node) replicas(ctx context.Context) ([]string, error) {
 	reply, err := mux.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
@@ -139,13 +120,13 @@ func (n *node) replicas(ctx context.Context) ([]string, error) {
 	return nil, fmt.Errorf("%w: %s is no master any more", transport.ErrNotSent, n.addr)
 }
 
-// count puts the numbers of g's channels in their places.
+// count stores the numbers of g's channels in counts.
 func (g *group) count(ctx context.Context, c *Cluster, counts []int64) error {
 	var numbers [kinds][]int64
 	var errs [kinds]error
 	var wg sync.WaitGroup
 	for k := range kinds {
-		wg.Go(func() { numbers[k], errs[k] = g.counts[k].Listeners(ctx, g.channels...) })
+		wg.Go(func() { numbers[k], errs[k] = g.node.counts[k].Listeners(ctx, g.channels...) })
 	}
 	wg.Wait()
 	c.mu.Lock()

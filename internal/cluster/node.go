@@ -15,15 +15,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// tagShift is where the tag of a node begins in the names of its connections.
+// tagShift is the lowest bit of a node's tag in the names of its connections.
 const tagShift = 36
 
-// formerTime is how long a node that is no master any more keeps its connections.
+// formerTime is how long a former master keeps its connections.
 const formerTime = time.Minute
 
 var errNoFence = errors.New("redlatch: the call's connection is not known to any node of the cluster")
 
-// kind is a way to listen.
+// kind is a kind of subscription.
 type kind int
 
 const (
@@ -32,7 +32,7 @@ const (
 	kinds               // how many there are
 )
 
-// published is the kind that hears what command publishes.
+// published is the kind that receives messages published by command.
 func published(command string) kind {
 	if command == "SPUBLISH" {
 		return sharded
@@ -40,38 +40,54 @@ func published(command string) kind {
 	return classic
 }
 
-// node is a server that is or was a master, or that was asked for a refresh.
+// node is a current or former master, or was asked for the topology.
 type node struct {
-	addr string
-	tag  int64
-	mux  *mux.Mux
+	addr   string
+	tag    int64
+	mux    *mux.Mux
+	subs   [kinds]*pubsub.Subscriber
+	counts [kinds]*subcount.Counter
+	copies *replication.Batcher
 
 	// Guarded by Cluster.mu.
 	pending     int       // calls under way
 	channelSubs int       // channel subscriptions on it
-	left        time.Time // when it ceased to be a master, or was made; zero: it is one
-	served      bool      // it is a master, or was one
-	subs        [kinds]*pubsub.Subscriber
-	counts      [kinds]*subcount.Counter
-	copies      *replication.Batcher // nil: replicas were never waited for
+	left        time.Time // when it was demoted, or created; zero: it is a master
+	served      bool      // it is or was a master
 }
 
-// node returns the node at addr, mu held.
+// node returns the node at addr. It does no I/O. c.mu is held.
 func (c *Cluster) node(addr string) *node {
 	if n := c.nodes[addr]; n != nil {
 		return n
 	}
 	c.tags++
 	n := &node{addr: addr, tag: c.tags << tagShift, left: time.Now()}
-	m := c.muxConfig(addr)
+	common := c.muxConfig(addr)
+	m := common
 	m.Tag, m.OnReconnect, m.OnLost = n.tag, func() { c.reconnected(n) }, func() { c.disconnected(n) }
 	m.Gone = func() bool { return c.replaced(n) }
 	n.mux = mux.New(m)
+	for k, publish := range [kinds]string{classic: "PUBLISH", sharded: "SPUBLISH"} {
+		n.subs[k] = pubsub.New(pubsub.Config{
+			Dial: m.Dial, DialTimeout: m.DialTimeout, Logger: m.Logger, Sharded: kind(k) == sharded,
+			OnLost: func(error) { c.unsubscribed(n, kind(k)) }, OnReconnect: c.cfg.Conn.OnReconnect("subscriptions"),
+		})
+		n.counts[k] = subcount.New(subcount.Config{
+			Master:   n.mux,
+			Replica:  func(addr string) subcount.Replica { return mux.New(c.muxConfig(addr)) },
+			Replicas: n.replicas,
+			Publish:  publish, Command: c.cfg.Conn.Command,
+		})
+	}
+	n.copies = replication.New(replication.Config{
+		Dial: m.Dial, DialTimeout: m.DialTimeout, Command: c.cfg.Conn.Command, Replaced: n.mux.Reconnected,
+	})
 	c.nodes[addr], c.byTag[n.tag] = n, n
 	return n
 }
 
-// muxConfig returns what connections for calls to the server at addr have in common.
+// muxConfig returns the common configuration of connections to the server at addr.
 func (c *Cluster) muxConfig(addr string) mux.Config {
 	return mux.Config{
 		Dial:       func(ctx context.Context) (redis.Conn, error) { return c.cfg.Dial(ctx, addr) },
@@ -79,9 +95,8 @@ func (c *Cluster) muxConfig(addr string) mux.Config {
 	}
 }
 
-// replaced reports whether n, which owes replies, is no master any more. While it is one,
-// it has that looked into: what is called from now on may have another. A node that never
-// was a master is only slow.
+// replaced reports whether n, which owes replies, is no longer a master. If it still is one, it
+// requests a refresh. A node that never was a master is only slow.
 func (c *Cluster) replaced(n *node) bool {
 	c.mu.Lock()
 	master, served := n.left.IsZero(), n.served
@@ -92,36 +107,17 @@ func (c *Cluster) replaced(n *node) bool {
 	return served && !master
 }
 
-// subscriber returns what listens on n, mu held.
-func (c *Cluster) subscriber(n *node, k kind) *pubsub.Subscriber {
-	if n.subs[k] == nil {
-		m := c.muxConfig(n.addr)
-		n.subs[k] = pubsub.New(pubsub.Config{
-			Dial: m.Dial, DialTimeout: m.DialTimeout, Logger: m.Logger, Sharded: k == sharded,
-			OnLost: func(error) { c.unsubscribed(n, k) }, OnReconnect: c.cfg.Conn.OnReconnect("subscriptions"),
-		})
-	}
-	return n.subs[k]
-}
-
-// close ends all connections of n. It must not be used afterwards.
+// close closes all connections of n.
 func (n *node) close() {
 	for k := range kinds {
-		if n.subs[k] != nil {
-			_ = n.subs[k].Close() // always nil
-		}
-		if n.counts[k] != nil {
-			n.counts[k].Close()
-		}
+		_ = n.subs[k].Close() // always nil
+		n.counts[k].Close()
 	}
-	if n.copies != nil {
-		n.copies.Close()
-	}
+	n.copies.Close()
 	_ = n.mux.Close() // always nil
 }
 
-// retire closes the nodes that ceased to be masters a while ago, as far as nothing is
-// under way on them, mu held.
+// retire closes the nodes that ceased to be masters a minute ago and are not in use. c.mu is held.
 func (c *Cluster) retire(now time.Time) {
 	for addr, n := range c.nodes {
 		if n.left.IsZero() || now.Sub(n.left) < formerTime || n.pending > 0 || n.channelSubs > 0 {
@@ -133,18 +129,18 @@ func (c *Cluster) retire(now time.Time) {
 	}
 }
 
-// Master is one master of a cluster, for commands about that server alone, such as SCAN. It is
-// safe for concurrent use.
+// Master is one master of a cluster, for commands to that server, such as SCAN. It is safe for
+// concurrent use.
 type Master struct {
 	of   *Cluster
 	node *node
 }
 
-// Addr returns host:port of the master.
+// Addr returns the master's host:port.
 func (m Master) Addr() string { return m.node.addr }
 
-// Start is that of transport.Transport: the call goes to this server, whatever keys it has, and
-// an answer that sends it elsewhere is its error.
+// Start is transport.Transport's, for this server whatever the call's keys: a redirection is an
+// error.
 func (m Master) Start(call *transport.Call, done transport.Done) {
 	m.of.mu.Lock()
 	m.node.pending++
@@ -160,11 +156,11 @@ func (m Master) Start(call *transport.Call, done transport.Done) {
 	})
 }
 
-// Close leaves the connection to the cluster.
+// Close does nothing: the connection belongs to the cluster.
 func (Master) Close() error { return nil }
 
-// Masters returns the masters that serve slots, as they are known now; the first time it asks for
-// them. It waits no longer than ctx says. A master that is none any more answers for a minute.
+// Masters returns the masters of all slots. It requests the topology if it is not known yet, bounded
+// by ctx. A former master still answers for a minute.
 func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 	if err := c.await(ctx, []string{""}); err != nil {
 		return nil, err
@@ -184,8 +180,8 @@ func (c *Cluster) Masters(ctx context.Context) (all []Master, err error) {
 	return all, nil
 }
 
-// Masters returns the addresses of the masters of a cluster, each once, in the order of
-// their slots, by what the node at from has answered to CLUSTER SLOTS.
+// Masters returns the addresses of a cluster's masters, without duplicates, in the order of their
+// slots, given the reply to CLUSTER SLOTS of the node at from.
 func Masters(reply any, from string) ([]string, error) {
 	spans, err := spansOf(reply, from)
 	if err != nil {

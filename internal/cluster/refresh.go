@@ -12,16 +12,13 @@ import (
 )
 
 const (
-	// between is the least time from one refresh to the next.
+	// between is the minimal time between two refreshes.
 	between = 100 * time.Millisecond
-	// hurry is how long one node is waited for until another is asked, too.
+	// hurry is how long a refresh waits for one node before it asks another as well.
 	hurry = 250 * time.Millisecond
 )
 
-// never is when a node that is a master has left.
-var never time.Time
-
-// runRefreshes makes the refreshes until Close.
+// runRefreshes runs the refreshes until Close.
 func (c *Cluster) runRefreshes() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -45,14 +42,14 @@ func (c *Cluster) runRefreshes() {
 	}
 }
 
-// finding is what one node said.
+// finding is the answer of one node.
 type finding struct {
 	spans []span
 	err   error
 }
 
-// ask asks one node after the other which node serves which slots, and returns the
-// first answer, or the first reason why there is none.
+// ask asks one node after the other for the topology and returns the first answer, or the first
+// error if there is none.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
 		fmt.Errorf("no answer within %v: %w", c.cfg.Conn.Command, context.DeadlineExceeded))
@@ -89,7 +86,7 @@ func (c *Cluster) ask() ([]span, error) {
 	return nil, first
 }
 
-// askOne has one node asked. It does not wait.
+// askOne asks one node. It does not wait.
 func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	c.mu.Lock()
 	n.pending++
@@ -111,7 +108,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	})
 }
 
-// informants returns the nodes to ask, in a random order but masters first.
+// informants returns the nodes to ask: masters first, each group in random order.
 func (c *Cluster) informants() []*node {
 	seeds := c.cfg.Seeds
 	c.mu.Lock()
@@ -140,7 +137,7 @@ func shuffle(nodes []*node) {
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 }
 
-// finish stores the outcome of a refresh, and resumes what waits for one.
+// finish stores the outcome of a refresh and resumes calls and subscriptions that wait for one.
 func (c *Cluster) finish(spans []span, err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -154,12 +151,11 @@ func (c *Cluster) finish(spans []span, err error) {
 		c.retire(time.Now())
 	}
 	for s := range c.subs {
-		c.resubscriber.add(s) // those that are at home stay there
+		c.resubscriber.add(s) // which does nothing if its node is the same
 	}
 	failed := c.release()
 	c.evictLocked(err)
-	close(c.refreshed)
-	c.refreshed = make(chan struct{})
+	broadcast(&c.refreshed)
 	c.mu.Unlock()
 	for _, t := range failed {
 		t.done(nil, unserved(err))
@@ -169,28 +165,22 @@ func (c *Cluster) finish(spans []span, err error) {
 	}
 }
 
-// ErrUnserved says that the nodes of the cluster name no master for a slot.
+// ErrUnserved means that no node names a master for a slot.
 var ErrUnserved = errors.New("no node of the cluster serves the slot")
 
-// unserved is the error of calls and subscriptions whose slot has no known master
-// after a refresh that ended with err.
+// unserved returns the error of calls and subscriptions whose slot has no known master after a
+// refresh that ended with err.
 func unserved(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: %w", transport.ErrNotSent, ErrUnserved)
 	}
-	return fmt.Errorf("%w: which node serves the slot cannot be found out: %w", transport.ErrNotSent, withoutClass(err))
-}
-
-// withoutClass keeps the words of an error that may say of another call that it was
-// sent, or not.
-func withoutClass(err error) error {
 	if errors.Is(err, transport.ErrUncertain) {
-		return errors.New(err.Error())
+		err = errors.New(err.Error()) // the class is that of another call
 	}
-	return err
+	return fmt.Errorf("%w: which node serves the slot cannot be found out: %w", transport.ErrNotSent, err)
 }
 
-// install makes spans the table, and reports whether a slot has moved, mu held.
+// install stores spans and reports whether a slot has moved. c.mu is held.
 func (c *Cluster) install(spans []span) bool {
 	var table [slots]*node
 	replicas := map[string][]string{}
@@ -209,24 +199,23 @@ func (c *Cluster) install(spans []span) bool {
 		_, master := replicas[addr]
 		switch {
 		case master:
-			n.left, n.served = never, true
+			n.left, n.served = time.Time{}, true
 		case n.left.IsZero():
 			n.left, fewer = now, true
 		}
 	}
 	c.table, c.replicas = table, replicas
 	if fewer {
-		c.doubtLocked()
+		broadcast(&c.lost)
 	}
 	if moved {
-		c.announceLocked()
+		broadcast(&c.changed)
 	}
 	return moved
 }
 
-// release sends the calls that waited where their slots are served, in their order, and
-// returns those whose slot has no known master, mu held. No mux is closed while mu is
-// held and the cluster is not, so no done runs here.
+// release sends the waiting calls, in order, and returns those whose slot has no known master. c.mu
+// is held: muxes are not closed under it unless the cluster is, so no done runs here.
 func (c *Cluster) release() (failed []*routedCall) {
 	waiting := c.waiting
 	c.waiting = nil

@@ -8,34 +8,32 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/replication"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maxHops is how often a call follows MOVED and ASK.
+// maxHops is how many redirections a call follows.
 const maxHops = 5
 
-// routedCall is a call on its way.
+// routedCall is a call on its way to a node.
 type routedCall struct {
-	c    *Cluster
-	call *transport.Call
-	done transport.Done
-	sync *syncing // nil: replicas are not waited for
-	slot int      // -1: any node will do
-	hops int
-	node *node // where it is
-	// asking is true where the slot is only on its way to the node.
-	asking bool
-	// away are the masters that a call for any node was not sent to, and why the first was not.
+	c      *Cluster
+	call   *transport.Call
+	done   transport.Done
+	sync   *syncing // nil: no wait for replicas
+	slot   int      // -1: any node
+	hops   int
+	node   *node // where it was sent last
+	asking bool  // node is importing the slot
+	// away are the nodes where a call for any node could not be sent, why the first error.
 	away []*node
 	why  error
 
-	// The caller may be used to wait for the first node: see Cluster.Lead.
+	// The caller may wait for the first node: see Cluster.Lead.
 	ctx    context.Context //nolint:containedctx // of that caller
 	caller transport.Caller
 }
 
-// newRoutedCall prepares a call for its way.
+// newRoutedCall determines the call's slot.
 func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *routedCall {
 	t := &routedCall{c: c, call: call, done: done, slot: -1}
 	if call.NumKeys > 0 {
@@ -44,8 +42,7 @@ func (c *Cluster) newRoutedCall(call *transport.Call, done transport.Done) *rout
 	return t
 }
 
-// depart sends the call where its slot is served, or has it wait for a refresh. It returns
-// false when the call was not sent.
+// depart sends the call to its master, or queues it for a refresh and returns false.
 func (t *routedCall) depart() bool {
 	c := t.c
 	c.mu.Lock()
@@ -69,20 +66,19 @@ func (t *routedCall) depart() bool {
 	return true
 }
 
-// board counts the call in at n, mu held.
+// board counts the call at n. c.mu is held.
 func (t *routedCall) board(n *node) {
 	n.pending++
 	t.node = n
-	if t.sync != nil {
-		t.c.copiesOn(n)
-	}
 }
 
-// send hands the call to the node that it has boarded.
+// send gives the call to the node that it boarded.
 func (t *routedCall) send() {
 	switch {
+	case t.sync != nil && t.hops > 0:
+		t.node.copies.Redirect(t.call, t.sync.replicas, time.Until(t.sync.until), t.replicated, t.asking)
 	case t.sync != nil:
-		t.sync.send(t)
+		t.node.copies.Replicate(t.call, t.sync.replicas, time.Until(t.sync.until), t.replicated)
 	case t.hops > 0:
 		t.node.mux.Redirect(t.call, t.arrived, t.asking)
 	case t.caller != nil:
@@ -92,8 +88,7 @@ func (t *routedCall) send() {
 	}
 }
 
-// master returns the node that serves slot, or any master for -1; nil when none is
-// known, mu held.
+// master returns the master of slot, or any for -1; nil if unknown. c.mu is held.
 func (c *Cluster) master(slot int) *node {
 	if slot >= 0 {
 		return c.table[slot]
@@ -106,7 +101,7 @@ func (c *Cluster) master(slot int) *node {
 	return nil
 }
 
-// arrived is the call's done at a node.
+// arrived is the call's done on a node.
 func (t *routedCall) arrived(reply any, err error) {
 	c, from := t.c, t.node
 	c.mu.Lock()
@@ -132,8 +127,8 @@ func (t *routedCall) arrived(reply any, err error) {
 	t.done(nil, err)
 }
 
-// elsewhere sends a call that any node can serve to a master that it was not sent to before. When
-// there is none, the call ends with the error of the first.
+// elsewhere sends a call for any node to a master that has not been tried. If there is none, the
+// call ends with the first error.
 func (t *routedCall) elsewhere(err error) {
 	c := t.c
 	if t.away = append(t.away, t.node); t.why == nil {
@@ -158,7 +153,7 @@ func (t *routedCall) elsewhere(err error) {
 	t.send()
 }
 
-// redirect sends the call where a node has sent it, which has not run it.
+// redirect sends the call to the node named by the reply MOVED or ASK.
 func (t *routedCall) redirect(r redirection, why error) {
 	c := t.c
 	if r.addr == "" {
@@ -185,14 +180,14 @@ func (t *routedCall) redirect(r redirection, why error) {
 	t.board(n)
 	c.mu.Unlock()
 	if !r.asking {
-		c.refresh() // where one slot has gone, others may have
+		c.refresh() // other slots may have moved as well
 	}
 	t.send()
 }
 
-// settle notes that n serves slot, mu held.
+// settle records that n serves slot. c.mu is held.
 func (c *Cluster) settle(slot int, n *node) {
-	n.left, n.served = never, true
+	n.left, n.served = time.Time{}, true
 	if c.table[slot] == n {
 		return
 	}
@@ -202,19 +197,18 @@ func (c *Cluster) settle(slot int, n *node) {
 			c.resubscriber.add(s)
 		}
 	}
-	c.announceLocked()
+	broadcast(&c.changed)
 }
 
-// syncing is what a call asks of the replicas of the node that it comes to.
+// syncing is a call's demand on replicas.
 type syncing struct {
 	replicas int
-	until    time.Time // when its time is over, however many nodes it is sent to
-	have     int64     // replicas that are known to have what it wrote
+	until    time.Time // over all nodes that the call is sent to
+	have     int64     // replicas known to have the write
 }
 
-// Replicate is part of transport.Replicator. It sends the call and WAIT on a connection
-// of its own to the master of the first key's slot, which is made for the first of them
-// and closed after a minute without any. Calls to one node share a WAIT.
+// Replicate implements transport.Replicator. It sends the call and WAIT to the master of the first
+// key's slot, on a connection that is closed after a minute without use. Calls share a WAIT.
 func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	s := &syncing{replicas: replicas, until: time.Now().Add(timeout)}
 	t := c.newRoutedCall(call, func(reply any, err error) {
@@ -227,29 +221,8 @@ func (c *Cluster) Replicate(call *transport.Call, replicas int, timeout time.Dur
 	t.depart()
 }
 
-// copiesOn sees to it that replicas of n can be waited for, mu held.
-func (c *Cluster) copiesOn(n *node) {
-	if n.copies != nil {
-		return
-	}
-	m := c.muxConfig(n.addr)
-	n.copies = replication.New(replication.Config{
-		Dial: m.Dial, DialTimeout: m.DialTimeout, Command: c.cfg.Conn.Command, Replaced: n.mux.Reconnected,
-	})
-}
-
-// send hands the call to the node that it has boarded.
-func (s *syncing) send(t *routedCall) {
-	copies, left := t.node.copies, time.Until(s.until)
-	if t.hops > 0 {
-		copies.Redirect(t.call, s.replicas, left, t.replicated, t.asking)
-		return
-	}
-	copies.Replicate(t.call, s.replicas, left, t.replicated)
-}
-
-// replicated is the call's outcome at a node whose replicas were waited for. When
-// another node serves the slot by now, they are not the ones that matter.
+// replicated is the call's done on a node. If another node serves the slot by now, the replicas were
+// a former master's and do not count.
 func (t *routedCall) replicated(reply any, have int64, err error) {
 	c := t.c
 	c.mu.Lock()

@@ -9,32 +9,35 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// subscription is one listener on one channel.
+// subscription is one listener on one channel. It has two channel subscriptions on the master of its
+// slot, SUBSCRIBE and SSUBSCRIBE, since peers may publish either way. It is established when both
+// are acknowledged, or the published kind is and the server refuses the other. Before that it fails
+// if the node cannot be reached; afterwards it moves with its slot, which makes a gap.
 type subscription struct {
 	c       *Cluster
 	channel string
 	slot    int
 	events  chan transport.Event
-	ready   chan struct{} // closed when it is established, or has failed before
+	ready   chan struct{} // closed when established or failed
 
-	at *node // where it listens; guarded by Cluster.mu, written under moving too
+	at *node // where it subscribes; guarded by Cluster.mu and written under moving
 
-	// moving is held while channel subscriptions are attached and detached, which is done under no
-	// other mutex, and never in a callback of a subscriber.
+	// moving is held while channel subscriptions are attached and detached, with no other mutex
+	// held and never in a callback of a subscriber.
 	moving sync.Mutex
 
-	mu          sync.Mutex         // guards what follows; below Cluster.mu
-	channelSubs [kinds]*channelSub // nil: none of the kind
+	mu          sync.Mutex         // below Cluster.mu
+	channelSubs [kinds]*channelSub // nil: none
 	established bool
-	gap         bool // messages may have been missed: to be reported when all channel subscriptions are there
-	broken      bool // a channel subscription has failed: it is to be attached anew
-	hops        int  // how often it was sent to another node since all were there
+	gap         bool // to be reported when all channel subscriptions are acknowledged
+	broken      bool // a channel subscription has failed and must be replaced
+	hops        int  // redirections since all were acknowledged
 	over        bool
 	err         error
 }
 
-// Subscribe is part of transport.Transport. It sends SUBSCRIBE and SSUBSCRIBE to the
-// master of the channel's slot.
+// Subscribe implements transport.Transport. It sends SUBSCRIBE and SSUBSCRIBE to the master of the
+// channel's slot.
 func (c *Cluster) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -84,8 +87,8 @@ func (s *subscription) Close() {
 	s.settle()
 }
 
-// settle sees to it that s listens where its slot is served, or nowhere when it is over. While
-// no node serves it, the last one that did is listened to: it says when there is another.
+// settle moves s to the master of its slot, or nowhere if it is over. If there is no master, s stays:
+// its node reports when there is one.
 func (s *subscription) settle() {
 	s.moving.Lock()
 	defer s.moving.Unlock()
@@ -120,8 +123,8 @@ func (s *subscription) settle() {
 	}
 }
 
-// replace gives s new channel subscriptions on n, nil is nowhere, and returns those that it had and has;
-// Cluster.mu is held.
+// replace gives s new channel subscriptions on n, or none if n is nil, and returns the old and the
+// new ones. c.mu is held.
 func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	c := s.c
 	if s.at != nil {
@@ -131,7 +134,7 @@ func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 		n.channelSubs++
 		for k := range kinds {
 			if !c.lacks[k] || k == published(c.cfg.Publish) {
-				channelSubs[k] = &channelSub{s: s, kind: k, addr: n.addr, on: c.subscriber(n, k)}
+				channelSubs[k] = &channelSub{s: s, kind: k, addr: n.addr, on: n.subs[k]}
 			}
 		}
 	}
@@ -142,7 +145,7 @@ func (s *subscription) replace(n *node) (old, channelSubs [kinds]*channelSub) {
 	return old, channelSubs
 }
 
-// complete tells the listener when all channel subscriptions are there, mu held.
+// complete establishes s, or reports its gap, if all is acknowledged. s.mu is held.
 func (s *subscription) complete() {
 	for _, l := range s.channelSubs {
 		if l != nil && !l.acked && !l.refused {
@@ -161,8 +164,8 @@ func (s *subscription) complete() {
 	}
 }
 
-// offer never blocks: a full slot holds a wake-up already, and counts this one. It runs
-// with mu held, so that what was taken out has room again.
+// offer never blocks: if an event is pending, it counts this one there. s.mu is held, so the send
+// cannot block.
 func (s *subscription) offer(e transport.Event) {
 	select {
 	case first := <-s.events:
@@ -173,7 +176,7 @@ func (s *subscription) offer(e transport.Event) {
 	s.events <- e
 }
 
-// unsubscribed notes that a channel subscription's connection is lost.
+// unsubscribed records the loss of a channel subscription's connection.
 func (s *subscription) unsubscribed(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,14 +185,14 @@ func (s *subscription) unsubscribed(k kind) {
 	}
 }
 
-// fail ends s for good.
+// fail ends s.
 func (s *subscription) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failLocked(err)
 }
 
-// failPending ends s unless it is established, and reports whether it is over.
+// failPending ends s unless it is established, and reports whether it has ended.
 func (s *subscription) failPending(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +213,7 @@ func (s *subscription) failLocked(err error) {
 	close(s.events)
 }
 
-// channelSub is one of the ways in which a subscription listens, on one node. Its
-// methods are called by the subscriber.
+// channelSub is a subscription's listener of one kind on one node.
 type channelSub struct {
 	s    *subscription
 	kind kind
@@ -224,7 +226,7 @@ type channelSub struct {
 
 var _ pubsub.Sink = (*channelSub)(nil)
 
-// current reports whether l is a channel subscription that still counts, the subscription's mu held.
+// current reports whether l is in use. s.mu is held.
 func (l *channelSub) current() bool { return !l.s.over && l.s.channelSubs[l.kind] == l }
 
 func (l *channelSub) Acked(again bool) {
@@ -274,14 +276,13 @@ func (l *channelSub) Failed(err error) {
 	}
 	s.mu.Unlock()
 	if lost {
-		c.refresh() // after which it is attached again
+		c.refresh() // then it is attached again
 		return
 	}
 	c.channelSubFailed(l, err, r, moved)
 }
 
-// channelSubFailed does what a channel subscription that has failed must leave to
-// others. The subscriber's lock is held, and no other.
+// channelSubFailed handles a failed channel subscription. It runs with the subscriber's lock held.
 func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,11 +302,11 @@ func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, move
 	}
 }
 
-// resubscriber holds the subscriptions that may have to move to another node.
+// resubscriber queues subscriptions that may have to move to another node.
 type resubscriber struct {
 	wake chan struct{}
 
-	mu    sync.Mutex // guards queue
+	mu    sync.Mutex
 	queue []*subscription
 }
 
@@ -328,7 +329,7 @@ func (m *resubscriber) take() []*subscription {
 	return all
 }
 
-// runResubscriber attaches and detaches channel subscriptions until Close.
+// runResubscriber settles queued subscriptions until Close.
 func (c *Cluster) runResubscriber() {
 	for {
 		select {
@@ -342,8 +343,7 @@ func (c *Cluster) runResubscriber() {
 	}
 }
 
-// evictLocked ends the subscriptions that were waiting for a refresh to find them a
-// node, as far as it did not, mu held.
+// evictLocked ends the pending subscriptions for which a refresh found no node. c.mu is held.
 func (c *Cluster) evictLocked(err error) {
 	for s := range c.subs {
 		if s.at == nil && c.table[s.slot] == nil && s.failPending(unserved(err)) {
@@ -352,8 +352,7 @@ func (c *Cluster) evictLocked(err error) {
 	}
 }
 
-// unsubscribed notes that the connection on which a kind is listened to at n is lost, or could
-// not be made.
+// unsubscribed records that the connection for kind k to n was lost or could not be made.
 func (c *Cluster) unsubscribed(n *node, k kind) {
 	c.mu.Lock()
 	for s := range c.subs {

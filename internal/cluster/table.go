@@ -20,8 +20,8 @@ type span struct {
 	replicas    []string
 }
 
-// spansOf returns what a node said in answer to CLUSTER SLOTS. Nodes that do not know
-// their own host mean the one that they were reached at. There are no more spans than slots.
+// spansOf decodes the reply to CLUSTER SLOTS of the node at from, which stands in for hosts that the
+// node does not know.
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)
 	if !ok || len(all) > slots {
@@ -68,8 +68,7 @@ func spanOf(reply any, from string) (s span, err error) {
 	return s, nil
 }
 
-// address joins host and port. An empty host is that of the node that said so, one
-// that the node does not know either makes no address.
+// address joins host and port. An empty host means that of from; "?" is unknown.
 func address(host, port, from string) string {
 	switch host {
 	case "":
@@ -90,15 +89,14 @@ func text(reply any) string {
 	return ""
 }
 
-// redirection is where a node sends a call.
+// redirection is the target of MOVED or ASK.
 type redirection struct {
 	slot   int
-	addr   string // "": the node does not know it yet
-	asking bool   // only this call: the slot is on its way there
+	addr   string // "": not known to the node yet
+	asking bool   // for this call only
 }
 
-// redirected returns where err sends a call that the node at from refused; ok is false
-// when it sends it nowhere.
+// redirected returns the redirection in err, an error of the node at from.
 func redirected(err error, from string) (r redirection, ok bool) {
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
@@ -123,7 +121,7 @@ func redirected(err error, from string) (r redirection, ok bool) {
 	return r, err == nil
 }
 
-// outdated reports whether err shows that the table of slots may be.
+// outdated reports whether err may mean that the table is outdated.
 func outdated(err error) bool {
 	if errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrUncertain) {
 		return true
