@@ -13,12 +13,12 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// replicaList is what the master said about its replicas.
+// replicaList is the master's list of replicas.
 type replicaList struct {
-	at       time.Time       // when it was asked
-	replaced <-chan struct{} // closed when the connection was replaced since
+	at       time.Time       // when the master was asked
+	replaced <-chan struct{} // closed when the connection to the master is replaced
 	replicas []string        // addresses
-	err      error           // why the replicas are not known
+	err      error           // why the replicas are unknown
 }
 
 // overtaken reports whether the connection to the master was replaced since.
@@ -37,63 +37,36 @@ func (s *replicaList) good(now time.Time) bool {
 
 func (s *replicaList) shows(addr string) bool { return slices.Contains(s.replicas, addr) }
 
-// current returns a list of replicas that is good, and makes one if need be. One caller
-// makes it, the others wait for it.
+// current returns a good list of replicas. If there is none, one caller asks the master and the
+// others wait for it.
 func (c *Counter) current(ctx context.Context) (*replicaList, error) {
-	for {
-		s, over := c.begin(time.Now())
-		switch {
-		case s != nil:
-			return s, s.err
-		case over == nil:
-			return c.renew(ctx)
-		}
-		select {
-		case <-over:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
-		}
+	select {
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", transport.ErrNotSent, context.Cause(ctx))
 	}
-}
-
-// begin returns a list of replicas that is good, or what is closed when the one under way is
-// over, or neither: then the caller must make it and call end.
-func (c *Counter) begin(now time.Time) (s *replicaList, over <-chan struct{}) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.list != nil && c.list.good(now):
-		return c.list, nil
-	case c.asking != nil:
-		return nil, c.asking
+	s := c.list
+	c.mu.Unlock()
+	if s != nil && s.good(time.Now()) {
+		return s, s.err
 	}
-	c.asking = make(chan struct{})
-	return nil, nil
-}
-
-// end ends what begin began, with nil when the master did not answer.
-func (c *Counter) end(s *replicaList) {
+	s = &replicaList{at: time.Now(), replaced: c.cfg.Master.Reconnected()}
+	s.replicas, s.err = c.ask(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = s
-	close(c.asking)
-	c.asking = nil
-	if s != nil && s.err == nil {
+	switch {
+	case errors.Is(s.err, transport.ErrNotSent), errors.Is(s.err, transport.ErrUncertain):
+		c.list = nil // the error says nothing about the server
+	case s.err == nil:
 		c.update(s)
 	}
+	return s, s.err
 }
 
-func (c *Counter) renew(ctx context.Context) (s *replicaList, err error) {
-	defer func() { c.end(s) }()
-	s = &replicaList{at: time.Now(), replaced: c.cfg.Master.Reconnected()}
-	s.replicas, s.err = c.ask(ctx)
-	if err = s.err; errors.Is(err, transport.ErrNotSent) || errors.Is(err, transport.ErrUncertain) {
-		s = nil // it says nothing about the server
-	}
-	return s, err
-}
-
-// ask asks the master for its identity and where its replicas are.
+// ask asks the master for its mode and its replicas.
 func (c *Counter) ask(ctx context.Context) ([]string, error) {
 	if c.cfg.Replicas != nil {
 		return c.cfg.Replicas(ctx)
@@ -117,7 +90,7 @@ func (c *Counter) ask(ctx context.Context) ([]string, error) {
 	return replicas, r.blame(1, err)
 }
 
-// Version 2 is that of the protocol which the connection has already.
+// helloArgs keep the connection's version of the protocol, 2.
 var helloArgs = []any{"2"}
 
 var (
@@ -127,8 +100,7 @@ var (
 	errTwins     = errors.New("two replicas have the same address")
 )
 
-// helloField returns the text of a field in the reply to HELLO, "" if there is
-// none.
+// helloField returns a field of the reply to HELLO, or "".
 func helloField(reply any, name string) string {
 	fields, _ := reply.([]any)
 	for pair := range slices.Chunk(fields, 2) {
@@ -139,7 +111,7 @@ func helloField(reply any, name string) string {
 	return ""
 }
 
-// isAlone checks that the server that answered HELLO is in no cluster.
+// isAlone returns an error unless the server that sent hello is in no cluster.
 func isAlone(hello any) error {
 	switch mode := helloField(hello, "mode"); mode {
 	case "standalone":
@@ -151,7 +123,7 @@ func isAlone(hello any) error {
 	}
 }
 
-// isReplica checks that it is a replica.
+// isReplica returns an error unless the server that sent hello is a replica.
 func isReplica(hello any) error {
 	if helloField(hello, "role") != "replica" {
 		return errNoReplica
@@ -159,8 +131,8 @@ func isReplica(hello any) error {
 	return nil
 }
 
-// replicasOf returns the addresses in a master's reply to ROLE: "master", its
-// offset, and for each replica that is in step its host, port and offset.
+// replicasOf returns the addresses in a master's reply to ROLE: "master", its offset, and the host,
+// port and offset of each replica in step.
 func replicasOf(role any) ([]string, error) {
 	parts, ok := role.([]any)
 	if !ok || len(parts) == 0 {
@@ -202,8 +174,7 @@ func address(replica any) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// numbers returns the n numbers in a reply to PUBSUB NUMSUB: channels and numbers
-// in turn.
+// numbers returns the n numbers in a reply to PUBSUB NUMSUB, which alternates channels and numbers.
 func numbers(reply any, n int) ([]int64, error) {
 	pairs, ok := reply.([]any)
 	if !ok || len(pairs) != 2*n {
@@ -218,7 +189,7 @@ func numbers(reply any, n int) ([]int64, error) {
 	return counts, nil
 }
 
-// text returns a reply that is text, and "" for others.
+// text returns a reply that is text or a number, else "".
 func text(reply any) string {
 	switch t := reply.(type) {
 	case string:

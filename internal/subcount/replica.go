@@ -17,19 +17,18 @@ var (
 	errNoDialer = errors.New("the client cannot dial it: it was made with a dial function; see WithReplicaDialer")
 )
 
-// replica is a replica that is or was in ROLE, and has a connection.
+// replica is a current or former replica in ROLE.
 type replica struct {
 	addr string
 	node Replica
 
 	// Guarded by Counter.mu.
 	busy int       // counts under way
-	used time.Time // when the last one ended
-	left time.Time // when ROLE no longer showed it; zero: it does
+	used time.Time // when the last count ended
+	left time.Time // when ROLE ceased to list it; zero: it does
 }
 
-// use returns the replicas to ask: those of the list of replicas, and the former ones.
-// They must be released.
+// use returns the replicas to ask, current and former. They must be released.
 func (c *Counter) use(s *replicaList) ([]*replica, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +54,7 @@ func (c *Counter) use(s *replicaList) ([]*replica, error) {
 	return replicas, nil
 }
 
-// release gives back what use returned.
+// release ends the use of replicas.
 func (c *Counter) release(replicas []*replica) {
 	now := time.Now()
 	c.mu.Lock()
@@ -66,7 +65,7 @@ func (c *Counter) release(replicas []*replica) {
 	}
 }
 
-// update notes which replicas are in ROLE now.
+// update records which replicas ROLE lists. c.mu is held.
 func (c *Counter) update(s *replicaList) {
 	for addr, m := range c.replicas {
 		switch {
@@ -80,16 +79,15 @@ func (c *Counter) update(s *replicaList) {
 	}
 }
 
-// forget decides about a failure to ask a replica, and reports whether it may be
-// ignored: a former replica that cannot be reached, or is none any more, has no
-// listeners of ours, and is asked no more.
+// forget decides whether a replica's failure can be ignored: a former replica that cannot be
+// reached, or is no longer a replica, has no subscribers. It is not asked again.
 func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) {
-		return false // it lives
+		return false // it is alive
 	}
 	if why := context.Cause(ctx); why != nil && !errors.Is(why, errSilence) {
-		return false // it was not given the time
+		return false // it had no time to answer
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +100,7 @@ func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	return true
 }
 
-// keep closes a replica's connection when it was not used for long, or with the
-// Counter.
+// keep closes a replica's connection after a minute without use, or with the Counter.
 func (c *Counter) keep(m *replica) {
 	t := time.NewTimer(idleTime)
 	defer t.Stop()
@@ -123,8 +120,7 @@ func (c *Counter) keep(m *replica) {
 	}
 }
 
-// closeIfIdle takes out a replica that was not used for long, or returns when to look
-// again.
+// closeIfIdle removes a replica that was not used for a minute, or returns when to look again.
 func (c *Counter) closeIfIdle(m *replica) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

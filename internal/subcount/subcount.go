@@ -1,44 +1,17 @@
-// Package subcount counts the subscribers of channels, on a master and on all of its
-// replicas: what is published on a master reaches the subscribers there, and those on a
-// replica. A waiter without a subscriber may be taken for dead, so a count is of all nodes
-// or it is an error. The package knows of no lock, and of connections only that calls can
-// be started on them.
+// Package subcount counts the subscribers of channels on a master and all its replicas, which
+// receive the master's messages as well. A waiter without a subscriber may be taken for dead, so a
+// count covers all nodes or is an error.
 //
-// # One count
+// The master's ROLE lists its replicas; HELLO tells whether it belongs to a cluster, whose other
+// nodes ROLE omits. The list is good for ten seconds, unless the connection to the master is
+// replaced. An error of the master is kept as long. Every count asks each replica with HELLO
+// whether it still is one: an address that led to the master would hide the replica's subscribers.
 //
-//	Listeners ─▶ list: still good? ──yes──▶ PUBSUB NUMSUB to the master and to
-//	                 │ no                     every replica at once ─▶ added up
-//	                 ▼                                   │
-//	        HELLO and ROLE to the master                 └─ one does not answer:
-//	                 │                                      an error that names it
-//	                 └─ refused, or not a master alone:
-//	                    an error, remembered as long as a list of replicas is good
+// ROLE omits a replica during a full synchronization although its subscribers stay connected. So a
+// former replica is counted for ten more minutes, or until it cannot be reached.
 //
-// A list is good for ten seconds, or until the connection to the master is
-// replaced: then the master may be another. One that the connection was replaced
-// during is not used. HELLO tells whether the server is part of a cluster, whose
-// other nodes ROLE says nothing of.
-//
-// Replicas are where ROLE says they are. Each is asked for its identity with every
-// count, since an address that leads elsewhere, to the master say, would hide the
-// listeners of the replica.
-//
-// # The life of a replica
-//
-//	in ROLE ──ROLE no longer shows it──▶ former ──a failure, or ten minutes──▶ forgotten
-//	   ▲                                   │
-//	   └───────────ROLE shows it───────────┘
-//
-// ROLE does not show a replica that is being synchronised anew, while its
-// subscribers stay connected. So a former replica is counted, too, as long as it
-// answers; when it cannot be reached, it has no subscribers.
-//
-// # Who owns what
-//
-// Each replica has a goroutine, which closes the connection when it was
-// not used for a minute, or with the Counter. Close waits for these goroutines. There are
-// no other goroutines: the answers come on those of the connections. No mutex is
-// held across I/O.
+// Each replica has a goroutine, which closes its connection after a minute without use. Close waits
+// for them. No mutex is held across I/O.
 package subcount
 
 import (
@@ -52,72 +25,69 @@ import (
 )
 
 const (
-	// listGood is how long the master's replicas are taken to stay the same.
+	// listGood is how long a list of replicas is used.
 	listGood = 10 * time.Second
-	// idleTime is how long a connection to a replica is kept without use.
+	// idleTime is how long an unused connection to a replica is kept.
 	idleTime = time.Minute
-	// formerTime is how long a replica that ROLE no longer shows is asked still.
+	// formerTime is how long a replica is asked after ROLE has ceased to list it.
 	formerTime = 10 * time.Minute
 )
 
-// Node is where calls can be started, as on a transport.Transport.
+// Node starts calls.
 type Node = mux.Starter
 
 // Master is the connection to the master.
 type Master interface {
 	Node
-	// Reconnected is that of transport.Reconnecter.
+	// Reconnected is transport.Reconnecter's.
 	Reconnected() <-chan struct{}
 }
 
-// Replica is a connection to a replica, which connects by itself when it must.
+// Replica is a connection to a replica. It dials when needed.
 type Replica interface {
 	Node
-	// Close ends the connection and all calls on it.
+	// Close closes the connection and ends its calls.
 	Close() error
 }
 
-// Config says which nodes to ask. All but Replica is required.
+// Config configures a [Counter]. All fields but Replica and Replicas are required.
 type Config struct {
 	// Master is the connection to the master. The Counter does not close it.
 	Master Master
-	// Replica returns a connection to the replica at addr, host:port, without any
-	// I/O. With nil the listeners on replicas cannot be counted.
+	// Replica returns a connection to the replica at addr, host:port, without I/O. If nil,
+	// subscribers on replicas cannot be counted.
 	Replica func(addr string) Replica
-	// Replicas asks for the addresses of the master's replicas where the master's own
-	// reply to ROLE is not to be relied on: in a cluster. With nil the master is asked
-	// for its identity (HELLO), and must be in no cluster, and for its replicas
-	// (ROLE).
+	// Replicas, if not nil, returns the addresses of the master's replicas in place of HELLO
+	// and ROLE, for masters of a cluster.
 	Replicas func(ctx context.Context) ([]string, error)
-	// Publish is the publish command: the subscribers that it reaches are
-	// counted.
+	// Publish is the publish command, which decides whose subscribers are counted.
 	Publish string
 	// Command bounds one count.
 	Command time.Duration
 }
 
-// Counter counts. All methods are safe for concurrent use.
+// Counter counts subscribers. It is safe for concurrent use.
 type Counter struct {
 	cfg    Config
-	ctx    context.Context //nolint:containedctx // ends with Close: the goroutines
+	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the replicas' goroutines
+	asking chan struct{}  // cap 1: full while a caller makes a list
 
-	mu       sync.Mutex // guards what follows; not held during a call
+	mu       sync.Mutex // not held during a call
 	closed   bool
-	list     *replicaList        // the last one; nil: none
-	asking   chan struct{}       // closed when the list of replicas under way is over; nil: none is
+	list     *replicaList        // the latest, or nil
 	replicas map[string]*replica // by address
 }
 
 // New returns a Counter. It does no I/O.
 func New(cfg Config) *Counter {
-	c := &Counter{cfg: cfg, replicas: map[string]*replica{}}
+	c := &Counter{cfg: cfg, asking: make(chan struct{}, 1), replicas: map[string]*replica{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// Close ends the connections to replicas. It may be called more than once.
+// Close closes the connections to replicas. It may be called more than once.
 func (c *Counter) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -126,10 +96,9 @@ func (c *Counter) Close() {
 	c.wg.Wait()
 }
 
-// Listeners is that of transport.Counter, bounded by the command timeout. It sends
-// PUBSUB NUMSUB, or PUBSUB SHARDNUMSUB where SPUBLISH publishes; HELLO and ROLE to
-// the master, at most once in ten seconds and after a reconnect; and HELLO to the
-// replicas.
+// Listeners is transport.Counter's, bounded by Config.Command. It sends PUBSUB NUMSUB, or PUBSUB
+// SHARDNUMSUB if SPUBLISH publishes, to all nodes; HELLO and ROLE to the master, at most every ten
+// seconds and after a reconnect; and HELLO to the replicas.
 func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	if len(channels) == 0 {
 		return nil, nil
@@ -149,7 +118,7 @@ func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	}
 }
 
-// count asks the master and the replicas of a list of replicas at once.
+// count asks the master and its replicas concurrently.
 func (c *Counter) count(ctx context.Context, s *replicaList, channels []string) ([]int64, error) {
 	replicas, err := c.use(s)
 	if err != nil {
@@ -180,7 +149,7 @@ func (c *Counter) count(ctx context.Context, s *replicaList, channels []string) 
 	return sum, nil
 }
 
-// args makes the arguments of PUBSUB.
+// args returns the arguments of PUBSUB.
 func (c *Counter) args(channels []string) []any {
 	args := make([]any, 0, 1+len(channels))
 	if c.cfg.Publish == "SPUBLISH" {
@@ -194,12 +163,12 @@ func (c *Counter) args(channels []string) []any {
 	return args
 }
 
-// round is calls that are under way at once, and the wait for their outcomes.
+// round is a set of concurrent calls.
 type round struct {
 	asked []*asked
 }
 
-// asked is one call to one node.
+// asked is a call to one node.
 type asked struct {
 	*mux.Pending
 	where string
@@ -211,14 +180,13 @@ func (r *round) start(node Node, where, command string, args []any) {
 	r.asked = append(r.asked, &asked{mux.Begin(node, &transport.Call{Command: command, Args: args}), where})
 }
 
-// await returns the i-th reply. The error says which node was asked what.
+// await returns the i-th reply. The error names the node and the command.
 func (r *round) await(ctx context.Context, i int) (any, error) {
 	reply, err := r.asked[i].Wait(ctx)
 	return reply, r.blame(i, err)
 }
 
-// blame adds to an error of the i-th call which node it concerns; nil stays
-// nil.
+// blame adds the node and the command of the i-th call to an error. Nil stays nil.
 func (r *round) blame(i int, err error) error {
 	if err == nil {
 		return nil
@@ -227,7 +195,7 @@ func (r *round) blame(i int, err error) error {
 	return fmt.Errorf("redlatch: subscribers on %s cannot be counted: %s: %w", a.where, a.Name(), err)
 }
 
-// abandon leaves the calls that no caller waits for any more.
+// abandon abandons the calls that are still under way.
 func (r *round) abandon() {
 	for _, a := range r.asked {
 		a.Abandon()
