@@ -7,18 +7,29 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// channel is the state of one channel: see the package comment. asked, acked
-// and unanswered speak of the present connection only.
+// channel is the state of one channel on the current connection. The writer makes asked (the last
+// command sent was SUBSCRIBE) follow wanted (it has listeners):
+//
+//	          first listener          writer: SUBSCRIBE          its ack
+//	absent ───────────────▶ wanted ───────────────────▶ asked ──────────▶ acked
+//	  ▲                       ▲ ▲                         │                 │
+//	  │        a new listener │ └── connection lost, or unsubscribed by the ┤ last listener
+//	  │                       │     server, or refused for now (1 s pause)  │ leaves
+//	  └──────────────────── leaving ◀───────────────────────────────────────┘
+//	      ack of UNSUBSCRIBE, or connection lost
+//
+// Acknowledgements come in the order of commands. A channel is acked only by the answer to its
+// last command, so a subscription about to be canceled never counts as live.
 type channel struct {
 	name      string
 	listeners []*listener
 
-	asked      bool // the last command sent for it was SUBSCRIBE
-	acked      bool // asked, and the server has answered every command for it
-	unanswered int  // commands sent and not yet answered
-	alone      bool // must not share a SUBSCRIBE: one that it was in has failed
-	paused     bool // refused for now: not asked for until table.resume
-	dirty      bool // stands in the table's dirty list
+	asked      bool // the last command sent was SUBSCRIBE
+	acked      bool // asked, and no command is unanswered
+	unanswered int  // commands sent but not answered
+	alone      bool // must not share a SUBSCRIBE, since a shared one failed
+	paused     bool // refused for now, until table.resume
+	dirty      bool // in table.dirty
 }
 
 func (c *channel) wanted() bool { return len(c.listeners) > 0 }
@@ -43,13 +54,13 @@ func (c *channel) deliver(payload string) {
 	}
 }
 
-// forget drops all that was true of a connection that is gone.
+// forget resets the state of a lost connection.
 func (c *channel) forget() {
 	c.asked, c.acked, c.alone, c.paused, c.dirty, c.unanswered = false, false, false, false, false, 0
 }
 
-// failPending fails the listeners that still wait to be established. A sink may have
-// listened elsewhere before: it is told that the refusal is not of the channel for good.
+// failPending fails the listeners that are not established. Sinks may have been established
+// elsewhere before: they get an ErrNotSent, because the channel is not refused for good.
 func (c *channel) failPending(err error) {
 	forNow := err
 	if !errors.Is(err, transport.ErrNotSent) {
@@ -67,10 +78,10 @@ func (c *channel) failPending(err error) {
 	}
 }
 
-// batchSize is how many channels one SUBSCRIBE or UNSUBSCRIBE names at most.
+// batchSize is how many channels one SUBSCRIBE or UNSUBSCRIBE may name.
 const batchSize = 256
 
-// kind is the kind of an op.
+// kind is a kind of command.
 type kind uint8
 
 const (
@@ -80,29 +91,19 @@ const (
 	kinds // how many there are
 )
 
-// String returns the command's name; in front of it stands an S where channels are
-// those of a shard.
+// String returns the command, without the S of shard channels.
 func (k kind) String() string {
 	return [kinds]string{"PING", "SUBSCRIBE", "UNSUBSCRIBE"}[k]
 }
 
-// pingKind says whether a PING is due, and which.
-type pingKind uint8
-
-const (
-	noPing    pingKind = iota
-	greeting           // the first command on a connection
-	keepAlive          // the connection has been silent
-)
-
-// op is one command on its way: sent, or about to be, and not fully answered.
+// op is a command that was or is being sent, and is not fully answered.
 type op struct {
 	kind     kind
-	greeting bool          // a PING, the first one on its connection
-	again    bool          // refused for now, and its channel was refused before
-	args     []any         // the names of all its channels; never changes
-	rest     []*channel    // the channels not yet acknowledged, in the order sent
-	sent     time.Duration // since the connection was made
+	greeting bool          // the first PING on its connection
+	again    bool          // refused for now, as the channel was before
+	args     []any         // the names of all its channels
+	rest     []*channel    // not yet acknowledged, in order
+	sent     time.Duration // age of the connection
 }
 
 func (o *op) names() []any {
@@ -116,11 +117,11 @@ func (o *op) names() []any {
 	return args
 }
 
-// batches gathers channels into commands.
+// batches groups channels into commands.
 type batches struct {
-	most int // channels that one command may name
+	most int // channels per command
 	ops  []*op
-	open [kinds]*op // has room left
+	open [kinds]*op // not full
 }
 
 func (b *batches) add(c *channel) {

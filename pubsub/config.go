@@ -8,47 +8,40 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Config says how a [Subscriber] reaches its server. Only Dial is required.
+// Config configures a [Subscriber]. Only Dial is required.
 type Config struct {
-	// Dial opens a connection that the Subscriber alone will use and close. It
-	// must not come from a pool, must honour ctx, must support
-	// redis.ConnWithTimeout, as those made by redis.DialContext do, and should
-	// have a write timeout. A read timeout has no effect.
+	// Dial opens a connection for the Subscriber alone. It must respect ctx, and the
+	// connection must support redis.ConnWithTimeout and should have a write timeout. Its read
+	// timeout is not used.
 	Dial func(ctx context.Context) (redis.Conn, error)
 
-	// PingInterval is how long the connection may be silent before it is
-	// pinged. Default 10 s.
+	// PingInterval is how long the connection may be silent before a PING. Default 10 s.
 	PingInterval time.Duration
 
-	// DeadAfter is how long a PING, or any other command, may stay unanswered
-	// while nothing else is received either, before the connection is given up
-	// and made anew. Default half of PingInterval.
+	// DeadAfter is how long a command may be unanswered, with nothing else received, before
+	// the connection is replaced. Default half of PingInterval.
 	DeadAfter time.Duration
 
 	// DialTimeout bounds each call of Dial, through its context. Default 5 s.
 	DialTimeout time.Duration
 
-	// BackoffMin and BackoffMax bound the pause between two connections. It
-	// doubles from failure to failure, and of each pause a random part between
-	// none and half is left out. Defaults 20 ms and 1 s.
+	// BackoffMin and BackoffMax bound the pause between two connections. It doubles with each
+	// failure, less a random part of up to half. Defaults 20 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
 
-	// Sharded listens to channels of a shard, with SSUBSCRIBE, on a node of the
-	// cluster that has their slots. Each command names one channel, since those of
-	// several slots cannot share one.
+	// Sharded subscribes to shard channels with SSUBSCRIBE, one channel per command. The
+	// server must be the cluster node that serves their slots.
 	Sharded bool
 
-	// OnReconnect, when not nil, runs after each connection that was made in place
-	// of one that was lost, on the goroutine that made it. It must return soon.
+	// OnReconnect, if not nil, runs after each connection that replaced a lost one, on the
+	// goroutine that dialed it. It must return soon.
 	OnReconnect func()
 
-	// OnLost, when not nil, runs after each connection that was lost or could not be
-	// made, with the reason, on the goroutine that makes them. It must return at once.
+	// OnLost, if not nil, runs after each connection that was lost or could not be made. It
+	// must not block.
 	OnLost func(err error)
 
-	// Logger gets lost connections, dials that fail and commands
-	// that the server refuses.
-	// Default: silence.
+	// Logger logs lost connections, failed dials and rejected commands. Default: no logging.
 	Logger *slog.Logger
 }
 
@@ -69,14 +62,6 @@ func (c Config) withDefaults() Config {
 		c.OnLost = func(error) {}
 	}
 	return c
-}
-
-// most is how many channels one command may name.
-func (c *Config) most() int {
-	if c.Sharded {
-		return 1
-	}
-	return batchSize
 }
 
 func orElse(d *time.Duration, def time.Duration) {

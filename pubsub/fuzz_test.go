@@ -65,15 +65,5 @@ func takePush(sub *Subscriber, shape uint8, word, name, payload []byte) {
 		_, _ = sub.refuse(&transport.ServerError{Text: string(word)})
 		return
 	}
-	switch p := decode(reply); p.kind {
-	case message:
-		sub.deliver(p)
-	case subscribed:
-		sub.acknowledge(subscribe, p)
-	case unsubscribed:
-		sub.acknowledge(unsubscribe, p)
-	case pong:
-		sub.pong()
-	case unknown:
-	}
+	_ = (&session{sub: sub}).take(reply, nil)
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// reply is what redigo's ReceiveWithTimeout would return.
 type reply struct {
-	value any
-	err   error
+	value   any
+	refusal *transport.ServerError
 }
 
 // world is a Subscriber without goroutines, and a server and a network whose
@@ -92,11 +91,11 @@ func (w *world) serverStep() {
 	}
 	for _, name := range o.args {
 		if o.kind == subscribe && forbidden(name.(string)) {
-			w.out = append(w.out, reply{err: redis.Error("NOPERM no such right")})
+			w.out = append(w.out, reply{refusal: &transport.ServerError{Text: "NOPERM no such right"}})
 			return
 		}
 		if o.kind == subscribe && w.unserved && name == "c" {
-			w.out = append(w.out, reply{err: redis.Error("TRYAGAIN later")})
+			w.out = append(w.out, reply{refusal: &transport.ServerError{Text: "TRYAGAIN later"}})
 			return
 		}
 	}
@@ -131,7 +130,7 @@ func (w *world) publish(name string) {
 func (w *world) readStep() {
 	r := w.out[0]
 	w.out = w.out[1:]
-	switch err := w.x.take(r.value, r.err); {
+	switch err := w.x.take(r.value, r.refusal); {
 	case transport.IsCode(err, "TRYAGAIN"):
 		w.s.failPending(err) // as run does
 		w.breakDown()

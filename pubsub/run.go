@@ -9,15 +9,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/clock"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// maxMute is how many connections in a row may end without an answer for any
-// channel before the callers that wait for one get an error.
+// maxMute is how many connections in a row may end without an answer for any channel before
+// waiting callers get an error.
 const maxMute = 3
 
-// run is the Subscriber's goroutine: it makes one connection after the other
-// for as long as channels are wanted, and ends with Close.
+// run connects, again and again while there are channels, until Close.
 func (s *Subscriber) run() {
 	defer close(s.done)
 	pause := clock.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
@@ -41,7 +41,11 @@ func (s *Subscriber) run() {
 			return
 		}
 		lost = true
-		s.cfg.Logger.Log(s.ctx, lostLevel(err), "pub/sub connection lost", "error", err)
+		level := slog.LevelWarn
+		if errors.Is(err, errUnwanted) {
+			level = slog.LevelDebug // the caller of Reconnect has logged why
+		}
+		s.cfg.Logger.Log(s.ctx, level, "pub/sub connection lost", "error", err)
 		if useful {
 			pause.Reset()
 		}
@@ -51,15 +55,7 @@ func (s *Subscriber) run() {
 	}
 }
 
-// lostLevel is how loud to tell of a connection that ended because of err.
-func lostLevel(err error) slog.Level {
-	if errors.Is(err, errUnwanted) {
-		return slog.LevelDebug // the caller that asked for it has said why
-	}
-	return slog.LevelWarn
-}
-
-// awaitDemand returns true when a channel is wanted, false after Close.
+// awaitDemand waits for a channel. It returns false after Close.
 func (s *Subscriber) awaitDemand() bool {
 	for !s.demand() {
 		select {
@@ -80,31 +76,20 @@ func (s *Subscriber) demand() bool {
 func (s *Subscriber) dial() (redis.Conn, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.DialTimeout)
 	defer cancel()
-	conn, err := s.cfg.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := conn.(redis.ConnWithTimeout); !ok {
-		if conn != nil {
-			_ = conn.Close() // it is of no use, and its error of no interest
-		}
-		return nil, fmt.Errorf("pubsub: Dial returned a %T, which is no redis.ConnWithTimeout", conn)
-	}
-	return conn, nil
+	return respconn.Timed(s.cfg.Dial(ctx))
 }
 
-// dialFailed tells the callers that wait for their first acknowledgement. The
-// established listeners are in no hurry: they get a gap when the server is back.
+// dialFailed fails pending listeners. Established ones will get a gap after a reconnect.
 func (s *Subscriber) dialFailed(failures int, err error) {
 	level := slog.LevelDebug
 	if failures == 1 {
-		level = slog.LevelWarn // once is enough while the server is away
+		level = slog.LevelWarn // log once while the server is away
 	}
 	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection not made", "error", err, "failures", failures)
 	s.failPending(notSent(serverError(err)))
 }
 
-// connectionLost tells the waiting callers, if there is no use in waiting.
+// connectionLost fails pending listeners if waiting is pointless.
 func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
 	var se *transport.ServerError
 	switch {
@@ -127,7 +112,6 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: subscribe: %w", transport.ErrNotSent, err)
 }
 
-// serverError turns redigo's type of error into the transport's.
 func serverError(err error) error {
 	var e redis.Error
 	if errors.As(err, &e) {

@@ -13,19 +13,17 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errDead ends a connection on which the server no longer answers.
+// errDead ends a connection on which the server has stopped answering.
 var errDead = errors.New("pubsub: no answer from the server")
 
-// errUnwanted ends a connection that works, but perhaps to the wrong server.
+// errUnwanted ends a working connection that may lead to the wrong server.
 var errUnwanted = errors.New("pubsub: the connection is to be made anew")
 
-// patience is how many times DeadAfter an answer may be overdue while other
-// things still arrive. It ends connections of which one direction is broken, and
-// those that have come out of step.
+// patience, times DeadAfter, is how long an answer may be overdue while other data arrives. It
+// detects connections that are broken in one direction or out of step.
 const patience = 8
 
-// session is one connection. The run goroutine writes to it, and one goroutine
-// of its own reads.
+// session is one connection. The run goroutine writes, another goroutine reads.
 type session struct {
 	sub  *Subscriber
 	conn redis.Conn
@@ -35,12 +33,12 @@ type session struct {
 	useful atomic.Bool  // the server has answered for a channel
 
 	once   sync.Once
-	err    error         // the first reason to end; set within once
+	err    error         // the first reason to end; set by once
 	broken chan struct{} // closed when the reader has ended
 }
 
-// serve uses conn until it breaks or the Subscriber is closed. It reports
-// whether the server ever answered for a channel, and why the connection ended.
+// serve uses conn until it breaks or the Subscriber is closed. It reports whether the server ever
+// answered for a channel, and why the connection ended.
 func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	x := &session{sub: s, conn: conn, born: time.Now(), broken: make(chan struct{})}
 	if !s.attach(x) {
@@ -54,11 +52,11 @@ func (s *Subscriber) serve(conn redis.Conn) (useful bool, err error) {
 	return x.useful.Load(), x.err
 }
 
-// end makes reads and writes on the connection fail, at once and for good.
+// end closes the connection, which ends reads and writes on it.
 func (x *session) end(err error) {
 	x.once.Do(func() {
 		x.err = err
-		_ = x.conn.Close() // it is broken already, or not needed any more
+		_ = x.conn.Close() // err is the error to report
 	})
 }
 
@@ -81,8 +79,8 @@ func (s *Subscriber) detach() {
 	s.table.detach()
 }
 
-// write sends what the table asks for and keeps the connection alive, until the
-// connection breaks or the Subscriber is closed.
+// write sends commands as the table requires and keeps the connection alive, until it breaks or
+// the Subscriber is closed.
 func (x *session) write() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -99,23 +97,23 @@ func (x *session) write() error {
 		case <-x.sub.wake:
 		case <-timer.C:
 		case <-x.broken:
-			return errDead // the reader has given its own reason
+			return errDead // unless the reader has given a reason
 		case <-x.sub.ctx.Done():
 			return transport.ErrClosed
 		}
 	}
 }
 
-// next returns the commands to send now, and after how long to look again. When
-// that is not positive, the server has not answered for too long.
+// next returns the commands to send now, and when to look again: not positive if an answer is
+// overdue for too long.
 func (x *session) next() (ops []*op, wait time.Duration) {
 	now, heard := time.Since(x.born), time.Duration(x.heard.Load())
 	cfg := &x.sub.cfg
 	x.sub.mu.Lock()
 	defer x.sub.mu.Unlock()
 	t := &x.sub.table
-	if t.oldest() == nil && now >= heard+cfg.PingInterval && t.pingDue == noPing {
-		t.pingDue = keepAlive
+	if t.oldest() == nil && now >= heard+cfg.PingInterval {
+		t.pingDue = true
 	}
 	ops = t.collect(now)
 	o := t.oldest()
@@ -125,7 +123,7 @@ func (x *session) next() (ops []*op, wait time.Duration) {
 	return ops, t.until(now, min(max(o.sent, heard)+cfg.DeadAfter, o.sent+patience*cfg.DeadAfter)-now)
 }
 
-// command returns the name of a kind of command.
+// command returns the name of a command.
 func (s *Subscriber) command(k kind) string {
 	if s.cfg.Sharded && k != ping {
 		return "S" + k.String()
@@ -145,43 +143,44 @@ func (x *session) send(ops []*op) error {
 	return x.conn.Flush()
 }
 
-// read takes what the server sends until the connection ends.
+// read handles received data until the connection ends.
 func (x *session) read() {
 	defer close(x.broken)
-	// The writer notices a dead connection before this, unless it hangs in a
-	// write of its own.
+	// The writer notices a dead connection first, unless it blocks in a write.
 	bound := x.sub.cfg.PingInterval + 2*x.sub.cfg.DeadAfter
 	for {
-		reply, err := respconn.Receive(x.conn, bound)
-		if err := x.take(reply, err); err != nil {
+		reply, refusal, err := respconn.Receive(x.conn, bound)
+		if err == nil {
+			err = x.take(reply, refusal)
+		}
+		if err != nil {
 			x.end(err)
 			return
 		}
 	}
 }
 
-// take handles what one Receive returned. An error ends the connection.
-func (x *session) take(reply any, err error) error {
-	var e redis.Error
-	if err != nil && !errors.As(err, &e) {
-		return err
-	}
+// take handles a message or an answer. An error ends the connection.
+func (x *session) take(reply any, refusal *transport.ServerError) error {
 	x.heard.Store(int64(time.Since(x.born)))
-	if err != nil {
-		return x.refused(&transport.ServerError{Text: string(e)})
+	if refusal != nil {
+		return x.refused(refusal)
 	}
-	p := decode(reply)
-	switch p.kind {
+	s := x.sub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.nudgeIfDue()
+	switch p := decode(reply); p.kind {
 	case message:
-		x.sub.deliver(p)
+		s.table.deliver(p.channel, p.payload)
 	case subscribed:
-		if x.sub.acknowledge(subscribe, p) {
+		if s.table.acknowledge(subscribe, string(p.channel)) {
 			x.useful.Store(true)
 		}
 	case unsubscribed:
-		x.sub.acknowledge(unsubscribe, p)
+		s.table.acknowledge(unsubscribe, string(p.channel))
 	case pong:
-		x.sub.pong()
+		s.table.pong()
 	}
 	return nil
 }
@@ -193,10 +192,10 @@ func (x *session) refused(err *transport.ServerError) error {
 		return fatal
 	}
 	if unsubscribedAlready(err) {
-		return nil // what was asked for is so
+		return nil // already unsubscribed
 	}
 	if o.kind == subscribe && len(o.rest) == 1 && !passing(err) {
-		x.useful.Store(true) // a refused batch is only asked again
+		x.useful.Store(true) // the channels of a refused batch are asked for again
 	}
 	level := slog.LevelWarn
 	if o.again {
@@ -207,20 +206,6 @@ func (x *session) refused(err *transport.ServerError) error {
 	return nil
 }
 
-func (s *Subscriber) deliver(p push) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.table.deliver(p.channel, p.payload)
-}
-
-func (s *Subscriber) acknowledge(k kind, p push) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ok := s.table.acknowledge(k, string(p.channel))
-	s.nudgeIfDue()
-	return ok
-}
-
 func (s *Subscriber) refuse(err *transport.ServerError) (*op, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,20 +213,14 @@ func (s *Subscriber) refuse(err *transport.ServerError) (*op, error) {
 	return s.table.refuse(err)
 }
 
-func (s *Subscriber) pong() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.table.pong()
-}
-
-// nudgeIfDue has the writer look at channels that an answer made dirty, or paused.
+// nudgeIfDue wakes the writer for channels that an answer made dirty or paused.
 func (s *Subscriber) nudgeIfDue() {
 	if len(s.table.dirty) > 0 || len(s.table.paused) > 0 && s.table.resumeAt == 0 {
 		s.nudge()
 	}
 }
 
-// pushKind is what a reply on a subscribed connection tells.
+// pushKind is the kind of a reply on a subscribed connection.
 type pushKind uint8
 
 const (
@@ -252,8 +231,7 @@ const (
 	pong
 )
 
-// pushKinds are the first words of the replies that matter. Channels of a shard
-// have words of their own; they mean the same here.
+// pushKinds maps the first word of a reply. Shard channels have their own words.
 var pushKinds = map[string]pushKind{
 	"message":      message,
 	"smessage":     message,
@@ -264,16 +242,14 @@ var pushKinds = map[string]pushKind{
 	"pong":         pong,
 }
 
-// push is one reply, decoded. channel and payload are set where the kind has
-// them.
+// push is a decoded reply.
 type push struct {
 	kind             pushKind
 	channel, payload []byte
 }
 
-// decode understands what redigo's Receive returns. A PING is answered with an
-// array on a connection that has subscriptions, and with a plain string on one
-// that has none. What is not understood is unknown, and harmless.
+// decode decodes a reply. PING is answered with an array on a connection with subscriptions, and
+// with a string on others. Unknown replies are ignored.
 func decode(reply any) push {
 	switch r := reply.(type) {
 	case string:

@@ -1,3 +1,18 @@
+// Package pubsub subscribes to any number of Redis channels over one connection. It turns
+// messages, and gaps in which messages may have been lost, into wake-ups, and knows nothing of
+// locks.
+//
+// All listeners of a channel share its subscription, which lasts while there are any. After a
+// lost connection every channel is subscribed again, and its listeners get an event with Gap set.
+// A full event slot drops further events and counts them, so no listener delays another.
+//
+// An acknowledgement counts only if it answers the oldest command by kind and channel. An error
+// names no channel, so the channels of a rejected command are subscribed one by one: only the
+// forbidden one fails. An error reply to the first PING, other than NOPERM, concerns the whole
+// server: no channel is refused for good, and the connection is tried again. CLUSTERDOWN and
+// TRYAGAIN may concern one slot: while other channels work, only that channel pauses for a second.
+//
+// One mutex guards the state and is never held across I/O.
 package pubsub
 
 import (
@@ -7,28 +22,27 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Subscriber listens to channels of one server over one connection of its own.
-// All methods are safe for concurrent use. Make one with [New].
+// Subscriber subscribes to channels of one server over one connection. It is safe for concurrent
+// use. Make one with [New].
 type Subscriber struct {
 	cfg    Config
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wake   chan struct{} // tells run that there is something to do
-	done   chan struct{} // closed when run has ended, or when it never will begin
+	wake   chan struct{} // cap 1: there is work for run
+	done   chan struct{} // closed when run has ended or will never start
 
-	// mu guards the fields below and those of channels and listeners. It is
-	// never held across I/O or while waiting for anything.
+	// mu guards the fields below and those of channels and listeners. It is never held while
+	// waiting for anything.
 	mu      sync.Mutex
 	table   table
 	running bool
 	closed  bool
-	session *session // the present connection, or nil
+	session *session // the current connection, or nil
 	dials   uint64
 }
 
-// New makes a Subscriber. It does no I/O: the connection is dialled when the
-// first channel is wanted, and then kept until Close. New panics when cfg.Dial is
-// nil.
+// New returns a Subscriber, which dials when the first channel is wanted and then keeps the
+// connection until Close. It panics if cfg.Dial is nil.
 func New(cfg Config) *Subscriber {
 	s := &Subscriber{
 		cfg:   cfg.withDefaults(),
@@ -36,23 +50,23 @@ func New(cfg Config) *Subscriber {
 		done:  make(chan struct{}),
 		table: table{channels: make(map[string]*channel)},
 	}
-	s.table.most = s.cfg.most()
+	s.table.most = batchSize
+	if cfg.Sharded {
+		s.table.most = 1
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Subscribe listens to channel and returns after the server has acknowledged it,
-// or at once if it is subscribed already: a message published after that becomes
-// an event, or is made up for by a gap. It sends SUBSCRIBE, together with those of
-// other callers.
+// Subscribe subscribes to channel and returns when the server has acknowledged it, or immediately
+// if it is subscribed already: a message published after that becomes an event or a gap. It sends
+// SUBSCRIBE, shared with other callers.
 //
-// Each call makes a listener of its own, which ends with its Close method. When
-// ctx ends first, nothing stays behind and the error is ctx's. While the
-// connection keeps breaking, Subscribe keeps trying until ctx ends. When a dial
-// fails, the server has no room for a client, or three connections in a row end without
-// an answer, the error wraps [transport.ErrNotSent]; when the server refuses the channel, or every command,
-// the error is a [*transport.ServerError]; after Close it is
-// [transport.ErrClosed].
+// Each call returns a subscription of its own, to be closed. If ctx ends first, the error is that of
+// ctx. While the connection keeps breaking, Subscribe retries until ctx ends. The error wraps
+// [transport.ErrNotSent] if a dial fails, the server has no room for a client, or three connections
+// in a row end without an answer. It is a [*transport.ServerError] if the server rejects the
+// channel or every command, and [transport.ErrClosed] after Close.
 func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if ctx == nil {
 		panic("pubsub: nil Context")
@@ -79,11 +93,9 @@ func (s *Subscriber) Subscribe(ctx context.Context, channel string) (transport.S
 	return l, nil
 }
 
-// Listen is Subscribe for callers that need no channel of events: sink is called
-// for each event, and Listen does not wait. It is not called any more after stop, which may be
-// called more than once; it does not wait for the server, and must not be called by the
-// sink. After Close the sink gets [transport.ErrClosed] before Listen returns. A nil
-// sink makes it panic.
+// Listen is Subscribe for a [Sink], which is called for each event; Listen does not wait. No call
+// begins after stop, which the sink must not call. After Close the sink gets
+// [transport.ErrClosed] before Listen returns. Listen panics if sink is nil.
 func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	if sink == nil {
 		panic("pubsub: nil Sink")
@@ -95,7 +107,7 @@ func (s *Subscriber) Listen(channel string, sink Sink) (stop func()) {
 	return l.Close
 }
 
-// join enters l, and starts the run goroutine for the first one.
+// join adds l, and starts the run goroutine for the first listener.
 func (s *Subscriber) join(channel string, l *listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +130,7 @@ func (s *Subscriber) leave(l *listener) {
 	s.nudge()
 }
 
-// nudge has run look at the table. It never blocks.
+// nudge wakes run. It never blocks.
 func (s *Subscriber) nudge() {
 	select {
 	case s.wake <- struct{}{}:
@@ -126,9 +138,8 @@ func (s *Subscriber) nudge() {
 	}
 }
 
-// Reconnect gives the present connection up, if there is one, and has it made anew, as
-// if it were lost: each listener gets a gap. It is for an address that leads to another
-// server by now. It does not wait.
+// Reconnect replaces the current connection, if any, as if it were lost: each listener gets a gap.
+// Use it when the address may lead to another server. It does not wait.
 func (s *Subscriber) Reconnect() {
 	s.mu.Lock()
 	x := s.session
@@ -138,20 +149,19 @@ func (s *Subscriber) Reconnect() {
 	}
 }
 
-// Close ends every listener and every waiting Subscribe with
-// [transport.ErrClosed], closes the connection, and returns when no goroutine of
-// the Subscriber runs any more; a dial under way is cancelled and waited for. It
-// may be called more than once. The error is always nil.
+// Close ends all subscriptions and pending calls of Subscribe with [transport.ErrClosed], closes
+// the connection, and waits for all goroutines and for a dial. It may be called more than once. The
+// error is always nil.
 func (s *Subscriber) Close() error {
 	s.cancel()
 	if x := s.shut(); x != nil {
-		x.end(transport.ErrClosed) // also a write that hangs
+		x.end(transport.ErrClosed) // also ends a blocked write
 	}
 	<-s.done
 	return nil
 }
 
-// shut fails all listeners, and returns the connection that is still in use.
+// shut fails all listeners and returns the current connection.
 func (s *Subscriber) shut() *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,24 +175,22 @@ func (s *Subscriber) shut() *session {
 	return s.session
 }
 
-// Stats is what a Subscriber holds at one moment. Without listeners, and once
-// the server has answered, all but Connected and Dials are zero.
+// Stats are the counts of a Subscriber. Without listeners, and once the server has answered, all
+// but Connected and Dials are zero.
 type Stats struct {
-	// Channels counts the channels that have listeners, or had them and are not
-	// yet unsubscribed, or were refused within the last second.
+	// Channels counts the channels that have listeners, are being unsubscribed, or were
+	// refused within the last second.
 	Channels int
-	// Listeners counts the subscriptions, Pending those of them that Subscribe
-	// has not returned yet.
+	// Listeners counts subscriptions; Pending counts those not yet acknowledged.
 	Listeners, Pending int
-	// Connected is true while there is a connection that is not known to be
-	// broken.
+	// Connected is true if there is a connection that is not known to be broken.
 	Connected bool
-	// Dials counts the connections made so far.
+	// Dials counts the connections made.
 	Dials uint64
 }
 
-// Stats returns the present counts. It takes time proportional to the number of
-// listeners and sends nothing.
+// Stats returns the current counts, in time proportional to the number of listeners. It sends
+// nothing.
 func (s *Subscriber) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,31 +199,29 @@ func (s *Subscriber) Stats() Stats {
 	return st
 }
 
-// Sink is the listener of a channel that [Subscriber.Listen] calls. Its methods run
-// with the Subscriber's lock held, one at a time: they return at once, and call
-// nothing of the Subscriber.
+// Sink is a listener called by [Subscriber.Listen]. Its methods run with the Subscriber's lock
+// held, one at a time: they must not block or call the Subscriber.
 type Sink interface {
-	// Acked reports that the server has acknowledged the channel: what is published
-	// from now on is heard. Again is true when it had done so before, and messages may
-	// have been missed since.
+	// Acked reports that the server has acknowledged the channel. With again it had done so
+	// before, and messages may have been missed.
 	Acked(again bool)
 	// Message reports a message.
 	Message(payload string)
-	// Failed reports that nothing will be heard any more, and why: one of the errors of
-	// [Subscriber.Subscribe], which wraps [transport.ErrNotSent], too, when the server has
-	// refused the connection and not the channel, or the channel for now only. It comes last.
+	// Failed reports an error of [Subscriber.Subscribe], after the last event. It also wraps
+	// [transport.ErrNotSent] if the server rejected the connection rather than the channel,
+	// or the channel only for now.
 	Failed(err error)
 }
 
-// listener is one Subscription, or one Sink. Its mutable fields are guarded by the
-// Subscriber's mutex, under which events is also sent to and closed.
+// listener is a Subscription or a Sink. Subscriber.mu guards its mutable fields, and sends to and
+// the close of events.
 type listener struct {
 	sub    *Subscriber
-	sink   Sink // called for each event; nil: events and ready are
+	sink   Sink // nil: events and ready are used
 	events chan transport.Event
 	ready  chan struct{} // closed when established or failed; nil if never pending
 
-	ch          *channel // nil once closed or failed
+	ch          *channel // nil after close or failure
 	place       int      // index in ch.listeners
 	established bool
 	err         error
@@ -233,8 +239,7 @@ func (l *listener) Err() error {
 
 func (l *listener) Close() { l.sub.leave(l) }
 
-// establish ends the wait of a pending listener, and tells an established one
-// of the gap.
+// establish establishes a pending listener, and gives an established one a gap.
 func (l *listener) establish() {
 	if l.sink != nil {
 		l.sink.Acked(l.established)
@@ -249,8 +254,8 @@ func (l *listener) establish() {
 	close(l.ready)
 }
 
-// offer never blocks: a full slot holds a wake-up already, and counts this one. There
-// is no other sender, so that what was taken out has room again.
+// offer never blocks: if an event is pending, it counts this one there. There is no other sender,
+// so the send cannot block.
 func (l *listener) offer(e transport.Event) {
 	select {
 	case first := <-l.events:
@@ -261,7 +266,6 @@ func (l *listener) offer(e transport.Event) {
 	l.events <- e
 }
 
-// message passes a message on.
 func (l *listener) message(payload string) {
 	if l.sink != nil {
 		l.sink.Message(payload)
@@ -270,7 +274,7 @@ func (l *listener) message(payload string) {
 	l.offer(transport.Event{Payload: payload})
 }
 
-// fail ends a listener that its channel has let go of.
+// fail ends a listener that was removed from its channel.
 func (l *listener) fail(err error) {
 	l.err, l.ch = err, nil
 	if l.sink != nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// table holds the channels and what is on its way for them. It does no I/O and
-// has no lock: the Subscriber's mutex guards it.
+// table holds the channels and their commands. It does no I/O; Subscriber.mu guards it.
 type table struct {
 	channels map[string]*channel
-	most     int        // channels that one command may name
-	attached bool       // there is a connection; without one, nothing is dirty or on its way
-	pingDue  pingKind   // the writer is to send a PING
+	most     int        // channels per command
+	attached bool       // there is a connection; without one, dirty and ops are empty
+	pingDue  bool       // the writer must send a PING
+	greet    bool       // pingDue is the first PING of the connection
 	dirty    []*channel // wanted and asked may differ
 	ops      []*op      // unanswered commands, oldest first
 
 	paused   []*channel    // refused for now
-	resumeAt time.Duration // when they are asked for again, since the connection was made; 0: see resume
+	resumeAt time.Duration // age of the connection at which they are asked for; 0: see resume
 }
 
-// join adds l to the channel called name. The listener is established at once
-// if the channel is acked, and has to wait for its ready channel if not.
+// join adds l to the channel called name. l is established if the channel is acked, and gets a
+// ready channel if not.
 func (t *table) join(name string, l *listener) {
 	c := t.channels[name]
 	if c == nil {
@@ -43,6 +43,7 @@ func (t *table) join(name string, l *listener) {
 }
 
 // leave removes l, if it is still there.
+// leave removes l, if it is still there.
 func (t *table) leave(l *listener) {
 	if c := l.ch; c != nil {
 		c.remove(l)
@@ -50,8 +51,7 @@ func (t *table) leave(l *listener) {
 	}
 }
 
-// settle forgets a channel that has no listener and the server does not know,
-// and otherwise has the writer look at it.
+// settle deletes a channel with neither listeners nor state on the server, and otherwise marks it.
 func (t *table) settle(c *channel) {
 	switch {
 	case c.wanted() || c.asked:
@@ -61,7 +61,7 @@ func (t *table) settle(c *channel) {
 	}
 }
 
-// mark has the writer compare wanted and asked.
+// mark makes the writer compare wanted and asked.
 func (t *table) mark(c *channel) {
 	if t.attached && !c.dirty && !c.paused && c.wanted() != c.asked {
 		c.dirty = true
@@ -69,32 +69,30 @@ func (t *table) mark(c *channel) {
 	}
 }
 
-// attach begins a connection: it is to be greeted, and everything wanted asked
-// for.
+// attach begins a connection: PING, and a SUBSCRIBE of every channel.
 func (t *table) attach() {
-	t.attached, t.pingDue = true, greeting
+	t.attached, t.pingDue, t.greet = true, true, true
 	for _, c := range t.channels {
 		t.mark(c)
 	}
 }
 
-// detach ends a connection: what the server knew of us is void.
+// detach ends a connection: the server has forgotten us.
 func (t *table) detach() {
-	t.attached, t.pingDue, t.dirty, t.ops, t.paused, t.resumeAt = false, noPing, nil, nil, nil, 0
+	t.attached, t.pingDue, t.greet, t.dirty, t.ops, t.paused, t.resumeAt = false, false, false, nil, nil, nil, 0
 	for _, c := range t.channels {
 		c.forget()
 		t.settle(c)
 	}
 }
 
-// collect turns what is due into commands, which count as sent at now, a time
-// since the connection was made.
+// collect returns the commands that are due, sent at now.
 func (t *table) collect(now time.Duration) []*op {
 	t.resume(now)
 	b := batches{most: t.most}
-	if t.pingDue != noPing {
-		b.ops = append(b.ops, &op{kind: ping, greeting: t.pingDue == greeting})
-		t.pingDue = noPing
+	if t.pingDue {
+		b.ops = append(b.ops, &op{kind: ping, greeting: t.greet})
+		t.pingDue, t.greet = false, false
 	}
 	for _, c := range t.dirty {
 		c.dirty = false
@@ -133,8 +131,8 @@ func (t *table) pong() {
 	}
 }
 
-// acknowledge takes the server's (un)subscribe message for one channel. It
-// reports whether that answers a command.
+// acknowledge handles the server's (un)subscribe message for one channel. It reports whether it
+// answers a command.
 func (t *table) acknowledge(k kind, name string) bool {
 	o := t.oldest()
 	if o == nil || o.kind != k || o.rest[0].name != name {
@@ -159,8 +157,8 @@ func (t *table) acknowledge(k kind, name string) bool {
 	return true
 }
 
-// unsolicited undoes an unsubscription of the server's own. While a command for
-// the channel is under way its answer decides.
+// unsolicited undoes an unsubscription by the server (a moved slot). If a command for the channel
+// is unanswered, its answer decides.
 func (t *table) unsolicited(k kind, name string) {
 	if c := t.channels[name]; c != nil && k == unsubscribe && c.acked {
 		c.asked, c.acked = false, false
@@ -168,14 +166,13 @@ func (t *table) unsolicited(k kind, name string) {
 	}
 }
 
-// refuse takes an error, which answers the oldest command, and returns that
-// command. A non-nil fatal error means that the connection must be given up,
-// because the server as a whole does not serve us now.
+// refuse handles an error, which answers the oldest command, and returns that command. A fatal
+// error means that the server as a whole does not serve us now: the connection must be closed.
 func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	o = t.oldest()
 	switch {
 	case unsubscribedAlready(err) && (o == nil || o.kind != unsubscribe):
-		// The server's own unsubscription was taken for the answer to ours.
+		// The server's own unsubscription was mistaken for the answer to ours.
 		return &op{kind: unsubscribe}, nil
 	case o == nil:
 		return nil, err
@@ -201,13 +198,11 @@ func (t *table) refuse(err *transport.ServerError) (o *op, fatal error) {
 	return o, nil
 }
 
-// unsubscribedAlready reports whether err answers an unsubscription on a connection
-// that the server takes for one without subscriptions, as Valkey does after slots have
-// moved.
+// unsubscribedAlready reports whether err answers an unsubscription on a connection that has no
+// subscriptions in the server's view, as in Valkey after slots have moved.
 func unsubscribedAlready(err *transport.ServerError) bool { return err.HasCode("NOSUB") }
 
-// refuseChannel fails all listeners of a channel whose SUBSCRIBE the server
-// refuses, unless a later command for it is under way and will tell.
+// refuseChannel fails all listeners of a channel, unless a later command for it is unanswered.
 func (t *table) refuseChannel(c *channel, err error) {
 	if c.unanswered--; c.unanswered > 0 {
 		return
@@ -216,9 +211,8 @@ func (t *table) refuseChannel(c *channel, err error) {
 	t.failChannel(c, err)
 }
 
-// refuseBatch has each channel of a refused SUBSCRIBE asked for by itself. A
-// refused UNSUBSCRIBE is not repeated: messages without a listener are
-// ignored.
+// refuseBatch asks for each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is
+// not repeated: messages without a listener are ignored.
 func (t *table) refuseBatch(o *op) {
 	for _, c := range o.rest {
 		if c.unanswered--; c.unanswered > 0 {
@@ -231,7 +225,6 @@ func (t *table) refuseBatch(o *op) {
 	}
 }
 
-// failChannel fails all listeners of a channel.
 func (t *table) failChannel(c *channel, err error) {
 	listeners := c.listeners
 	c.listeners = nil
@@ -241,7 +234,7 @@ func (t *table) failChannel(c *channel, err error) {
 	}
 }
 
-// failPending fails the listeners that still wait to be established.
+// failPending fails the listeners that are not established.
 func (t *table) failPending(err error) {
 	for _, c := range t.channels {
 		c.failPending(err)
@@ -249,7 +242,6 @@ func (t *table) failPending(err error) {
 	}
 }
 
-// failAll fails every listener.
 func (t *table) failAll(err error) {
 	for _, c := range t.channels {
 		t.failChannel(c, err)
@@ -262,8 +254,7 @@ func (t *table) deliver(name, payload []byte) {
 	}
 }
 
-// count returns how many listeners there are, and how many of them wait to be
-// established.
+// count returns the number of listeners, and of those not established.
 func (t *table) count() (listeners, pending int) {
 	for _, c := range t.channels {
 		listeners += len(c.listeners)
@@ -276,11 +267,10 @@ func (t *table) count() (listeners, pending int) {
 	return listeners, pending
 }
 
-// pauseTime is after how long a channel that was refused for now is asked for again.
+// pauseTime is how long a channel that was refused for now pauses.
 const pauseTime = time.Second
 
-// passing reports whether err says that the server can not serve us for a while, rather
-// than that it will not.
+// passing reports whether err is temporary.
 func passing(err *transport.ServerError) bool {
 	switch err.Code() {
 	case "BUSY", "LOADING", "MASTERDOWN":
@@ -289,14 +279,13 @@ func passing(err *transport.ServerError) bool {
 	return ofSlot(err)
 }
 
-// ofSlot reports whether err may be of the channel's slot alone: no node serves it, or it
-// is on its way to another.
+// ofSlot reports whether err may concern only the channel's slot, which is unserved or moving.
 func ofSlot(err *transport.ServerError) bool {
 	return err.HasCode("CLUSTERDOWN") || err.HasCode("TRYAGAIN")
 }
 
-// hasOthers reports whether the server serves a channel, or may do so once it has answered.
-// It must not be asked before the refused command is taken out.
+// hasOthers reports whether the server serves another channel, or may once it has answered. The
+// refused command must have been removed.
 func (t *table) hasOthers() bool {
 	if slices.ContainsFunc(t.ops, func(o *op) bool { return o.kind == subscribe }) {
 		return true
@@ -309,8 +298,8 @@ func (t *table) hasOthers() bool {
 	return false
 }
 
-// pause leaves the channel of a refused SUBSCRIBE alone for a while, unless a later command
-// for it is under way and will tell. Established listeners wait.
+// pause pauses the channel of a refused SUBSCRIBE, unless a later command for it is unanswered.
+// Established listeners wait.
 func (t *table) pause(o *op, err error) {
 	c := o.rest[0]
 	o.again, c.alone = c.alone, true
@@ -322,9 +311,8 @@ func (t *table) pause(o *op, err error) {
 	c.failPending(err)
 }
 
-// resume has paused channels asked for again when it is time. The first look at them begins
-// the pause. A channel stays in the table until its pause is over, so that a listener that
-// comes again at once waits for it, too.
+// resume marks paused channels whose pause is over. The first look at them begins the pause. They
+// stay in the table until then, so that a new listener also waits.
 func (t *table) resume(now time.Duration) {
 	switch {
 	case len(t.paused) == 0:
@@ -340,7 +328,7 @@ func (t *table) resume(now time.Duration) {
 	}
 }
 
-// until returns how long it is to resume, at most wait.
+// until returns the time until resume, at most wait.
 func (t *table) until(now, wait time.Duration) time.Duration {
 	if t.resumeAt == 0 {
 		return wait

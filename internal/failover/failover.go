@@ -1,14 +1,13 @@
-// Package failover is a transport to the master that Redis Sentinels name, over
-// connections that others make. It listens to what every Sentinel publishes about the master
-// on the servers themselves, and drops its connections to a former master immediately.
+// Package failover is a transport to the master that Redis Sentinels name. It subscribes to the
+// messages that every Sentinel publishes on the servers themselves, and closes connections to a
+// former master immediately.
 //
-//	connected ──another master named, READONLY, silence──▶ ask ──same──▶ connected
+//	connected ──another master named, READONLY, silence──▶ query ──same──▶ connected
 //	    ▲                                                   │
-//	    └──────────── dial the server that they name ◀─another─┘
+//	    └──────────── dial the master that they name ◀─another─┘
 //
-// The right to listen is &__sentinel__:hello. Without it the Sentinels are asked every
-// second. One goroutine watches, from the first call or subscription until Close, which
-// waits for it.
+// Without the right to subscribe, &__sentinel__:hello, it queries the Sentinels every second. One
+// goroutine watches, from the first call or subscription until Close, which waits for it.
 package failover
 
 import (
@@ -26,33 +25,29 @@ import (
 )
 
 const (
-	// Silence is how long no Sentinel may be heard before they are asked.
+	// Silence is how long no Sentinel's message may arrive before the Sentinels are queried.
 	Silence = 2500 * time.Millisecond
-	// AskEvery is how often they are asked while none is heard.
+	// AskEvery is the interval of queries until a message arrives.
 	AskEvery = time.Second
-	// askBound bounds one question.
+	// askBound bounds one query.
 	askBound = 3 * time.Second
-	// doubtful is how long Sentinels may go on naming the old master after one of them
-	// has named another.
+	// doubtful is how long Sentinels may name the old master after one has named another.
 	doubtful = 10 * time.Second
-	// retryMin and retryMax bound the pause between two questions in that time: see
-	// clock.Backoff.
+	// retryMin and retryMax bound the pause between queries in that time; see clock.Backoff.
 	retryMin, retryMax = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
-// Config says which master is watched, and how it is reached. All fields are required.
+// Config configures a [Failover]. All fields are required.
 type Config struct {
-	// Master returns the address, host:port, of the server that is master now.
+	// Master returns the current master's address, host:port.
 	Master func(ctx context.Context) (addr string, err error)
-	// Dial makes a connection to the server at addr, one that Master has returned, that
-	// is ready to use.
+	// Dial connects to the server at addr.
 	Dial redisconn.NodeDial
-	// Conn is what all connections have in common. Its Dial is not used; its Logger
-	// reports switches.
+	// Conn configures all connections. Its Dial is not used; its Logger also reports failovers.
 	Conn redisconn.Config
 }
 
-// dial connects to the server that is master now, unless it is replaced meanwhile.
+// dial connects to the current master, unless that is replaced during the dial.
 func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	cuts := f.live.cutsSoFar()
 	addr, err := f.cfg.Master(ctx)
@@ -65,14 +60,12 @@ func (f *Failover) dial(ctx context.Context) (redis.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := f.cfg.Dial(ctx, addr)
-	return c.made(conn, redisconn.AtNode(addr, err))
+	return c.made(f.cfg.Dial(ctx, addr))
 }
 
-// Failover is the transport to a master that Sentinels may replace. A connection to a
-// former master works, and takes locks that no other client sees, for as long as it
-// is not closed: so Failover watches which server is master. It is safe for
-// concurrent use.
+// Failover is the transport to a master that Sentinels may replace. A connection to a former master
+// still works, and grants locks that no other client sees, so Failover watches which server is the
+// master. It is safe for concurrent use.
 type Failover struct {
 	*redisconn.Redigo
 	cfg  Config
@@ -80,10 +73,10 @@ type Failover struct {
 
 	ctx     context.Context //nolint:containedctx // ends with Close
 	cancel  context.CancelFunc
-	once    sync.Once      // begins to watch
+	once    sync.Once      // starts watch
 	wg      sync.WaitGroup // watch
-	suspect chan struct{}  // cap 1: a reply came that no master gives
-	refused sync.Once      // logs a server that permits no subscription to the Sentinels
+	suspect chan struct{}  // cap 1: a reply said that the server is not a master
+	refused sync.Once      // logs that the server rejects the subscription
 }
 
 var (
@@ -95,7 +88,7 @@ var (
 	_ transport.Leader      = (*Failover)(nil)
 )
 
-// New returns a transport that connects, and begins to watch, on first use.
+// New returns a transport that connects, and starts to watch, on first use.
 func New(cfg Config) *Failover {
 	f := &Failover{cfg: cfg, suspect: make(chan struct{}, 1)}
 	f.cfg.Conn.Dial = f.dial
@@ -104,24 +97,24 @@ func New(cfg Config) *Failover {
 	return f
 }
 
-// Start is part of transport.Transport.
+// Start implements transport.Transport.
 func (f *Failover) Start(call *transport.Call, done transport.Done) {
 	f.once.Do(f.begin)
 	f.Redigo.Start(call, f.heeding(done))
 }
 
-// Leads is part of transport.Leader.
+// Leads implements transport.Leader.
 func (f *Failover) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(f)
 }
 
-// Lead is part of transport.Leader.
+// Lead implements transport.Leader.
 func (f *Failover) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
 	f.once.Do(f.begin)
 	f.Redigo.Lead(ctx, call, f.heeding(done), caller)
 }
 
-// heeding returns done that first looks at what the server says.
+// heeding returns done preceded by heedRefusal.
 func (f *Failover) heeding(done transport.Done) transport.Done {
 	return func(reply any, err error) {
 		f.heedRefusal(err)
@@ -129,18 +122,18 @@ func (f *Failover) heeding(done transport.Done) transport.Done {
 	}
 }
 
-// heedRefusal asks for the master when a server says that it is none.
+// heedRefusal triggers a query if the server is a replica.
 func (f *Failover) heedRefusal(err error) {
 	if err != nil && transport.IsCode(err, "READONLY") {
 		select {
 		case f.suspect <- struct{}{}:
-		default: // it is suspected already
+		default: // a query is due already
 		}
 	}
 }
 
-// Replicate is part of transport.Replicator. Its connection leads to the master as the
-// others do, and is cut as they are when the Sentinels name another one.
+// Replicate implements transport.Replicator. Its connection is closed when the Sentinels name
+// another master, as the others are.
 func (f *Failover) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	f.once.Do(f.begin)
 	f.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
@@ -149,15 +142,15 @@ func (f *Failover) Replicate(call *transport.Call, replicas int, timeout time.Du
 	})
 }
 
-// Subscribe is part of transport.Transport.
+// Subscribe implements transport.Transport.
 func (f *Failover) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	f.once.Do(f.begin)
 	return f.Redigo.Subscribe(ctx, channel)
 }
 
-// Close is part of transport.Transport.
+// Close implements transport.Transport.
 func (f *Failover) Close() error {
-	f.once.Do(func() {}) // it never begins now
+	f.once.Do(func() {}) // watch never starts now
 	f.cancel()
 	err := f.Redigo.Close()
 	f.wg.Wait()
@@ -185,7 +178,7 @@ func (f *Failover) watch() {
 				quiet.Reset(Silence)
 			}
 			if n.master != "" {
-				f.settle(n.master) // it may have been switched since the connections were made
+				f.settle(n.master) // the connections may be older than the failover
 			}
 		case <-f.suspect:
 			f.settle("")
@@ -198,7 +191,7 @@ func (f *Failover) watch() {
 	}
 }
 
-// unsubscribed asks, for want of a subscription, once, after a pause.
+// unsubscribed logs a failed subscription once, and queries the Sentinels after a pause.
 func (f *Failover) unsubscribed(err error) {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) && !errors.Is(err, transport.ErrNotSent) {
@@ -212,11 +205,9 @@ func (f *Failover) unsubscribed(err error) {
 	}
 }
 
-// settle asks until connections to a former master have been cut, and those that were
-// made instead lead to the one that is named now. The Sentinels that are asked may not
-// know yet. If a Sentinel says that addr is the master's, and all connections lead
-// there, that is enough; but it may call it otherwise than we do. So it gives up after
-// a while.
+// settle queries until all connections lead to the named master after some were closed, or to addr,
+// which a Sentinel has named. The queried Sentinels may not know of the failover yet. It gives up
+// after a while, since a Sentinel may name the master by another address than we do.
 func (f *Failover) settle(addr string) {
 	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false
 	for until := time.Now().Add(doubtful); time.Now().Before(until); {
@@ -231,8 +222,8 @@ func (f *Failover) settle(addr string) {
 	}
 }
 
-// check asks for the master, cuts the connections that lead elsewhere, and
-// reports whether there were any. Addr is "" when no master is named just now.
+// check queries for the master, closes the connections to other servers, and reports whether there
+// were any. addr is "" if the Sentinels name no master.
 func (f *Failover) check() (addr string, cut bool) {
 	ctx, cancel := context.WithTimeout(f.ctx, askBound)
 	defer cancel()

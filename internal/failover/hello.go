@@ -10,19 +10,19 @@ import (
 	"github.com/redlatch/redlatch/pubsub"
 )
 
-// Channel is where every Sentinel publishes, on the master and on all replicas, which server
-// it considers the master: every two seconds, and immediately after a change.
+// Channel is where every Sentinel publishes, on the master and all replicas, which server is the
+// master: every two seconds, and immediately after a failover.
 const Channel = "__sentinel__:hello"
 
-// claim is the server that a Sentinel considers the master.
+// claim is a Sentinel's message about a master.
 type claim struct {
-	name  string // of the master, as the Sentinels call it
+	name  string // the master's, in the Sentinel's configuration
 	addr  string // host:port
-	epoch int64  // grows with every switch
+	epoch int64  // grows with every failover
 }
 
-// parseHello reads a Sentinel's message: its own address, port, id and epoch, and then the
-// master's name, address, port and epoch.
+// parseHello parses a Sentinel's message: its own address, port, ID and epoch, then the master's
+// name, address, port and epoch.
 func parseHello(payload string) (c claim, ok bool) {
 	parts := strings.Split(payload, ",")
 	if len(parts) != 8 {
@@ -35,12 +35,11 @@ func parseHello(payload string) (c claim, ok bool) {
 	return claim{name: parts[4], addr: net.JoinHostPort(parts[5], parts[6]), epoch: epoch}, true
 }
 
-// forgetAfter is how long a claim counts that no Sentinel repeats, five times the pause
-// between two of its messages. Sentinels that are set up anew begin again with epoch 0.
+// forgetAfter is how long a claim counts without being repeated: five times Sentinels' interval.
+// New Sentinels start with epoch 0.
 const forgetAfter = 10 * time.Second
 
-// claims are the latest of each master, by name: Sentinels of several sets may watch one
-// server.
+// claims holds the latest claim for each master name. Several sets of Sentinels may watch a server.
 type claims map[string]datedClaim
 
 type datedClaim struct {
@@ -48,14 +47,13 @@ type datedClaim struct {
 	at time.Time
 }
 
-// take notes c, which was received at now. It reports whether c is the first claim about a
-// master, or reports a switch. Claims from before a switch are ignored, and so are those that
-// name another address for the same epoch. But if no newer claim has arrived for forgetAfter,
-// they are the first again.
+// take records c, received at now. It reports whether c is the first claim for its name, or reports
+// a failover. Older claims are ignored, as are claims of another address with the same epoch. But if
+// no newer claim has arrived for forgetAfter, an older one counts as the first.
 func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	last, known := s[c.name]
 	if c.epoch == last.epoch && c.addr != last.addr {
-		last.epoch++ // no switch is between them: c counts as from before
+		last.epoch++ // not a failover: c counts as older
 	}
 	if known && c.epoch < last.epoch {
 		if now.Sub(last.at) < forgetAfter {
@@ -67,21 +65,21 @@ func (s claims) take(c claim, now time.Time) (first, switched bool) {
 	return !known, known && c.epoch > last.epoch && c.addr != last.addr
 }
 
-// helloListener receives the hello messages of Sentinels. It drops none: the one that reports
-// a switch comes among others, and is not repeated for two seconds.
+// helloListener receives the messages of Sentinels. It drops none: a failover is reported among
+// others, and not again for two seconds.
 type helloListener struct {
-	wake chan struct{} // cap 1: there is news
+	wake chan struct{} // cap 1: there are news
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex
 	claims claims
 	news   news
 }
 
-// news is what was received since the last check.
+// news is the messages since the last take.
 type news struct {
-	received bool   // anything
-	master   string // an address that was named for the first time, or in place of another
-	failed   error  // nothing will be received any more
+	received bool   // any message
+	master   string // the address of a first claim or a failover
+	failed   error  // of the subscription
 }
 
 var _ pubsub.Sink = (*helloListener)(nil)
@@ -90,7 +88,7 @@ func newHelloListener() *helloListener {
 	return &helloListener{wake: make(chan struct{}, 1), claims: claims{}}
 }
 
-// take returns what is new.
+// take returns the news and resets them.
 func (l *helloListener) take() news {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +103,7 @@ func (l *helloListener) note(f func(n *news)) {
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // a check is due already
+	default: // a wake-up is pending
 	}
 }
 

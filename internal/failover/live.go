@@ -3,43 +3,43 @@ package failover
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/respconn"
 )
 
-// errReplaced ends a dial to a server that is not the master any more.
+// errReplaced ends a dial to a former master.
 var errReplaced = errors.New("redlatch: the Sentinels name another master by now")
 
-// live is the connections to the master that there are, and those that are being made. The
-// zero value has none. It is safe for concurrent use.
+// live is the set of connections to the master and of dials. It is safe for concurrent use.
 type live struct {
-	mu     sync.Mutex // guards what follows, those of liveConns included
+	mu     sync.Mutex // guards the fields below and those of liveConns
 	conns  map[*liveConn]struct{}
-	cuts   int    // how often cut was called
-	master string // what it was called with last
+	cuts   int    // calls of cut
+	master string // of the last cut
 }
 
-// liveConn is one of them, until it is closed.
+// liveConn is a connection or a dial.
 type liveConn struct {
-	redis.ConnWithTimeout // nil while it is being made
+	redis.ConnWithTimeout // nil during the dial
 	addr                  string
 	of                    *live
 	cancel                context.CancelCauseFunc // of the dial
 	astray                bool                    // it leads to a former master
 }
 
-// cutsSoFar returns what begin wants to know.
+// cutsSoFar returns the argument of begin.
 func (l *live) cutsSoFar() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cuts
 }
 
-// begin puts a connection to the server at addr that is about to be made among them: cut
-// ends its dial by cancel. Cuts is how many cuts there had been when the address was
-// asked for. A cut since then may follow a later switch.
+// begin adds a dial to addr, which cut ends with cancel. cuts is the number of cuts before the query
+// that returned addr: a later cut may follow a later failover.
 func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*liveConn, error) {
 	c := &liveConn{addr: addr, of: l, cancel: cancel}
 	l.mu.Lock()
@@ -54,32 +54,26 @@ func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*li
 	return c, nil
 }
 
-// made takes what the dial has returned, and returns what is to be used in its place.
+// made ends the dial with its results.
 func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
-	timed, ok := conn.(redis.ConnWithTimeout)
-	if err == nil && !ok {
-		err = fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
-	}
+	timed, err := respconn.Timed(conn, redisconn.AtNode(c.addr, err))
 	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.astray && err == nil {
+		_ = timed.Close()
+	}
 	if c.astray {
 		err = errReplaced
 	}
-	if err == nil {
-		c.ConnWithTimeout = timed
-	} else {
+	if err != nil {
 		delete(c.of.conns, c)
+		return nil, err
 	}
-	c.of.mu.Unlock()
-	if err == nil {
-		return c, nil
-	}
-	if conn != nil {
-		_ = conn.Close() // it is of no use
-	}
-	return nil, err
+	c.ConnWithTimeout = timed
+	return c, nil
 }
 
-// Unwrap returns the connection that was added.
+// Unwrap returns the connection of the dial.
 func (c *liveConn) Unwrap() redis.Conn { return c.ConnWithTimeout }
 
 func (c *liveConn) Close() error {
@@ -89,7 +83,7 @@ func (c *liveConn) Close() error {
 	return c.ConnWithTimeout.Close()
 }
 
-// leadTo reports whether there are connections and all lead to addr.
+// leadTo reports whether there are connections and all connections and dials lead to addr.
 func (l *live) leadTo(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,21 +97,19 @@ func (l *live) leadTo(addr string) bool {
 	return some
 }
 
-// cut ends the connections that lead elsewhere than to addr, and the dials that would, and
-// returns how many.
+// cut closes the connections to servers other than addr, cancels such dials, and returns their number.
 func (l *live) cut(addr string) int {
 	made, dials := l.elsewhere(addr)
 	for _, c := range dials {
 		c.cancel(errReplaced)
 	}
 	for _, c := range made {
-		_ = c.Close() // what reads and writes on it fails now
+		_ = c.Close() // ends reads and writes
 	}
 	return len(made) + len(dials)
 }
 
-// elsewhere notes that the server at addr is master, and returns the connections that do
-// not lead there, and the dials.
+// elsewhere records that addr is the master, and returns the connections and dials to other servers.
 func (l *live) elsewhere(addr string) (made, dials []*liveConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// hurry is how long the other Sentinels are waited for when one has answered.
+	// hurry is how long the others are waited for after the first answer.
 	hurry = 250 * time.Millisecond
-	// knownMost is how many Sentinels are asked at most.
+	// knownMost is how many Sentinels are queried at most.
 	knownMost = 32
 )
 
-// Sentinels asks Sentinels for the master. It is safe for concurrent use.
+// Sentinels queries Sentinels for the master. It is safe for concurrent use.
 type Sentinels struct {
 	name string
 	dial func(ctx context.Context, addr string) (redis.Conn, error)
 
-	given []string // addresses that are always asked
+	given []string // always queried
 
-	mu      sync.Mutex // guards learned; not held across I/O
-	learned []string   // others, of which the last were named or have answered last
+	mu      sync.Mutex // not held across I/O
+	learned []string   // others, least recently named or answering first
 }
 
-// NewSentinels returns what asks the Sentinels at addrs, host:port, and the others that
-// these know of, about the master that they call name. Dial makes a connection to one.
+// NewSentinels returns Sentinels for the master called name. It queries the Sentinels at addrs,
+// host:port, and others that they know. dial connects to one.
 func NewSentinels(name string, addrs []string, dial func(ctx context.Context, addr string) (redis.Conn, error)) *Sentinels {
 	return &Sentinels{name: name, dial: dial, given: slices.Clone(addrs)}
 }
 
-// word is what one Sentinel has answered.
+// word is one Sentinel's answer.
 type word struct {
 	from, master string
 	epoch        int64
@@ -47,10 +47,9 @@ type word struct {
 	err          error
 }
 
-// Master returns the address, host:port, of the master that the Sentinels name. All are
-// asked at once, and of those that answer within a quarter of a second of the first the
-// one counts that has heard of the latest switch: a Sentinel that is cut off from the
-// others names the former master for as long as it is. It sends SENTINEL MASTER, SENTINEL
+// Master returns the address, host:port, of the master. It queries all Sentinels concurrently; of the
+// answers within 250 ms of the first, the one with the highest epoch counts, since a partitioned
+// Sentinel keeps naming the former master. It sends SENTINEL MASTER, SENTINEL
 // GET-MASTER-ADDR-BY-NAME and SENTINEL SENTINELS.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	addrs := s.known()
@@ -59,7 +58,7 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	}
 	came := make(chan word, len(addrs))
 	var asking sync.WaitGroup
-	defer asking.Wait() // which cancel makes short
+	defer asking.Wait() // short after cancel
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, addr := range addrs {
@@ -67,7 +66,7 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	}
 	var best word
 	var errs []error
-	var late <-chan time.Time // nil, which is never, until one has answered
+	var late <-chan time.Time // set by the first answer
 	for range addrs {
 		select {
 		case w := <-came:
@@ -94,15 +93,15 @@ func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	return best.master, nil
 }
 
-// known returns the addresses to ask.
+// known returns the addresses to query.
 func (s *Sentinels) known() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Concat(s.given, s.learned)
 }
 
-// learn adds Sentinels that a Sentinel knows, or that have answered. When they are too many,
-// those are forgotten that were not heard of for longest.
+// learn adds Sentinels that were named or have answered, and drops the least recent if they are too
+// many.
 func (s *Sentinels) learn(addrs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *Sentinels) learn(addrs []string) {
 	}
 }
 
-// ask asks one Sentinel.
+// ask queries one Sentinel.
 func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	w := word{from: addr}
 	conn, err := s.dial(ctx, addr)
@@ -128,14 +127,14 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		w.err = err
 		return w
 	}
-	// The connection knows nothing of ctx: closing it ends what is under way.
+	// conn does not know ctx: closing it ends its commands.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() {
 		stop()
-		_ = conn.Close() // it has answered, or is broken
+		_ = conn.Close()
 	}()
-	// The epoch first: an address that is newer than it does no harm. Beside the epoch
-	// stands the address, too, but during a switch it is that of the former master.
+	// The epoch first: an address that is newer does no harm. The reply with the epoch also has
+	// an address, but during a failover it is that of the former master.
 	reply, err := conn.Do("SENTINEL", "MASTER", s.name)
 	if err != nil {
 		w.err = err
@@ -146,7 +145,7 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 		w.err = fmt.Errorf("%w to SENTINEL MASTER: %w", transport.ErrBadReply, err)
 		return w
 	}
-	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64) // 0 for what is no number
+	w.epoch, _ = strconv.ParseInt(known["config-epoch"], 10, 64) // 0 if invalid
 	at, err := redis.Strings(conn.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name))
 	switch {
 	case err != nil:
@@ -160,8 +159,7 @@ func (s *Sentinels) ask(ctx context.Context, addr string) word {
 	return w
 }
 
-// othersOf reads the reply to SENTINEL SENTINELS. Without a valid reply there are
-// none.
+// othersOf decodes the reply to SENTINEL SENTINELS. An invalid reply has none.
 func othersOf(reply any, _ error) (addrs []string) {
 	all, err := redis.Values(reply, nil)
 	if err != nil {

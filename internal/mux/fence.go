@@ -9,22 +9,18 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errNoFence is the reason when the server cannot be asked about the call's
-// connection, because it is not known what it is called there.
+// errNoFence means that the ID of the call's connection is unknown, so the server cannot be
+// asked about it.
 var errNoFence = errors.New("mux: the call's connection is not known on the server")
 
-// Fence makes sure that call, which its caller has abandoned or whose done has
-// run, either has run on the server already or never will. Nil means that this is
-// so; any other result leaves the doubt as it was. It waits for the server no
-// longer than ctx says.
+// Fence returns nil if call, which was abandoned or whose done has run, has either run on the
+// server or never will. Any error leaves the call in doubt. ctx bounds the wait.
 //
-// When the call's connection has been given up, it is killed on the server, with
-// CLIENT KILL ID; that it was gone already is as good. The present connection is
-// not killed, for the sake of the other calls on it: there, the answer to a PING
+// A former connection is killed with CLIENT KILL ID; if it is gone already, that is equally
+// good. The current connection is not killed, to spare its other calls: the reply to a PING
 // behind the call proves that the call is over.
 //
-// A server that does not permit CLIENT KILL, or does not have it, is not asked
-// again.
+// If the server rejects or lacks CLIENT KILL, later calls return that error without sending.
 func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	name := call.Conn()
 	if name == 0 {
@@ -45,8 +41,7 @@ func (m *Mux) Fence(ctx context.Context, call *transport.Call) error {
 	return m.kill(ctx, who)
 }
 
-// nameless returns why it is not known what a connection of ours is called on the
-// server.
+// nameless returns why the IDs of our connections are unknown.
 func (m *Mux) nameless() error {
 	refusal := m.history.latest().noID
 	if refusal == "" {
@@ -57,8 +52,8 @@ func (m *Mux) nameless() error {
 	return err
 }
 
-// deny takes in that calls in doubt cannot be fenced, which is logged once. The
-// right is the one that the user lacks, "" if the server lacks the command.
+// deny records that calls in doubt cannot be fenced, and logs it once. right is the missing
+// right, "" if the server lacks the command.
 func (m *Mux) deny(right string, err error) {
 	if m.denied.Swap(&err) != nil {
 		return
@@ -67,8 +62,8 @@ func (m *Mux) deny(right string, err error) {
 		"right", right, "error", err)
 }
 
-// passed sends PING and reports whether the connection of this name answered it:
-// the server works through the commands of a connection in their order.
+// passed sends PING and reports whether the connection called name replied: a server runs the
+// commands of one connection in order.
 func (m *Mux) passed(ctx context.Context, name int64) bool {
 	ping := &transport.Call{Command: "PING"}
 	_, err := Do(ctx, m, ping)
@@ -84,8 +79,7 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 	}
 	c := &transport.Call{Command: "CLIENT", Args: []any{"KILL", "ID", who.id}, Urgent: true}
 	if who.addr != "" {
-		// After a failover this may be another server, on which the id is
-		// another client's. The address is not.
+		// After a failover the ID may belong to another server's client; the address does not.
 		c.Args = append(c.Args, "ADDR", who.addr)
 	} else if who.noAddr != "" {
 		m.noAddr.Do(func() {
@@ -96,13 +90,13 @@ func (m *Mux) kill(ctx context.Context, who identity) error {
 	_, err := Do(ctx, m, c)
 	var refusal *transport.ServerError
 	if !errors.As(err, &refusal) {
-		return err // nil with 1, killed, or 0, gone already
+		return err // nil for 1, killed, and 0, already gone
 	}
 	if strings.HasPrefix(refusal.Text, "ERR No such client") {
 		return nil
 	}
 	err = fmt.Errorf("mux: the server does not kill connections for us: %w", err)
-	switch refusal.Code() { // others, such as LOADING, pass
+	switch refusal.Code() { // others, such as LOADING, are temporary
 	case "NOPERM":
 		m.deny("+client|kill", err)
 	case "ERR":

@@ -9,50 +9,45 @@ import (
 )
 
 const (
-	// flightMax is how many calls may be in flight when one is added that is not
-	// urgent. What is in flight cannot be overtaken by a renewal, is in doubt when
-	// its caller stops waiting, and again when the connection breaks; what is queued
-	// is none of this. The price is that no more than so many are answered in one
-	// round trip: at a millisecond that is more than a server can do.
+	// flightMax bounds the calls in flight when a call that is not urgent is added. Renewals
+	// cannot overtake calls in flight, and those are in doubt when their callers give up or the
+	// connection breaks; queued calls are not. The bound limits the replies per round trip: at
+	// 1 ms, to more than a server can do.
 	flightMax = 1024
 
-	// urgentMax is the same for urgent calls, of which there is one for each call
-	// that was answered, or so.
+	// urgentMax is the bound for urgent calls: about one for each answered call.
 	urgentMax = 2 * flightMax
 
-	// boundless is the same for the rest, of which there are few.
+	// boundless is the bound for the few others.
 	boundless = 1 << 30
 )
 
-// flightOf is how many calls may be in flight when one of a lane is added.
+// flightOf is the bound on calls in flight for each lane.
 var flightOf = [lanes]int{laneRepeat: boundless, laneVital: boundless, laneUrgent: urgentMax, laneNormal: flightMax}
 
-// resume is how many are left in flight when more of a lane are added, once there
-// were too many: then a batch of them shares a packet again.
+// resume is the number in flight at which a full lane is no longer full: low enough for a batch
+// of calls to share a packet.
 func resume(lane int) int { return flightOf[lane] / 4 * 3 }
 
-// room is how many calls of each lane may be added to those in flight, those of other
-// lanes included.
+// room is how many calls of each lane may be added.
 type room [lanes]int
 
-// all is the room when nothing is in flight.
+// all is the room of an empty flight.
 var all = room(flightOf)
 
-// inflight holds the calls written to a connection, or about to be, in the order
-// in which the server will answer them. The goroutine with the write token adds, the
-// one with the read token removes, the guard looks.
+// inflight is the calls that were or are being written to a connection, in the order of their
+// replies. The goroutine with the write token adds, the one with the read token removes.
 type inflight struct {
-	more func() // called when there is room again after there was none
+	more func() // called when a full lane has room again
 
-	mu    sync.Mutex // guards what follows; held for a few instructions only
+	mu    sync.Mutex // held for a few instructions only
 	calls ring[entry]
-	full  [lanes]bool // there were too many for the lane, and it does not resume yet
+	full  [lanes]bool // until the number drops to resume
 
 	readToken
 }
 
-// room returns what may be added. When that is nothing for some lane, more is called
-// when it has room again.
+// room returns how many calls may be added. If a lane has none, more is called later.
 func (f *inflight) room() (r room) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +69,7 @@ func (f *inflight) push(e entry) {
 	f.mu.Unlock()
 }
 
-// pop removes the oldest call; ok is false when there is none.
+// pop removes the oldest call, if any.
 func (f *inflight) pop() (e entry, ok bool) {
 	f.mu.Lock()
 	if ok = f.calls.len() > 0; ok {
@@ -91,7 +86,7 @@ func (f *inflight) pop() (e entry, ok bool) {
 	return e, ok
 }
 
-// resumes reports whether a lane that was full has room again, mu held.
+// resumes reports whether a full lane has room again. f.mu is held.
 func (f *inflight) resumes() (some bool) {
 	n := f.calls.len()
 	for lane, full := range f.full {
@@ -108,7 +103,7 @@ func (f *inflight) len() int {
 	return f.calls.len()
 }
 
-// oldest returns when the oldest call was put in; ok is false when there is none.
+// oldest returns when the oldest call, if any, was added.
 func (f *inflight) oldest() (at time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,50 +114,75 @@ func (f *inflight) oldest() (at time.Duration, ok bool) {
 }
 
 const (
-	// leadFor is how long a caller reads at most, half of it at least: the reader takes
-	// over from one whose reply takes longer. A shorter time would cost more than
-	// leading gains: a timer that is due soon makes each park of the process a wait with
-	// a timeout.
+	// leadFor bounds a caller's read, at half of it at least; then the reader takes over. A
+	// timer due sooner would turn each park of the process into a timed wait, which costs
+	// more than leading saves.
 	leadFor = time.Second
 
-	// idleFor is for how long no caller must have read before the reader takes the read
-	// token, so that the end of an idle connection is noticed: so long, or twice.
+	// idleFor is how long no caller has read before the reader does, to notice the end of an
+	// idle connection; it may take twice that.
 	idleFor = 125 * time.Millisecond
 
-	// aloneFor is how many calls in a row must have been answered that did not overlap before
-	// the reader gives the read token back.
+	// aloneFor is how many calls in a row must not have overlapped before the reader frees
+	// the read token.
 	aloneFor = 8
 )
 
 // Which goroutine has the read token.
 const (
 	withNone   = iota
-	withReader // the reader, or it is about to take it
+	withReader // or on the way to it
 	withCaller
 )
 
-// readToken is the right to read from a connection, and to take calls out of flight. It is
-// guarded by the mutex of inflight. On a connection that callers cannot read, the reader has
-// it for good.
+// readToken is the right to read from a connection and to take calls out of flight. It is
+// guarded by inflight.mu.
+//
+//	           a caller of Lead, with nothing queued, being written or in flight
+//	  free ◀──────────────────────────────────────────────▶ with a caller
+//	   ▲ │             reply, with no other call in flight        │
+//	   │ │ the run goroutine writes a call,                       │ context ended, interrupted,
+//	   │ ▼ or no caller has read for 125 to 250 ms                │ a second passed, or others
+//	with the reader ◀─────────────────────────────────────────────┘ are in flight
+//	     8 calls in a row did not overlap: free again
+//
+// The write token, kept in queue, is with the run goroutine while that is awake, and with a
+// leading caller until its call is flushed. The invariants:
+//
+//   - Only the goroutine with the write token writes and puts calls in flight; only the one with
+//     the read token reads and takes calls out.
+//   - A caller gets both tokens or none, only while nothing is queued, being written or in
+//     flight. So it writes one small call into empty buffers and reads one reply, its own: it
+//     neither waits for other calls nor runs their done.
+//   - The read token is not free while a flushed call is in flight.
+//   - While a call is queued that there is room for, the write token is with the run goroutine,
+//     or with a caller, which wakes the run goroutine on returning it.
+//   - An interrupted wait has buffered whole bytes and parsed none, so the reader continues
+//     where the caller stopped.
+//   - The connection is over when the reader has the token for good. It waits for a caller that
+//     has it, so Close does as well.
+//
+// If the socket cannot be peeked at (Windows, AIX, in memory, or made outside of package
+// respconn), the reader has the token for good.
 type readToken struct {
 	conn  *respconn.Guarded // nil: callers cannot read
-	turn  chan struct{}     // cap 1: the token was given to the reader, or back by a caller
+	turn  chan struct{}     // cap 1: the reader got the token, or a caller returned it
 	with  int
-	ended bool // callers get it no more
-	alone int  // how many calls in a row were answered that did not overlap
+	ended bool // callers no longer get it
+	alone int  // calls answered in a row that did not overlap
 
-	// Of the caller that has it.
+	// Of the caller that has the token.
 	call        *transport.Call
-	ctxDone     <-chan struct{} // closed when its context ends; nil until it waits
-	interrupted bool            // it was asked to give the token back
+	ctxDone     <-chan struct{} // its context's Done; nil until it waits
+	interrupted bool            // it was told to return the token
 
-	idle  *time.Timer // nil until it is first used
+	idle  *time.Timer // nil until first used
 	armed bool
-	given int // how often a caller has given it back
-	seen  int // the same, when idle last fired
+	given int // how often a caller has returned the token
+	seen  int // given when idle last fired
 }
 
-// lead gives a caller the read token, if nothing is in flight and none has it.
+// lead gives a caller the token if it is free and nothing is in flight.
 func (f *inflight) lead(call *transport.Call) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,8 +194,7 @@ func (f *inflight) lead(call *transport.Call) bool {
 	return true
 }
 
-// bound bounds the wait of the caller that has the token once more, unless it was asked to
-// give it back.
+// bound bounds the wait of the caller with the token again, unless it was interrupted.
 func (f *inflight) bound() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +205,7 @@ func (f *inflight) bound() {
 	f.conn.Within(leadFor)
 }
 
-// attend gives the token to the reader when none has it, since calls are to be written.
+// attend gives the reader a free token, because calls are about to be written.
 func (f *inflight) attend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,7 +215,7 @@ func (f *inflight) attend() {
 	}
 }
 
-// give gives the token to the reader, mu held.
+// give gives the token to the reader. f.mu is held.
 func (f *inflight) give() {
 	f.with = withReader
 	f.tell()
@@ -205,11 +224,11 @@ func (f *inflight) give() {
 func (f *inflight) tell() {
 	select {
 	case f.turn <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }
 
-// leave takes the token back from a caller: the reader gets it when anything is in flight.
+// leave takes the token from a caller. The reader gets it if a call is in flight.
 func (f *inflight) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,7 +244,7 @@ func (f *inflight) leave() {
 	f.free()
 }
 
-// free leaves the token with none, mu held, for a while.
+// free frees the token. f.mu is held.
 func (f *inflight) free() {
 	f.with = withNone
 	f.given++
@@ -240,8 +259,8 @@ func (f *inflight) free() {
 	f.armed, f.seen = true, f.given
 }
 
-// look gives the token to the reader when no caller has had it since the last look. The
-// calls were alone all the same: the first one after it gives the token back.
+// look gives the reader the token if no caller has had it since the last look. That keeps
+// alone: the reader frees the token after the next reply.
 func (f *inflight) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,8 +276,8 @@ func (f *inflight) look() {
 	}
 }
 
-// settled takes the token from the reader, for which nothing more has come, and reports
-// whether it did: when callers have not overlapped for a while.
+// settled takes the token from the reader, which has nothing left to read, if calls have not
+// overlapped for a while. It reports whether it did.
 func (f *inflight) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -269,7 +288,7 @@ func (f *inflight) settled() bool {
 	return true
 }
 
-// await returns true when the reader has the token, and false when the connection is dead.
+// await waits until the reader has the token. It returns false if the connection is dead.
 func (f *inflight) await(dead <-chan struct{}) bool {
 	for {
 		select {
@@ -286,8 +305,8 @@ func (f *inflight) await(dead <-chan struct{}) bool {
 	}
 }
 
-// end gives the token to the reader for good. It waits for a caller that has it: the
-// connection is dead, so that caller does not wait for anything.
+// end gives the reader the token for good. A caller that has it does not block, since the
+// connection is dead.
 func (f *inflight) end() {
 	f.mu.Lock()
 	f.ended = true
@@ -303,14 +322,14 @@ func (f *inflight) end() {
 	f.mu.Unlock()
 }
 
-// waits notes that the caller that has the token begins to wait, until done is closed.
+// waits records that the caller with the token waits until done is closed.
 func (f *inflight) waits(done <-chan struct{}) {
 	f.mu.Lock()
 	f.ctxDone = done
 	f.mu.Unlock()
 }
 
-// interrupt tells the caller of call to give the token back, if it has it.
+// interrupt makes the caller of call return the token, if it has it.
 func (f *inflight) interrupt(call *transport.Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -319,7 +338,7 @@ func (f *inflight) interrupt(call *transport.Call) {
 	}
 }
 
-// contextEnded tells the caller that has the token to give it back, if its context has ended.
+// contextEnded makes the caller with the token return it if its context has ended.
 func (f *inflight) contextEnded() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,10 +23,12 @@ type outcome struct {
 	err   error
 }
 
-// dialTo dials a real server.
-func dialTo(addr string) mux.Dial { return dialWith(addr) }
+type dialFunc = func(context.Context) (redis.Conn, error)
 
-func dialWith(addr string, opts ...redis.DialOption) mux.Dial {
+// dialTo dials a real server.
+func dialTo(addr string) dialFunc { return dialWith(addr) }
+
+func dialWith(addr string, opts ...redis.DialOption) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", addr, opts...)
 	}

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// leadBytes is about how large a call is that its caller may write: when nothing is in
-	// flight the system has room for so much, so the write does not wait for the server.
+	// leadBytes is about the size up to which a caller may write its call: with nothing in
+	// flight, the socket buffer has that much room, so the write does not block.
 	leadBytes = 4 << 10
 
-	// soundFor is for how long after a reply a connection that none reads counts as sound.
+	// soundFor is how long after a reply a connection that nobody reads counts as working.
 	soundFor = time.Millisecond
 )
 
-// Lead is Start that writes the call and reads its reply on the caller's goroutine, if no
-// other call is queued, being written or in flight: see transport.Leader. For a reply that
-// does not come within a second it does not wait.
+// Lead is Start, but writes the call and reads its reply on the caller's goroutine if no other
+// call is queued, being written or in flight; see transport.Leader. It waits up to a second.
 func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
 	var l *link
 	if small(call) {
@@ -33,21 +32,20 @@ func (m *Mux) Lead(ctx context.Context, call *transport.Call, done transport.Don
 	m.lead(ctx, l, entry{call: call, done: done}, caller)
 }
 
-// Interrupt makes the Lead of call return, if it waits.
+// Interrupt makes a waiting Lead of call return.
 func (m *Mux) Interrupt(call *transport.Call) {
 	if l := m.history.present(); l != nil {
 		l.flight.interrupt(call)
 	}
 }
 
-// lead is for a caller that has both tokens of l. It gives the write token back before it
-// tells the caller, and the read token at the end.
+// lead runs with both tokens of l. It returns the write token before it calls Started, and the
+// read token at the end.
 func (m *Mux) lead(ctx context.Context, l *link, e entry, caller transport.Caller) {
 	returned := false
 	defer func() {
 		if !returned {
-			// A done or a Started has panicked, or ended the goroutine: the replies on
-			// this connection may have come out of step.
+			// A callback panicked or ended the goroutine: replies may be out of step.
 			l.fail(errAborted)
 		}
 		l.flight.leave()
@@ -60,8 +58,8 @@ func (m *Mux) lead(ctx context.Context, l *link, e entry, caller transport.Calle
 	returned = true
 }
 
-// writeOne writes the only call and flushes it. It returns false when it could not: then
-// the call has ended, or goes to the next connection.
+// writeOne writes and flushes the call. It returns false if it could not: then the call has
+// ended or was queued for the next connection.
 func (m *Mux) writeOne(l *link, e entry) bool {
 	defer m.queue.written()
 	if !l.sound() || l.retired() {
@@ -84,7 +82,7 @@ func (m *Mux) writeOne(l *link, e entry) bool {
 	return err == nil
 }
 
-// readOne waits for one reply: that of the only call which was in flight.
+// readOne reads one reply, that of the only call in flight.
 func (m *Mux) readOne(l *link) {
 	for !l.below.Whole() {
 		if err := l.below.Fill(); err != nil {
@@ -99,7 +97,7 @@ func (m *Mux) readOne(l *link) {
 	}
 }
 
-// sound reports whether l, which none reads, is not known to be broken.
+// sound reports whether l, which nobody reads, is not known to be broken.
 func (l *link) sound() bool {
 	if l.age()-time.Duration(l.heard.Load()) < soundFor {
 		return true
@@ -112,9 +110,8 @@ func (l *link) sound() bool {
 	return err == nil
 }
 
-// attentive sees to it that the caller that reads l is interrupted when ctx ends. It returns
-// false when that is so already. The registration is kept for the next call with that
-// context: a new one costs allocations.
+// attentive interrupts the caller that reads l when ctx ends, and returns false if it has
+// ended. The registration stays for the next call with ctx: a new one costs allocations.
 func (l *link) attentive(ctx context.Context) bool {
 	done := ctx.Done()
 	if done == nil {
@@ -128,7 +125,7 @@ func (l *link) attentive(ctx context.Context) bool {
 	return !isClosed(done)
 }
 
-// unwatch forgets the context of the last caller that has read.
+// unwatch drops the registration made by attentive.
 func (l *link) unwatch() {
 	if l.watched != nil {
 		l.stop()
@@ -146,7 +143,7 @@ func small(call *transport.Call) bool {
 		case []byte:
 			n += len(a)
 		}
-		n += 16 // of a number, and of what is around each
+		n += 16 // a number, and the protocol's overhead
 	}
 	return n <= leadBytes
 }

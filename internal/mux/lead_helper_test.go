@@ -19,7 +19,7 @@ import (
 )
 
 // ledDial dials a real server, on connections that callers can read.
-func ledDial(addr string) mux.Dial {
+func ledDial(addr string) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "tcp", addr)

@@ -12,34 +12,33 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// link is one connection, from its set-up to the end of its last call.
+// link is one connection. It is used until retire, and ends with fail.
 type link struct {
 	conn   redis.Conn
 	below  *respconn.Guarded // below conn; nil: callers cannot read
 	who    identity
 	born   time.Time
 	flight inflight
-	heard  atomic.Int64 // when the latest reply came, on the link's clock
+	heard  atomic.Int64 // age of the link at the latest reply
 
 	once  sync.Once
-	cause error         // why it was given up; set before dead is closed
-	dead  chan struct{} // closed when it is given up
+	cause error         // why it failed; set before dead is closed
+	dead  chan struct{} // closed by fail
 
 	last sync.Once
-	full chan struct{} // closed when nothing more is to be written: it is dead, or retired
-	news chan struct{} // cap 1: a reply has come to a link that is retired
+	full chan struct{} // closed by retire or fail: nothing more is written
+	news chan struct{} // cap 1: a reply arrived on a retired link
 
 	readerDone chan struct{} // closed when the reader has ended
-	answered   bool          // it has answered a call; guarded by the read token, until readerDone
+	answered   bool          // a call was answered; guarded by the read token, until readerDone
 
 	// Guarded by the read token.
-	watched <-chan struct{} // the end of the context that ended is registered with
-	stop    func() bool     // ends that
+	watched <-chan struct{} // Done of the context that runs ended
+	stop    func() bool     // unregisters ended
 	ended   func()          // bound once: a method value costs an allocation
 }
 
-// newLink makes a link of conn. More is called when, after a burst, there is room for
-// calls in flight again.
+// newLink returns a link of conn. more is called when there is room for calls in flight again.
 func newLink(conn redis.Conn, who identity, more func()) *link {
 	l := &link{
 		conn:       conn,
@@ -55,8 +54,8 @@ func newLink(conn redis.Conn, who identity, more func()) *link {
 	return l
 }
 
-// own takes the reading of l from the client library, if that is possible, so that callers
-// can read. Each command so far was answered.
+// own takes over the waiting for replies from the client library, if possible, so that callers
+// can read. No reply may be outstanding.
 func (l *link) own() error {
 	below := respconn.Below(l.conn)
 	if below == nil {
@@ -72,24 +71,21 @@ func (l *link) own() error {
 // age is the link's clock.
 func (l *link) age() time.Duration { return time.Since(l.born) }
 
-// fail gives the connection up, which also ends a read or a write on it. The
-// first cause stays.
+// fail closes the connection, which also ends reads and writes on it. The first cause stays.
 func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
 		close(l.dead)
 		l.retire()
-		// It is of no use any more, whatever Close says.
-		_ = l.conn.Close()
+		_ = l.conn.Close() // cause is the error to report
 	})
 }
 
 func (l *link) failed() bool { return isClosed(l.dead) }
 
-// retire lets the calls in flight be answered, and takes no more.
+// retire stops writes; calls in flight are still answered.
 func (l *link) retire() { l.last.Do(func() { close(l.full) }) }
 
-// retired reports whether nothing more is to be written.
 func (l *link) retired() bool { return isClosed(l.full) }
 
 func isClosed(c <-chan struct{}) bool {
@@ -101,8 +97,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// drain waits until all calls in flight are answered, or the link is given up. The
-// writer has stopped.
+// drain waits until all calls in flight are answered or the link fails. The writer has stopped.
 func (l *link) drain() {
 	for l.flight.len() > 0 {
 		select {
@@ -113,24 +108,22 @@ func (l *link) drain() {
 	}
 }
 
-// tell lets drain look again.
+// tell wakes drain.
 func (l *link) tell() {
 	select {
 	case l.news <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }
 
-// looks is how often, while the oldest call waits for the limit, it is asked whether that
-// is still worth it.
+// looks is how often Gone is called within ReplyLimit.
 const looks = 6
 
-// guard gives the connection up when its oldest call has waited for limit, and no
-// reply has come to any call for so long, or when the Mux is closed: a server that
-// answers late is not dead, and another connection to it would not be faster. It is
-// the only timer of all calls: after each look it sleeps until the oldest call of that
-// moment, or one put in flight later, could be due. Gone, if not nil, is asked on the
-// way whether the server is of no use anyway.
+// guard fails the link when the oldest call and every other call have been without a reply for
+// limit, or when the Mux is closed. A server that still replies, if late, is alive, and another
+// connection to it would be no faster. guard is the only timer for all calls: it sleeps until
+// the call that is oldest now, or a later one, could be due. If gone is not nil, it is called
+// on the way.
 func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bool) {
 	step := limit
 	if gone != nil {
@@ -160,12 +153,105 @@ func (l *link) guard(closed <-chan struct{}, limit time.Duration, gone func() bo
 	}
 }
 
-// waited returns for how long the oldest call has waited while no reply came, 0 when there
-// is none.
+// waited returns how long the oldest call has waited without a reply to any call, 0 if there
+// is no call.
 func (l *link) waited() time.Duration {
 	at, ok := l.flight.oldest()
 	if !ok {
 		return 0
 	}
 	return max(0, l.age()-max(at, time.Duration(l.heard.Load())))
+}
+
+// identity is how the server identifies one of our connections.
+type identity struct {
+	id   int64  // CLIENT ID, 0 if unknown
+	name int64  // id with the Mux's tag, as in transport.Call.Conn
+	addr string // addr in CLIENT INFO, "" if unknown
+
+	noID, noAddr string // the server's error if it denied us id or addr
+}
+
+// historySize is the number of connections remembered. A call that stays in doubt through more
+// reconnects can no longer be fenced.
+const historySize = 64
+
+// history remembers the current connection and those before it.
+type history struct {
+	mu          sync.Mutex // held for a few instructions only
+	current     *link      // nil while disconnected
+	past        []identity // the latest historySize, the current one included
+	reconnected chan struct{}
+	lost        chan struct{}
+}
+
+func (r *history) init() { r.reconnected, r.lost = make(chan struct{}), make(chan struct{}) }
+
+// enter makes l the current connection and reports whether there were others before it.
+func (r *history) enter(l *link) (again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = l
+	again = len(r.past) > 0
+	if len(r.past) == historySize {
+		r.past = append(r.past[:0], r.past[1:]...)
+	}
+	r.past = append(r.past, l.who)
+	if again {
+		close(r.reconnected)
+		r.reconnected = make(chan struct{})
+	}
+	return again
+}
+
+// leave records that the current connection has ended.
+func (r *history) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = nil
+	close(r.lost)
+	r.lost = make(chan struct{})
+}
+
+func (r *history) present() *link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+func (r *history) nextLost() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+func (r *history) nextReconnected() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reconnected
+}
+
+// latest returns the newest connection, or the zero identity.
+func (r *history) latest() identity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.past) == 0 {
+		return identity{}
+	}
+	return r.past[len(r.past)-1]
+}
+
+// find returns the newest connection called name, and whether it still works.
+func (r *history) find(name int64) (who identity, live, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.current; c != nil && c.who.name == name && !c.failed() {
+		return c.who, true, true
+	}
+	for i := len(r.past) - 1; i >= 0; i-- {
+		if r.past[i].name == name {
+			return r.past[i], false, true
+		}
+	}
+	return identity{}, false, false
 }

@@ -1,28 +1,98 @@
+// Package mux is a transport for calls to one Redis server: any number of callers share one
+// connection. It implements the Start half of transport.Transport and knows nothing of locks.
+//
+// The first call dials. When the connection breaks, calls in flight end with ErrUncertain and
+// queued calls wait for the next connection. When a dial fails, queued calls end with
+// ErrNotSent, and the next dial follows after a jittered pause. A server that replies READONLY
+// has become a replica: calls in flight are answered and then the connection is replaced, since
+// the address may lead to the new master by now.
+//
+// Calls that overlap go through a queue, a writer and a reader. A caller of Lead that finds the
+// connection unused writes its call and reads the reply itself; [readToken] has the rules.
+//
+// No mutex is held across I/O or while a done runs. Close waits for all goroutines.
 package mux
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errClosedNotSent is what a call that Close found unsent ends with.
+// errClosedNotSent is the error of calls that were not sent before Close.
 var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
 
-// Mux runs calls over one connection at a time. All methods are safe for
-// concurrent use.
+// Config configures a [Mux]. Only Dial is required.
+type Config struct {
+	// Dial opens a connection for the Mux alone, with TLS, credentials and database set. The
+	// connection must support redis.ConnWithTimeout and needs no timeouts. If Dial ignores
+	// ctx, only Close waits for it.
+	Dial func(ctx context.Context) (redis.Conn, error)
+
+	// ReplyLimit is how long the oldest call may be unanswered, with no reply to any other
+	// call, before the connection is closed. It must exceed the slowest script. Default 10 s.
+	ReplyLimit time.Duration
+
+	// DialTimeout bounds one dial and its first commands. Default 5 s.
+	DialTimeout time.Duration
+
+	// Tag is added to the connection IDs in transport.Call.Conn, to tell servers of a cluster
+	// apart: bits above the 36th, unique for each Mux. Default 0.
+	Tag int64
+
+	// BackoffMin and BackoffMax bound the pause after a failed dial. It doubles with each
+	// failure, less a random part of up to half. Defaults 20 ms and 1 s.
+	BackoffMin, BackoffMax time.Duration
+
+	// Logger logs lost and restored connections. Default: no logging.
+	Logger *slog.Logger
+
+	// OnReconnect, if not nil, runs after every connection but the first, on the goroutine
+	// that handles late replies. It must return soon; it may start calls.
+	OnReconnect func()
+
+	// Gone, if not nil, reports whether the server has been replaced; the connection is then
+	// closed. It is called every sixth of ReplyLimit while a dial or the oldest call waits,
+	// and must not block.
+	Gone func() bool
+
+	// OnLost, if not nil, runs like OnReconnect after a connection ended other than by Close.
+	OnLost func()
+
+	// OnMoved, if not nil, runs like OnReconnect when a connection replaced one whose server
+	// had become a replica: other connections to that address should be replaced as well.
+	OnMoved func()
+}
+
+func (c Config) withDefaults() Config {
+	if c.Dial == nil {
+		panic("mux: Config.Dial is nil")
+	}
+	c.ReplyLimit = cmp.Or(c.ReplyLimit, 10*time.Second)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Mux runs calls over one connection at a time. It is safe for concurrent use.
 type Mux struct {
 	cfg     Config
 	queue   queue
 	history history
 	late    lateRunner
 	denied  atomic.Pointer[error] // why the server does not let us kill connections
-	noAddr  sync.Once             // tells that connections are killed by their id alone
+	noAddr  sync.Once             // logs that connections are killed by ID only
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -31,12 +101,11 @@ type Mux struct {
 	// Owned by the run goroutine.
 	backoff  clock.Backoff
 	moved    bool // the last connection's server had become a replica
-	notified bool // of that
+	notified bool // moved was logged
 	writer   writer
 }
 
-// New returns a Mux. It does no I/O and starts nothing: the first call makes it
-// dial. It panics when cfg has no Dial.
+// New returns a Mux that dials when the first call is started. It panics if cfg has no Dial.
 func New(cfg Config) *Mux {
 	m := &Mux{cfg: cfg.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -47,38 +116,43 @@ func New(cfg Config) *Mux {
 	return m
 }
 
-// Start queues call and returns at once. done runs exactly once, with a reply or
-// an error of package transport's contract, on a goroutine of the Mux, or on the
-// caller's before Start returns when the Mux is closed. It must not wait for
-// anything, and so not call Close either.
+// Start queues call and returns immediately. done runs exactly once, with a reply or an error
+// of package transport's contract, on a goroutine of the Mux, or on the caller's if the Mux is
+// closed. It must not block, and must not call Close.
 //
-// A call withdrawn with Abandon ends when the Mux comes to it: with a connection
-// that takes what is written to it that is at once; without one it is when the
-// dial under way or the next one has ended, so within DialTimeout + BackoffMax;
-// behind a server that takes nothing it can be ReplyLimit later.
+// A call withdrawn with Abandon ends when the Mux would have written it: after the current dial
+// or the next one if there is no connection, within DialTimeout + BackoffMax, or up to
+// ReplyLimit later if the server has stopped reading.
 func (m *Mux) Start(call *transport.Call, done transport.Done) {
-	first, ok := m.queue.push(entry{call: call, done: done}, &m.wg)
-	switch {
+	m.start(entry{call: call, done: done})
+}
+
+// Redirect is Start for a call that another node of a cluster has redirected here, and so has
+// not run. With asking, ASKING is sent before it, because this node does not own the slot yet.
+// If the call has been abandoned it ends with transport.ErrNotSent.
+func (m *Mux) Redirect(call *transport.Call, done transport.Done, asking bool) {
+	m.start(entry{call: call, done: done, redirected: true, asking: asking})
+}
+
+func (m *Mux) start(e entry) {
+	switch first, ok := m.queue.push(e, &m.wg); {
 	case !ok:
-		done(nil, errClosedNotSent)
+		e.done(nil, errClosedNotSent)
 	case first:
 		go m.run()
 	}
 }
 
-// Reconnected returns a channel that is closed when the next connection after
-// the first one has been made. Ask again for the one after. Close does not close
-// it.
-func (m *Mux) Reconnected() <-chan struct{} { return m.history.next() }
+// Reconnected returns a channel that is closed when the next connection has replaced an earlier
+// one. Close does not close it.
+func (m *Mux) Reconnected() <-chan struct{} { return m.history.nextReconnected() }
 
-// Lost returns a channel that is closed when a connection has ended, for whatever
-// reason. Ask again for the one after. The Mux makes another with the next call.
+// Lost returns a channel that is closed when a connection ends. The next call dials again.
 func (m *Mux) Lost() <-chan struct{} { return m.history.nextLost() }
 
-// Close ends the connection and waits until nothing of the Mux runs any more.
-// Calls in flight end with transport.ErrUncertain, queued ones with
-// transport.ErrNotSent, both together with transport.ErrClosed. It always returns
-// nil and may be called more than once, but not from a done.
+// Close closes the connection and waits for all goroutines. Calls in flight end with
+// transport.ErrUncertain, queued calls with transport.ErrNotSent, both with
+// transport.ErrClosed. It always returns nil and may be called again, but not from a done.
 func (m *Mux) Close() error {
 	m.queue.close()
 	m.cancel()
@@ -86,9 +160,8 @@ func (m *Mux) Close() error {
 	return nil
 }
 
-// finish ends a call. The done of an abandoned one may be slow, since it starts
-// the clearing-up after a caller that left, so it goes to the late runner. The
-// call must not be touched afterwards.
+// finish ends a call, which must not be used afterwards. An abandoned call's done may be slow
+// because it starts the clean-up for its caller, so the late runner runs it.
 func (m *Mux) finish(e entry, reply any, err error) {
 	if e.call.Abandoned() {
 		m.late.do(func() { e.done(reply, err) })
@@ -97,24 +170,27 @@ func (m *Mux) finish(e entry, reply any, err error) {
 	e.done(reply, err)
 }
 
-// lateRunner runs functions one after the other on a goroutine that exists while
-// there are any. Only goroutines that wg counts may hand it one, and a caller that has
-// the read token, whose reader wg counts: then wg does not pass zero in between.
+// lateRunner runs functions in order on a goroutine that exists while there are any. Only
+// goroutines counted in wg may call do, and callers with the read token, whose reader is
+// counted: so wg cannot reach zero in between.
 type lateRunner struct {
 	wg *sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows; not held while a function runs
-	funcs []func()
-	runs  bool
+	mu      sync.Mutex // not held while a function runs
+	funcs   []func()
+	running bool
 }
 
+// do runs f, which may be nil.
 func (r *lateRunner) do(f func()) {
+	if f == nil {
+		return
+	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.funcs = append(r.funcs, f)
-	start := !r.runs
-	r.runs = true
-	r.mu.Unlock()
-	if start {
+	if !r.running {
+		r.running = true
 		r.wg.Go(r.run)
 	}
 }
@@ -124,7 +200,7 @@ func (r *lateRunner) run() {
 		r.mu.Lock()
 		fs := r.funcs
 		r.funcs = nil
-		r.runs = len(fs) > 0
+		r.running = len(fs) > 0
 		r.mu.Unlock()
 		if len(fs) == 0 {
 			return
@@ -133,32 +209,4 @@ func (r *lateRunner) run() {
 			f()
 		}
 	}
-}
-
-// Redirect is Start for a call that another server of a cluster has refused and sent
-// here, so that it has not run. With asking, ASKING is sent directly
-// before the call: the server does not own the call's slot yet. When the caller has left,
-// the call is not sent, and ends with transport.ErrNotSent.
-func (m *Mux) Redirect(call *transport.Call, done transport.Done, asking bool) {
-	e := entry{call: call, done: done, redirected: true, asking: asking}
-	switch first, ok := m.queue.push(e, &m.wg); {
-	case !ok:
-		done(nil, errClosedNotSent)
-	case first:
-		go m.run()
-	}
-}
-
-// ask writes ASKING and puts it in flight, as a call that no caller waits for: if
-// the server refuses it, it refuses the call, too. It returns false when the link
-// broke.
-func (w *writer) ask(l *link, now time.Duration) bool {
-	asking := &transport.Call{Command: "ASKING"}
-	l.flight.push(entry{call: asking, done: func(any, error) {}, at: now})
-	w.unflushed++
-	if err := l.conn.Send(asking.Command); err != nil {
-		l.fail(err)
-		return false
-	}
-	return true
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// entry is a call on its way through the Mux.
+// entry is a call in the Mux.
 type entry struct {
 	call *transport.Call
 	done transport.Done
-	at   time.Duration // when it was put in flight, on its link's clock
+	at   time.Duration // when it was put in flight, by the link's clock
 	eval bool          // the server did not know the script: send its text
 
-	// Another server has sent the call here, and, with asking, wants it to say so.
+	// A cluster node redirected the call here, with ASK if asking.
 	redirected, asking bool
 }
 
-// The lanes of the queue, the first goes first.
+// The lanes of the queue, in order of priority.
 const (
-	laneRepeat = iota // calls the server sent back with NOSCRIPT
+	laneRepeat = iota // calls answered with NOSCRIPT
 	laneVital
 	laneUrgent
 	laneNormal
@@ -39,31 +39,28 @@ func (e entry) lane() int {
 	return laneNormal
 }
 
-// queue holds the calls that are to be written. Any number of goroutines put
-// calls in; the run goroutine alone takes them out.
+// queue holds the calls to write. Any goroutine adds calls; only the run goroutine takes them.
 //
-// It also has the write token, without which nothing is written to a connection: while
-// sleeps, the token is free, or with a caller if leads; otherwise it is with the run
-// goroutine.
+// It also holds the write token: the run goroutine has it unless sleeps, else a caller if
+// leads, else it is free.
 type queue struct {
-	wake chan struct{} // cap 1: the taker, if it sleeps, has something to do
+	wake chan struct{} // cap 1: there is work for the run goroutine if it sleeps
 
-	mu      sync.Mutex // guards what follows; held for a few instructions only
+	mu      sync.Mutex // held for a few instructions only
 	lanes   [lanes]ring[entry]
-	sleeps  bool // the taker found nothing that it can take and waits on wake
-	room    room // while it sleeps: it cannot take calls of lanes without
-	started bool // the first call has been put in
+	sleeps  bool // the run goroutine found nothing to take and waits on wake
+	room    room // while it sleeps: the lanes that it has room for
+	started bool // a call was pushed
 	closed  bool
 	leads   bool  // a caller has the write token
-	link    *link // where a caller may write, nil: nowhere
+	link    *link // where a caller may write, or nil
 }
 
 func (q *queue) init() { q.wake = make(chan struct{}, 1) }
 
-// push adds a call at the end of its lane. It returns ok = false, and does
-// nothing, when the queue is closed. For the first call of all it returns
-// first = true and counts the goroutine that is to take calls out in wg, under
-// the mutex, so that a Close that follows waits for it.
+// push adds a call at the end of its lane, unless the queue is closed. For the very first call
+// it counts the run goroutine in wg, under the mutex so that a later Close waits for it; the
+// caller must start it.
 func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	q.mu.Lock()
 	if q.closed {
@@ -84,9 +81,8 @@ func (q *queue) push(e entry, wg *sync.WaitGroup) (first, ok bool) {
 	return first, true
 }
 
-// lead gives a caller both tokens for the connection that it returns: then the caller's
-// call is not put in, and goes there at once. It returns nil while other calls are queued,
-// being written or in flight, and when there is no connection.
+// lead gives a caller both tokens of the returned link, on which it must write its call. It
+// returns nil if there is no connection, or other calls are queued, being written or in flight.
 func (q *queue) lead(call *transport.Call) *link {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +93,7 @@ func (q *queue) lead(call *transport.Call) *link {
 	return q.link
 }
 
-// written takes the write token back from a caller.
+// written takes the write token from a caller.
 func (q *queue) written() {
 	q.mu.Lock()
 	q.leads = false
@@ -109,15 +105,14 @@ func (q *queue) written() {
 	}
 }
 
-// offer lets callers write to l, which may be nil.
+// offer lets callers write to l, if not nil.
 func (q *queue) offer(l *link) {
 	q.mu.Lock()
 	q.link = l
 	q.mu.Unlock()
 }
 
-// restore puts calls back at the front of their lanes, in their order. It works
-// on a closed queue too, whose calls are then drained by the taker.
+// restore puts calls back at the front of their lanes, in order, even if the queue is closed.
 func (q *queue) restore(es []entry) {
 	if len(es) == 0 {
 		return
@@ -134,12 +129,11 @@ func (q *queue) restore(es []entry) {
 func (q *queue) rouse() {
 	select {
 	case q.wake <- struct{}{}:
-	default: // it is roused already
+	default: // a wake-up is pending
 	}
 }
 
-// take moves calls to the end of dst, the more urgent first, until its capacity
-// is used up, as far as there is room for them. A closed queue gives nothing.
+// take appends calls to dst, by priority, up to its capacity and r. A closed queue gives none.
 func (q *queue) take(dst []entry, r room) []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -155,9 +149,8 @@ func (q *queue) take(dst []entry, r room) []entry {
 	return dst
 }
 
-// wait returns true as soon as there are calls to take, and false when the queue
-// is closed or stop is. Calls for which flight has no room do not count: the goroutine
-// that makes room must rouse the queue. With nil there is room for all.
+// wait returns true when there are calls to take, and false when the queue or stop is closed.
+// Calls that flight, if not nil, has no room for do not count: whoever makes room must rouse.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all
@@ -179,7 +172,7 @@ func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	}
 }
 
-// some reports whether there are calls to take, mu held.
+// some reports whether there are calls to take. q.mu is held.
 func (q *queue) some(r room) bool {
 	for i := range q.lanes {
 		if q.lanes[i].len() > 0 && r[i] > 0 {
@@ -189,7 +182,7 @@ func (q *queue) some(r room) bool {
 	return false
 }
 
-// drain removes all calls, of a closed queue too.
+// drain removes and returns all calls, even if the queue is closed.
 func (q *queue) drain() []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -202,7 +195,7 @@ func (q *queue) drain() []entry {
 	return es
 }
 
-// close makes push refuse calls and the taker stop.
+// close makes push fail and the run goroutine stop.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -210,16 +203,16 @@ func (q *queue) close() {
 	q.rouse()
 }
 
-// isClosed reports whether Close has begun. It is what tells an end that Close made from a
-// loss: Close closes the queue first, and the writer stops before Close cancels the context.
+// isClosed reports whether Close has begun: it closes the queue first, and the writer stops
+// before Close cancels the context. So isClosed tells Close from a lost connection.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed
 }
 
-// ring is a queue in a circular buffer that grows as needed. The zero ring is
-// empty and ready. It is not safe for concurrent use.
+// ring is a growing circular buffer. The zero ring is empty and ready. It is not safe for
+// concurrent use.
 type ring[T any] struct {
 	buf  []T // its length is a power of two
 	head int
@@ -228,7 +221,7 @@ type ring[T any] struct {
 
 const (
 	ringMin  = 64
-	ringKeep = 4096 // a larger buffer is let go when the ring runs empty
+	ringKeep = 4096 // a larger buffer is released when the ring is empty
 )
 
 func (r *ring[T]) len() int { return r.n }
@@ -246,11 +239,11 @@ func (r *ring[T]) pushFront(v T) {
 	r.n++
 }
 
-// popFront returns the oldest value; the ring must not be empty.
+// popFront removes and returns the oldest value; the ring must not be empty.
 func (r *ring[T]) popFront() T {
 	var zero T
 	v := r.buf[r.head]
-	r.buf[r.head] = zero // keep nothing alive
+	r.buf[r.head] = zero // for the garbage collector
 	r.head = (r.head + 1) & (len(r.buf) - 1)
 	r.n--
 	if r.n == 0 && len(r.buf) > ringKeep {
@@ -259,7 +252,7 @@ func (r *ring[T]) popFront() T {
 	return v
 }
 
-// front returns the oldest value without removing it; the ring must not be empty.
+// front returns the oldest value; the ring must not be empty.
 func (r *ring[T]) front() T { return r.buf[r.head] }
 
 func (r *ring[T]) grow() {

@@ -2,27 +2,24 @@ package mux
 
 import (
 	"errors"
-	"strings"
-
-	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// errReadOnly means that the server has become a replica: no lock can be taken there,
-// and the address may lead to another server by now.
+// errReadOnly means that the server has become a replica: it grants no locks, and the address
+// may lead to another server by now.
 var errReadOnly = errors.New("the server is a replica, which takes no writes")
 
-// errUnasked means that requests and replies are out of step: no reply of this
-// connection can be trusted any more.
+// errUnasked means that requests and replies are out of step: no reply on this connection can
+// be trusted.
 var errUnasked = errors.New("the server sent a reply that no call asked for")
 
-// errAborted means that what was called for a call did not return.
+// errAborted means that a callback did not return.
 var errAborted = errors.New("a callback of a call panicked, or ended its goroutine")
 
-// read takes replies from l and gives them to the calls in flight, in order,
-// until l breaks. While a caller has the read token, or none has it, it waits.
+// read gives replies to the calls in flight, in order, until l breaks. It reads only while it
+// has the read token.
 func (m *Mux) read(l *link) {
 	defer close(l.readerDone)
 	if l.below == nil {
@@ -39,19 +36,19 @@ func (m *Mux) read(l *link) {
 	l.unwatch()
 }
 
-// follow reads until callers may; it returns false when l is broken.
+// follow reads until callers may read again. It returns false if l is broken.
 func (m *Mux) follow(l *link) bool {
 	l.unwatch()
 	l.below.Unbound()
 	for {
 		for l.below.Whole() {
-			e, reply, ok := m.next(l)
+			e, reply, refusal, ok := m.next(l)
 			if !ok {
 				return false
 			}
-			// Before its caller goes on, which may be the next one to lead.
+			// Before deliver, which may wake the next caller to lead.
 			settled := l.below.Empty() && l.flight.settled()
-			m.deliver(l, e, reply)
+			m.deliver(l, e, reply, refusal)
 			if settled {
 				return true
 			}
@@ -63,65 +60,51 @@ func (m *Mux) follow(l *link) bool {
 	}
 }
 
-// receive takes one reply and gives it to its call; it returns false when l is broken.
+// receive gives one reply to its call. It returns false if l is broken.
 func (m *Mux) receive(l *link) bool {
-	e, reply, ok := m.next(l)
+	e, reply, refusal, ok := m.next(l)
 	if ok {
-		m.deliver(l, e, reply)
+		m.deliver(l, e, reply, refusal)
 	}
 	return ok
 }
 
-// next takes one reply, and its call out of flight; it returns false when l is broken.
-func (m *Mux) next(l *link) (e entry, reply any, ok bool) {
-	reply, err := receive(l.conn)
+// next reads one reply and takes its call out of flight. It returns false if l is broken.
+func (m *Mux) next(l *link) (e entry, reply any, refusal *transport.ServerError, ok bool) {
+	reply, refusal, err := respconn.Receive(l.conn, 0)
 	if err != nil {
 		l.fail(err)
-		return e, nil, false
+		return e, nil, nil, false
 	}
 	l.heard.Store(int64(l.age()))
 	if e, ok = l.flight.pop(); !ok {
 		l.fail(errUnasked)
-		return e, nil, false
+		return e, nil, nil, false
 	}
 	l.answered = true
-	if isReadOnly(reply) {
+	if refusal != nil && refusal.HasCode("READONLY") {
 		l.retire()
 	}
-	return e, reply, true
+	return e, reply, refusal, true
 }
 
-// deliver ends a call that was taken out of flight, or sends it round again.
-func (m *Mux) deliver(l *link, e entry, reply any) {
-	m.answer(e, reply)
+// deliver ends a call that was taken out of flight, or queues it again.
+func (m *Mux) deliver(l *link, e entry, reply any, refusal *transport.ServerError) {
+	m.answer(e, reply, refusal)
 	if l.retired() {
 		l.tell()
 	}
 }
 
-// answer ends the call with its reply, or sends it round again when the server
-// did not know its script; the writer sees to it when its caller has left.
-func (m *Mux) answer(e entry, reply any) {
-	sent, failed := reply.(redis.Error)
+// answer ends the call, or queues it again as EVAL if the server did not know its script.
+func (m *Mux) answer(e entry, reply any, refusal *transport.ServerError) {
 	switch {
-	case !failed:
-		m.finish(e, respconn.Plain(reply), nil)
-	case !isNoScript(sent) || e.call.Script == nil || e.eval:
-		m.finish(e, nil, &transport.ServerError{Text: string(sent)})
+	case refusal == nil:
+		m.finish(e, reply, nil)
+	case refusal.Code() != "NOSCRIPT" || e.call.Script == nil || e.eval:
+		m.finish(e, nil, refusal)
 	default:
 		e.eval = true
 		m.queue.restore([]entry{e})
 	}
-}
-
-// isReadOnly reports whether a reply says that the server takes no writes.
-func isReadOnly(reply any) bool {
-	sent, failed := reply.(redis.Error)
-	return failed && (&transport.ServerError{Text: string(sent)}).HasCode("READONLY")
-}
-
-// isNoScript goes by the code alone: the text behind it differs from server to
-// server.
-func isNoScript(e redis.Error) bool {
-	return e == "NOSCRIPT" || strings.HasPrefix(string(e), "NOSCRIPT ")
 }

@@ -1,10 +1,15 @@
 package mux
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -24,15 +29,127 @@ func (m *Mux) run() {
 	}
 }
 
-// dialFailed ends all calls that wait: they learn why there is no connection
-// while it is news, and their callers decide whether to try again.
+// errGone ends a dial to a server that has been replaced.
+var errGone = errors.New("no connection yet, and the server has been replaced")
+
+// dial returns a connection ready for calls. It returns after DialTimeout even if Dial hangs.
+func (m *Mux) dial() (*link, error) {
+	ctx, cancel := context.WithTimeoutCause(m.ctx, m.cfg.DialTimeout,
+		fmt.Errorf("no connection within %v: %w", m.cfg.DialTimeout, context.DeadlineExceeded))
+	defer cancel()
+	type outcome struct {
+		link *link
+		err  error
+	}
+	came := make(chan outcome)
+	m.wg.Go(func() {
+		l, err := m.open(ctx)
+		select {
+		case came <- outcome{l, err}:
+		case <-ctx.Done():
+			if l != nil {
+				_ = l.conn.Close() // too late
+			}
+		}
+	})
+	var look <-chan time.Time
+	if m.cfg.Gone != nil {
+		t := time.NewTicker(m.cfg.ReplyLimit / looks)
+		defer t.Stop()
+		look = t.C
+	}
+	for {
+		select {
+		case o := <-came:
+			return o.link, o.err
+		case <-look:
+			if m.cfg.Gone() {
+				return nil, errGone
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// open dials and sets up the connection.
+func (m *Mux) open(ctx context.Context) (*link, error) {
+	conn, err := respconn.Timed(m.cfg.Dial(ctx))
+	if err != nil {
+		return nil, err
+	}
+	// conn does not know ctx: closing it ends its reads and writes.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	who, err := introduce(conn)
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		_ = conn.Close() // the first error is the cause
+		return nil, err
+	}
+	if who.id != 0 {
+		who.name = m.cfg.Tag | who.id
+	}
+	l := newLink(conn, who, m.queue.rouse)
+	if err := l.own(); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// introduce asks, in one round trip, whether the server accepts commands and how it identifies
+// the connection. An error reply to PING concerns all calls (LOADING, NOAUTH), unless the user
+// may just not PING. Old servers and restricted users get no ID, which is not an error.
+func introduce(conn redis.Conn) (who identity, err error) {
+	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
+		return who, err
+	}
+	var replies [3]any
+	var refusals [3]*transport.ServerError
+	for i := range replies {
+		replies[i], refusals[i], err = respconn.Receive(conn, 0)
+		if ping := refusals[0]; ping != nil && denied(ping) == "" {
+			return who, redis.Error(ping.Text) // the server may hang up now
+		}
+		if err != nil {
+			return who, err
+		}
+	}
+	who.id, _ = replies[1].(int64)
+	info, _ := replies[2].([]byte)
+	who.addr = infoField(string(info), "addr")
+	who.noID, who.noAddr = denied(refusals[1]), denied(refusals[2])
+	return who, nil
+}
+
+// denied returns the server's error if the user lacks a right, else "".
+func denied(refusal *transport.ServerError) string {
+	if refusal != nil && refusal.Code() == "NOPERM" {
+		return refusal.Text
+	}
+	return ""
+}
+
+// infoField returns the value of one name=value pair in a line of them.
+func infoField(info, name string) string {
+	for pair := range strings.FieldsSeq(info) {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// dialFailed ends all queued calls: their callers decide whether to retry.
 func (m *Mux) dialFailed(err error) {
 	if m.queue.isClosed() {
 		return // run ends them as closed
 	}
 	log := m.cfg.Logger.Warn
 	if m.backoff.Failures() > 0 {
-		log = m.cfg.Logger.Debug // the first failure of a row has been logged
+		log = m.cfg.Logger.Debug // the first failure in a row was logged
 	}
 	m.backoff.Failed()
 	calls := m.queue.drain()
@@ -43,7 +160,7 @@ func (m *Mux) dialFailed(err error) {
 	}
 }
 
-// serve uses l until it breaks or the Mux is closed, and ends what is in flight.
+// serve uses l until it breaks or the Mux is closed, and ends the calls in flight.
 func (m *Mux) serve(l *link) {
 	m.wg.Go(func() { m.read(l) })
 	m.wg.Go(func() { l.guard(m.ctx.Done(), m.cfg.ReplyLimit, m.cfg.Gone) })
@@ -67,8 +184,7 @@ func (m *Mux) serve(l *link) {
 		l.drain()
 		l.fail(errReadOnly)
 	}
-	// Without a cause of its own the writer stopped because of Close.
-	l.fail(transport.ErrClosed)
+	l.fail(transport.ErrClosed) // unless there is another cause, Close stopped the writer
 	<-l.readerDone
 	m.history.leave()
 	m.over(l)
@@ -77,16 +193,14 @@ func (m *Mux) serve(l *link) {
 	}
 }
 
-// over ends the calls in flight. Reader and writer have stopped: what is in
-// flight now will never be answered.
+// over ends the calls in flight. Reader and writer have stopped.
 func (m *Mux) over(l *link) {
 	readOnly := errors.Is(l.cause, errReadOnly)
 	if l.answered && (!readOnly || l.age() >= demotedAgain) {
 		m.backoff.Reset()
 	}
 	if !l.answered || readOnly {
-		// It let us in and was good for nothing: do not hammer at it.
-		m.backoff.Failed()
+		m.backoff.Failed() // a useless connection: pause before the next
 	}
 	switch {
 	case m.queue.isClosed():
@@ -101,12 +215,10 @@ func (m *Mux) over(l *link) {
 	}
 }
 
-// demotedAgain is how long a connection must have served for it to be news that its
-// server takes no writes: while none can be reached that does, the connection is made
-// anew again and again.
+// demotedAgain is how long a connection must have worked before READONLY is logged again and
+// the pauses start over. Until the address leads to a master, connections fail one by one.
 const demotedAgain = 10 * time.Second
 
-// demoted is for a connection whose server takes no writes any more.
 func (m *Mux) demoted(l *link) {
 	m.moved = true
 	log := m.cfg.Logger.Warn

@@ -2,6 +2,7 @@ package mux
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -9,23 +10,20 @@ import (
 )
 
 const (
-	// batchMax is how many calls are taken from the queue at a time. An urgent
-	// call overtakes all but these.
+	// batchMax is how many calls are taken from the queue at a time. Urgent calls cannot
+	// overtake them.
 	batchMax = 64
 
-	// manyCalls is the number of calls in flight above which it pays to let other
-	// goroutines add to the batch before it is flushed: with fewer, the yield
-	// costs more than the packet it saves.
+	// manyCalls is the number of calls in flight above which a yield before the flush, to let
+	// other goroutines add to the batch, costs less than the packets it saves.
 	manyCalls = 8
 
-	// flushEvery bounds how many calls are written without a flush while the
-	// queue never runs empty.
+	// flushEvery bounds the calls written without a flush while the queue is not empty.
 	flushEvery = 256
 )
 
-// writer writes calls to one link after the other. It belongs to the run
-// goroutine, args to the goroutine with the write token; what it keeps are
-// buffers.
+// writer writes calls to one link after the other. args belongs to the goroutine with the write
+// token, the rest to the run goroutine.
 type writer struct {
 	batch     [batchMax]entry
 	args      encodeBuffer
@@ -33,21 +31,21 @@ type writer struct {
 	yielded   bool // since the last flush
 }
 
-// serve writes calls to l until l breaks or is retired, or the Mux is closed. Calls
-// taken but not written are back in the queue when it returns.
+// serve writes calls to l until l breaks or is retired, or the Mux is closed. It returns unwritten
+// calls to the queue.
 func (w *writer) serve(m *Mux, l *link) {
 	w.unflushed, w.yielded = 0, false
 	for !l.retired() {
 		calls := m.queue.take(w.batch[:0], l.flight.room())
 		if len(calls) > 0 {
-			l.flight.attend() // a server may wait for its replies to be read
+			l.flight.attend() // a server may block until its replies are read
 		}
 		n := w.write(m, l, calls)
 		if n > 0 {
-			l.flight.attend() // the reader may have been about to leave, with nothing in flight
+			l.flight.attend() // the reader may have freed the token when nothing was in flight
 		}
 		m.queue.restore(calls[n:])
-		clear(calls) // keep nothing alive
+		clear(calls) // for the garbage collector
 		if n > 0 && w.unflushed < flushEvery {
 			continue
 		}
@@ -57,7 +55,7 @@ func (w *writer) serve(m *Mux, l *link) {
 	}
 }
 
-// rest flushes what was written to a link that takes no more.
+// rest flushes the last calls written to a retired link.
 func (w *writer) rest(l *link) {
 	if w.unflushed == 0 {
 		return
@@ -67,8 +65,8 @@ func (w *writer) rest(l *link) {
 	}
 }
 
-// settle is for when there is nothing to write: it yields once, flushes, or
-// waits, whichever is due. It returns false when the Mux was closed or l is dead.
+// settle runs when there is nothing to write: it yields once, flushes, or waits for calls. It
+// returns false if the Mux was closed or l is dead.
 func (w *writer) settle(m *Mux, l *link) bool {
 	switch {
 	case w.unflushed == 0:
@@ -85,8 +83,8 @@ func (w *writer) settle(m *Mux, l *link) bool {
 	return true
 }
 
-// write writes calls and returns how many it has dealt with: fewer than all when
-// the link broke. The call that was being written then is in flight.
+// write writes calls and returns how many are done with: fewer than all if l broke. The call
+// that was being written then is in flight.
 func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	if len(calls) == 0 {
 		return 0
@@ -106,8 +104,8 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 		}
 		w.unflushed++
 		err := w.args.send(l.conn, e)
-		// Not before: a server that sends more replies than it owes would end a call
-		// that is still read. None that is not flushed to its end can be answered.
+		// Not before: a reply that the server does not owe would end a call that is still
+		// being read. The server cannot answer a call that is not fully flushed.
 		l.flight.push(e)
 		if err != nil {
 			l.fail(err)
@@ -117,9 +115,8 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 	return len(calls)
 }
 
-// claim reports whether the call may be written to l. One that is to be repeated,
-// as EVAL or on another server, for a caller that has left is not: it has not run
-// yet, and Fence relies on it that it never will.
+// claim reports whether the call may be written to l. An abandoned call that was answered with
+// NOSCRIPT or a redirection has not run and must not be repeated; Fence relies on that.
 func claim(e entry, l *link) bool {
 	if !e.call.Claim(l.who.name) {
 		return false
@@ -127,14 +124,14 @@ func claim(e entry, l *link) bool {
 	return !e.eval && !e.redirected || !e.call.Abandoned()
 }
 
-// encodeBuffer makes the arguments of EVALSHA and EVAL without allocating: it uses one
-// slice again and again and boxes each script's digest once.
+// encodeBuffer builds the arguments of EVALSHA and EVAL without allocating: it reuses one slice
+// and boxes each script's digest once.
 type encodeBuffer struct {
 	args []any
 	shas map[*transport.Script]any
 }
 
-// shasMax bounds the digests kept, for callers that make scripts on the fly.
+// shasMax bounds the boxed digests, for callers that make scripts on the fly.
 const shasMax = 256
 
 func (s *encodeBuffer) send(conn redis.Conn, e entry) error {
@@ -148,7 +145,7 @@ func (s *encodeBuffer) send(conn redis.Conn, e entry) error {
 	}
 	s.args = append(append(s.args[:0], script, c.NumKeys), c.Args...)
 	err := conn.Send(command, s.args...)
-	clear(s.args) // keep nothing alive
+	clear(s.args) // for the garbage collector
 	return err
 }
 
@@ -162,4 +159,17 @@ func (s *encodeBuffer) sha(script *transport.Script) any {
 	sha := any(script.SHA())
 	s.shas[script] = sha
 	return sha
+}
+
+// ask writes ASKING and puts it in flight. If the server rejects it, it rejects the next call as
+// well. ask returns false if the link broke.
+func (w *writer) ask(l *link, now time.Duration) bool {
+	asking := &transport.Call{Command: "ASKING"}
+	l.flight.push(entry{call: asking, done: func(any, error) {}, at: now})
+	w.unflushed++
+	if err := l.conn.Send(asking.Command); err != nil {
+		l.fail(err)
+		return false
+	}
+	return true
 }

@@ -13,37 +13,36 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Dial makes a connection that is ready to use.
+// Dial makes a connection that is ready for use.
 type Dial = func(ctx context.Context) (redis.Conn, error)
 
-// NodeDial makes a connection to the server at addr, host:port, that is ready to use.
+// NodeDial connects to the server at addr, host:port.
 type NodeDial = func(ctx context.Context, addr string) (redis.Conn, error)
 
-// Config says how the built-in transports connect.
+// Config configures the built-in transports.
 type Config struct {
-	// Dial makes a connection to the master. Clusters do without.
+	// Dial connects to the master. Clusters do not use it.
 	Dial Dial
-	// DialReplica makes a connection to a replica. With nil, the listeners of a master that
-	// has replicas cannot be counted. Clusters do without.
+	// DialReplica connects to a replica. If nil, the subscribers of a master with replicas
+	// cannot be counted. Clusters do not use it.
 	DialReplica NodeDial
-	// Command bounds the wait for one reply.
+	// Command is the timeout of one reply.
 	Command time.Duration
-	// Lease is that of holds without one of their own, zero if there are no holds.
+	// Lease is the default lease of holds, zero if there are no holds.
 	Lease time.Duration
 	// DialTimeout bounds one dial.
 	DialTimeout time.Duration
-	// ClientName names the connections on the server, "" does not.
+	// ClientName names the connections on the server if not empty.
 	ClientName string
-	// Logger gets connections made and lost, and what is refused. Nil: nowhere.
+	// Logger logs connections made and lost, and refusals. Default: no logging.
 	Logger *slog.Logger
-	// Reconnected gets "commands" or "subscriptions" when such a connection to a master
-	// was made in place of a lost one. Nil: it is not reported.
+	// Reconnected, if not nil, is called with "commands" or "subscriptions" when a connection to
+	// a master has replaced a lost one.
 	Reconnected func(connection string)
 }
 
-// ReplyLimit is how long a connection may owe a reply before it is given up:
-// long enough for a slow script, short enough to try a renewal again on another
-// connection within the lease.
+// ReplyLimit is how long a connection may owe a reply before it is closed: enough for a slow script,
+// and short enough to repeat a renewal on another connection within the lease.
 func (c *Config) ReplyLimit() time.Duration {
 	limit := 2 * c.Command
 	if c.Lease > 0 {
@@ -52,7 +51,7 @@ func (c *Config) ReplyLimit() time.Duration {
 	return max(limit, 500*time.Millisecond)
 }
 
-// OnReconnect returns a function that reports one kind of connection, nil if none is reported.
+// OnReconnect returns a function that calls Reconnected, or nil.
 func (c *Config) OnReconnect(connection string) func() {
 	if c.Reconnected == nil {
 		return nil
@@ -60,7 +59,7 @@ func (c *Config) OnReconnect(connection string) func() {
 	return func() { c.Reconnected(connection) }
 }
 
-// LoggerWith returns Logger with more attributes, nil when there is none.
+// LoggerWith returns Logger with more attributes, or nil.
 func (c *Config) LoggerWith(args ...any) *slog.Logger {
 	if c.Logger == nil {
 		return nil
@@ -68,8 +67,8 @@ func (c *Config) LoggerWith(args ...any) *slog.Logger {
 	return c.Logger.With(args...)
 }
 
-// Naming returns a function that makes dial name its connections ClientName. A server that
-// refuses is tolerated, and logged once: the name is for people who read CLIENT LIST.
+// Naming returns a function that makes dial name its connections ClientName. If the server refuses,
+// that is logged once: the name is only for people who read CLIENT LIST.
 func (c *Config) Naming() func(dial Dial) Dial {
 	if c.ClientName == "" {
 		return func(dial Dial) Dial { return dial }
@@ -84,7 +83,7 @@ func (c *Config) Naming() func(dial Dial) Dial {
 		return func(ctx context.Context) (redis.Conn, error) {
 			conn, err := dial(ctx)
 			if err != nil || conn == nil {
-				return nil, err // what has no connection is refused as without a name
+				return nil, err
 			}
 			return setName(ctx, conn, c.ClientName, refused)
 		}
@@ -93,7 +92,7 @@ func (c *Config) Naming() func(dial Dial) Dial {
 
 // setName sends CLIENT SETNAME. It closes conn on an error.
 func setName(ctx context.Context, conn redis.Conn, name string, refused func(error)) (redis.Conn, error) {
-	// The connection knows nothing of ctx: end the command with it.
+	// conn does not know ctx: closing it ends the command.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	_, err := conn.Do("CLIENT", "SETNAME", name)
 	switch {
@@ -102,7 +101,7 @@ func setName(ctx context.Context, conn redis.Conn, name string, refused func(err
 	case err == nil:
 		return conn, nil
 	case conn.Err() != nil, (&transport.ServerError{Text: err.Error()}).IsFull():
-		_ = conn.Close() // broken, or the server has no room for it and hangs up
+		_ = conn.Close() // broken, or the server is full and hangs up
 		return nil, err
 	}
 	refused(err)
@@ -117,16 +116,15 @@ func (c *Config) logRefusal(err error) {
 	c.Logger.Warn("redlatch: the server does not name this client's connections", why...)
 }
 
-// NodeError is an error of one server of a cluster, or of the master that Sentinels name.
+// NodeError is an error of one server of a cluster, or of the master named by Sentinels.
 type NodeError struct {
-	// Addr is host:port, as it was dialed.
+	// Addr is host:port.
 	Addr string
-	// Err is what went wrong.
+	// Err is the cause.
 	Err error
 }
 
-// AtNode returns err as an error of the server at addr. Nil stays nil, and an error that names a
-// server stays as it is.
+// AtNode returns err as an error of the server at addr, unless err is nil or already names a server.
 func AtNode(addr string, err error) error {
 	var node *NodeError
 	if err == nil || errors.As(err, &node) {
@@ -135,7 +133,7 @@ func AtNode(addr string, err error) error {
 	return &NodeError{Addr: addr, Err: err}
 }
 
-// Error names the server if Err does not.
+// Error returns the text of Err, with the server's address.
 func (n *NodeError) Error() string {
 	text := n.Err.Error()
 	if strings.Contains(text, n.Addr) {

@@ -1,7 +1,5 @@
-// Package redisconn builds the transport to a single master, [NewRedigo], of the command
-// connection, the subscription connection, the count of listeners and the wait for replicas.
-// [Config] is what it has in common with the transports to a cluster and to a master that
-// Sentinels name. The package knows nothing of locks.
+// Package redisconn provides the transport to a single master, [Redigo], and the configuration that
+// it shares with the transports to clusters and Sentinel deployments.
 package redisconn
 
 import (
@@ -17,9 +15,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Redigo is the built-in transport: one command connection and one subscription
-// connection to one master, one more while replicas are waited for, and one to each of
-// its replicas while listeners are counted.
+// Redigo is the built-in transport. It uses a connection for commands and one for subscriptions, one
+// more while replicas are waited for, and one to each replica while subscribers are counted.
 type Redigo struct {
 	*mux.Mux
 	sub     *pubsub.Subscriber
@@ -65,40 +62,37 @@ func NewRedigo(cfg Config) *Redigo {
 	return r
 }
 
-// Leads is part of transport.Leader. Calls are led on connections that Open and
-// redlatch.NewConn have made, on which the end of a connection can be seen without reading.
+// Leads implements transport.Leader. It takes effect on connections made by respconn, on which the
+// end of a connection can be noticed without reading.
 func (r *Redigo) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(r)
 }
 
-// Subscribe is part of transport.Transport.
+// Subscribe implements transport.Transport.
 func (r *Redigo) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	return r.sub.Subscribe(ctx, channel)
 }
 
-// Listen is Subscribe for callers that need every message; see
-// [pubsub.Subscriber.Listen].
+// Listen is Subscribe for callers that need every message; see [pubsub.Subscriber.Listen].
 func (r *Redigo) Listen(channel string, sink pubsub.Sink) (stop func()) {
 	return r.sub.Listen(channel, sink)
 }
 
-// Listeners is part of transport.Counter. It sends PUBSUB NUMSUB to the master and
-// to its replicas; see [subcount.Counter.Listeners].
+// Listeners implements transport.Counter; see [subcount.Counter.Listeners].
 func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
 	return r.counter.Listeners(ctx, channels...)
 }
 
-// Replicate is part of transport.Replicator. It sends the call and WAIT on a connection
-// of its own, which is made for the first of them and closed after a minute without any.
+// Replicate implements transport.Replicator. It sends the call and WAIT on a separate connection,
+// which is closed after a minute without use.
 func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.copies.Replicate(call, replicas, timeout, done)
 }
 
-// PublishCommand is part of transport.Transport. One master without a cluster
-// always publishes with PUBLISH, as Redisson does.
+// PublishCommand implements transport.Transport. Outside of clusters it is PUBLISH, as in Redisson.
 func (r *Redigo) PublishCommand() string { return "PUBLISH" }
 
-// Close is part of transport.Transport.
+// Close implements transport.Transport.
 func (r *Redigo) Close() error {
 	subErr := r.sub.Close()
 	r.counter.Close()

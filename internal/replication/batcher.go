@@ -1,3 +1,18 @@
+// Package replication runs calls and waits until replicas have their writes. It knows nothing of
+// locks.
+//
+// WAIT counts the replicas that have acknowledged the earlier writes of its own connection, and
+// blocks later commands there. So a [Batcher] has one connection for calls and WAIT only. While a
+// batch waits, the next one gathers, and all its calls share one WAIT. A queued call's timeout
+// counts from the start: replicas that cannot acknowledge the earlier batch cannot acknowledge it.
+// A call that the server rejects ends immediately: in a cluster, it goes to another node.
+//
+// If an old connection breaks, its calls are sent again on a new one, so they must be idempotent.
+// The same happens if another connection of the client to the master was replaced: a former
+// master's replicas do not count.
+//
+// One goroutine dials, writes, reads and runs done, from the first call to Close. No mutex is held
+// across I/O or while a done runs.
 package replication
 
 import (
@@ -10,36 +25,37 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/clock"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
 
 const (
-	// batchMax is how many calls share one WAIT at most.
+	// batchMax is how many calls may share one WAIT.
 	batchMax = 1024
-	// idleTime is how long the connection is kept without use.
+	// idleTime is how long an unused connection is kept.
 	idleTime = time.Minute
 )
 
-var errClosed = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
+var (
+	errClosed   = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
+	errReplaced = errors.New("the connection to the master was replaced")
+)
 
-// Config says how a [Batcher] reaches the master. All but Replaced is required.
+// Config configures a [Batcher]. All fields but Replaced are required.
 type Config struct {
-	// Dial opens a connection that the Batcher alone will use and close. It must
-	// honour ctx and support redis.ConnWithTimeout.
+	// Dial opens a connection for the Batcher alone. It must respect ctx, and the connection
+	// must support redis.ConnWithTimeout.
 	Dial func(ctx context.Context) (redis.Conn, error)
 	// DialTimeout bounds one dial.
 	DialTimeout time.Duration
-	// Command is how long the server may take to answer besides the time that it waits for
-	// replicas.
+	// Command is how long the server may take beyond the wait for replicas.
 	Command time.Duration
-	// Replaced returns a channel that is closed when another connection to the master
-	// is made in place of a lost one: then this one is made anew, too, since the
-	// address may lead elsewhere by now. Nil: never.
+	// Replaced, if not nil, returns a channel that is closed when another connection to the
+	// master was replaced: the address may lead elsewhere, so this one is replaced as well.
 	Replaced func() <-chan struct{}
 }
 
-// Batcher runs calls and waits for replicas, many at a time. All methods are safe for
-// concurrent use.
+// Batcher runs calls and waits for replicas. It is safe for concurrent use.
 type Batcher struct {
 	cfg    Config
 	ctx    context.Context // ends with Close
@@ -47,34 +63,33 @@ type Batcher struct {
 	wg     sync.WaitGroup
 	wake   chan struct{} // cap 1: there are calls
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex
 	queue   []*request
 	started bool
 	closed  bool
 
 	// Owned by the run goroutine.
-	link     *link // nil: there is no connection
+	link     *link // or nil
 	replaced <-chan struct{}
-	pause    clock.Backoff // after a connection that was good for nothing
+	pause    clock.Backoff // after a useless connection
 }
 
-// New returns a Batcher. It does no I/O and starts nothing.
+// New returns a Batcher. It does no I/O.
 func New(cfg Config) *Batcher {
 	b := &Batcher{cfg: cfg, wake: make(chan struct{}, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
-// Replicate is that of transport.Replicator. done runs on the Batcher's goroutine, or
-// on the caller's when the Batcher is closed.
+// Replicate is transport.Replicator's. done runs on the Batcher's goroutine, or on the caller's if
+// the Batcher is closed.
 func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done})
 }
 
-// Redirect is Replicate for a call that another server of a cluster has refused and
-// sent here, so that it has not run. With asking, ASKING is sent directly
-// before the call: the server does not own the call's slot yet. When the caller has left, the
-// call is not sent, and ends with transport.ErrNotSent.
+// Redirect is Replicate for a call that another node of a cluster has redirected here, and so has
+// not run. With asking, ASKING is sent before it, because this node does not own the slot yet. If
+// the call has been abandoned it ends with transport.ErrNotSent.
 func (b *Batcher) Redirect(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated, asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
 }
@@ -87,24 +102,19 @@ func (b *Batcher) add(r *request) {
 		return
 	}
 	b.queue = append(b.queue, r)
-	b.begin()
-	b.mu.Unlock()
-}
-
-// begin has run look at the queue, mu held: a Close that follows waits for it.
-func (b *Batcher) begin() {
 	if !b.started {
 		b.started = true
-		b.wg.Go(b.run)
+		b.wg.Go(b.run) // under mu, so that Close waits for it
 	}
+	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake-up is pending
 	}
 }
 
-// Close ends the connection and all calls, and returns when nothing of the Batcher runs
-// any more. It may be called more than once, but not from a done.
+// Close ends all calls, closes the connection and waits for the goroutine. It may be called more
+// than once, but not from a done.
 func (b *Batcher) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -132,11 +142,11 @@ func (b *Batcher) run() {
 		}
 	}
 	for batch := b.take(); len(batch) > 0; batch = b.take() {
-		endAll(batch, errClosed)
+		b.end(batch, transport.ErrClosed)
 	}
 }
 
-// take returns the calls that are sent next, in the order in which they came.
+// take removes and returns the next calls, in order.
 func (b *Batcher) take() []*request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,44 +158,55 @@ func (b *Batcher) take() []*request {
 	return batch
 }
 
-// serve sends calls until each has ended. A connection that broke may have been of no
-// use for long: then they are sent once more, on a new one. So they are when the
-// client's other connection was replaced meanwhile: what replicas of a former master
-// have is no promise.
+// serve sends calls until each has ended. If the connection was not made for this batch and breaks,
+// the calls are sent again on a new one, as they are if the client's other connection was replaced.
 func (b *Batcher) serve(batch []*request) {
+	var lost error // why calls are sent again
 	for len(batch) > 0 {
 		fresh, err := b.connect()
 		if err != nil {
-			endUnsent(batch, err)
+			b.end(batch, err)
 			return
 		}
-		left, v, err := b.link.exchange(withdraw(batch), b.cfg.Command)
+		left, v, err := b.link.exchange(withdraw(batch, lost), b.cfg.Command)
 		switch {
 		case err == nil && b.outdated():
 			b.hangUp()
-			batch = unproven(left)
+			batch, lost = unproven(left), errReplaced
 		case err == nil:
 			batch = settle(left, v)
 			b.judge()
-		case errors.Is(err, errFull):
-			b.hangUp()
-			b.pause.Failed()
-			notRun(left, err)
-			return
-		case fresh || b.ctx.Err() != nil:
-			b.hangUp()
-			b.pause.Failed()
-			endAll(left, uncertain(b.ctx, err))
-			return
 		default:
 			b.hangUp()
-			batch = left
+			switch {
+			case errors.Is(err, errFull):
+				notRun(left)
+			case !fresh && b.ctx.Err() == nil:
+				batch, lost = left, err
+				continue
+			}
+			b.pause.Failed()
+			b.end(left, err)
+			return
 		}
 	}
 }
 
-// outdated reports whether another connection to the master was made in place of a lost
-// one since this one was.
+// end ends calls without a result: they may have run if they were sent.
+func (b *Batcher) end(batch []*request, err error) {
+	if b.ctx.Err() != nil {
+		err = transport.ErrClosed
+	}
+	for _, r := range batch {
+		class := transport.ErrNotSent
+		if r.sent > 0 {
+			class = transport.ErrUncertain
+		}
+		r.done(nil, 0, fmt.Errorf("%w: %w", class, err))
+	}
+}
+
+// outdated reports whether another connection to the master was replaced since b.link was made.
 func (b *Batcher) outdated() bool {
 	select {
 	case <-b.replaced:
@@ -195,7 +216,7 @@ func (b *Batcher) outdated() bool {
 	}
 }
 
-// judge draws the conclusions from an exchange that was answered.
+// judge decides about the connection after an exchange.
 func (b *Batcher) judge() {
 	if b.link.readOnly {
 		b.hangUp()
@@ -205,15 +226,7 @@ func (b *Batcher) judge() {
 	b.pause.Reset()
 }
 
-func uncertain(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		err = transport.ErrClosed
-	}
-	return fmt.Errorf("%w: %w", transport.ErrUncertain, err)
-}
-
-// connect sees to it that there is a connection, and reports whether it was made just
-// now.
+// connect makes a connection if there is none, and reports whether it did.
 func (b *Batcher) connect() (fresh bool, err error) {
 	if b.outdated() {
 		b.hangUp()
@@ -225,30 +238,23 @@ func (b *Batcher) connect() (fresh bool, err error) {
 		return false, transport.ErrClosed
 	}
 	if b.cfg.Replaced != nil {
-		b.replaced = b.cfg.Replaced() // before the dial: what is replaced after it counts
+		b.replaced = b.cfg.Replaced() // before the dial, to miss nothing
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.DialTimeout)
 	defer cancel()
-	conn, err := b.cfg.Dial(ctx)
-	if err == nil {
-		b.link, err = newLink(b.ctx, conn)
-	}
+	conn, err := respconn.Timed(b.cfg.Dial(ctx))
 	if err != nil {
 		b.pause.Failed()
-		if b.ctx.Err() != nil {
-			err = transport.ErrClosed
-		}
 		return false, err
 	}
+	b.link = newLink(b.ctx, conn)
 	return true, nil
 }
 
-// hangUp ends the connection, if there is one.
+// hangUp closes the connection, if any.
 func (b *Batcher) hangUp() {
 	if b.link != nil {
 		b.link.close()
 		b.link = nil
 	}
 }
-
-var errNoTimeouts = errors.New("the dialled connection does not support redis.ConnWithTimeout")

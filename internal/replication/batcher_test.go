@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -262,9 +263,27 @@ func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 		synctest.Wait()
 		require.False(t, call.Abandon())
 		p.cut()
-		require.ErrorIs(t, await(t, left).err, transport.ErrUncertain)
+		o := await(t, left)
+		require.ErrorIs(t, o.err, transport.ErrUncertain)
+		require.ErrorIs(t, o.err, io.EOF, "why the reply was lost")
 		synctest.Wait()
 		require.Equal(t, []string{"SET left v", "WAIT 1 1000"}, p.commands(), "it was sent once, and no caller waits for it any more")
+	})
+}
+
+func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b := opened(t, p.dial)
+		has(t, b, eval("a"), time.Second, 1)
+		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "WAIT": silence})
+		call := eval("b")
+		came := start(b, call, time.Second)
+		synctest.Wait()
+		require.False(t, call.Abandon())
+		p.say(":1\r\n")
+		require.ErrorIs(t, await(t, came).err, transport.ErrNotSent)
 	})
 }
 
@@ -332,7 +351,7 @@ func TestDialsHaveAnEnd(t *testing.T) {
 			conn, err := p.dial(ctx)
 			return struct{ redis.Conn }{conn}, err
 		})
-		require.ErrorIs(t, await(t, start(odd, set("a"), time.Second)).err, errNoTimeouts)
+		require.ErrorContains(t, await(t, start(odd, set("a"), time.Second)).err, "redis.ConnWithTimeout")
 		synctest.Wait()
 		require.Zero(t, p.open())
 	})

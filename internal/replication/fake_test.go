@@ -206,18 +206,22 @@ func (p *peer) say(reply string) {
 
 // together starts calls that are sent in one batch.
 func together(b *Batcher, timeout time.Duration, calls ...*transport.Call) []chan outcome {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	all := make([]chan outcome, len(calls))
 	for i, call := range calls {
 		came := make(chan outcome, 2)
 		all[i] = came
-		b.queue = append(b.queue, &request{
+		r := &request{
 			call: call, replicas: 1, until: time.Now().Add(timeout),
 			done: func(reply any, have int64, err error) { came <- outcome{reply, have, err} },
-		})
+		}
+		if i == len(calls)-1 {
+			b.add(r) // which wakes the Batcher
+			break
+		}
+		b.mu.Lock()
+		b.queue = append(b.queue, r)
+		b.mu.Unlock()
 	}
-	b.begin()
 	return all
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -13,95 +12,61 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// request is a call on its way.
+// request is a call in the Batcher.
 type request struct {
 	call     *transport.Call
 	replicas int
-	until    time.Time // when its time is over
+	until    time.Time
 	done     transport.Replicated
-	asking   bool // the server does not own the call's slot yet: ASKING is sent before it
-	sent     int  // how often, by this Batcher
+	asking   bool // send ASKING first: the server does not own the slot yet
+	sent     int  // how often it was sent and may have run
 	eval     bool // the server did not know the script: send its text
 
-	reply   any   // of the exchange
-	refusal error // what the server said instead
-}
-
-// endAll ends calls of which nothing else is known.
-func endAll(batch []*request, err error) {
-	for _, r := range batch {
-		r.done(nil, 0, err)
-	}
-}
-
-// endUnsent ends calls for which there is no connection. Some may have been sent on an
-// earlier one.
-func endUnsent(batch []*request, err error) {
-	for _, r := range batch {
-		class := transport.ErrNotSent
-		if r.sent > 0 {
-			class = transport.ErrUncertain
-		}
-		r.done(nil, 0, fmt.Errorf("%w: %w", class, err))
-	}
+	reply   any                    // of the latest exchange
+	refusal *transport.ServerError // or the server's error
 }
 
 // link is the connection. It belongs to one goroutine.
 type link struct {
 	conn     redis.Conn
-	stop     func() bool                  // ends the watch for Close
-	known    map[*transport.Script]string // the digests of scripts that the server was sent on it
+	stop     func() bool                  // unregisters the close at the end of the context
+	known    map[*transport.Script]string // the digests of scripts that were sent on it
 	answered bool                         // the server has answered a command
-	readOnly bool                         // the server has said so
+	readOnly bool                         // the server has replied READONLY
 }
 
-// errFull means that the server has no room for the connection: it has run nothing.
+// errFull means that the server has no room for the connection and has run nothing.
 var errFull = errors.New("the server has no room for another connection")
 
-// notRun takes back that calls were sent on a connection, and ends them.
-func notRun(batch []*request, err error) {
-	for _, r := range batch {
-		r.sent--
-	}
-	endUnsent(batch, err)
-}
-
-// newLink makes a link of conn, which ends with ctx.
-func newLink(ctx context.Context, conn redis.Conn) (*link, error) {
-	if _, ok := conn.(redis.ConnWithTimeout); !ok {
-		if conn != nil {
-			_ = conn.Close() // it is of no use
-		}
-		return nil, errNoTimeouts
-	}
+// newLink returns a link of conn, which is closed when ctx ends.
+func newLink(ctx context.Context, conn redis.Conn) *link {
 	return &link{
 		conn:  conn,
 		stop:  context.AfterFunc(ctx, func() { _ = conn.Close() }),
 		known: map[*transport.Script]string{},
-	}, nil
+	}
 }
 
 func (l *link) close() {
 	l.stop()
-	_ = l.conn.Close() // broken already, or of no use any more
+	_ = l.conn.Close()
 }
 
-// verdict is what the server said of replicas, or why it did not.
+// verdict is the reply to WAIT, or the server's error.
 type verdict struct {
 	have    int64
-	refusal error
+	refusal *transport.ServerError
 }
 
-// exchange sends calls and a WAIT behind them. Calls that the server refuses end at
-// once: a caller that knows another server need not wait here. It returns the others,
-// which have not ended: after an error nothing is known of them, and the connection is
-// of no use; else they were answered, or their script was not known.
+// exchange sends calls and WAIT, and ends the calls that the server rejects. It returns the
+// others: they were answered, their script was unknown, or, after an error, their outcome is
+// unknown and the connection is unusable.
 func (l *link) exchange(batch []*request, command time.Duration) (left []*request, v verdict, err error) {
 	if len(batch) == 0 {
 		return nil, v, nil
 	}
 	replicas, wait := demand(batch)
-	// The connection knows no other end: neither reads nor writes have a bound.
+	// The only timeout: reads and writes on conn have none.
 	silence := time.AfterFunc(wait+command, func() { _ = l.conn.Close() })
 	defer silence.Stop()
 	if err := l.write(batch, replicas, wait); err != nil {
@@ -111,7 +76,10 @@ func (l *link) exchange(batch []*request, command time.Duration) (left []*reques
 		if err := l.answer(r); err != nil {
 			return append(left, batch[i:]...), v, silent(err, wait+command, silence)
 		}
-		if r.refusal != nil && !r.unknown() {
+		switch {
+		case r.unknown():
+			r.sent--
+		case r.refusal != nil:
 			r.done(nil, 0, r.refusal)
 			continue
 		}
@@ -128,8 +96,14 @@ func (l *link) exchange(batch []*request, command time.Duration) (left []*reques
 	return left, verdict{have, refusal}, nil
 }
 
-// settle ends calls that were answered, and returns those whose script the server did
-// not know.
+// notRun records that the server has run none of the calls.
+func notRun(batch []*request) {
+	for _, r := range batch {
+		r.sent--
+	}
+}
+
+// settle ends the calls that were answered, and returns those whose script was unknown.
 func settle(batch []*request, v verdict) (again []*request) {
 	for _, r := range batch {
 		switch {
@@ -145,8 +119,7 @@ func settle(batch []*request, v verdict) (again []*request) {
 	return again
 }
 
-// unproven ends those calls whose time is over, since no replica is known that has
-// them, and returns the others.
+// unproven ends the calls whose time is over, with no replicas, and returns the others.
 func unproven(batch []*request) (again []*request) {
 	now := time.Now()
 	for _, r := range batch {
@@ -159,13 +132,14 @@ func unproven(batch []*request) (again []*request) {
 	return again
 }
 
-// withdraw ends the calls that were taken back, and returns the others.
-func withdraw(batch []*request) []*request {
+// withdraw ends the abandoned calls, and returns the others. lost is why they are sent again, if
+// they are.
+func withdraw(batch []*request, lost error) []*request {
 	sent := make([]*request, 0, len(batch))
 	for _, r := range batch {
 		switch {
-		case r.call.Abandoned() && r.sent > 0: // on an earlier connection
-			r.done(nil, 0, transport.ErrUncertain)
+		case r.call.Abandoned() && r.sent > 0:
+			r.done(nil, 0, fmt.Errorf("%w: %w", transport.ErrUncertain, lost))
 		case !r.call.Abandoned() && r.call.Claim(0):
 			r.sent++
 			sent = append(sent, r)
@@ -176,8 +150,8 @@ func withdraw(batch []*request) []*request {
 	return sent
 }
 
-// demand returns what calls wait for: the most replicas, and the longest time. WAIT
-// takes 0 for no end, so it is a millisecond at least.
+// demand returns the arguments of WAIT: the most replicas and the longest time of the calls, at
+// least a millisecond, since WAIT takes 0 for no limit.
 func demand(batch []*request) (replicas int, wait time.Duration) {
 	now := time.Now()
 	for _, r := range batch {
@@ -204,8 +178,8 @@ func (l *link) write(batch []*request, replicas int, wait time.Duration) error {
 	return l.conn.Flush()
 }
 
-// send writes one call. A script's text goes first on each connection, so that a new
-// server does not cost a WAIT for nothing.
+// send writes one call. The first time on a connection it sends a script's text, since NOSCRIPT
+// would waste a WAIT.
 func (l *link) send(r *request) error {
 	c := r.call
 	if c.Script == nil {
@@ -220,8 +194,7 @@ func (l *link) send(r *request) error {
 	return l.conn.Send(command, append(append(args, script, c.NumKeys), c.Args...)...)
 }
 
-// answer takes in what the server said to a call. If it refused ASKING, it refuses the
-// call, too.
+// answer reads the reply to a call. A server that rejects ASKING also rejects the call.
 func (l *link) answer(r *request) (err error) {
 	if r.asking {
 		if _, _, err := l.receive(); err != nil {
@@ -232,27 +205,21 @@ func (l *link) answer(r *request) (err error) {
 	return err
 }
 
-// receive returns the next reply: what the server said, or how it refused.
-func (l *link) receive() (reply any, refusal, err error) {
-	reply, err = respconn.Receive(l.conn, 0)
-	var sent redis.Error
+// receive returns the next reply, or the server's error.
+func (l *link) receive() (reply any, refusal *transport.ServerError, err error) {
+	reply, refusal, err = respconn.Receive(l.conn, 0)
 	switch {
-	case err == nil:
-		l.answered = true
-		return respconn.Plain(reply), nil, nil
-	case !errors.As(err, &sent):
+	case err != nil:
 		return nil, nil, err
-	}
-	se := &transport.ServerError{Text: string(sent)}
-	if !l.answered && se.IsFull() {
-		return nil, nil, fmt.Errorf("%w: %w", errFull, sent)
+	case refusal != nil && !l.answered && refusal.IsFull():
+		return nil, nil, fmt.Errorf("%w: %s", errFull, refusal.Text)
 	}
 	l.answered = true
-	l.readOnly = l.readOnly || se.HasCode("READONLY")
-	return nil, se, nil
+	l.readOnly = l.readOnly || refusal != nil && refusal.HasCode("READONLY")
+	return reply, refusal, nil
 }
 
-// silent makes the error of a connection that was given up say why.
+// silent returns the error of a connection, which is a timeout if timer has closed it.
 func silent(err error, limit time.Duration, timer *time.Timer) error {
 	if timer.Stop() {
 		return err
@@ -262,6 +229,5 @@ func silent(err error, limit time.Duration, timer *time.Timer) error {
 
 // unknown reports whether the server did not know the script, for the first time.
 func (r *request) unknown() bool {
-	var se *transport.ServerError
-	return !r.eval && r.call.Script != nil && errors.As(r.refusal, &se) && strings.HasPrefix(se.Text, "NOSCRIPT")
+	return r.refusal != nil && !r.eval && r.call.Script != nil && r.refusal.Code() == "NOSCRIPT"
 }

@@ -83,7 +83,7 @@ func TestADeadlineOfReadsThatWasThereIsTakenOff(t *testing.T) {
 		conn := respconn.NewConn(ours, time.Second)
 		defer func() { require.NoError(t, theirs.Close()) }()
 		time.AfterFunc(time.Minute, func() { _, _ = theirs.Write([]byte("+late\r\n")) })
-		reply, err := respconn.Receive(conn, 0)
+		reply, _, err := respconn.Receive(conn, 0)
 		require.NoError(t, err)
 		require.Equal(t, "late", reply)
 		require.NoError(t, conn.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -13,21 +14,20 @@ import (
 	"github.com/redlatch/redlatch/internal/redisurl"
 )
 
-// Dialer makes every connection of the library and of the commands to a server: a test lists
-// the exceptions.
+// Dialer makes every connection of the library and the commands to a server; a test lists the
+// exceptions.
 //
 //	net.Dial ─▶ TLS ─▶ Bounded ─▶ Guard ─▶ the client library: AUTH, SELECT
 type Dialer struct {
-	// Timeout bounds the connect, the TLS handshake, and the wait for each reply. Callers
-	// may set other bounds for the replies to their own commands.
+	// Timeout bounds the connect, the TLS handshake, and the wait for each reply.
 	Timeout time.Duration
 	// Write bounds each write.
 	Write time.Duration
-	// TLS is nil for plain text. An empty ServerName stands for the host of the address.
+	// TLS is nil for plain text. An empty ServerName means the host of the address.
 	TLS *tls.Config
 }
 
-// Dial connects to a server, authenticates and selects the database. It returns when ctx ends.
+// Dial connects, authenticates and selects the database. It returns when ctx ends.
 func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error) {
 	raw, err := (&net.Dialer{Timeout: d.Timeout}).DialContext(ctx, to.Network, to.Addr)
 	if err != nil {
@@ -40,20 +40,20 @@ func (d Dialer) Dial(ctx context.Context, to redisurl.Server) (redis.Conn, error
 		}
 	}
 	conn := over(Guard(Bounded(below, d.Write)), d.Timeout)
-	// The connection knows nothing of ctx: end the commands with it.
+	// conn does not know ctx: closing raw ends its commands.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = logIn(conn, to)
 	if !stop() {
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = conn.Close() // broken, or of no use
+		_ = conn.Close() // err is the error to report
 		return nil, err
 	}
 	return conn, nil
 }
 
-// logIn sends AUTH and SELECT where they are needed.
+// logIn sends AUTH and SELECT if needed.
 func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	switch {
 	case to.Password == "":
@@ -68,7 +68,7 @@ func logIn(conn redis.Conn, to redisurl.Server) (err error) {
 	return err
 }
 
-// secure returns a TLS connection over conn, which is connected to addr. It closes conn on an error.
+// secure returns a TLS connection over conn, and closes conn on an error.
 func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	config := d.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && config.ServerName == "" {
@@ -87,10 +87,9 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Con
 // alertPatience bounds the wait for an alert after a failed write.
 const alertPatience = 100 * time.Millisecond
 
-// tlsConn is a TLS connection that reports why the server rejected it. In TLS 1.3 the server
-// verifies the client's certificate after the client has finished its handshake. When the client
-// writes, the server may have sent an alert and closed the connection, and the write fails with
-// a reset.
+// tlsConn reports why the server rejected it. In TLS 1.3 the server verifies the client's
+// certificate after the client's handshake is done. By the time the client writes, the server may
+// have sent an alert and closed the connection, so the write fails with a reset.
 type tlsConn struct {
 	*tls.Conn
 	heard atomic.Bool // the server has sent data, so it accepted the certificate
@@ -104,7 +103,7 @@ func (c *tlsConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write returns the server's alert, if there is one, in place of its own error.
+// Write returns the server's alert, if any, in place of the write error.
 func (c *tlsConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil && !c.heard.Load() {
@@ -117,8 +116,8 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// NewConn returns conn as a connection of the client library, ready to use, with a bound on
-// each write. [Below] finds what is below it.
+// NewConn returns a connection of the client library over conn, with a limit on each write if not
+// zero. [Below] finds its Guarded.
 func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	g, ok := conn.(*Guarded)
 	if !ok {
@@ -130,20 +129,34 @@ func NewConn(conn net.Conn, write time.Duration) redis.Conn {
 	return over(g, 0)
 }
 
-// over returns a connection of the client library over g, with a bound on each reply.
+// Timed takes the results of a caller's dial. It closes conn and returns an error if conn does not
+// support redis.ConnWithTimeout, which [Receive] needs.
+func Timed(conn redis.Conn, err error) (redis.ConnWithTimeout, error) {
+	if err != nil {
+		return nil, err
+	}
+	timed, ok := conn.(redis.ConnWithTimeout)
+	if !ok {
+		if conn != nil {
+			_ = conn.Close() // the error below is the one to report
+		}
+		return nil, fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
+	}
+	return timed, nil
+}
+
+// over returns a connection of the client library over g, with a timeout for each reply.
 func over(g *Guarded, reply time.Duration) redis.Conn {
 	timed, _ := redis.NewConn(g, reply, 0).(redis.ConnWithTimeout) // it is one
 	return &overGuarded{timed, g}
 }
 
-// overGuarded is a connection of the client library, and what is below it.
 type overGuarded struct {
 	redis.ConnWithTimeout
 	below *Guarded
 }
 
-// Below returns the guarded connection below conn, nil when there is none. It looks into
-// connections that say what they wrap with a method Unwrap.
+// Below returns the guarded connection below conn, or nil. It follows Unwrap methods.
 func Below(conn redis.Conn) *Guarded {
 	for {
 		switch c := conn.(type) {

@@ -18,26 +18,25 @@ const (
 // ErrLimit reports a reply that is larger than any that a lock needs.
 var ErrLimit = errors.New("redlatch: reply too large")
 
-// follower knows where in a reply the bytes are that come next. The zero value
-// stands before the first reply.
+// follower tracks the position in a stream of replies. The zero value is at the first reply.
 type follower struct {
 	kind   byte // the first byte of the line
 	line   int  // bytes of the line so far
-	number int  // what the line announces so far
-	none   bool // it announces nothing: a minus
+	number int  // the length announced by the line so far
+	none   bool // the length is negative: null
 
-	bulk int // bytes of a string that are still to come, its end included
+	bulk int // bytes to come of a string, line end included
 
-	left     [maxDepth]int // elements still to come on each level
+	left     [maxDepth]int // elements to come on each level
 	depth    int
 	elements int // announced by this reply so far
 	size     int // bytes of this reply so far
 
-	whole bool // the last byte taken in was the last of a reply
+	whole bool // the last byte ended a reply
 }
 
-// follow takes b in, up to the end of a reply at most, and returns how many bytes those
-// are. When they announce too much, it returns how many may be let through.
+// follow consumes b, up to the end of one reply, and returns how many bytes that is. If a length
+// exceeds a limit, it returns the bytes before the end of that line.
 func (f *follower) follow(b []byte) (int, error) {
 	f.whole = false
 	for i := 0; i < len(b); {
@@ -65,14 +64,14 @@ func (f *follower) follow(b []byte) (int, error) {
 			break
 		}
 		if err := f.ends(); err != nil {
-			return i, err // without the line's end, so that it says nothing
+			return i, err // without the line's end
 		}
 		i++
 	}
 	return len(b), nil
 }
 
-// read takes a part of a line in.
+// read consumes part of a line.
 func (f *follower) read(part []byte) error {
 	if len(part) == 0 {
 		return nil
@@ -93,7 +92,7 @@ func (f *follower) read(part []byte) error {
 			f.none = true
 		case c >= '0' && c <= '9':
 			if f.number > maxReply/10 {
-				f.number = maxReply + 1 // over every limit: it stays so, and never overflows
+				f.number = maxReply + 1 // stays over every limit without overflow
 				continue
 			}
 			f.number = 10*f.number + int(c-'0')
@@ -102,7 +101,7 @@ func (f *follower) read(part []byte) error {
 	return nil
 }
 
-// ends takes the end of a line in.
+// ends consumes the end of a line.
 func (f *follower) ends() error {
 	f.size += f.line
 	kind := f.kind
@@ -144,7 +143,7 @@ func (f *follower) array() error {
 	return nil
 }
 
-// done counts an element that is complete, with the arrays that it completes.
+// done counts a complete element, and the arrays that it completes.
 func (f *follower) done() {
 	for f.depth > 0 {
 		f.left[f.depth-1]--

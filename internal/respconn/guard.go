@@ -1,3 +1,18 @@
+// Package respconn makes connections to Redis servers, with [Dialer] and [NewConn], and protects
+// the client library above them.
+//
+// [Guard] limits the lengths that a server may announce. A RESP reply says how many bytes or
+// elements follow; the client library allocates them immediately and recurses into nested arrays.
+// A broken or hostile server could otherwise make it allocate exabytes or overflow the stack. The
+// guard withholds the end of a line that exceeds a limit, so nothing is allocated for it, and the
+// connection fails with [ErrLimit]. The limits are far above the needs of any lock.
+//
+// A read by the client library cannot be interrupted without losing the connection. After
+// [Guarded.Own] the guard itself waits for replies, and the library reads complete ones only; so
+// one goroutine can stop waiting and another continue. [Guarded.Sound] checks an idle connection.
+//
+// [Bounded], below the guard, limits each write and skips redundant deadlines. Connections that
+// callers bring are not guarded; [Receive] turns the library's panics there into errors.
 package respconn
 
 import (
@@ -8,40 +23,34 @@ import (
 )
 
 const (
-	// aheadMin is the size of the buffer of a guarded connection.
+	// aheadMin is the initial buffer size.
 	aheadMin = 8 << 10
 
-	// aheadKeep is the size above which the buffer is let go when it is empty.
+	// aheadKeep is the buffer size above which an empty buffer is released.
 	aheadKeep = 64 << 10
 )
 
-// Guarded is a connection with bounds on what the server at its other end may announce.
-// Make one with [Guard]. No Read returns bytes of more than one reply, so the client
-// library above it holds nothing that it was not asked for.
-//
-// After [Guarded.Own] replies are waited for with [Guarded.Fill] and the client library is
-// asked for those only that are complete. Such a wait can be given up and go on elsewhere,
-// which a Read by the client library cannot. Reads and fills must not overlap, nor writes.
+// Guarded is a connection with limits on what the server may announce. Make one with [Guard].
+// No Read returns bytes of more than one reply. Reads and Fills must not overlap, nor writes.
 type Guarded struct {
 	net.Conn
-	deadlines net.Conn // takes deadlines of reads from any goroutine
+	deadlines net.Conn // accepts read deadlines from any goroutine
 	replies   follower
-	err       error // what reading ends with, after what is in the buffer
+	err       error // of reads, once the buffer is empty
 
-	// buf[read:seen] was followed and not yet given on, buf[seen:end] has come behind it.
+	// buf[read:seen] was checked and can be read; buf[seen:end] follows it.
 	buf             []byte
 	read, seen, end int
 	whole           bool // buf[:seen] ends a reply
 
 	owned   bool
-	fillBy  time.Time // the deadline of fills that is set
-	socket  looker    // what is at the bottom; nil: it cannot be looked at without reading
-	covered bool      // the bytes there are not those of replies
+	fillBy  time.Time // the current deadline of fills
+	socket  looker    // the socket; nil: it cannot be peeked at
+	covered bool      // by TLS: its bytes may not be replies
 }
 
-// Guard returns conn with bounds on what the server may announce. Once that is exceeded,
-// every Read fails with an error that wraps [ErrLimit]. It must see the connection from its
-// first byte.
+// Guard returns conn with limits on what the server may announce. Once one is exceeded, every
+// Read fails with an error that wraps [ErrLimit]. conn must be unread.
 func Guard(conn net.Conn) *Guarded {
 	g := &Guarded{Conn: conn, deadlines: conn}
 	if b, ok := conn.(*bounded); ok {
@@ -50,7 +59,7 @@ func Guard(conn net.Conn) *Guarded {
 	return g
 }
 
-// Read is part of net.Conn.
+// Read implements net.Conn.
 func (g *Guarded) Read(p []byte) (int, error) {
 	for {
 		if g.read < g.seen {
@@ -64,13 +73,13 @@ func (g *Guarded) Read(p []byte) (int, error) {
 		if g.read < g.seen {
 			continue
 		}
-		if err := g.fill(); err != nil {
+		if err := g.Fill(); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// follow looks at what has come, up to the end of one reply.
+// follow checks buffered bytes, up to the end of one reply.
 func (g *Guarded) follow() {
 	if g.whole || g.seen == g.end {
 		return
@@ -79,12 +88,13 @@ func (g *Guarded) follow() {
 	g.seen += n
 	g.whole = g.replies.whole
 	if err != nil {
-		g.end, g.err = g.seen, err // without the end of the line, so that it says nothing
+		g.end, g.err = g.seen, err // without the end of the line
 	}
 }
 
-// fill reads once, and follows that.
-func (g *Guarded) fill() error {
+// Fill waits for bytes and buffers them. If [Ended] is false for its error, the connection can
+// still be used.
+func (g *Guarded) Fill() error {
 	if g.err != nil {
 		return g.err
 	}
@@ -94,16 +104,16 @@ func (g *Guarded) fill() error {
 	g.follow()
 	switch {
 	case g.err != nil && n > 0:
-		return nil // after what may be let through
+		return nil // the bytes before the error can be read
 	case g.err != nil:
 		return g.err
 	case n > 0:
-		return nil // an error comes again
+		return nil // an error will recur
 	}
 	return err
 }
 
-// makeRoom makes room for bytes behind those that have come.
+// makeRoom makes room in the buffer.
 func (g *Guarded) makeRoom() {
 	switch {
 	case g.read == g.end && (g.buf == nil || len(g.buf) > aheadKeep):
@@ -117,19 +127,19 @@ func (g *Guarded) makeRoom() {
 		g.seen -= g.read
 		g.read = 0
 	default:
-		g.buf = append(g.buf, make([]byte, len(g.buf))...) // one reply that is larger
+		g.buf = append(g.buf, make([]byte, len(g.buf))...) // for one large reply
 	}
 }
 
 // errEarly means that requests and replies are out of step.
 var errEarly = errors.New("the server sent a reply that no call asked for")
 
-// lookFor bounds the look at a connection on which something has come that may be no reply.
+// lookFor bounds the wait for the rest of a TLS record.
 const lookFor = time.Millisecond
 
-// Own begins the waiting with [Guarded.Fill], on a connection on which each command so far
-// was answered. It returns false, and changes nothing, when the connection cannot be looked
-// at without reading; and an error when there are replies that no call asked for.
+// Own lets Fill wait for replies in place of the client library. No command may be unanswered.
+// It returns false, and changes nothing, if the socket cannot be peeked at, and an error if
+// unsolicited replies have arrived.
 func (g *Guarded) Own() (bool, error) {
 	if g.end > g.read {
 		return false, errEarly
@@ -141,15 +151,15 @@ func (g *Guarded) Own() (bool, error) {
 	return true, g.deadlines.SetReadDeadline(time.Time{})
 }
 
-// SetReadDeadline is part of net.Conn.
+// SetReadDeadline implements net.Conn.
 func (g *Guarded) SetReadDeadline(t time.Time) error {
 	if g.owned {
-		return nil // the client library reads only what has come
+		return nil // the client library reads only complete replies
 	}
 	return g.Conn.SetReadDeadline(t)
 }
 
-// SetDeadline is part of net.Conn.
+// SetDeadline implements net.Conn.
 func (g *Guarded) SetDeadline(t time.Time) error {
 	if g.owned {
 		return g.SetWriteDeadline(t)
@@ -157,31 +167,27 @@ func (g *Guarded) SetDeadline(t time.Time) error {
 	return g.Conn.SetDeadline(t)
 }
 
-// Whole reports whether the next reply is complete.
+// Whole reports whether the next reply is complete in the buffer.
 func (g *Guarded) Whole() bool {
 	g.follow()
 	return g.whole
 }
 
-// Empty reports whether nothing has come that was not read.
+// Empty reports whether the buffer is empty.
 func (g *Guarded) Empty() bool { return g.read == g.end }
 
-// Fill waits for bytes and takes them in. An error for which [Ended] is false leaves the
-// connection as it was.
-func (g *Guarded) Fill() error { return g.fill() }
-
-// Ended reports whether an error of Fill means that the connection is of no use any more.
+// Ended reports whether an error of Fill means that the connection is unusable.
 func Ended(err error) bool { return !errors.Is(err, os.ErrDeadlineExceeded) }
 
-// Within bounds Fill by a time between half of d and d.
+// Within makes Fill time out after between d/2 and d.
 func (g *Guarded) Within(d time.Duration) {
 	if now := time.Now(); g.fillBy.Sub(now) < d/2 {
 		g.fillBy = now.Add(d)
-		_ = g.deadlines.SetReadDeadline(g.fillBy) // of a broken connection, whose Fill fails
+		_ = g.deadlines.SetReadDeadline(g.fillBy) // fails if broken, and so will Fill
 	}
 }
 
-// Unbound takes the bound from Fill.
+// Unbound removes the timeout of Fill.
 func (g *Guarded) Unbound() {
 	if !g.fillBy.IsZero() {
 		g.fillBy = time.Time{}
@@ -189,20 +195,19 @@ func (g *Guarded) Unbound() {
 	}
 }
 
-// Interrupt ends a Fill that is under way, and the next ones until [Guarded.Resume]. It may
-// be called while another goroutine fills.
+// Interrupt makes Fill time out, now and until [Guarded.Resume]. It may be called concurrently
+// with Fill.
 func (g *Guarded) Interrupt() { _ = g.deadlines.SetReadDeadline(time.Unix(1, 0)) }
 
-// Resume ends what Interrupt began.
+// Resume ends an Interrupt.
 func (g *Guarded) Resume() {
 	g.fillBy = time.Time{}
 	_ = g.deadlines.SetReadDeadline(g.fillBy)
 }
 
-// Sound returns an error when the connection has ended, or when something has come, which
-// no call has asked for. Nothing is being read. It waits for a millisecond at most, and that
-// only on a connection with TLS, on which what comes need not be a reply. Within has to be
-// called again after it.
+// Sound returns an error if the connection has ended or unsolicited bytes have arrived. Nothing
+// may be reading. With TLS, where bytes need not be a reply, it waits up to a millisecond. It
+// removes the timeout set by Within.
 func (g *Guarded) Sound() error {
 	some, err := g.socket.Look()
 	switch {
@@ -217,11 +222,44 @@ func (g *Guarded) Sound() error {
 	if err := g.deadlines.SetReadDeadline(time.Now().Add(lookFor)); err != nil {
 		return err
 	}
-	switch err := g.fill(); {
+	switch err := g.Fill(); {
 	case err == nil:
 		return errEarly
 	case Ended(err):
 		return err
 	}
 	return nil
+}
+
+// Bounded returns conn with a timeout for each write, and without redundant deadlines: the client
+// library would set one for every command and reply, which costs up to a tenth of the command. So
+// write timeouts are between 3/4 of bound and bound; read deadlines are exact. Reads must not
+// overlap, nor writes.
+func Bounded(conn net.Conn, bound time.Duration) net.Conn {
+	return &bounded{Conn: conn, bound: bound, hasty: true}
+}
+
+type bounded struct {
+	net.Conn
+	bound   time.Duration
+	writeBy time.Time // the current deadline of writes
+	hasty   bool      // there may be a deadline for reads
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if now := time.Now(); b.writeBy.Sub(now) < b.bound-b.bound/4 {
+		b.writeBy = now.Add(b.bound)
+		if err := b.SetWriteDeadline(b.writeBy); err != nil {
+			return 0, err
+		}
+	}
+	return b.Conn.Write(p)
+}
+
+func (b *bounded) SetReadDeadline(t time.Time) error {
+	if t.IsZero() && !b.hasty {
+		return nil
+	}
+	b.hasty = !t.IsZero()
+	return b.Conn.SetReadDeadline(t)
 }

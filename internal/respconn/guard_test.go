@@ -134,15 +134,15 @@ func TestReceiveTurnsAPanicIntoAnError(t *testing.T) {
 	for _, length := range []string{"99999999999999999999", strconv.FormatInt(1<<62, 10)} {
 		for _, kind := range []string{"$", "*"} {
 			bare := &script{said: strings.NewReader(kind + length + "\r\n"), most: 4096}
-			_, err := respconn.Receive(redis.NewConn(bare, 0, 0), 0)
+			_, _, err := respconn.Receive(redis.NewConn(bare, 0, 0), 0)
 			require.ErrorIs(t, err, respconn.ErrLimit)
 		}
 	}
 	conn := redis.NewConn(says("*2\r\n:1\r\n$1\r\nx\r\n", 3), 0, 0)
-	reply, err := respconn.Receive(conn, time.Second)
+	reply, _, err := respconn.Receive(conn, time.Second)
 	require.NoError(t, err)
 	require.Equal(t, []any{int64(1), []byte("x")}, reply)
-	_, err = respconn.Receive(conn, time.Second)
+	_, _, err = respconn.Receive(conn, time.Second)
 	require.ErrorIs(t, err, io.EOF)
 }
 

@@ -4,7 +4,7 @@ package respconn
 
 import "errors"
 
-// canPeek says that sockets cannot be looked at without reading.
+// canPeek says that sockets cannot be peeked at.
 const canPeek = false
 
 func peek(uintptr) (bool, error) { return false, errors.ErrUnsupported }

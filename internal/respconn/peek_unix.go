@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// canPeek says that sockets can be looked at without reading.
+// canPeek says that sockets can be peeked at.
 const canPeek = true
 
-// peek reports whether a socket has something to read. The error is io.EOF when the other
-// side has closed it.
+// peek reports whether a socket has something to read. io.EOF means that the peer closed it.
 func peek(fd uintptr) (bool, error) {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

@@ -5,15 +5,14 @@ import (
 	"syscall"
 )
 
-// looker is what can be looked at without reading.
+// looker can be peeked at.
 type looker interface {
-	// Look reports whether something has come that was not read. An error says that the
-	// connection has ended. It does not wait.
+	// Look reports whether unread bytes have arrived, without waiting. An error means that
+	// the connection has ended.
 	Look() (some bool, err error)
 }
 
-// lookable returns what is at the bottom of conn, nil if that cannot be looked at, and
-// whether it is covered by TLS.
+// lookable returns the socket below conn, nil if it cannot be peeked at, and whether TLS covers it.
 func lookable(conn net.Conn) (at looker, covered bool) {
 	for {
 		switch c := conn.(type) {
@@ -35,7 +34,7 @@ func lookable(conn net.Conn) (at looker, covered bool) {
 	}
 }
 
-// socket is one of the operating system's.
+// socket is an operating system's socket.
 type socket struct {
 	raw  syscall.RawConn
 	peek func(fd uintptr) bool // bound once: a function value costs an allocation
@@ -47,16 +46,15 @@ func newSocket(raw syscall.RawConn) *socket {
 	s := &socket{raw: raw}
 	s.peek = func(fd uintptr) bool {
 		s.some, s.err = peek(fd)
-		return true // whatever has come: it does not wait
+		return true // never wait
 	}
 	return s
 }
 
-// Look is part of looker.
 func (s *socket) Look() (bool, error) {
 	s.some, s.err = false, nil
 	if err := s.raw.Read(s.peek); err != nil && Ended(err) {
-		return false, err // an Interrupt says nothing of the connection
+		return false, err // an Interrupt says nothing about the connection
 	}
 	return s.some, s.err
 }
