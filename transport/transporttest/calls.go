@@ -15,16 +15,16 @@ import (
 )
 
 var callCases = []testCase{
-	{"a plain command gets its reply", plainCommand},
-	{"a command without keys gets its reply", commandWithoutKeys},
-	{"a large value goes there and back", largeValue},
-	{"an error of the server comes with its code, and the connection goes on", errorOfTheServer},
-	{"a call counts as sent before its reply is there", claimedBeforeSent},
-	{"a call can be used again after Reset", usedAgain},
-	{"done may start other calls", startFromDone},
-	{"urgent calls get their replies", urgentCalls},
-	{"urgent calls overtake those that wait for a connection", urgentOvertakes},
-	{"many callers get their own replies", manyCallers},
+	{"a plain command gets its reply", plainCommand, ""},
+	{"a command without keys gets its reply", commandWithoutKeys, ""},
+	{"a large value goes there and back", largeValue, ""},
+	{"an error of the server comes with its code, and the connection goes on", errorOfTheServer, ""},
+	{"a call counts as sent before its reply is there", claimedBeforeSent, ""},
+	{"a call can be used again after Reset", usedAgain, ""},
+	{"done may start other calls", startFromDone, ""},
+	{"urgent calls get their replies", urgentCalls, ""},
+	{"urgent calls overtake those that wait for a connection", urgentOvertakes, "UrgentFirst Freeze"},
+	{"many callers get their own replies", manyCallers, ""},
 }
 
 func plainCommand(f *fixture) {
@@ -76,8 +76,7 @@ func errorOfTheServer(f *fixture) {
 	assert.True(f.t, transport.IsCode(o.err, "ERR"), "%v", o.err)
 }
 
-// claimedBeforeSent finds transports that never call Claim, and would send what
-// was withdrawn.
+// claimedBeforeSent finds transports that never call Claim and would send withdrawn calls.
 func claimedBeforeSent(f *fixture) {
 	tr, key := f.open(), f.name()
 	for _, call := range []*transport.Call{command("GET", 1, key), eval(echo, 1, key, "x")} {
@@ -148,8 +147,6 @@ func urgentCalls(f *fixture) {
 
 func urgentOvertakes(f *fixture) {
 	const many = 2000
-	f.need("UrgentFirst", f.h.UrgentFirst)
-	f.need("Freeze", f.h.Freeze != nil)
 	thaw := f.freeze()
 	tr, key := f.open(), f.name()
 	var calls []*pending
@@ -182,7 +179,7 @@ func manyCallers(f *fixture) {
 	}
 }
 
-// echoes runs calls one after the other and returns what was wrong with one.
+// echoes runs n calls and returns the first mistake.
 func (f *fixture) echoes(tr transport.Transport, key string, caller, n int) string {
 	for i := range n {
 		want := fmt.Sprintf("caller %d, call %d", caller, i)
@@ -200,11 +197,11 @@ func (f *fixture) echoes(tr transport.Transport, key string, caller, n int) stri
 }
 
 var scriptCases = []testCase{
-	{"a script's reply arrives, of every kind", everyKindOfReply},
-	{"arguments of every permitted kind arrive as their text", everyKindOfArgument},
-	{"a script runs after the server has forgotten it", forgottenScript},
-	{"scripts sent together run once each after the server has forgotten them", forgottenTogether},
-	{"NOSCRIPT in answer to a plain command is an error like others", noScriptOfOwn},
+	{"a script's reply arrives, of every kind", everyKindOfReply, ""},
+	{"arguments of every permitted kind arrive as their text", everyKindOfArgument, ""},
+	{"a script runs after the server has forgotten it", forgottenScript, ""},
+	{"scripts sent together run once each after the server has forgotten them", forgottenTogether, ""},
+	{"NOSCRIPT in answer to a plain command is an error like others", noScriptOfOwn, ""},
 }
 
 var (
@@ -289,17 +286,15 @@ func noScriptOfOwn(f *fixture) {
 	assert.True(f.t, transport.IsCode(o.err, "NOSCRIPT"), "%v", o.err)
 }
 
-// command makes a call of a plain command.
 func command(name string, keys int, args ...any) *transport.Call {
 	return &transport.Call{Command: name, NumKeys: keys, Args: args}
 }
 
-// eval makes a call of a script.
 func eval(s *transport.Script, keys int, args ...any) *transport.Call {
 	return &transport.Call{Script: s, NumKeys: keys, Args: args}
 }
 
-// plain makes replies comparable: text is a string, an error is its text.
+// plain makes replies comparable: text becomes a string, an error its text.
 func plain(reply any) any {
 	switch r := reply.(type) {
 	case []byte:
@@ -318,7 +313,7 @@ func plain(reply any) any {
 	return reply
 }
 
-// class is which of the contract's errors an error is.
+// class is the class of an error in the contract.
 type class string
 
 const (
@@ -329,8 +324,7 @@ const (
 	outside     class = "outside of the contract"
 )
 
-// classify finds the class of an error. One that is of two classes, or of none,
-// is outside of the contract.
+// classify returns the class of err; an error of no class or of two is outside of the contract.
 func classify(err error) class {
 	if err == nil {
 		return answered
@@ -344,7 +338,7 @@ func classify(err error) class {
 		found, n = uncertain, n+1
 	}
 	if errors.As(err, &se) && n == 0 {
-		// ErrNotSent may well wrap why the server refused the connection.
+		// ErrNotSent may wrap the server's refusal of the connection.
 		found, n = serverError, n+1
 	}
 	if n != 1 {
@@ -353,20 +347,17 @@ func classify(err error) class {
 	return found
 }
 
-// inContract holds that an error is one of the contract's.
 func (f *fixture) inContract(err error) {
 	f.t.Helper()
 	assert.NotEqual(f.t, outside, classify(err), "the error is not one of the contract's, or two of them: %v", err)
 }
 
-// isNotSent holds that a call ended as not sent, without a reply.
 func (f *fixture) isNotSent(o outcome) {
 	f.t.Helper()
 	assert.Equal(f.t, notSent, classify(o.err), "%v", o.err)
 	assert.Nil(f.t, o.reply)
 }
 
-// isUncertain holds that a call ended as uncertain, without a reply.
 func (f *fixture) isUncertain(o outcome) {
 	f.t.Helper()
 	assert.Equal(f.t, uncertain, classify(o.err), "%v", o.err)

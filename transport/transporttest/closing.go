@@ -13,14 +13,14 @@ import (
 )
 
 var closeCases = []testCase{
-	{"Close may be called twice, at the same time, and without ever a call", closeTwice},
-	{"Start after Close ends as not sent", startAfterClose},
-	{"Close ends calls in flight as uncertain", closeInFlight},
-	{"Close ends every call before it returns, and none that ended as not sent runs", closeWhileFrozen},
-	{"Close among callers leaves no call without its end", closeAmongCallers},
-	{"Close ends subscriptions", closeSubscriptions},
-	{"Close ends a Subscribe that waits", closeWaitingSubscribe},
-	{"Subscribe after Close fails", subscribeAfterClose},
+	{"Close may be called twice, at the same time, and without ever a call", closeTwice, ""},
+	{"Start after Close ends as not sent", startAfterClose, ""},
+	{"Close ends calls in flight as uncertain", closeInFlight, "HoldReplies"},
+	{"Close ends every call before it returns, and none that ended as not sent runs", closeWhileFrozen, "Freeze"},
+	{"Close among callers leaves no call without its end", closeAmongCallers, ""},
+	{"Close ends subscriptions", closeSubscriptions, ""},
+	{"Close ends a Subscribe that waits", closeWaitingSubscribe, "Freeze"},
+	{"Subscribe after Close fails", subscribeAfterClose, ""},
 }
 
 func closeTwice(f *fixture) {
@@ -34,7 +34,6 @@ func closeTwice(f *fixture) {
 	f.close(tr)
 }
 
-// closedNotSent holds that a call ended because of Close, and as not sent.
 func (f *fixture) closedNotSent(tr transport.Transport) {
 	f.t.Helper()
 	o := f.do(tr, command("ECHO", 0, "too late"))
@@ -54,10 +53,10 @@ func startAfterClose(f *fixture) {
 }
 
 func closeInFlight(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
-	tr, key := f.opened(), f.name()
-	p, release := f.inFlight(tr, key)
-	left, _ := f.inFlightAbandoned(tr)
+	tr := f.opened()
+	p, key, release := f.inFlight(tr)
+	left, _ := f.ran(tr)
+	assert.False(f.t, left.call.Abandon())
 	f.close(tr)
 	for _, p := range []*pending{p, left} {
 		require.NotZero(f.t, p.runs.Load(), "Close has returned before the done of %s ran", p.call.Name())
@@ -69,21 +68,8 @@ func closeInFlight(f *fixture) {
 	assert.Equal(f.t, "1", f.value(key))
 }
 
-// inFlightAbandoned starts a call that has run, while replies are held already,
-// and abandons it.
-func (f *fixture) inFlightAbandoned(tr transport.Transport) (p *pending, key string) {
-	f.t.Helper()
-	key = f.name()
-	p = f.start(tr, command("INCR", 1, key))
-	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
-	assert.False(f.t, p.call.Abandon())
-	return p, key
-}
-
-// closeWhileFrozen closes one transport that cannot connect, and one that can
-// send and gets no answers.
+// closeWhileFrozen closes a transport that cannot connect, and one whose calls are not answered.
 func closeWhileFrozen(f *fixture) {
-	f.need("Freeze", f.h.Freeze != nil)
 	fresh, used := f.open(), f.opened()
 	thaw := f.freeze()
 	frozen := []*stranded{f.strand(fresh), f.strand(used)}
@@ -162,8 +148,8 @@ func closeAmongCallers(f *fixture) {
 	}
 }
 
-// callUntilClosed starts calls until one ends with ErrClosed, and returns an
-// error that is outside of the contract.
+// callUntilClosed starts calls until one ends with ErrClosed. It returns an error outside of the
+// contract.
 func (f *fixture) callUntilClosed(tr transport.Transport, key string) error {
 	for {
 		p := f.start(tr, eval(count, 1, key))
@@ -202,10 +188,8 @@ func closeSubscriptions(f *fixture) {
 	f.unsubscribed(tr, channel)
 }
 
-// closeWaitingSubscribe closes one transport that cannot connect, and one that
-// listens already.
+// closeWaitingSubscribe closes a transport that cannot connect, and one that has subscriptions.
 func closeWaitingSubscribe(f *fixture) {
-	f.need("Freeze", f.h.Freeze != nil)
 	fresh, used := f.open(), f.open()
 	f.subscribe(used, f.name())
 	thaw := f.freeze()

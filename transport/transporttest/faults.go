@@ -14,20 +14,19 @@ import (
 )
 
 var faultCases = []testCase{
-	{"Start does not block while the server is frozen", startWhileFrozen},
-	{"a call in flight when its connection is cut is uncertain", cutInFlight},
-	{"a call that ran and lost its reply is uncertain, and is not repeated", replyLost},
-	{"a call that has not reached the server when its connection is cut is uncertain, and may still run", lateCall},
-	{"calls of a server that is down end as not sent", serverDown},
-	{"calls work again after a server was down", backAgain},
-	{"calls work again after each of many cuts", manyCuts},
-	{"an abandoned call whose connection is cut still ends", abandonedAndCut},
+	{"Start does not block while the server is frozen", startWhileFrozen, "Freeze"},
+	{"a call in flight when its connection is cut is uncertain", cutInFlight, "HoldReplies CutConnections"},
+	{"a call that ran and lost its reply is uncertain, and is not repeated", replyLost, "HoldReplies CutConnections"},
+	{"a call that has not reached the server when its connection is cut is uncertain, and may still run", lateCall, "HoldRequest CutConnections"},
+	{"calls of a server that is down end as not sent", serverDown, "Stop Start"},
+	{"calls work again after a server was down", backAgain, "Stop Start"},
+	{"calls work again after each of many cuts", manyCuts, "CutConnections"},
+	{"an abandoned call whose connection is cut still ends", abandonedAndCut, "HoldReplies CutConnections"},
 }
 
-// startWhileFrozen starts more than fits any buffer between here and there.
+// startWhileFrozen starts more calls than fit any buffer.
 func startWhileFrozen(f *fixture) {
 	const calls, size = 8000, 2048
-	f.need("Freeze", f.h.Freeze != nil)
 	tr, key := f.opened(), f.name()
 	thaw := f.freeze()
 	filler := strings.Repeat("x", size)
@@ -51,18 +50,24 @@ func startWhileFrozen(f *fixture) {
 	f.recovers(tr)
 }
 
-// inFlight starts a call that runs, and whose reply is held back.
-func (f *fixture) inFlight(tr transport.Transport, key string) (p *pending, release func()) {
+// inFlight starts a call that runs, and holds its reply until release.
+func (f *fixture) inFlight(tr transport.Transport) (p *pending, key string, release func()) {
 	f.t.Helper()
 	release = f.holdReplies()
+	p, key = f.ran(tr)
+	return p, key, release
+}
+
+// ran starts a call and waits until it has run.
+func (f *fixture) ran(tr transport.Transport) (p *pending, key string) {
+	f.t.Helper()
+	key = f.name()
 	p = f.start(tr, command("INCR", 1, key)) // a script would be held at NOSCRIPT
 	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
-	return p, release
+	return p, key
 }
 
 func cutInFlight(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr := f.opened()
 	release := f.holdReplies()
 	key := f.name()
@@ -80,12 +85,9 @@ func cutInFlight(f *fixture) {
 }
 
 func replyLost(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr := f.opened()
 	for range 5 {
-		key := f.name()
-		p, release := f.inFlight(tr, key)
+		p, key, release := f.inFlight(tr)
 		f.h.CutConnections(f.t)
 		f.isUncertain(f.await(p))
 		release()
@@ -94,11 +96,9 @@ func replyLost(f *fixture) {
 	}
 }
 
-// lateCall shows that "uncertain" can come true late. The repeated call is the
-// transport's mistake, the late one is the network's.
+// lateCall shows that an uncertain call can run late. A repeated call would be the transport's fault;
+// a late one is the network's.
 func lateCall(f *fixture) {
-	f.need("HoldRequest", f.h.HoldRequest != nil)
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr := f.opened()
 	key, release, p := f.cutBeforeServer(tr)
 	f.isUncertain(f.await(p))
@@ -110,7 +110,7 @@ func lateCall(f *fixture) {
 	assert.Equal(f.t, "1", f.value(key))
 }
 
-// cutBeforeServer starts a call that the network keeps, and cuts its connection.
+// cutBeforeServer starts a call that the network holds, and cuts its connection.
 func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release func(), p *pending) {
 	f.t.Helper()
 	key = f.name()
@@ -121,8 +121,7 @@ func (f *fixture) cutBeforeServer(tr transport.Transport) (key string, release f
 	return key, release, p
 }
 
-// stopped stops the server and waits until tr knows. The call under way then
-// may well be uncertain.
+// stopped stops the server and waits until tr has noticed.
 func (f *fixture) stopped(tr transport.Transport) (start func()) {
 	f.t.Helper()
 	f.h.Stop(f.t)
@@ -139,7 +138,6 @@ func (f *fixture) stopped(tr transport.Transport) (start func()) {
 
 func serverDown(f *fixture) {
 	const oneByOne, atATime = 6, 200
-	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr, key := f.opened(), f.name()
 	start := f.stopped(tr)
 	for i := range oneByOne { // each may wait for a pause between two dials
@@ -163,7 +161,6 @@ func serverDown(f *fixture) {
 }
 
 func backAgain(f *fixture) {
-	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr := f.opened()
 	for range 3 {
 		start := f.stopped(tr)
@@ -175,7 +172,6 @@ func backAgain(f *fixture) {
 }
 
 func manyCuts(f *fixture) {
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr, key := f.opened(), f.name()
 	for i := range 20 {
 		f.h.CutConnections(f.t)
@@ -185,10 +181,8 @@ func manyCuts(f *fixture) {
 }
 
 func abandonedAndCut(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
-	f.need("CutConnections", f.h.CutConnections != nil)
-	tr, key := f.opened(), f.name()
-	p, release := f.inFlight(tr, key)
+	tr := f.opened()
+	p, key, release := f.inFlight(tr)
 	assert.False(f.t, p.call.Abandon())
 	f.h.CutConnections(f.t)
 	f.isUncertain(f.await(p))
@@ -198,13 +192,12 @@ func abandonedAndCut(f *fixture) {
 }
 
 var abandonCases = []testCase{
-	{"a withdrawn call ends as not sent and never runs", withdrawn},
-	{"a call abandoned after it was sent gets its late reply", lateReply},
-	{"a done of an abandoned call that blocks holds up no other reply", slowLateDone},
+	{"a withdrawn call ends as not sent and never runs", withdrawn, ""},
+	{"a call abandoned after it was sent gets its late reply", lateReply, "HoldReplies"},
+	{"a done of an abandoned call that blocks holds up no other reply", slowLateDone, "HoldReplies"},
 }
 
-// withdrawn withdraws calls right after Start. Some will have been sent by then,
-// of a number like this not all.
+// withdrawn withdraws calls immediately after Start. Some of so many are still queued.
 func withdrawn(f *fixture) {
 	const n = 2000
 	tr, key := f.open(), f.name()
@@ -249,52 +242,33 @@ func withdrawn(f *fixture) {
 
 var hset = transport.NewScript("hset", "return redis.call('hset', KEYS[1], ARGV[1], ARGV[2])")
 
-// lateOne starts a call whose reply is held back, waits until it has run, and
-// abandons it.
-func (f *fixture) lateOne(tr transport.Transport, done transport.Done) (release func()) {
-	key := f.name()
-	release = f.holdReplies()
-	call := command("INCR", 1, key)
-	p := f.watch(call)
-	tr.Start(call, func(reply any, err error) {
-		p.done(reply, err)
-		done(reply, err)
-	})
-	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
-	assert.False(f.t, call.Abandon(), "a call that has run was withdrawn")
-	return release
-}
-
 func lateReply(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
-	tr := f.opened()
-	came := make(chan outcome, 1)
-	release := f.lateOne(tr, func(reply any, err error) { came <- outcome{reply, err} })
-	select {
-	case o := <-came:
-		f.t.Fatalf("the done of an abandoned call did not wait for the reply: %v", o)
-	default:
-	}
+	p, _, release := f.inFlight(f.opened())
+	assert.False(f.t, p.call.Abandon(), "a call that has run was withdrawn")
+	assert.Empty(f.t, p.came, "the done of an abandoned call did not wait for the reply")
 	release()
-	o := receive(f, came, "the reply of an abandoned call is lost")
+	o := f.await(p)
 	require.NoError(f.t, o.err)
 	assert.Equal(f.t, int64(1), o.reply)
 }
 
 func slowLateDone(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
-	tr := f.opened()
+	tr, key := f.opened(), f.name()
 	entered, unblock := make(chan struct{}), make(chan struct{})
 	leave := f.once(func() { close(unblock) })
-	release := f.lateOne(tr, func(any, error) {
+	release := f.holdReplies()
+	p := f.watch(command("INCR", 1, key))
+	tr.Start(p.call, func(reply any, err error) {
+		p.done(reply, err)
 		close(entered)
 		<-unblock
 	})
+	f.eventually("the call has run", func() bool { return f.value(key) == "1" })
+	assert.False(f.t, p.call.Abandon(), "a call that has run was withdrawn")
 	release()
 	receive(f, entered, "the reply of an abandoned call is lost")
-	key := f.name()
 	for i := range 100 {
-		assert.Equal(f.t, int64(i+1), f.reply(tr, eval(count, 1, key)))
+		assert.Equal(f.t, int64(i+2), f.reply(tr, eval(count, 1, key)))
 	}
 	leave()
 }

@@ -16,15 +16,14 @@ import (
 )
 
 var gapCases = []testCase{
-	{"every subscription hears of a gap after each cut, and messages after it", gapAfterEachCut},
-	{"a subscription that was closed during a cut is not made anew", closedDuringCut},
-	{"a gap waits for a listener that is not there yet", gapIsKept},
-	{"no wake-up is lost while connections are cut", noWakeUpLost},
-	{"every subscription hears of a gap after the server was down", gapAfterRestart},
-	{"Subscribe works again after the server was down", subscribeAfterRestart},
+	{"every subscription hears of a gap after each cut, and messages after it", gapAfterEachCut, "CutSubscribers"},
+	{"a subscription that was closed during a cut is not made anew", closedDuringCut, "CutSubscribers"},
+	{"a gap waits for a listener that is not there yet", gapIsKept, "CutSubscribers"},
+	{"no wake-up is lost while connections are cut", noWakeUpLost, "CutSubscribers"},
+	{"every subscription hears of a gap after the server was down", gapAfterRestart, "Stop Start"},
+	{"Subscribe works again after the server was down", subscribeAfterRestart, "Stop Start"},
 }
 
-// gap waits until a subscription hears of a gap.
 func (f *fixture) gap(sub transport.Subscription) {
 	f.t.Helper()
 	for e := f.event(sub); !e.Gap; {
@@ -32,7 +31,7 @@ func (f *fixture) gap(sub transport.Subscription) {
 	}
 }
 
-// drain takes an event that waits.
+// drain discards a pending event.
 func drain(sub transport.Subscription) {
 	select {
 	case <-sub.Events():
@@ -41,7 +40,6 @@ func drain(sub transport.Subscription) {
 }
 
 func gapAfterEachCut(f *fixture) {
-	f.need("CutSubscribers", f.h.CutSubscribers != nil)
 	tr := f.open()
 	var subs []transport.Subscription
 	var names []string
@@ -55,7 +53,7 @@ func gapAfterEachCut(f *fixture) {
 		f.h.CutSubscribers(f.t)
 		for i, sub := range subs {
 			f.gap(sub)
-			// The gap is over: what is published now is heard.
+			// After the gap messages are received again.
 			payload := fmt.Sprintf("round %d, %d", round, i)
 			f.publish(tr, names[i/2], payload)
 			f.hearsAfterAll(sub, payload)
@@ -68,7 +66,6 @@ func gapAfterEachCut(f *fixture) {
 }
 
 func closedDuringCut(f *fixture) {
-	f.need("CutSubscribers", f.h.CutSubscribers != nil)
 	tr, channel, kept := f.open(), f.name(), f.name()
 	stays := f.subscribe(tr, kept)
 	for range 20 {
@@ -81,7 +78,6 @@ func closedDuringCut(f *fixture) {
 }
 
 func gapIsKept(f *fixture) {
-	f.need("CutSubscribers", f.h.CutSubscribers != nil)
 	tr, channel := f.open(), f.name()
 	late, early := f.subscribe(tr, channel), f.subscribe(tr, channel)
 	f.h.CutSubscribers(f.t)
@@ -93,7 +89,6 @@ func gapIsKept(f *fixture) {
 
 func noWakeUpLost(f *fixture) {
 	const goroutines, rounds = 8, 150
-	f.need("CutSubscribers", f.h.CutSubscribers != nil)
 	tr, names := f.open(), [3]string{f.name(), f.name(), f.name()}
 	var left, heard atomic.Int64
 	left.Store(goroutines)
@@ -129,7 +124,6 @@ func noWakeUpLost(f *fixture) {
 }
 
 func gapAfterRestart(f *fixture) {
-	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr, channel := f.opened(), f.name()
 	subs := []transport.Subscription{f.subscribe(tr, channel), f.subscribe(tr, channel), f.subscribe(tr, f.name())}
 	for range 2 {
@@ -148,7 +142,6 @@ func gapAfterRestart(f *fixture) {
 }
 
 func subscribeAfterRestart(f *fixture) {
-	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr, channel := f.opened(), f.name()
 	start := f.stopped(tr)
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
@@ -173,36 +166,33 @@ func subscribeAfterRestart(f *fixture) {
 	f.hears(sub, "back")
 }
 
-// replicaCases are about transport.Replicator.
 var replicaCases = []testCase{
-	{"Replicate: a replica counts when it has the write, and not before", replicaCounted},
-	{"Replicate: its time ends the wait, and the call has run", replicaTime},
-	{"Replicate: other calls do not wait for replicas", replicaDelaysNoOther},
-	{"Replicate: many calls share the time of one", replicaMany},
-	{"Replicate: a script that the server has forgotten runs", replicaForgotten},
-	{"Replicate: what the server refuses is an error", replicaRefused},
-	{"Replicate: a withdrawn call never runs", replicaWithdrawn},
-	{"Replicate: connections that are cut cost no call its end", replicaCut},
-	{"Replicate: Close ends it", replicaClosed},
+	{"Replicate: a replica counts when it has the write, and not before", replicaCounted, "Replica"},
+	{"Replicate: its time ends the wait, and the call has run", replicaTime, ""},
+	{"Replicate: other calls do not wait for replicas", replicaDelaysNoOther, ""},
+	{"Replicate: many calls share the time of one", replicaMany, ""},
+	{"Replicate: a script that the server has forgotten runs", replicaForgotten, ""},
+	{"Replicate: what the server refuses is an error", replicaRefused, ""},
+	{"Replicate: a withdrawn call never runs", replicaWithdrawn, ""},
+	{"Replicate: connections that are cut cost no call its end", replicaCut, "CutConnections"},
+	{"Replicate: Close ends it", replicaClosed, ""},
 }
 
-// brief is how long is waited for replicas that will not have the write.
+// brief is the wait for replicas that will not have the write.
 const brief = 200 * time.Millisecond
 
-// unmet is how many replicas no server has.
+// unmet is more replicas than any server has.
 const unmet = 100
 
-// write is a script that writes.
 var write = transport.NewScript("write", "redis.call('set', KEYS[1], ARGV[1]) return 1")
 
-// replicating is a call that was started with Replicate.
+// replicating is a call started with Replicate.
 type replicating struct {
 	*pending
 	have chan int64
 }
 
-// replicate starts a call that more replicas shall have than there are, and keeps watch
-// over its done.
+// replicate starts a call that demands more replicas than there are.
 func (f *fixture) replicate(r transport.Replicator, call *transport.Call, timeout time.Duration) replicating {
 	return f.replicateTo(r, unmet, call, timeout)
 }
@@ -219,8 +209,7 @@ func (f *fixture) replicateTo(r transport.Replicator, replicas int, call *transp
 	return p
 }
 
-// replicas runs a call that must succeed, waits for so many replicas, and returns how
-// many have it.
+// replicas runs a call that must succeed, and returns how many replicas have it.
 func (f *fixture) replicas(r transport.Replicator, wanted int, timeout time.Duration) int64 {
 	f.t.Helper()
 	key := f.name()
@@ -238,10 +227,9 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 	return tr, as[transport.Replicator](f, tr, "Replicator")
 }
 
-// replicaCounted asks once right after the replica was cut off, when it has all but the
-// call's own write, and once after a write of another client.
+// replicaCounted checks a call right after the replica was cut off, when it lacks only that call's
+// write, and one after a write by another client.
 func replicaCounted(f *fixture) {
-	f.need("Replica", f.h.Replica != nil)
 	tr, r := f.replicator()
 	stop, goOn := f.h.Replica(f.t)
 	assert.Equal(f.t, int64(1), f.replicas(r, 1, f.h.Patience))
@@ -276,8 +264,7 @@ func replicaDelaysNoOther(f *fixture) {
 	f.inContract(f.await(p.pending).err)
 }
 
-// replicaMany starts calls while one waits. One after the other they would take a
-// minute.
+// replicaMany starts calls while one waits. In sequence they would take a minute.
 func replicaMany(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)
@@ -307,7 +294,7 @@ func replicaRefused(f *fixture) {
 	o := f.await(f.replicate(r, command("HSET", 1, key, "f", "v"), brief).pending)
 	assert.True(f.t, transport.IsCode(o.err, "WRONGTYPE"), "%v", o.err)
 	f.inContract(o.err)
-	f.need("Forbid", f.h.Forbid != nil)
+	f.need("Forbid")
 	f.h.Forbid(f.t, "WAIT")
 	o = f.await(f.replicate(r, command("SET", 1, key, "v"), brief).pending)
 	require.Error(f.t, o.err, "it is unknown which have it")
@@ -315,8 +302,7 @@ func replicaRefused(f *fixture) {
 	f.inContract(o.err)
 }
 
-// replicaWithdrawn withdraws calls while the one before waits, so that they wait, too, in
-// transports that send one after the other.
+// replicaWithdrawn withdraws calls while an earlier one waits, so that they are queued.
 func replicaWithdrawn(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)
@@ -340,7 +326,6 @@ func replicaWithdrawn(f *fixture) {
 }
 
 func replicaCut(f *fixture) {
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr, r := f.replicator()
 	f.recovers(tr)
 	for range 5 {

@@ -16,16 +16,15 @@ import (
 )
 
 var leadCases = []testCase{
-	{"Leads: a transport that wraps this one is not passed by", leadsItselfOnly},
-	{"Lead: every call ends once, with its own reply", leadReplies},
-	{"Lead: the caller is notified of the start, once", leadStarted},
-	{"Lead: an ended context ends it, and the call goes on", leadContext},
-	{"Lead: Interrupt ends it, and the call goes on", leadInterrupted},
-	{"Lead: Close ends it", leadClosed},
-	{"Lead: every call ends once, with its own reply, while connections are cut", leadWhileCut},
+	{"Leads: a transport that wraps this one is not passed by", leadsItselfOnly, ""},
+	{"Lead: every call ends once, with its own reply", leadReplies, ""},
+	{"Lead: the caller is notified of the start, once", leadStarted, ""},
+	{"Lead: an ended context ends it, and the call goes on", leadContext, "HoldReplies"},
+	{"Lead: Interrupt ends it, and the call goes on", leadInterrupted, "HoldReplies"},
+	{"Lead: Close ends it", leadClosed, "HoldReplies"},
+	{"Lead: every call ends once, with its own reply, while connections are cut", leadWhileCut, "CutConnections"},
 }
 
-// caller is a transport.Caller.
 type caller struct {
 	started atomic.Int32
 	left    atomic.Bool
@@ -34,7 +33,7 @@ type caller struct {
 func (c *caller) Started()    { c.started.Add(1) }
 func (c *caller) Waits() bool { return !c.left.Load() }
 
-// leader also leads calls until callers read, where they do so after a while.
+// leader also leads calls until callers read, which some transports delay.
 func (f *fixture) leader() (transport.Transport, transport.Leader) {
 	f.t.Helper()
 	tr := f.open()
@@ -47,14 +46,12 @@ func (f *fixture) leader() (transport.Transport, transport.Leader) {
 	return tr, l
 }
 
-// lead leads a call, and keeps watch over its done.
 func (f *fixture) lead(ctx context.Context, l transport.Leader, call *transport.Call, c *caller) *pending {
 	p := f.watch(call)
 	l.Lead(ctx, call, p.done, c)
 	return p
 }
 
-// leadEcho leads a call that must get its reply.
 func (f *fixture) leadEcho(l transport.Leader, text string) {
 	f.t.Helper()
 	o := f.await(f.lead(f.t.Context(), l, command("ECHO", 0, text), &caller{}))
@@ -62,7 +59,7 @@ func (f *fixture) leadEcho(l transport.Leader, text string) {
 	require.Equal(f.t, text, plain(o.reply))
 }
 
-// background leads a call on a goroutine, and returns what is closed when Lead has returned.
+// background leads a call on a goroutine, and returns a channel closed when Lead returns.
 func (f *fixture) background(ctx context.Context, l transport.Leader, call *transport.Call, c *caller) (p *pending, back <-chan struct{}) {
 	p = f.watch(call)
 	returned := make(chan struct{})
@@ -73,7 +70,6 @@ func (f *fixture) background(ctx context.Context, l transport.Leader, call *tran
 	return p, returned
 }
 
-// returns waits until Lead has returned.
 func (f *fixture) returns(back <-chan struct{}) {
 	f.t.Helper()
 	select {
@@ -106,7 +102,7 @@ func leadReplies(f *fixture) {
 	f.callers(tr, l, 8, 200)
 }
 
-// callers lets callers lead calls, and some start them.
+// callers leads calls on n goroutines, and starts some.
 func (f *fixture) callers(tr transport.Transport, l transport.Leader, n, calls int) {
 	f.t.Helper()
 	var all sync.WaitGroup
@@ -146,11 +142,9 @@ func leadStarted(f *fixture) {
 }
 
 func leadContext(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
 	tr, l := f.leader()
 	release := f.holdReplies()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx := f.within(50 * time.Millisecond)
 	p, back := f.background(ctx, l, command("ECHO", 0, "late"), &caller{})
 	f.returns(back)
 	assert.Zero(f.t, p.runs.Load(), "there is no reply yet")
@@ -160,7 +154,6 @@ func leadContext(f *fixture) {
 }
 
 func leadInterrupted(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
 	tr, l := f.leader()
 	release := f.holdReplies()
 	c := &caller{}
@@ -175,7 +168,6 @@ func leadInterrupted(f *fixture) {
 }
 
 func leadClosed(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
 	tr, l := f.leader()
 	release := f.holdReplies()
 	c := &caller{}
@@ -191,7 +183,6 @@ func leadClosed(f *fixture) {
 }
 
 func leadWhileCut(f *fixture) {
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr, l := f.leader()
 	for _, n := range []int{1, 2, 8} {
 		over := make(chan struct{})
@@ -212,8 +203,8 @@ func leadWhileCut(f *fixture) {
 }
 
 var loadCases = []testCase{
-	{"every call ends once, with its own reply", func(f *fixture) { underLoad(f, false) }},
-	{"every call ends once, with its own reply, while connections are cut", func(f *fixture) { underLoad(f, true) }},
+	{"every call ends once, with its own reply", func(f *fixture) { underLoad(f, false) }, ""},
+	{"every call ends once, with its own reply, while connections are cut", func(f *fixture) { underLoad(f, true) }, "CutConnections"},
 }
 
 const (
@@ -224,8 +215,8 @@ const (
 
 var add = transport.NewScript("add", "return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])")
 
-// loadCall adds a number of its own to a field of its own. The reply tells
-// whose it is, and the field how often the call ran.
+// loadCall adds its own number to its own field: the reply identifies the call, and the field's value
+// tells how often it ran.
 type loadCall struct {
 	id        int
 	withdrawn bool
@@ -235,7 +226,6 @@ type loadCall struct {
 
 func (c *loadCall) number() int64 { return int64(1_000_000 + c.id) }
 
-// load is what one case with many calls keeps.
 type load struct {
 	f     *fixture
 	tr    transport.Transport
@@ -245,9 +235,6 @@ type load struct {
 }
 
 func underLoad(f *fixture, cut bool) {
-	if cut {
-		f.need("CutConnections", f.h.CutConnections != nil)
-	}
 	l := &load{f: f, tr: f.opened(), key: f.name(), calls: make([]loadCall, loadCallers*loadEach)}
 	for i := range l.calls {
 		l.calls[i].id = i
@@ -282,7 +269,7 @@ func underLoad(f *fixture, cut bool) {
 	}
 }
 
-// caller starts its calls in bursts, withdraws some, and waits for each burst.
+// caller starts calls in bursts, withdraws some, and waits for each burst.
 func (l *load) caller(mine []loadCall) {
 	for at := 0; at < len(mine); {
 		burst := mine[at:min(at+1+rand.IntN(8), len(mine))] //nolint:gosec // a test's dice
@@ -302,7 +289,7 @@ func (l *load) caller(mine []loadCall) {
 	}
 }
 
-// one starts one call, and perhaps abandons it at once or a little later.
+// one starts a call and may abandon it.
 func (l *load) one(c *loadCall) *pending {
 	field := strconv.Itoa(c.id)
 	call := command("HINCRBY", 1, l.key, field, c.number())
@@ -322,7 +309,7 @@ func (l *load) one(c *loadCall) *pending {
 	return p
 }
 
-// check compares what the callers were given with what the server did.
+// check compares the outcomes with the server's data.
 func (l *load) check() map[class]int {
 	tally, faults := map[class]int{}, map[string]int{}
 	ran := l.runs()
@@ -338,7 +325,7 @@ func (l *load) check() map[class]int {
 	return tally
 }
 
-// fault returns what is wrong with one call that ran so often.
+// fault returns what is wrong with a call that ran this often.
 func (c *loadCall) fault(was class, ran int64) string {
 	switch {
 	case !c.ended:
@@ -359,7 +346,7 @@ func (c *loadCall) fault(was class, ran int64) string {
 	return ""
 }
 
-// runs asks the server how often each call ran.
+// runs reads from the server how often each call ran.
 func (l *load) runs() []int64 {
 	const chunk = 500
 	ran := make([]int64, len(l.calls))

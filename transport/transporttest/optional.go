@@ -12,21 +12,21 @@ import (
 )
 
 var optionalCases = []testCase{
-	{"Fence: a call whose connection was cut never runs any more", fenceAfterCut},
-	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected},
-	{"Fence: a call that was never sent, or by another client, cannot be fenced", fenceUnknown},
-	{"Fence: while the server is down nothing is certain", fenceWhileDown},
-	{"Fence: an ended context ends it", fenceEndedContext},
-	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected},
-	{"Listeners: each channel has its number, in the order asked, and 0 where there is no subscriber", listenersCounted},
-	{"Listeners: many channels are counted in one go", listenersMany},
-	{"Listeners: what cannot be found out is an error and not a zero", listenersUnknown},
-	{"Listeners: a server that refuses to count is an error, and not a zero", listenersForbidden},
-	{"Listeners: an ended context ends it", listenersEndedContext},
-	{"Slot: keys have the slots that Redis gives them", slots},
+	{"Fence: a call whose connection was cut never runs any more", fenceAfterCut, "HoldRequest CutConnections"},
+	{"Fence: a call that was abandoned on a working connection is over", fenceWhileConnected, ""},
+	{"Fence: a call that was never sent, or by another client, cannot be fenced", fenceUnknown, ""},
+	{"Fence: while the server is down nothing is certain", fenceWhileDown, "Stop Start"},
+	{"Fence: an ended context ends it", fenceEndedContext, "HoldReplies"},
+	{"Reconnected: the channel is closed at the next reconnect, and not before", reconnected, "CutConnections"},
+	{"Listeners: each channel has its number, in the order asked, and 0 where there is no subscriber", listenersCounted, ""},
+	{"Listeners: many channels are counted in one go", listenersMany, ""},
+	{"Listeners: what cannot be found out is an error and not a zero", listenersUnknown, "Stop Start"},
+	{"Listeners: a server that refuses to count is an error, and not a zero", listenersForbidden, "Forbid"},
+	{"Listeners: an ended context ends it", listenersEndedContext, "HoldReplies"},
+	{"Slot: keys have the slots that Redis gives them", slots, ""},
 }
 
-// as returns the transport as one of the optional interfaces, or skips the case.
+// as returns tr as an optional interface, or skips the case.
 func as[I any](f *fixture, tr transport.Transport, name string) I {
 	f.t.Helper()
 	i, ok := tr.(I)
@@ -36,7 +36,7 @@ func as[I any](f *fixture, tr transport.Transport, name string) I {
 	return i
 }
 
-// fencer also skips where the server does not tell a connection's id.
+// fencer also skips the case if the transport does not know its connections' IDs.
 func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 	f.t.Helper()
 	tr := f.opened()
@@ -49,20 +49,20 @@ func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 	return tr, fencer
 }
 
-func (f *fixture) soon() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(f.t.Context(), f.h.Patience)
+// within returns a context that ends after d.
+func (f *fixture) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(f.t.Context(), d)
+	f.t.Cleanup(cancel)
+	return ctx
 }
 
 func fenceAfterCut(f *fixture) {
-	f.need("HoldRequest", f.h.HoldRequest != nil)
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr, fencer := f.fencer()
 	key, release, p := f.cutBeforeServer(tr)
 	f.isUncertain(f.await(p))
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	require.NoError(f.t, fencer.Fence(ctx, p.call), "Fence")
-	// Without the fence it would run now: another case shows that it does.
+	// Without the fence the call would run now: see lateCall.
 	release()
 	f.during(300*time.Millisecond, "the call has not run", func() bool { return f.value(key) == "" })
 	assert.NoError(f.t, fencer.Fence(ctx, p.call), "Fence once more")
@@ -71,8 +71,7 @@ func fenceAfterCut(f *fixture) {
 
 func fenceWhileConnected(f *fixture) {
 	tr, fencer := f.fencer()
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	fenced := 0
 	for range 100 {
 		key := f.name()
@@ -95,8 +94,7 @@ func fenceWhileConnected(f *fixture) {
 
 func fenceUnknown(f *fixture) {
 	_, fencer := f.fencer()
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	assert.Error(f.t, fencer.Fence(ctx, command("PING", 0)), "a call that was never sent")
 	foreign := command("PING", 0)
 	foreign.Claim(1 << 50)
@@ -104,25 +102,21 @@ func fenceUnknown(f *fixture) {
 }
 
 func fenceWhileDown(f *fixture) {
-	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr, fencer := f.fencer()
 	call := command("ECHO", 0, "before")
 	require.NoError(f.t, f.do(tr, call).err)
 	start := f.stopped(tr)
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	assert.Error(f.t, fencer.Fence(ctx, call))
 	start()
 	f.recovers(tr)
 }
 
 func fenceEndedContext(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
 	tr, fencer := f.fencer()
-	p, release := f.inFlight(tr, f.name())
+	p, _, release := f.inFlight(tr)
 	assert.False(f.t, p.call.Abandon())
-	ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx := f.within(50 * time.Millisecond)
 	began := time.Now()
 	err := fencer.Fence(ctx, p.call)
 	assert.Error(f.t, err, "nothing is known of the call yet")
@@ -133,7 +127,6 @@ func fenceEndedContext(f *fixture) {
 }
 
 func reconnected(f *fixture) {
-	f.need("CutConnections", f.h.CutConnections != nil)
 	tr := f.opened()
 	r := as[transport.Reconnecter](f, tr, "Reconnecter")
 	for range 5 {
@@ -183,18 +176,15 @@ func slots(f *fixture) {
 	assert.True(f.t, slot >= 0 && slot < 16384, "%d", slot)
 }
 
-// counter skips where the transport cannot count.
 func (f *fixture) counter() (transport.Transport, transport.Counter) {
 	f.t.Helper()
 	tr := f.opened()
 	return tr, as[transport.Counter](f, tr, "Counter")
 }
 
-// listeners counts and must succeed.
 func (f *fixture) listeners(c transport.Counter, channels ...string) []int64 {
 	f.t.Helper()
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	counts, err := c.Listeners(ctx, channels...)
 	require.NoError(f.t, err, "Listeners")
 	return counts
@@ -205,7 +195,7 @@ func listenersCounted(f *fixture) {
 	one, none, two := f.name(), f.name(), f.name()
 	f.subscribe(tr, one)
 	again := f.subscribe(tr, two)
-	// The other connection that listens is another transport's.
+	// The second connection is that of another transport.
 	f.subscribe(f.open(), two)
 	assert.Equal(f.t, []int64{1, 0, 2}, f.listeners(c, one, none, two))
 	assert.Equal(f.t, []int64{2, 0, 1}, f.listeners(c, two, none, one))
@@ -219,7 +209,7 @@ func listenersCounted(f *fixture) {
 
 func listenersMany(f *fixture) {
 	tr, c := f.counter()
-	// As many as a heartbeat asks for, and more.
+	// More than a heartbeat asks for.
 	channels, want := make([]string, 200), make([]int64, 200)
 	for i := range channels {
 		channels[i] = f.name()
@@ -232,13 +222,11 @@ func listenersMany(f *fixture) {
 }
 
 func listenersUnknown(f *fixture) {
-	f.need("Stop", f.h.Stop != nil && f.h.Start != nil)
 	tr, c := f.counter()
 	channel := f.name()
 	require.Equal(f.t, []int64{0}, f.listeners(c, channel))
 	start := f.stopped(tr)
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	counts, err := c.Listeners(ctx, channel)
 	require.Error(f.t, err, "the server is down, and yet the answer is %v", counts)
 	assert.Empty(f.t, counts)
@@ -252,14 +240,12 @@ func listenersUnknown(f *fixture) {
 }
 
 func listenersForbidden(f *fixture) {
-	f.need("Forbid", f.h.Forbid != nil)
 	tr, c := f.counter()
 	channel := f.name()
 	f.subscribe(tr, channel)
 	require.Equal(f.t, []int64{1}, f.listeners(c, channel))
 	f.h.Forbid(f.t, "PUBSUB")
-	ctx, cancel := f.soon()
-	defer cancel()
+	ctx := f.within(f.h.Patience)
 	counts, err := c.Listeners(ctx, channel)
 	require.Error(f.t, err, "it is forbidden, and yet the answer is %v", counts)
 	assert.Empty(f.t, counts)
@@ -269,13 +255,11 @@ func listenersForbidden(f *fixture) {
 }
 
 func listenersEndedContext(f *fixture) {
-	f.need("HoldReplies", f.h.HoldReplies != nil)
 	tr, c := f.counter()
 	channel := f.name()
 	require.Equal(f.t, []int64{0}, f.listeners(c, channel))
 	release := f.holdReplies()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx := f.within(50 * time.Millisecond)
 	began := time.Now()
 	counts, err := c.Listeners(ctx, channel)
 	require.ErrorIs(f.t, err, context.DeadlineExceeded)

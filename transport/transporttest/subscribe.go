@@ -14,21 +14,21 @@ import (
 )
 
 var subscribeCases = []testCase{
-	{"the publish command is one of the two that there are", publishCommand},
-	{"a message published right after Subscribe returned is seen", seenAtOnce},
-	{"Subscribe from many goroutines loses no message", manySubscribers},
-	{"messages arrive with their payload", payloads},
-	{"messages of other channels do not arrive", otherChannels},
-	{"subscriptions to one channel are independent", independent},
-	{"a subscription holds one event, and drops those after it", coalescing},
-	{"a listener that does not read delays no other", stuckListener},
-	{"a script publishes to a subscription", publishedByScript},
-	{"closed subscriptions end on the server", endsOnServer},
-	{"Subscribe with an ended context returns its error and leaves nothing", endedContext},
-	{"Subscribe returns when its context ends while the server is frozen", contextEndsWhileFrozen},
+	{"the publish command is one of the two that there are", publishCommand, ""},
+	{"a message published right after Subscribe returned is seen", seenAtOnce, ""},
+	{"Subscribe from many goroutines loses no message", manySubscribers, ""},
+	{"messages arrive with their payload", payloads, ""},
+	{"messages of other channels do not arrive", otherChannels, ""},
+	{"subscriptions to one channel are independent", independent, ""},
+	{"a subscription holds one event, and drops those after it", coalescing, ""},
+	{"a listener that does not read delays no other", stuckListener, ""},
+	{"a script publishes to a subscription", publishedByScript, ""},
+	{"closed subscriptions end on the server", endsOnServer, ""},
+	{"Subscribe with an ended context returns its error and leaves nothing", endedContext, ""},
+	{"Subscribe returns when its context ends while the server is frozen", contextEndsWhileFrozen, "Freeze"},
 }
 
-// subscribe makes a subscription that is closed with the case.
+// subscribe returns a subscription that is closed with the case.
 func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
@@ -39,7 +39,6 @@ func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Su
 	return sub
 }
 
-// event waits for the next event.
 func (f *fixture) event(sub transport.Subscription) transport.Event {
 	f.t.Helper()
 	select {
@@ -52,14 +51,14 @@ func (f *fixture) event(sub transport.Subscription) transport.Event {
 	}
 }
 
-// hears holds that the next event is a message with this payload.
+// hears requires that the next event is a message with this payload.
 func (f *fixture) hears(sub transport.Subscription, payload string) {
 	f.t.Helper()
 	assert.Equal(f.t, transport.Event{Payload: payload}, f.event(sub))
 }
 
-// hearsFirst holds that the next event is first, and that it counts the events which were
-// dropped after it, unless the transport does not count them.
+// hearsFirst requires that the next event is first, and counts the dropped events if the transport
+// counts them.
 func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, dropped int) {
 	f.t.Helper()
 	e := f.event(sub)
@@ -69,7 +68,7 @@ func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, 
 	assert.Equal(f.t, first, e)
 }
 
-// hearsAfterAll waits for a message, and for those before it.
+// hearsAfterAll waits for a message, and skips earlier ones.
 func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
 	f.t.Helper()
 	for e := f.event(sub); e.Payload != payload; {
@@ -77,7 +76,7 @@ func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
 	}
 }
 
-// silent holds that no event waits. What could have come must have, before.
+// silent requires that no event is pending.
 func (f *fixture) silent(sub transport.Subscription) {
 	f.t.Helper()
 	select {
@@ -92,7 +91,7 @@ func (f *fixture) publish(tr transport.Transport, channel, payload string) {
 	f.h.Do(f.t, tr.PublishCommand(), channel, payload)
 }
 
-// subscribers returns how many subscriptions the server has for a channel.
+// subscribers returns the server's number of subscriptions for a channel.
 func (f *fixture) subscribers(tr transport.Transport, channel string) int64 {
 	f.t.Helper()
 	if f.h.Subscribers != nil {
@@ -126,8 +125,8 @@ func publishCommand(f *fixture) {
 	assert.Equal(f.t, before, tr.PublishCommand(), "it stays, whatever the transport learns when it connects")
 }
 
-// seenAtOnce subscribes to the same channel again and again, so that its
-// UNSUBSCRIBE and SUBSCRIBE meet, and now and then to a new one.
+// seenAtOnce subscribes to one channel repeatedly, so that UNSUBSCRIBE and SUBSCRIBE meet, and
+// sometimes to a new one.
 func seenAtOnce(f *fixture) {
 	const rounds = 1000
 	tr, same := f.open(), f.name()
@@ -172,8 +171,8 @@ func manySubscribers(f *fixture) {
 	}
 }
 
-// subscribePublishHear publishes through the transport itself, until that works,
-// and returns what was wrong. It may run on any goroutine.
+// subscribePublishHear publishes through the transport until that works, and returns what was wrong.
+// It may run on any goroutine.
 func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 	defer cancel()
@@ -264,7 +263,7 @@ func coalescing(f *fixture) {
 		f.publish(tr, channel, payload)
 		f.hears(reader, payload)
 	}
-	// The reader has heard the last one, so the idle one could have.
+	// The reader has received the last one, so the idle one could have.
 	f.publish(tr, channel, "last")
 	f.hearsAfterAll(reader, "last")
 	f.hearsFirst(idle, transport.Event{Payload: "0"}, 100)
@@ -273,7 +272,7 @@ func coalescing(f *fixture) {
 	f.hears(idle, "new")
 }
 
-// stuckListener publishes more than fits into the buffers of a connection.
+// stuckListener publishes more than the buffers of a connection hold.
 func stuckListener(f *fixture) {
 	const messages, size = 3000, 4096
 	tr, channel := f.open(), f.name()
@@ -341,10 +340,8 @@ func endedContext(f *fixture) {
 	f.hears(works, "all the same")
 }
 
-// contextEndsWhileFrozen asks a transport that cannot connect, and one that
-// listens already.
+// contextEndsWhileFrozen tests a transport that cannot connect, and one with subscriptions.
 func contextEndsWhileFrozen(f *fixture) {
-	f.need("Freeze", f.h.Freeze != nil)
 	fresh, used := f.open(), f.open()
 	channel, known := f.name(), f.name()
 	sub := f.subscribe(used, known)

@@ -1,8 +1,7 @@
-// Package transporttest checks that a transport.Transport keeps its contract.
+// Package transporttest checks that a [transport.Transport] meets its contract.
 //
-// The author of a transport describes to the suite, in a [Harness], how to
-// make one, how to ask the same server over another connection, and, as far as
-// possible, how to break things. [Run] does the rest:
+// A [Harness] makes transports, sends commands to the same server over another connection, and, as
+// far as it can, causes faults. [Run] runs the suite:
 //
 //	func TestConformance(t *testing.T) {
 //		transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -13,43 +12,30 @@
 //		})
 //	}
 //
-// # The life of a case
+// Each case is a subtest with its own harness. At its end it repairs its faults, closes its transports
+// and checks that the done of every call ran exactly once.
 //
-//	newHarness ──▶ New ──▶ calls, subscriptions, faults ──▶ Close ──▶ every done
-//	                                                                 ran once?
-//
-// Each case is a subtest with a harness of its own. It makes the transports it
-// needs, and when it is over it mends what it has broken and closes them. After
-// that one more check is made of every case, whatever it was about: each call
-// that was started has had its done run, exactly once.
-//
-// # Faults
-//
-// A case that needs a fault which the harness cannot cause is skipped and says
-// so. Without any fault the suite checks what calls and subscriptions do when
-// all is well; it is the faults that show whether a transport can be trusted
-// with locks. A breakable proxy in front of the server can cause all of them.
+// Cases that need a fault which the harness cannot cause are skipped. Only faults show whether a
+// transport can be trusted with locks. A breakable proxy in front of the server can cause them all:
 //
 //	CutConnections   calls in flight become uncertain, none runs twice
 //	CutSubscribers   a gap after each subscription made anew
-//	Freeze           nothing that should not wait for the server does
-//	HoldReplies      what ran is not taken for what did not
-//	HoldRequest      what may still run is not taken for what never will
-//	Stop             what cannot be sent is not taken for what may have run
-//	Replica          a replica that has not the write is not taken for one that has
+//	Freeze           nothing blocks that must not wait for the server
+//	HoldReplies      calls that ran do not end as not sent
+//	HoldRequest      calls that may run late do not end as not sent
+//	Stop             calls that cannot be sent do not end as uncertain
+//	Replica          replicas without the write are not counted
 //
-// Names of keys and channels are unique, so one server may serve many cases, as
-// long as a fault strikes only the case that caused it. The suite runs SCRIPT
-// FLUSH, and no other command that concerns the server as a whole.
-//
-// The suite does not look for goroutines left behind: that is for the caller,
-// in TestMain or after Run, since only the caller knows what its own client
-// library leaves.
+// Names of keys and channels are unique, so cases can share a server if faults affect only their own
+// case. The suite runs SCRIPT FLUSH and no other command that affects the whole server. It does not
+// check for leaked goroutines.
 package transporttest
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,83 +47,73 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Harness is what the suite needs to know of a transport and its server. New
-// and Do are required. The faults are optional: with a nil one, the cases that
-// need it are skipped. All functions but Do are called from the test's own
-// goroutine only, and end the test when they fail.
+// Harness describes a transport and its server to the suite. New and Do are required; cases that need
+// another field are skipped if it is nil. All functions but Do are called on the test's goroutine, and
+// must end the test if they fail.
 type Harness struct {
-	// New returns a new transport to the server, connected or not. The suite
-	// closes it.
+	// New returns a new transport to the server, which the suite closes.
 	New func(tb testing.TB) transport.Transport
 
-	// Do runs one command over a connection that is not the transport's, and
-	// that no fault but Freeze and Stop concerns. It returns the reply in the
-	// shapes of RESP2: nil, int64, string or []byte, []any. An error of any kind
-	// ends the test. In a cluster it asks the node of the first argument.
+	// Do runs a command over a connection that only Freeze and Stop affect. It returns the reply
+	// as in RESP2: nil, int64, string or []byte, []any. An error must end the test. In a cluster
+	// it asks the node of the first argument.
 	Do func(tb testing.TB, cmd string, args ...any) any
 
-	// Subscribers returns how many subscriptions the server has for a channel.
-	// The default asks with Do: PUBSUB NUMSUB and, where the transport publishes
-	// with SPUBLISH, PUBSUB SHARDNUMSUB.
+	// Subscribers returns the server's number of subscriptions for a channel. The default uses Do
+	// with PUBSUB NUMSUB and, if the transport publishes with SPUBLISH, PUBSUB SHARDNUMSUB.
 	Subscribers func(tb testing.TB, channel string) int64
 
-	// CutConnections breaks all connections on which the transport sends
-	// commands, if need be others of the transport too. New ones work.
+	// CutConnections breaks all connections on which the transport sends commands, and possibly
+	// others of the transport. New ones work.
 	CutConnections func(tb testing.TB)
 
-	// CutSubscribers breaks all connections on which the transport listens, if
-	// need be others of the transport too. New ones work.
+	// CutSubscribers breaks all connections on which the transport subscribes, and possibly
+	// others of the transport. New ones work.
 	CutSubscribers func(tb testing.TB)
 
-	// Freeze makes the server answer nothing, on connections old and new, until
-	// Thaw. Connections stay, and what is sent on them may run at Thaw. Do need
-	// not work meanwhile.
+	// Freeze makes the server answer nothing, on any connection, until Thaw. Connections stay
+	// open, and commands sent on them may run after Thaw. Do need not work until then.
 	Freeze, Thaw func(tb testing.TB)
 
-	// HoldReplies lets commands run and holds back what the server answers, on
-	// all connections of the transport, until release. Connections that are cut
-	// meanwhile break at once, and what is held for them is lost.
+	// HoldReplies lets commands run but holds all replies to the transport until release.
+	// Connections that are cut break immediately, and their replies are lost.
 	HoldReplies func(tb testing.TB) (release func())
 
-	// HoldRequest holds back, on the first connection of the transport that
-	// carries text to the server, that text and all after it, and closes seen
-	// when it has some. Other connections pass. CutConnections breaks the
-	// transport's end of such a connection only: release still delivers to the
-	// server what was held, as a network can.
+	// HoldRequest holds text and all that follows it on the first connection of the transport
+	// that sends text to the server, and closes seen when it has some. Other connections pass.
+	// CutConnections breaks only the transport's end of such a connection: release still delivers
+	// the held bytes to the server, as a network can.
 	HoldRequest func(tb testing.TB, text string) (seen <-chan struct{}, release func())
 
-	// Stop makes the server refuse connections, after it has broken all there
-	// are, until Start. Start brings it back, empty.
+	// Stop breaks all connections and makes the server refuse new ones until Start, which brings
+	// it back empty.
 	Stop, Start func(tb testing.TB)
 
-	// Forbid takes the right to a command from every user, Do included.
+	// Forbid revokes the right to a command from every user, Do included.
 	Forbid func(tb testing.TB, cmd string)
 
-	// Replica brings a replica of the server up, in step with it, and returns what stops
-	// the server's writes from reaching it, and lets them go on. It stays connected
-	// meanwhile. It ends with the test.
+	// Replica starts a replica, waits until it is in sync, and returns functions that stop and
+	// resume the flow of writes to it. It stays connected, and ends with the test.
 	Replica func(tb testing.TB) (stop, goOn func())
 
-	// UrgentFirst says that calls can wait inside the transport for a
-	// connection, so that urgent ones must overtake there. It needs Freeze, and
-	// a New that does not wait for the server.
+	// UrgentFirst says that calls can be queued inside the transport, where urgent ones must
+	// overtake. It needs Freeze and a New that does not wait for the server.
 	UrgentFirst bool
 
-	// Patience is how long the suite waits for what must happen before it calls
-	// it missing. The default is 30 s: nothing is learnt from a machine that is
-	// merely slow.
+	// Patience is how long the suite waits for an expected event. The default of 30 s is meant
+	// for slow machines.
 	Patience time.Duration
 }
 
-// testCase is one subtest. Its name is a sentence.
+// testCase is a subtest. It is skipped unless the harness has the fields named in needs.
 type testCase struct {
-	name string
-	run  func(f *fixture)
+	name  string
+	run   func(f *fixture)
+	needs string
 }
 
-// Run runs the suite: a subtest for every case, each with a harness of its own,
-// which newHarness makes for it. Where the harnesses do not disturb each other,
-// newHarness may begin with t.Parallel.
+// Run runs each case as a subtest with its own harness, made by newHarness, which may call t.Parallel
+// if the harnesses are independent.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	groups := []struct {
@@ -159,25 +135,29 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
-				t.Run(c.name, func(t *testing.T) { c.run(newFixture(t, newHarness(t))) })
+				t.Run(c.name, func(t *testing.T) {
+					f := newFixture(t, newHarness(t))
+					f.need(c.needs)
+					c.run(f)
+				})
 			}
 		})
 	}
 }
 
 const (
-	// defaultPatience is Harness.Patience unless given.
+	// defaultPatience is the default of Harness.Patience.
 	defaultPatience = 30 * time.Second
 
-	// atOnce is how long something may take that must not wait for the server,
-	// on a machine that is merely slow: just less than the usual command timeout.
+	// atOnce is how long an operation may take that must not wait for the server, on a slow
+	// machine: just less than the usual command timeout.
 	atOnce = 2800 * time.Millisecond
 
-	// pollEvery is the pause between two looks at the server.
+	// pollEvery is the pause between two polls.
 	pollEvery = 5 * time.Millisecond
 )
 
-// fixture is one case's view of its harness.
+// fixture is a case and its harness.
 type fixture struct {
 	t *testing.T
 	h Harness
@@ -194,20 +174,22 @@ func newFixture(t *testing.T, h Harness) *fixture {
 		h.Patience = defaultPatience
 	}
 	f := &fixture{t: t, h: h}
-	// Cleanups run last first: by then all transports of the case are closed.
+	// Cleanups run in reverse order: by then the case's transports are closed.
 	t.Cleanup(f.everyDoneRanOnce)
 	return f
 }
 
-// need skips the case unless the harness has what it needs.
-func (f *fixture) need(name string, has bool) {
+// need skips the case unless the harness has all fields of names.
+func (f *fixture) need(names string) {
 	f.t.Helper()
-	if !has {
-		f.t.Skipf("the harness has no %s", name)
+	for name := range strings.FieldsSeq(names) {
+		if reflect.ValueOf(f.h).FieldByName(name).IsZero() {
+			f.t.Skipf("the harness has no %s", name)
+		}
 	}
 }
 
-// open makes a transport that is closed with the case.
+// open returns a transport that is closed with the case.
 func (f *fixture) open() transport.Transport {
 	f.t.Helper()
 	tr := f.h.New(f.t)
@@ -215,7 +197,7 @@ func (f *fixture) open() transport.Transport {
 	return tr
 }
 
-// opened is open, and a first call, so that the transport is connected.
+// opened returns a connected transport.
 func (f *fixture) opened() transport.Transport {
 	f.t.Helper()
 	tr := f.open()
@@ -223,7 +205,7 @@ func (f *fixture) opened() transport.Transport {
 	return tr
 }
 
-// close closes tr and fails the case if that takes for ever.
+// close closes tr, and fails the case if that blocks.
 func (f *fixture) close(tr transport.Transport) {
 	f.t.Helper()
 	closed := make(chan error, 1)
@@ -236,20 +218,19 @@ func (f *fixture) close(tr transport.Transport) {
 	}
 }
 
-// outcome is what a done was given.
+// outcome is the arguments of a done.
 type outcome struct {
 	reply any
 	err   error
 }
 
-// pending is a call that was started.
+// pending is a started call.
 type pending struct {
 	call *transport.Call
 	came chan outcome // the first outcome
 	runs atomic.Int32
 }
 
-// start starts a call and keeps watch over its done.
 func (f *fixture) start(tr transport.Transport, call *transport.Call) *pending {
 	p := f.watch(call)
 	tr.Start(call, p.done)
@@ -288,14 +269,12 @@ func (f *fixture) everyDoneRanOnce() {
 	assert.Zero(f.t, again, "calls of %d whose done ran more than once", len(f.started))
 }
 
-// await waits for the outcome of a call.
 func (f *fixture) await(p *pending) outcome {
 	f.t.Helper()
 	return receive(f, p.came, "the done of "+p.call.Name()+" has not run")
 }
 
-// receive waits for what comes from a channel, and ends the case with what is wrong if nothing
-// does.
+// receive receives a value, or ends the case with the message wrong.
 func receive[V any](f *fixture, from <-chan V, wrong string) (v V) {
 	f.t.Helper()
 	select {
@@ -306,13 +285,13 @@ func receive[V any](f *fixture, from <-chan V, wrong string) (v V) {
 	return v
 }
 
-// do runs a call and returns its outcome.
+// do runs a call.
 func (f *fixture) do(tr transport.Transport, call *transport.Call) outcome {
 	f.t.Helper()
 	return f.await(f.start(tr, call))
 }
 
-// reply runs a call that must succeed, and returns its reply made plain.
+// reply runs a call that must succeed, and returns its reply in plain form.
 func (f *fixture) reply(tr transport.Transport, call *transport.Call) any {
 	f.t.Helper()
 	o := f.do(tr, call)
@@ -320,7 +299,7 @@ func (f *fixture) reply(tr transport.Transport, call *transport.Call) any {
 	return plain(o.reply)
 }
 
-// recovers waits until tr works, through errors of the contract only.
+// recovers waits until tr works; until then errors must be of the contract.
 func (f *fixture) recovers(tr transport.Transport) {
 	f.t.Helper()
 	key := f.name()
@@ -333,7 +312,7 @@ func (f *fixture) recovers(tr transport.Transport) {
 	})
 }
 
-// eventually waits until something is the case.
+// eventually waits until is returns true.
 func (f *fixture) eventually(what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(f.h.Patience); !is(); {
@@ -344,8 +323,7 @@ func (f *fixture) eventually(what string, is func() bool) {
 	}
 }
 
-// during holds for a while that something stays the case. It is for what may
-// happen late, and must not happen at all.
+// during requires that is returns true for a while.
 func (f *fixture) during(d time.Duration, what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(d); time.Now().Before(limit); {
@@ -356,41 +334,39 @@ func (f *fixture) during(d time.Duration, what string, is func() bool) {
 	}
 }
 
-// freeze freezes the server until thaw, or the end of the case.
+// freeze freezes the server until thaw or the end of the case.
 func (f *fixture) freeze() (thaw func()) {
 	f.t.Helper()
 	f.h.Freeze(f.t)
 	return f.once(func() { f.h.Thaw(f.t) })
 }
 
-// holdReplies holds replies until release, or the end of the case.
+// holdReplies holds replies until release or the end of the case.
 func (f *fixture) holdReplies() (release func()) {
 	f.t.Helper()
 	return f.once(f.h.HoldReplies(f.t))
 }
 
-// holdRequest holds the request with text in it until release, or the end of
-// the case.
+// holdRequest holds the request with text until release or the end of the case.
 func (f *fixture) holdRequest(text string) (seen <-chan struct{}, release func()) {
 	f.t.Helper()
 	seen, release = f.h.HoldRequest(f.t, text)
 	return seen, f.once(release)
 }
 
-// once makes mend run once: when it is called, or at the end of the case.
+// once returns a function that runs mend once, at the latest at the end of the case.
 func (f *fixture) once(mend func()) func() {
 	mend = sync.OnceFunc(mend)
 	f.t.Cleanup(mend)
 	return mend
 }
 
-// name returns a name for a key or a channel that is used nowhere else. Names
-// with one tag share a slot.
+// name returns a unique name for a key or a channel. Names with the same tag share a slot.
 func (f *fixture) name() string {
 	return fmt.Sprintf("transporttest:{%016x}", rand.Uint64()) //nolint:gosec // unique, not secret
 }
 
-// value returns what GET answers, "" when there is nothing.
+// value returns the value of key, "" if there is none.
 func (f *fixture) value(key string) string {
 	f.t.Helper()
 	text, _ := plain(f.h.Do(f.t, "GET", key)).(string)
