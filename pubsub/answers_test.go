@@ -84,21 +84,6 @@ func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
 	})
 }
 
-func TestMessagesOfBothKindsReachTheirListenersOnly(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
-		t := f.t
-		c, d := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "d")
-		f.publish("message", "c", "first")
-		require.Equal(t, transport.Event{Payload: "first"}, awaitEvent(t, c))
-		f.publish("smessage", "c", "second")
-		require.Equal(t, transport.Event{Payload: "second"}, awaitEvent(t, c))
-		f.publish("message", "nobody", "third")
-		requireNoEvent(t, c)
-		requireNoEvent(t, d)
-	})
-}
-
 func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {

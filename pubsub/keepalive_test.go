@@ -105,16 +105,3 @@ func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
 		require.Equal(t, transport.ErrClosed, requireFailed(t, l))
 	})
 }
-
-func TestCloseCancelsADialUnderWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		lost := 0
-		s := New(Config{Dial: hangingDial, OnLost: func(error) { lost++ }})
-		failed := subscribeLater(s, "c")
-		synctest.Wait()
-		mustClose(t, s)
-		require.Equal(t, transport.ErrClosed, <-failed)
-		require.Zero(t, lost, "a close is no loss")
-	})
-}

@@ -137,16 +137,6 @@ func TestADialIsBoundedByItsTimeout(t *testing.T) {
 	})
 }
 
-func TestAConnectionWithoutReadTimeoutsIsNotUsed(t *testing.T) {
-	t.Parallel()
-	for _, conn := range []redis.Conn{nil, struct{ redis.Conn }{redis.NewConn(nopConn{}, 0, 0)}} {
-		s := New(Config{Dial: func(context.Context) (redis.Conn, error) { return conn, nil }})
-		_, err := s.Subscribe(t.Context(), "c")
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		mustClose(t, s)
-	}
-}
-
 func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {

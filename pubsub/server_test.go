@@ -184,35 +184,6 @@ func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsReported(t *testing.T) 
 	}
 }
 
-func TestAServerKilledAndRestartedIsAGap(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	s := subscriberTo(t, configFor(server.Addr()))
-	l := mustSubscribe(t, s, "c")
-	server.Kill()
-	_, err := s.Subscribe(t.Context(), "d")
-	require.ErrorIs(t, err, transport.ErrNotSent)
-	require.False(t, s.Stats().Connected)
-	server.Restart()
-	require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-	server.Do(t, "PUBLISH", "c", "0")
-	require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
-}
-
-func TestAFrozenServerIsAGapAfterItThaws(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	cfg := configFor(server.Addr())
-	cfg.PingInterval, cfg.DeadAfter = 500*time.Millisecond, time.Second
-	s := subscriberTo(t, cfg)
-	l := mustSubscribe(t, s, "c")
-	dials := s.Stats().Dials
-	server.Pause()
-	assert.Eventually(t, func() bool { return s.Stats().Dials > dials }, waitLimit, 5*time.Millisecond)
-	server.Resume()
-	require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-}
-
 func TestAForbiddenChannelFailsAtOnceAndForGoodWhenTheRightIsTakenAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

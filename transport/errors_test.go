@@ -65,17 +65,3 @@ func TestAServerThatIsFullIsKnownByItsWords(t *testing.T) {
 	assert.True(t, (&transport.ServerError{Text: "ERR max number of clients reached"}).IsFull())
 	assert.False(t, (&transport.ServerError{Text: "ERR unknown command 'max number of clients'"}).IsFull())
 }
-
-func TestErrorsOfTheContractAreDistinct(t *testing.T) {
-	t.Parallel()
-	all := []error{transport.ErrNotSent, transport.ErrUncertain, transport.ErrClosed}
-	for i, a := range all {
-		for j, b := range all {
-			assert.Equal(t, i == j, errors.Is(a, b), "%v, %v", a, b)
-		}
-	}
-	both := fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
-	assert.ErrorIs(t, both, transport.ErrUncertain)
-	assert.ErrorIs(t, both, transport.ErrClosed)
-	assert.NotErrorIs(t, both, transport.ErrNotSent)
-}

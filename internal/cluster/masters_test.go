@@ -95,15 +95,6 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 	})
 }
 
-func TestAClosedClusterHasNoMasters(t *testing.T) {
-	inWorld(t, func(w *world) {
-		t := w.t
-		require.NoError(t, w.Close())
-		_, err := w.Masters(t.Context())
-		require.ErrorIs(t, err, transport.ErrClosed)
-	})
-}
-
 func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t

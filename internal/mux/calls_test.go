@@ -16,11 +16,8 @@ import (
 )
 
 func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
+	onPeer(t, &peer{}, func(t *testing.T, p *peer, m *mux.Mux) {
 		g := p.gate()
-		m := open(t, p.config())
 		require.NoError(t, mux.Ping(t.Context(), m))
 		close(g.armed)
 		var last <-chan outcome
@@ -41,11 +38,8 @@ func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
 }
 
 func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
+	onPeer(t, &peer{}, func(t *testing.T, p *peer, m *mux.Mux) {
 		g := p.gate()
-		m := open(t, p.config())
 		require.NoError(t, mux.Ping(t.Context(), m))
 		close(g.armed)
 		first, c := start(m, command("ECHO", "1")), command("ECHO", "2")
@@ -60,10 +54,7 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 }
 
 func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"SLOW": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		c := command("SLOW")
 		gone, late := make(chan struct{}), make(chan outcome, 2)
 		m.Start(c, func(reply any, err error) {
@@ -82,18 +73,6 @@ func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
 	})
 }
 
-func TestDoneMayStartCalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := open(t, (&peer{}).config())
-		came := make(chan outcome, 1)
-		m.Start(command("ECHO", "1"), func(any, error) {
-			m.Start(command("ECHO", "2"), func(reply any, err error) { came <- outcome{reply, err} })
-		})
-		assert.Equal(t, outcome{[]byte("ECHO 2"), nil}, await(t, came))
-	})
-}
-
 func TestReplyCutInTheMiddleIsUncertain(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"$10\r\nabc", "*2\r\n:1\r\n", ":1", "$3\r\nabc", "-ER", "+O", "*1\r\n$1\r\n"} {
@@ -108,10 +87,7 @@ func TestReplyCutInTheMiddleIsUncertain(t *testing.T) {
 }
 
 func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"TWICE": ok + ok})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"TWICE": ok + ok}), func(t *testing.T, p *peer, m *mux.Mux) {
 		require.NoError(t, do(t, m, command("TWICE")).err)
 		synctest.Wait()
 		assert.Equal(t, outcome{[]byte("ECHO x"), nil}, do(t, m, command("ECHO", "x")), "not the reply too many")

@@ -93,10 +93,7 @@ func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 }
 
 func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		require.NoError(t, mux.Ping(t.Context(), m))
 		began := time.Now()
 		hung := make([]<-chan outcome, 2)
@@ -116,10 +113,7 @@ func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
 }
 
 func TestCloseEndsCallsOfAServerThatBecameAReplica(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"WRITE": silence, "HANG": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": silence, "HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		write, hung := start(m, command("WRITE")), start(m, command("HANG"))
 		synctest.Wait()
 		p.say(1, readOnly)

@@ -16,10 +16,7 @@ import (
 )
 
 func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"HANG": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		require.NoError(t, mux.Ping(t.Context(), m))
 
 		time.Sleep(7 * time.Second) // the guard's timer is half-way through
@@ -40,10 +37,7 @@ func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *te
 }
 
 func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"HANG": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		first := start(m, command("HANG"))
 		synctest.Wait()
 		time.Sleep(9 * time.Second)
@@ -58,10 +52,7 @@ func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
 
 // A server that answers one call after the other is slow, and not dead.
 func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"SLOW": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		var all []<-chan outcome
 		for range 5 {
 			all = append(all, start(m, command("SLOW")))
@@ -164,10 +155,7 @@ func TestCallsThatArriveDuringThePauseWaitForTheDialAtItsEnd(t *testing.T) {
 }
 
 func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"ECHO": hangUp})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"ECHO": hangUp}), func(t *testing.T, p *peer, m *mux.Mux) {
 		began := time.Now()
 		for range 20 {
 			require.ErrorIs(t, do(t, m, command("ECHO", "x")).err, transport.ErrUncertain)
@@ -177,10 +165,7 @@ func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) 
 }
 
 func TestAWorkingConnectionIsReplacedAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"BREAK": hangUp})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"BREAK": hangUp}), func(t *testing.T, p *peer, m *mux.Mux) {
 		began := time.Now()
 		for range 20 {
 			require.NoError(t, do(t, m, command("ECHO", "x")).err)
@@ -212,10 +197,7 @@ func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
 }
 
 func TestDialTimeoutCoversTheFirstCommands(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"PING": silence})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"PING": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		began := time.Now()
 		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)

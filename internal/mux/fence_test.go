@@ -125,11 +125,8 @@ func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
 }
 
 func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"SLOW": silence})
+	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
 		g := p.gate()
-		m := open(t, p.config())
 		c := command("SLOW")
 		start(m, c)
 		synctest.Wait()
@@ -149,10 +146,7 @@ func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
 }
 
 func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
-		m := open(t, p.config())
+	onPeer(t, &peer{}, func(t *testing.T, p *peer, m *mux.Mux) {
 		require.NoError(t, mux.Ping(t.Context(), m))
 		c := command("ECHO", "x")
 		require.Error(t, m.Fence(t.Context(), c))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
@@ -55,26 +54,10 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 	})
 }
 
-func TestConnectIsBoundedByItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"PING": silence})
-		m := open(t, p.config())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		assert.ErrorIs(t, mux.Ping(ctx, m), context.DeadlineExceeded)
-		assert.Equal(t, time.Second, time.Since(began))
-	})
-}
-
 type bareConn struct{ redis.Conn }
 
 func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}
-		m := open(t, p.config())
+	onPeer(t, &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}, func(t *testing.T, p *peer, m *mux.Mux) {
 		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorContains(t, err, "mux_test.bareConn")

@@ -3,6 +3,7 @@ package mux_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -40,6 +41,20 @@ func open(tb testing.TB, cfg mux.Config) *mux.Mux {
 	m := mux.New(cfg)
 	tb.Cleanup(func() { require.NoError(tb, m.Close()) })
 	return m
+}
+
+// onPeer runs body on fake time, with a Mux to p.
+func onPeer(t *testing.T, p *peer, body func(t *testing.T, p *peer, m *mux.Mux)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { body(t, p, open(t, p.config())) })
+}
+
+// onLed runs body on fake time, with a Mux to p on whose connection the next caller reads.
+func onLed(t *testing.T, p *peer, body func(t *testing.T, p *peer, m *mux.Mux)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { body(t, p, ledBy(t, p)) })
 }
 
 func command(name string, args ...any) *transport.Call {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -42,10 +43,7 @@ func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
 }
 
 func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"})
-		m := ledBy(t, p)
+	onLed(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
 		s := transport.NewScript("s", "return 7")
 		came := lead(t.Context(), m, eval(s, 1, "k"))
 		require.Equal(t, outcome{int64(7), nil}, await(t, came))
@@ -57,10 +55,7 @@ func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.
 }
 
 func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"WRITE": readOnly})
-		m := ledBy(t, p)
+	onLed(t, (&peer{}).answer(map[string]string{"WRITE": readOnly}), func(t *testing.T, p *peer, m *mux.Mux) {
 		lost := m.Lost()
 		came := lead(t.Context(), m, command("WRITE"))
 		require.Len(t, came, 1)
@@ -72,10 +67,7 @@ func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
 }
 
 func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		old := command("ECHO", "old")
 		require.NoError(t, await(t, lead(t.Context(), m, old)).err)
 		l := begin(t.Context(), m, command("SLOW"))
@@ -112,10 +104,7 @@ func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
 }
 
 func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		lost, began := m.Lost(), time.Now()
 		p.say(1, hangUp)
 		<-lost

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -20,10 +21,7 @@ import (
 func slow() *peer { return (&peer{}).answer(map[string]string{"SLOW": silence}) }
 
 func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		came := lead(t.Context(), m, command("ECHO", "1"))
 		require.Len(t, came, 1, "done has run when Lead returns")
 		require.Equal(t, outcome{[]byte("ECHO 1"), nil}, <-came)
@@ -34,10 +32,7 @@ func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
 // The second of two callers that overlap is written and read in the background, and so is
 // the next one; after some that were alone callers read again.
 func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		first := begin(t.Context(), m, command("SLOW"))
 		require.True(t, first.reads())
 		second := begin(t.Context(), m, command("SLOW"))
@@ -58,10 +53,7 @@ func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 }
 
 func TestContextEndsTheReadingOfACaller(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			began := time.Now()
@@ -80,10 +72,7 @@ func TestContextEndsTheReadingOfACaller(t *testing.T) {
 
 // The registration with a context is kept from call to call.
 func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		ctx, cancel := context.WithCancel(t.Context())
 		require.Len(t, lead(ctx, m, command("ECHO", "1")), 1)
 		other := begin(context.Background(), m, command("SLOW")) // which the end of ctx does not concern
@@ -103,10 +92,7 @@ func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) 
 }
 
 func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		call := command("SLOW")
 		m.Interrupt(call) // nothing reads
 		l := begin(t.Context(), m, call)
@@ -128,10 +114,7 @@ func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 
 // An interrupt that comes when the reply is there concerns no later call.
 func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		call := command("ECHO", "1")
 		m.Lead(t.Context(), call, func(any, error) { m.Interrupt(call) }, waiter{})
 		next := begin(t.Context(), m, command("SLOW"))
@@ -142,10 +125,7 @@ func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
 }
 
 func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		came, began := make(chan outcome, 2), time.Now()
 		m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
 			waiter{left: func() bool { return true }})
@@ -156,10 +136,7 @@ func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
 }
 
 func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		began := time.Now()
 		came := lead(t.Context(), m, command("SLOW"))
 		require.InDelta(t, 0.75, time.Since(began).Seconds(), 0.25)
@@ -172,10 +149,7 @@ func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
 
 // What Started starts goes to the server behind the call, and does not wait for its reply.
 func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		var next <-chan outcome
 		came := make(chan outcome, 2)
 		go m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
@@ -207,11 +181,8 @@ func TestCallersThatAreRareReadToo(t *testing.T) {
 
 // A server that takes nothing stops the run goroutine, and no caller.
 func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		g := p.gate()
-		m := ledBy(t, p)
 		close(g.armed)
 		defer close(g.gate)
 		big := strings.Repeat("x", 4<<10)
@@ -261,10 +232,7 @@ func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
 
 // A call that was withdrawn before Lead came to it is not written.
 func TestWithdrawnCallIsNotLed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := slow()
-		m := ledBy(t, p)
+	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
 		c := command("SLOW")
 		require.True(t, c.Abandon())
 		require.Equal(t, transport.ErrNotSent, await(t, lead(t.Context(), m, c)).err)

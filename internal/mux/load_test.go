@@ -134,25 +134,3 @@ func TestNoReplyReachesTheWrongCallerUnderKillsAndCancels(t *testing.T) {
 		assert.NotZero(t, y.abandoned.Load())
 	}
 }
-
-func TestStartAndCloseFromManyGoroutines(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for range 30 {
-		m := mux.New(configFor(server.Addr()))
-		var all sync.WaitGroup
-		var y tally
-		for g := range 10 {
-			all.Go(func() {
-				for i := range 50 {
-					y.one(m, fmt.Sprintf("%d/%d", g, i))
-				}
-			})
-		}
-		for range 3 {
-			all.Go(func() { assert.NoError(t, m.Close()) })
-		}
-		all.Wait()
-		assert.Zero(t, y.wrong.Load()+y.odd.Load()+y.twice.Load()+y.refuted.Load())
-	}
-}

@@ -1,7 +1,6 @@
 package mux_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -20,10 +19,7 @@ func redirect(m *mux.Mux, c *transport.Call, asking bool) <-chan outcome {
 }
 
 func TestARedirectedCallIsSentBehindAskingWhereThatIsWanted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
 		s := transport.NewScript("s", "return 7")
 		assert.Equal(t, outcome{int64(7), nil}, await(t, redirect(m, eval(s, 0), true)))
 		assert.Equal(t, outcome{int64(1), nil}, await(t, redirect(m, command("GET"), false)))
@@ -50,18 +46,6 @@ func TestARedirectedCallIsNotSentForACallerThatHasLeft(t *testing.T) {
 			none(t, came)
 		})
 	}
-}
-
-func TestARedirectedCallWhoseServerCannotBeReachedEndsNotSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
-		p.refuse(errors.New("no server there"))
-		m := open(t, p.config())
-		assert.ErrorIs(t, await(t, redirect(m, command("GET"), true)).err, transport.ErrNotSent)
-		require.NoError(t, m.Close())
-		assert.ErrorIs(t, await(t, redirect(m, command("GET"), true)).err, transport.ErrClosed)
-	})
 }
 
 func TestConnectionsOfATaggedMuxHaveNamesOfTheirOwn(t *testing.T) {

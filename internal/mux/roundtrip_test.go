@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,18 +77,6 @@ func TestAnOutcomeThatHasComeCountsAfterTheContext(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "OK", reply)
 	assert.Equal(t, "GET", p.Name())
-}
-
-func TestALateOutcomeBlocksNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var late transport.Done
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := mux.Do(ctx, starter(func(_ *transport.Call, done transport.Done) { late = done }), &transport.Call{})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		late("OK", nil)
-	})
 }
 
 func TestPingIsAnsweredAlsoByAServerThatRefusesIt(t *testing.T) {

@@ -8,17 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/transport"
 )
 
 const noScript = "-NOSCRIPT no such script here\r\n"
 
 func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
 		s := transport.NewScript("s", "return 7")
 		came := start(m, eval(s, 1, "k", "a", 5, int64(6)))
 		assert.Equal(t, outcome{int64(7), nil}, await(t, came))
@@ -29,10 +26,7 @@ func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
 }
 
 func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript})
-		m := open(t, p.config())
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript}), func(t *testing.T, p *peer, m *mux.Mux) {
 		o := do(t, m, eval(transport.NewScript("s", "x"), 0))
 		assert.True(t, transport.IsCode(o.err, "NOSCRIPT"))
 		o = do(t, m, command("GET", "x"))
@@ -42,11 +36,8 @@ func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
 }
 
 func TestUnknownScriptIsRepeatedOnTheNextConnectionWhenThisOneBreaks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"})
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
 		g := p.gate()
-		m := open(t, p.config())
 		c := eval(transport.NewScript("s", "x"), 0)
 		came := start(m, c)
 		synctest.Wait()
@@ -90,25 +81,4 @@ func TestUnknownScriptIsNotRepeatedForACallerThatHasLeft(t *testing.T) {
 			assert.NotContains(t, strings.Join(p.commands(), "|"), "EVAL x")
 		})
 	}
-}
-
-func TestScriptsSurviveScriptFlushBetweenAnyTwoCalls(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t) // SCRIPT FLUSH would disturb others
-	m := open(t, configFor(s.Addr()))
-	script := transport.NewScript("count", "return redis.call('incr', KEYS[1])")
-	var waiting []<-chan outcome
-	for range 500 {
-		waiting = append(waiting, start(m, eval(script, 1, "n")), start(m, command("SCRIPT", "FLUSH")))
-	}
-	seen := map[any]bool{}
-	for i, came := range waiting {
-		o := await(t, came)
-		require.NoError(t, o.err)
-		if i%2 == 0 {
-			seen[o.reply] = true
-		}
-	}
-	assert.Len(t, seen, 500)
-	assert.Equal(t, []byte("500"), do(t, m, command("GET", "n")).reply)
 }

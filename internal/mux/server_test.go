@@ -1,12 +1,9 @@
 package mux_test
 
 import (
-	"errors"
-	"net"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -52,29 +49,6 @@ func TestFrozenServerIsGivenUpAndFoundAgain(t *testing.T) {
 	assert.Equal(t, []byte("1"), eventually(t, m, "GET", "n"), "the first one ran after all")
 }
 
-func TestServerThatIsDownMeansNotSentAndComesBack(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	m := open(t, configFor(server.Addr()))
-	require.NoError(t, mux.Ping(t.Context(), m))
-	server.Kill()
-	began := time.Now()
-	for {
-		o := do(t, m, command("ECHO", "x"))
-		require.Error(t, o.err)
-		if errors.Is(o.err, transport.ErrNotSent) {
-			var op *net.OpError
-			require.ErrorAs(t, o.err, &op, "the dial's own error")
-			break
-		}
-		require.Less(t, time.Since(began), patience)
-	}
-	require.ErrorIs(t, mux.Ping(t.Context(), m), transport.ErrNotSent)
-	assert.Less(t, time.Since(began), 5*time.Second)
-	server.Restart()
-	assert.Equal(t, []byte("x"), eventually(t, m, "ECHO", "x"))
-}
-
 func TestKilledConnectionMakesOnlyCallsInFlightUncertain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -89,23 +63,4 @@ func TestKilledConnectionMakesOnlyCallsInFlightUncertain(t *testing.T) {
 	assert.ErrorIs(t, await(t, first).err, transport.ErrUncertain)
 	assert.ErrorIs(t, await(t, second).err, transport.ErrUncertain)
 	assert.NoError(t, do(t, m, command("ECHO", "x")).err)
-}
-
-func TestWrongPasswordIsADialError(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.WithPassword("secret"))
-	cfg := configFor(server.Addr())
-	err := mux.Ping(t.Context(), open(t, cfg))
-	require.ErrorIs(t, err, transport.ErrNotSent)
-	var refusal redis.Error
-	require.ErrorAs(t, err, &refusal)
-	assert.Contains(t, string(refusal), "NOAUTH")
-
-	cfg.Dial = dialWith(server.Addr(), redis.DialPassword("guess"))
-	err = mux.Ping(t.Context(), open(t, cfg))
-	require.ErrorAs(t, err, &refusal)
-	assert.Contains(t, string(refusal), "WRONGPASS")
-
-	cfg.Dial = dialWith(server.Addr(), redis.DialPassword("secret"))
-	assert.NoError(t, mux.Ping(t.Context(), open(t, cfg)))
 }

@@ -2,7 +2,6 @@ package redisconn_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -132,29 +131,6 @@ func TestListenersOnEveryNodeAreCounted(t *testing.T) {
 	require.Contains(t, clients, " name=counting ")
 }
 
-func TestFrozenReplicaIsAnErrorUntilItGoesOn(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t)
-	one, two := redistest.StartReplica(t, master), redistest.StartReplica(t, master)
-	listenOn(t, one, "somebody")
-	r := counting(t, master)
-	requireCounts(t, r, []int64{1}, "somebody")
-
-	for _, known := range []bool{true, false} {
-		if !known { // and neither is its connection
-			r = counting(t, master)
-		}
-		two.Pause()
-		err := requireUnknown(t, r, "replica "+two.Addr())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		two.Resume()
-		requireCounts(t, r, []int64{1}, "somebody")
-	}
-	master.Pause()
-	defer master.Resume()
-	requireUnknown(t, r, "the master")
-}
-
 func TestReplicaThatIsGoneIsAnErrorUntilTheMasterNoLongerShowsIt(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
@@ -180,61 +156,6 @@ func TestReplicaThatIsGoneIsAnErrorUntilTheMasterNoLongerShowsIt(t *testing.T) {
 	require.Eventually(t, func() bool { return len(master.Replicas(t)) == 1 }, late, 5*time.Millisecond)
 	expireList(t, r, master)
 	requireCounts(t, r, []int64{1}, "somebody")
-}
-
-func TestADeniedCountSaysWhereAndWhy(t *testing.T) {
-	t.Parallel()
-	for _, right := range []string{"pubsub", "role"} {
-		master := redistest.Start(t)
-		r := counting(t, master)
-		requireCounts(t, r, []int64{0}, "somebody")
-		master.Do(t, "ACL", "SETUSER", "default", "-"+right)
-		expireList(t, r, master)
-		for range 2 { // the second may come from memory
-			err := requireUnknown(t, r, "on the master")
-			var refusal *transport.ServerError
-			require.ErrorAs(t, err, &refusal)
-			require.Equal(t, "NOPERM", refusal.Code())
-			require.NotErrorIs(t, err, transport.ErrNotSent)
-		}
-	}
-	master := redistest.Start(t)
-	replica := redistest.StartReplica(t, master)
-	replica.Do(t, "ACL", "SETUSER", "default", "-pubsub")
-	err := requireUnknown(t, counting(t, master), "replica "+replica.Addr())
-	require.True(t, transport.IsCode(err, "NOPERM"), "%v", err)
-	replica.Do(t, "ACL", "SETUSER", "default", ">password")
-	requireUnknown(t, counting(t, master), "NOAUTH")
-}
-
-func TestServersWithoutTheCommandCannotCount(t *testing.T) {
-	t.Parallel()
-	for _, command := range []string{"PUBSUB", "ROLE", "HELLO"} {
-		server := redistest.Start(t, redistest.WithArgs("--rename-command", command, ""))
-		err := requireUnknown(t, counting(t, server), "ERR unknown command")
-		var refusal *transport.ServerError
-		require.ErrorAs(t, err, &refusal)
-	}
-}
-
-func TestServersThatAreNoMasterAloneCannotCount(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t)
-	replica := redistest.StartReplica(t, master)
-	requireUnknown(t, counting(t, replica), `no master, but a "slave"`)
-	cluster := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	requireUnknown(t, counting(t, cluster), "part of a cluster")
-
-	requireUnknown(t, counting(t, master, func(cfg *redisconn.Config) { cfg.DialReplica = nil }), "WithReplicaDialer")
-	astray := counting(t, master, func(cfg *redisconn.Config) {
-		cfg.DialReplica = func(ctx context.Context, _ string) (redis.Conn, error) { return cfg.Dial(ctx) }
-	})
-	requireUnknown(t, astray, "leads to a server that is no replica")
-	broken := errors.New("no way there")
-	nowhere := counting(t, master, func(cfg *redisconn.Config) {
-		cfg.DialReplica = func(context.Context, string) (redis.Conn, error) { return nil, broken }
-	})
-	require.ErrorIs(t, requireUnknown(t, nowhere, replica.Addr()), broken)
 }
 
 func TestCloseEndsTheCountThatIsUnderWayOnAReplica(t *testing.T) {

@@ -18,10 +18,7 @@ import (
 )
 
 func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		require.Empty(t, p.dialled(), "nothing is dialled before the first call")
 		require.Equal(t, "OK", has(t, b, set("a"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("b"), time.Second, 1))
@@ -38,11 +35,8 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 // While one batch waits the next one gathers: its time has begun, and the last of its
 // calls is given all of its own.
 func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
-		b := opened(t, p.dial)
 		first := start(b, set("first"), time.Second)
 		synctest.Wait()
 		var rest []chan outcome
@@ -69,10 +63,7 @@ func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 }
 
 func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		calls := make([]*transport.Call, 2*batchMax+2)
 		for i := range calls {
 			calls[i] = set("k")
@@ -87,10 +78,7 @@ func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
 }
 
 func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		has(t, b, eval("a"), time.Second, 1)
 		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "EVAL": ":2\r\n", "SET": "+OK\r\n", "WAIT": ":1\r\n"})
 		p.commands()
@@ -107,11 +95,8 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 }
 
 func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
-		b := opened(t, p.dial)
 		all := together(b, time.Second, set("a"), &transport.Call{Command: "HSET"}, set("b"))
 		require.EqualValues(t, 1, await(t, all[0]).have)
 		require.True(t, transport.IsCode(await(t, all[1]).err, "WRONGTYPE"))
@@ -126,10 +111,7 @@ func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
 }
 
 func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		has(t, b, set("a"), time.Second, 1)
 		p.cut()
 		has(t, b, set("b"), time.Second, 1)
@@ -138,11 +120,8 @@ func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
 }
 
 func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(nil)
-		b := opened(t, p.dial)
 		began := time.Now()
 		o := await(t, start(b, set("a"), time.Second))
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
@@ -181,11 +160,8 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 }
 
 func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
-		b := opened(t, p.dial)
 		for range 5 {
 			require.True(t, transport.IsCode(await(t, start(b, set("a"), time.Second)).err, "READONLY"))
 		}
@@ -226,10 +202,7 @@ func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
 }
 
 func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		has(t, b, set("a"), time.Second, 1)
 		time.Sleep(idleTime - time.Second)
 		has(t, b, set("a"), time.Second, 1)
@@ -243,11 +216,8 @@ func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
 }
 
 func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
-		b := opened(t, p.dial)
 		first := start(b, set("first"), time.Second)
 		synctest.Wait()
 		call := set("queued")
@@ -272,10 +242,7 @@ func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 }
 
 func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		has(t, b, eval("a"), time.Second, 1)
 		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "WAIT": silence})
 		call := eval("b")
@@ -288,11 +255,8 @@ func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
 }
 
 func TestCloseEndsAllCalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(nil)
-		b := opened(t, p.dial)
 		sent := start(b, set("sent"), time.Hour)
 		synctest.Wait()
 		queued := start(b, set("queued"), time.Hour)

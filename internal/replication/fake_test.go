@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -146,6 +147,16 @@ func opened(t *testing.T, dial func(context.Context) (redis.Conn, error)) *Batch
 	b := New(Config{Dial: dial, DialTimeout: 5 * time.Second, Command: command})
 	t.Cleanup(b.Close)
 	return b
+}
+
+// onPeer runs body on fake time, with a Batcher to a server that has one replica.
+func onPeer(t *testing.T, body func(t *testing.T, p *peer, b *Batcher)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		body(t, p, opened(t, p.dial))
+	})
 }
 
 type outcome struct {

@@ -20,11 +20,8 @@ func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
 }
 
 func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(map[string]string{"ASKING": "+OK\r\n", "SET": "+OK\r\n", "EVAL": ":1\r\n", "WAIT": ":1\r\n"})
-		b := opened(t, p.dial)
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("a"), true)))
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("b"), false)))
 		require.Equal(t, []string{"ASKING", "SET a v", "WAIT 1 1000", "SET b v", "WAIT 1 1000"}, p.commands())
@@ -38,10 +35,7 @@ func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
 }
 
 func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		b := opened(t, p.dial)
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		call := set("a")
 		require.True(t, call.Claim(0), "somewhere else")
 		require.False(t, call.Abandon())
@@ -52,11 +46,8 @@ func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
 
 // A redirected call need not wait for replicas here: there may be none.
 func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
+	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
 		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("MOVED"), "WAIT": silence})
-		b := opened(t, p.dial)
 		all := together(b, time.Second, &transport.Call{Command: "HSET"}, set("a"))
 		synctest.Wait()
 		require.Len(t, all[0], 1)
