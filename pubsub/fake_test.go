@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +17,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // fakeServer is a scripted server behind in-memory pipes, for tests on fake
@@ -61,7 +62,7 @@ func (f *fakeServer) serve(p *peer) {
 	defer func() { _ = p.conn.Close() }()
 	in := bufio.NewReader(stalledReader{f, p.conn})
 	for {
-		args, err := readCommand(in)
+		args, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
 		}
@@ -100,30 +101,6 @@ func (f *fakeServer) stopReading() (hear func()) {
 	return sync.OnceFunc(func() { close(f.stalled) })
 }
 
-// readCommand reads one RESP array of bulk strings, none of which holds a line
-// break.
-func readCommand(in *bufio.Reader) ([]string, error) {
-	head, err := in.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(head[1:]))
-	if err != nil {
-		return nil, err
-	}
-	args := make([]string, n)
-	for i := range args {
-		if _, err = in.ReadString('\n'); err != nil {
-			return nil, err
-		}
-		if args[i], err = in.ReadString('\n'); err != nil {
-			return nil, err
-		}
-		args[i] = strings.TrimSpace(args[i])
-	}
-	return args, nil
-}
-
 func (f *fakeServer) answer(args []string) string {
 	if f.refuse != nil {
 		if text := f.refuse(strings.Join(args, " ")); text != "" {
@@ -141,9 +118,9 @@ func (f *fakeServer) answer(args []string) string {
 	return b.String()
 }
 
-// array begins an array of three, of which it writes two.
+// array returns an array of three without the last element.
 func array(word, name string) string {
-	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(word), word, len(name), name)
+	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(name)
 }
 
 func (p *peer) write(text string) {
@@ -165,7 +142,7 @@ func (f *fakeServer) newest() *peer {
 }
 
 func (f *fakeServer) publish(word, name, payload string) {
-	f.push(array(word, name) + fmt.Sprintf("$%d\r\n%s\r\n", len(payload), payload))
+	f.push(redistest.Array(word, name, payload))
 }
 
 // cut ends the newest connection.
@@ -199,4 +176,71 @@ func onFakeTime(t *testing.T, body func(f *fakeServer, s *Subscriber)) {
 		defer mustClose(t, s) // also after a failure: nothing may stay in the bubble
 		body(f, s)
 	})
+}
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// waitLimit is far more than anything awaited takes. Reaching it is a failure.
+const waitLimit = 30 * time.Second
+
+func mustSubscribe(t testing.TB, s *Subscriber, channel string) transport.Subscription {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	l, err := s.Subscribe(ctx, channel)
+	require.NoError(t, err)
+	return l
+}
+
+// subscribeLater subscribes without a deadline, on a goroutine of its own.
+func subscribeLater(s *Subscriber, channel string) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Subscribe(context.Background(), channel)
+		done <- err
+	}()
+	return done
+}
+
+// awaitEvent returns the next event, which must come.
+func awaitEvent(t testing.TB, l transport.Subscription) transport.Event {
+	t.Helper()
+	select {
+	case e, ok := <-l.Events():
+		require.True(t, ok, "subscription failed: %v", l.Err())
+		return e
+	case <-time.After(waitLimit):
+		require.FailNow(t, "no event")
+		return transport.Event{}
+	}
+}
+
+func requireFailed(t testing.TB, l transport.Subscription) error {
+	t.Helper()
+	select {
+	case e, ok := <-l.Events():
+		require.False(t, ok, "an event instead of the end: %v", e)
+	case <-time.After(waitLimit):
+		require.FailNow(t, "subscription goes on")
+	}
+	require.Error(t, l.Err())
+	return l.Err()
+}
+
+func requireNoEvent(t testing.TB, l transport.Subscription) {
+	t.Helper()
+	select {
+	case e, ok := <-l.Events():
+		require.FailNow(t, "unexpected", "event %v, open %v", e, ok)
+	default:
+	}
+}
+
+func mustClose(t testing.TB, s *Subscriber) {
+	t.Helper()
+	require.NoError(t, s.Close())
+	st := s.Stats()
+	require.Zero(t, st.Channels)
+	require.Zero(t, st.Listeners)
+	require.False(t, st.Connected)
 }

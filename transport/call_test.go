@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -149,3 +150,5 @@ func TestACallIsWithdrawnOnlyWhileItIsQueued(t *testing.T) {
 	assert.False(t, sent.Abandoned(), "its caller waits on")
 	assert.Equal(t, int64(7), sent.Conn())
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

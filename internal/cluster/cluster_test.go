@@ -107,7 +107,7 @@ func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 		w.do(func() { w.servers[two].gate = gate })
 		w.requireIncr(key, 1)
 		w.move(key, two)
-		call := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
+		call := incr(key)
 		came := make(chan error, 1)
 		w.Start(call, func(_ any, err error) { came <- err })
 		synctest.Wait()
@@ -175,13 +175,7 @@ func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
 		require.Error(t, err)
 		time.Sleep(3 * time.Second)
 		again := w.Reconnected()
-		w.do(func() {
-			for slot, addr := range w.owner {
-				if addr == one {
-					w.owner[slot] = two
-				}
-			}
-		})
+		w.takeOver(one, two)
 		began := time.Now()
 		w.requireEvent(sub, transport.Event{Gap: true}) // without a call: the subscription looks
 		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
@@ -198,11 +192,7 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 		t := w.t
 		w.requireIncr(key, 1)
 		sub := w.subscribe(key)
-		w.do(func() {
-			for slot := range w.owner {
-				w.owner[slot] = two
-			}
-		})
+		w.takeOver(one, two)
 		w.requireIncr(key, 2)
 		w.requireEvent(sub, transport.Event{Gap: true})
 		open := func() (n int) { w.do(func() { n = len(w.servers[one].conns) }); return n }
@@ -222,8 +212,8 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 func TestFencesKnowTheNodeOfAConnection(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
-		here := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
-		there := &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{"{foo}"}}
+		here := incr(key)
+		there := incr("{foo}")
 		var wg sync.WaitGroup
 		for _, call := range []*transport.Call{here, there} {
 			wg.Add(1)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -119,6 +119,17 @@ func (w *world) do(f func()) {
 // move gives the slot of key to another node.
 func (w *world) move(key, to string) { w.do(func() { w.owner[transport.HashSlot(key)] = to }) }
 
+// takeOver gives all slots of a node to another node.
+func (w *world) takeOver(from, to string) {
+	w.do(func() {
+		for slot, addr := range w.owner {
+			if addr == from {
+				w.owner[slot] = to
+			}
+		}
+	})
+}
+
 // kill ends a node, and its connections.
 func (w *world) kill(addr string) {
 	w.do(func() {
@@ -144,7 +155,7 @@ func (s *server) serve(c net.Conn) {
 	r := bufio.NewReader(c)
 	asking := false
 	for {
-		words, err := readCommand(r)
+		words, err := redistest.ReadCommand(r)
 		if err != nil {
 			return
 		}
@@ -182,34 +193,6 @@ func (s *server) await(command string) {
 		s.w.do(func() { s.asked = append(s.asked, "WAIT begun") })
 		<-hold
 	}
-}
-
-func readCommand(r *bufio.Reader) ([]string, error) {
-	n, err := readNumber(r)
-	if err != nil {
-		return nil, err
-	}
-	words := make([]string, n)
-	for i := range words {
-		size, err := readNumber(r)
-		if err != nil {
-			return nil, err
-		}
-		text := make([]byte, size+2)
-		if _, err := io.ReadFull(r, text); err != nil {
-			return nil, err
-		}
-		words[i] = string(text[:size])
-	}
-	return words, nil
-}
-
-func readNumber(r *bufio.Reader) (int, error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
 // answer returns what the server says, the world's mu held.
@@ -312,7 +295,7 @@ func (s *server) listen(c net.Conn, word, channel string) string {
 }
 
 func push(word, channel string) string {
-	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(word), word, len(channel), channel)
+	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(channel) + ":1\r\n"
 }
 
 // listeners returns how many listen at a node.
@@ -327,7 +310,7 @@ func (w *world) publish(addr, kind, channel, payload string) {
 	var all []net.Conn
 	w.do(func() { all = slices.Clone(w.servers[addr].subs[kind+channel]) })
 	for _, c := range all {
-		_, err := fmt.Fprintf(c, "*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(word), word, len(channel), channel, len(payload), payload)
+		_, err := io.WriteString(c, redistest.Array(word, channel, payload))
 		assert.NoError(w.t, err)
 	}
 }
@@ -340,7 +323,7 @@ func (w *world) incr(key string) (any, error) {
 		err   error
 	}
 	came := make(chan outcome, 1)
-	w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}, func(reply any, err error) { came <- outcome{reply, err} })
+	w.Start(incr(key), func(reply any, err error) { came <- outcome{reply, err} })
 	select {
 	case o := <-came:
 		return o.reply, o.err

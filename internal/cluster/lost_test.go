@@ -22,11 +22,7 @@ func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 		synctest.Wait()
 		requireOpen(t, lost, "one slot of many has moved, with its locks")
 
-		w.do(func() {
-			for slot := range w.owner {
-				w.owner[slot] = two
-			}
-		})
+		w.takeOver(one, two)
 		w.refresh()
 		requireReported(t, lost, "a master no longer has any of its slots")
 		lost = w.Lost()
@@ -64,16 +60,32 @@ func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
 		w.do(func() { w.servers[one].silent = true })
 		came := make(chan error, 1)
 		began := time.Now()
-		w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
+		w.Start(incr(key), func(_ any, err error) { came <- err })
 		time.Sleep(1500 * time.Millisecond)
-		w.do(func() {
-			for slot := range w.owner {
-				w.owner[slot] = two
-			}
-		})
+		w.takeOver(one, two)
 		time.Sleep(time.Second) // the silence is looked into each second
 		w.requireIncr(key, 3)   // the silent one has added one
 		require.ErrorIs(t, <-came, transport.ErrUncertain)
 		require.LessOrEqual(t, time.Since(began), 3*time.Second+time.Millisecond, "the reply limit is six")
+	})
+}
+
+// A machine that is gone answers no dial either. A renewal has no timeout of its own: it
+// waits for the dial, while another node serves its slot.
+func TestADialOfAMasterThatIsGoneIsGivenUpWhenAnotherTakesItsPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.requireIncr(key, 1)
+		w.do(func() { w.servers[one].gate = make(chan struct{}) })
+		w.kill(one)
+		time.Sleep(time.Millisecond)
+		began := time.Now()
+		came := make(chan error, 1)
+		w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}, Urgent: true, Vital: true}, func(_ any, err error) { came <- err })
+		time.Sleep(1500 * time.Millisecond)
+		w.takeOver(one, two)
+		require.ErrorIs(t, <-came, transport.ErrNotSent)
+		require.LessOrEqual(t, time.Since(began), 3*time.Second+time.Millisecond, "the dial may take five")
+		w.requireIncr(key, 2)
 	})
 }

@@ -33,7 +33,7 @@ func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 		for _, m := range masters {
 			_, err := mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
 			require.NoError(t, err)
-			_, err = mux.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
+			_, err = mux.Do(t.Context(), m, incr(key))
 			if m.Addr() == one {
 				require.NoError(t, err)
 			} else {
@@ -67,7 +67,7 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 		masters, err := w.Masters(t.Context())
 		require.NoError(t, err)
 		for _, m := range masters {
-			_, _ = mux.Do(t.Context(), m, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}) // sent elsewhere
+			_, _ = mux.Do(t.Context(), m, incr(key)) // sent elsewhere
 		}
 		time.Sleep(time.Second)
 		require.ElementsMatch(t, []string{three, two}, addrs(t, w))
@@ -80,11 +80,7 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 				require.Error(t, err)
 			}
 		}
-		w.do(func() {
-			for slot := range w.owner {
-				w.owner[slot] = two
-			}
-		})
+		w.takeOver(three, two)
 		for range 3 {
 			for _, m := range masters {
 				_, _ = mux.Do(t.Context(), m, &transport.Call{Command: "PING"})

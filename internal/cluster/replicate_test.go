@@ -145,11 +145,7 @@ func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
 		o := w.awaitCopied(w.replicate(key, time.Second))
 		require.Error(t, o.err)
 		require.Zero(t, o.have)
-		w.do(func() {
-			for slot := range w.owner {
-				w.owner[slot] = two
-			}
-		})
+		w.takeOver(one, two)
 		w.refresh()
 		time.Sleep(time.Second)
 		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
@@ -182,11 +178,7 @@ func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
 		w.do(func() { w.servers[one].hold = hold })
 		came := w.replicate(key, time.Hour)
 		synctest.Wait()
-		w.do(func() {
-			for slot := range w.owner {
-				w.owner[slot] = two
-			}
-		})
+		w.takeOver(one, two)
 		w.requireIncr(key, 2)
 		for range 3 {
 			time.Sleep(formerTime)

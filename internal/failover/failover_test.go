@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // masters is the servers that Sentinels may name, to which a Failover subscribes.
@@ -70,33 +71,21 @@ func (m *masters) dialTo(_ context.Context, addr string) (redis.Conn, error) {
 func serve(conn net.Conn) {
 	in := bufio.NewReader(conn)
 	for {
-		var words int
-		if _, err := fmt.Fscanf(in, "*%d\r\n", &words); err != nil {
+		args, err := redistest.ReadCommand(in)
+		if err != nil {
 			return
-		}
-		args := make([]string, words)
-		for i := range args {
-			var size int
-			if _, err := fmt.Fscanf(in, "$%d\r\n%s\r\n", &size, &args[i]); err != nil {
-				return
-			}
 		}
 		reply := "+PONG\r\n"
 		if args[0] != "PING" {
 			reply = ""
 			for _, name := range args[1:] {
-				reply += push(strings.ToLower(args[0]), name) + ":1\r\n"
+				reply += "*3\r\n" + redistest.Bulk(strings.ToLower(args[0])) + redistest.Bulk(name) + ":1\r\n"
 			}
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
 			return
 		}
 	}
-}
-
-// push begins an array of three, of which it writes two.
-func push(word, name string) string {
-	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(word), word, len(name), name)
 }
 
 // says has a Sentinel name a master, and waits until it is heard, or a second longer.
@@ -106,7 +95,7 @@ func (m *masters) says(master string, epoch int) {
 	m.mu.Lock()
 	peer := m.peer
 	m.mu.Unlock()
-	_, err := fmt.Fprintf(peer, "%s$%d\r\n%s\r\n", push("message", Channel), len(text), text)
+	_, err := io.WriteString(peer, redistest.Array("message", Channel, text))
 	assert.NoError(m.t, err)
 	time.Sleep(time.Second)
 }

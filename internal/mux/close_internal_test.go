@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -42,12 +42,9 @@ func TestAConnectionThatCloseEndsIsNotReportedAsLost(t *testing.T) {
 // answerAll is a server whose answer is a number.
 func answerAll(c net.Conn) {
 	for in := bufio.NewReader(c); ; {
-		line, err := in.ReadString('\n')
-		if err == nil && strings.HasPrefix(line, "*") {
-			go func() { _, _ = c.Write([]byte(":7\r\n")) }()
-		}
-		if err != nil {
+		if _, err := redistest.ReadCommand(in); err != nil {
 			return
 		}
+		go func() { _, _ = c.Write([]byte(":7\r\n")) }()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/respconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 const (
@@ -109,7 +109,7 @@ func (p *peer) serve(conn int, c net.Conn) {
 	defer func() { _ = c.Close() }()
 	in := bufio.NewReader(c)
 	for {
-		args, err := readCommand(in)
+		args, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
 		}
@@ -154,11 +154,11 @@ func (p *peer) reply(conn int, args []string) string {
 			return fmt.Sprintf(":%d\r\n", 100+conn)
 		}
 		if args[1] == "INFO" {
-			return bulk(fmt.Sprintf("id=%d addr=10.0.0.1:%d laddr=10.0.0.2:6379 name=", 100+conn, conn))
+			return redistest.Bulk(fmt.Sprintf("id=%d addr=10.0.0.1:%d laddr=10.0.0.2:6379 name=", 100+conn, conn))
 		}
 	}
 	p.note(args)
-	return bulk(strings.Join(args, " "))
+	return redistest.Bulk(strings.Join(args, " "))
 }
 
 // note is called with p.mu held.
@@ -166,39 +166,6 @@ func (p *peer) note(args []string) {
 	if args[0] != "PING" && strings.Join(args, " ") != "CLIENT ID" && strings.Join(args, " ") != "CLIENT INFO" {
 		p.seen = append(p.seen, strings.Join(args, " "))
 	}
-}
-
-func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
-
-func readCommand(in *bufio.Reader) ([]string, error) {
-	n, err := readLen(in, '*')
-	if err != nil {
-		return nil, err
-	}
-	args := make([]string, n)
-	for i := range args {
-		size, err := readLen(in, '$')
-		if err != nil {
-			return nil, err
-		}
-		b := make([]byte, size+2)
-		if _, err := io.ReadFull(in, b); err != nil {
-			return nil, err
-		}
-		args[i] = string(b[:size])
-	}
-	return args, nil
-}
-
-func readLen(in *bufio.Reader, kind byte) (int, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	if line[0] != kind {
-		return 0, fmt.Errorf("want %c, got %q", kind, line)
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
 // gated is a connection whose Flush waits, from the moment it is armed.

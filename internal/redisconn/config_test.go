@@ -1,12 +1,21 @@
 package redisconn_test
 
 import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/cluster"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 func TestAReplyIsOwedForLessThanALease(t *testing.T) {
@@ -33,3 +42,31 @@ func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
 	cfg.OnReconnect("subscriptions")()
 	require.Equal(t, []string{"subscriptions"}, reported)
 }
+
+// A server that has no room for another client says so in answer to the first command, and hangs up.
+// That is no refusal of the name, after which the connection would be used.
+func TestAServerWithoutRoomDoesNotRefuseTheName(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	cfg := redisconn.Config{ClientName: "app", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	dial := cfg.Naming()(func(context.Context) (redis.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			_, _ = theirs.Read(make([]byte, 1024))
+			_, _ = io.WriteString(theirs, "-ERR max number of clients reached\r\n")
+			_ = theirs.Close()
+		}()
+		return redis.NewConn(ours, 0, 0), nil
+	})
+	_, err := dial(t.Context())
+	require.EqualError(t, err, "ERR max number of clients reached")
+	require.Empty(t, log.String())
+}
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// Without the method nothing fails: losses would be heard of later.
+var (
+	_ engine.LossTeller = (*redisconn.Redigo)(nil)
+	_ engine.LossTeller = (*cluster.Cluster)(nil)
+)

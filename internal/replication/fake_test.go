@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -66,7 +66,7 @@ func (p *peer) serve(c net.Conn) {
 		}
 	}()
 	for {
-		args, err := readCommand(in)
+		args, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
 		}
@@ -76,27 +76,6 @@ func (p *peer) serve(c net.Conn) {
 		p.mu.Unlock()
 		replies <- reply
 	}
-}
-
-func readCommand(in *bufio.Reader) ([]string, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
-	args := make([]string, n)
-	for i := range args {
-		if line, err = in.ReadString('\n'); err != nil {
-			return nil, err
-		}
-		size, _ := strconv.Atoi(strings.TrimSpace(line[1:]))
-		text := make([]byte, size+2)
-		if _, err = io.ReadFull(in, text); err != nil {
-			return nil, err
-		}
-		args[i] = string(text[:size])
-	}
-	return args, err
 }
 
 // says sets what the peer answers to commands by their names.

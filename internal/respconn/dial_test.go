@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/redisurl"
 	"github.com/redlatch/redlatch/internal/respconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 const patience = 10 * time.Second
@@ -32,23 +33,13 @@ func server(t *testing.T, answers map[string]string) (at redisurl.Server, comman
 		assert.NoError(t, err)
 		var got []string
 		in := bufio.NewReader(conn)
-		for words, left := []string{}, 0; ; {
-			line, err := in.ReadString('\n')
+		for {
+			words, err := redistest.ReadCommand(in)
 			if err != nil {
 				break
 			}
-			switch line[0] {
-			case '*':
-				words, left = nil, int(line[1]-'0')
-				continue
-			case '$':
-				continue
-			}
-			words = append(words, strings.TrimSuffix(line, "\r\n"))
-			if left--; left == 0 {
-				got = append(got, strings.Join(words, " "))
-				_, _ = io.WriteString(conn, answers[words[0]])
-			}
+			got = append(got, strings.Join(words, " "))
+			_, _ = io.WriteString(conn, answers[words[0]])
 		}
 		_, _ = conn.Close(), l.Close()
 		all <- strings.Join(got, ", ")

@@ -1,0 +1,50 @@
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// ReadCommand reads a command, as a scripted server does.
+func ReadCommand(in *bufio.Reader) ([]string, error) {
+	n, err := readLength(in, '*')
+	args := make([]string, max(0, n))
+	for i := range args {
+		size, err := readLength(in, '$')
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size+len("\r\n"))
+		if _, err := io.ReadFull(in, text); err != nil {
+			return nil, err
+		}
+		args[i] = string(text[:size])
+	}
+	return args, err
+}
+
+func readLength(in *bufio.Reader, kind byte) (int, error) {
+	line, err := in.ReadString('\n')
+	switch {
+	case err != nil:
+		return 0, err
+	case line[0] != kind:
+		return 0, fmt.Errorf("want %c, got %q", kind, line)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// Bulk returns the reply $len text.
+func Bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+// Array returns a reply of bulk strings.
+func Array(texts ...string) string {
+	reply := fmt.Sprintf("*%d\r\n", len(texts))
+	for _, text := range texts {
+		reply += Bulk(text)
+	}
+	return reply
+}
