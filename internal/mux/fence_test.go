@@ -188,21 +188,3 @@ func TestFenceStopsACallThatTheNetworkStillHolds(t *testing.T) {
 		}
 	}
 }
-
-func TestFenceOnARealServer(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	m := open(t, configFor(server.Addr()))
-	c := command("BLPOP", redistest.Key(t), 0) // sent, and not answered
-	blocked := start(m, c)
-	require.Eventually(t, func() bool { return c.Conn() != 0 }, patience, time.Millisecond)
-	server.Do(t, "CLIENT", "KILL", "ID", c.Conn())
-	require.ErrorIs(t, await(t, blocked).err, transport.ErrUncertain)
-	require.NoError(t, mux.Ping(t.Context(), m))
-	require.NoError(t, m.Fence(t.Context(), c), "gone already")
-	again := command("ECHO", "x")
-	require.NoError(t, do(t, m, again).err)
-	require.NoError(t, m.Fence(t.Context(), again))
-	assert.NotZero(t, again.Conn())
-	assert.Equal(t, again.Conn(), do(t, m, command("CLIENT", "ID")).reply, "still the same connection")
-}

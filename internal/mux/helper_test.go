@@ -100,18 +100,4 @@ func none(tb testing.TB, came <-chan outcome) {
 	}
 }
 
-// eventually tries a call until it works.
-func eventually(tb testing.TB, m *mux.Mux, name string, args ...any) any {
-	tb.Helper()
-	for limit := time.Now().Add(patience); ; {
-		o := do(tb, m, command(name, args...))
-		if o.err == nil {
-			return o.reply
-		}
-		if time.Now().After(limit) {
-			tb.Fatalf("still failing: %v", o.err)
-		}
-	}
-}
-
 func configFor(addr string) mux.Config { return mux.Config{Dial: dialTo(addr)} }

@@ -27,13 +27,17 @@ import (
 // 60s. Otherwise it is 5 s.
 const executorEnv = "REDLATCH_EXECUTOR"
 
+var echo = transport.NewScript("echo", "return ARGV[1]")
+
 // leaders is a load of calls of which most are led.
 type leaders struct {
-	tally
 	m            *mux.Mux
 	stop         atomic.Bool
 	starts, runs atomic.Int64
-	led          atomic.Int64 // whose done ran on the caller's goroutine, or before Lead returned
+
+	replies, notSent, uncertain, abandoned atomic.Int64
+
+	led atomic.Int64 // whose done ran on the caller's goroutine, or before Lead returned
 }
 
 // Callers that read get their own replies, once each, whatever happens: contexts that end
@@ -168,8 +172,13 @@ func (y *leaders) wait(t *testing.T, c *transport.Call, came chan outcome, text 
 			t.Errorf("outside of the contract: %v", o.err)
 		}
 	case <-after:
-		c.Abandon()
 		y.abandoned.Add(1)
+		if !c.Abandon() {
+			return
+		}
+		if o := await(t, came); !errors.Is(o.err, transport.ErrNotSent) {
+			t.Errorf("a withdrawn call ended with %v, %v", o.reply, o.err)
+		}
 	case <-time.After(patience):
 		t.Error("a call is stuck")
 		y.stop.Store(true)
