@@ -3,7 +3,6 @@ package pubsub
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,11 +14,6 @@ import (
 
 	"github.com/redlatch/redlatch/transport"
 )
-
-// nopConn is a connection that only closes.
-type nopConn struct{ net.Conn }
-
-func (nopConn) Close() error { return nil }
 
 func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
 	t.Parallel()

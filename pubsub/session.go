@@ -195,7 +195,7 @@ func (x *session) refused(err *transport.ServerError) error {
 		return nil // already unsubscribed
 	}
 	if o.kind == subscribe && len(o.rest) == 1 && !passing(err) {
-		x.useful.Store(true) // the channels of a refused batch are asked for again
+		x.useful.Store(true) // the channels of a refused batch are subscribed again
 	}
 	level := slog.LevelWarn
 	if o.again {

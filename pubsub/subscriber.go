@@ -23,7 +23,7 @@ import (
 )
 
 // Subscriber subscribes to channels of one server over one connection. It is safe for concurrent
-// use. Make one with [New].
+// use.
 type Subscriber struct {
 	cfg    Config
 	ctx    context.Context // ends with Close
@@ -31,7 +31,7 @@ type Subscriber struct {
 	wake   chan struct{} // cap 1: there is work for run
 	done   chan struct{} // closed when run has ended or will never start
 
-	// mu guards the fields below and those of channels and listeners. It is never held while
+	// mu guards the fields below, channels and listeners. It is never held while
 	// waiting for anything.
 	mu      sync.Mutex
 	table   table
@@ -62,7 +62,7 @@ func New(cfg Config) *Subscriber {
 // if it is subscribed already: a message published after that becomes an event or a gap. It sends
 // SUBSCRIBE, shared with other callers.
 //
-// Each call returns a subscription of its own, to be closed. If ctx ends first, the error is that of
+// Each call returns a separate subscription, to be closed. If ctx ends first, the error is that of
 // ctx. While the connection keeps breaking, Subscribe retries until ctx ends. The error wraps
 // [transport.ErrNotSent] if a dial fails, the server has no room for a client, or three connections
 // in a row end without an answer. It is a [*transport.ServerError] if the server rejects the

@@ -18,7 +18,7 @@ type table struct {
 	ops      []*op      // unanswered commands, oldest first
 
 	paused   []*channel    // refused for now
-	resumeAt time.Duration // age of the connection at which they are asked for; 0: see resume
+	resumeAt time.Duration // age of the connection when they are subscribed again; 0: see resume
 }
 
 // join adds l to the channel called name. l is established if the channel is acked, and gets a
@@ -211,7 +211,7 @@ func (t *table) refuseChannel(c *channel, err error) {
 	t.failChannel(c, err)
 }
 
-// refuseBatch asks for each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is
+// refuseBatch subscribes to each channel of a refused SUBSCRIBE separately. A refused UNSUBSCRIBE is
 // not repeated: messages without a listener are ignored.
 func (t *table) refuseBatch(o *op) {
 	for _, c := range o.rest {

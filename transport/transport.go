@@ -22,7 +22,7 @@ type Transport interface {
 
 	// Subscribe subscribes to channel on the node that publishes to it and returns when the
 	// server has acknowledged it: later messages are received. Each call returns a separate
-	// Subscription. An error is that of ctx or one of the package's error contract.
+	// Subscription. An error is that of ctx or of the package's error contract.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 
 	// PublishCommand returns the command with which scripts publish: PUBLISH, or SPUBLISH in
@@ -71,7 +71,7 @@ type Fencer interface {
 }
 
 // Leader is implemented by transports that can do the I/O of a call on its caller's goroutine while
-// no other call is under way. That saves goroutine switches, the largest cost of a call in the
+// no other call is in progress. That saves goroutine switches, the largest cost of a call in the
 // client. The name is that of the leader/followers pattern: callers take turns reading.
 type Leader interface {
 	// Leads reports whether Lead may be called for calls of outermost: whether outermost is
@@ -122,7 +122,7 @@ type Reconnecter interface {
 type Counter interface {
 	// Listeners returns the number of connections subscribed to each of channels, in their
 	// order: the sum over all nodes that the publish command reaches. An error, of the
-	// package's error contract or about the nodes, means that a node could not be asked
+	// package's error contract or about the nodes, means that a node did not answer
 	// before ctx ended; there are no partial results, since a zero would declare a waiter
 	// dead. Without channels it sends nothing.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
@@ -160,7 +160,7 @@ const (
 
 // PublishCommand returns PUBLISH or SPUBLISH for a cluster, as Redisson decides at start. With
 // ShardingAuto it calls ask, which sends PUBSUB SHARDNUMSUB 0 to any node. A [*ServerError] means
-// PUBLISH, whatever its reason; any other error, or one that wraps [ErrNotSent], is returned.
+// PUBLISH for any reason; other errors, and all that wrap [ErrNotSent], are returned.
 func (s Sharding) PublishCommand(ask func() error) (string, error) {
 	switch s {
 	case ShardingOn:

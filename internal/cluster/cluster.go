@@ -5,7 +5,7 @@
 // most [maxHops] times, unless it has been abandoned. Other errors, such as TRYAGAIN or
 // CLUSTERDOWN, go to the caller. A call whose connection breaks is uncertain and never resent.
 //
-// A refresh of the topology asks nodes for CLUSTER SLOTS until one answers. It runs when a call, a
+// A refresh of the topology queries nodes with CLUSTER SLOTS until one answers. It runs when a call, a
 // subscription or a connection shows that the table may be outdated, at most every 100 ms; calls
 // for an unknown slot wait for it. There is no timer.
 //
@@ -23,7 +23,7 @@ import (
 
 var errClosedNotSent = fmt.Errorf("%w: %w", transport.ErrNotSent, transport.ErrClosed)
 
-// Cluster is a transport to a cluster. Make one with [New].
+// Cluster is a transport to a cluster.
 type Cluster struct {
 	cfg    Config
 	ctx    context.Context //nolint:containedctx // ends with Close

@@ -14,7 +14,7 @@ import (
 
 // Config configures a [Cluster]. All fields are required.
 type Config struct {
-	// Seeds are the addresses, host:port, of nodes that can be asked for the topology.
+	// Seeds are the addresses, host:port, of nodes that can be queried for the topology.
 	Seeds []string
 
 	// Dial connects to the node at addr; see mux.Config and pubsub.Config.
@@ -39,7 +39,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Open returns a transport to the cluster of the nodes at seeds, host:port, which names its
-// connections. With transport.ShardingAuto it asks a node how messages are published, bounded by
+// connections. With transport.ShardingAuto it queries a node how messages are published, bounded by
 // ctx; the error wraps transport.ErrNotSent if no node answers.
 func Open(
 	ctx context.Context, seeds []string, dial redisconn.NodeDial, sharding transport.Sharding, conn redisconn.Config,
@@ -82,9 +82,9 @@ func (c *Config) publishCommand(ctx context.Context, mode transport.Sharding) (s
 	return "", fmt.Errorf("%w: no node of the cluster can be reached: %w", transport.ErrNotSent, errors.Join(errs...))
 }
 
-// ask asks the node at addr whether it can count subscribers of shard channels. refusal is its
+// ask queries whether the node at addr can count subscribers of shard channels. refusal is its
 // error reply, if any. Only the node's reply counts: an error of the caller's dial function, or of
-// a connection that is broken from the start, is err whatever its type.
+// a connection that is broken from the start, is err, even if it is a *ServerError.
 func (c *Config) ask(ctx context.Context, addr string) (refusal *transport.ServerError, err error) {
 	dialing, cancel := context.WithTimeout(ctx, c.Conn.DialTimeout)
 	defer cancel()

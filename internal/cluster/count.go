@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Listeners implements transport.Counter. It asks the master of each channel's slot and its
+// Listeners implements transport.Counter. It queries the master of each channel's slot and its
 // replicas for both kinds of subscriptions and returns the larger number, since a waiter uses either
 // or both. The kind that is not published to may be unknown to the servers or forbidden.
 func (c *Cluster) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
@@ -102,7 +102,7 @@ func (c *Cluster) await(ctx context.Context, channels []string) error {
 	}
 }
 
-// replicas asks n for its replicas.
+// replicas queries n for its replicas.
 func (n *node) replicas(ctx context.Context) ([]string, error) {
 	reply, err := mux.Do(ctx, n.mux, &transport.Call{Command: "CLUSTER", Args: []any{"SLOTS"}})
 	if err != nil {

@@ -40,7 +40,7 @@ func published(command string) kind {
 	return classic
 }
 
-// node is a current or former master, or was asked for the topology.
+// node is a current or former master, or was queried for the topology.
 type node struct {
 	addr   string
 	tag    int64
@@ -50,7 +50,7 @@ type node struct {
 	copies *replication.Batcher
 
 	// Guarded by Cluster.mu.
-	pending     int       // calls under way
+	pending     int       // calls in progress
 	channelSubs int       // channel subscriptions on it
 	left        time.Time // when it was demoted, or created; zero: it is a master
 	served      bool      // it is or was a master

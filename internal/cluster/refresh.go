@@ -14,7 +14,7 @@ import (
 const (
 	// between is the minimal time between two refreshes.
 	between = 100 * time.Millisecond
-	// hurry is how long a refresh waits for one node before it asks another as well.
+	// hurry is how long a refresh waits for one node before it queries another as well.
 	hurry = 250 * time.Millisecond
 )
 
@@ -48,7 +48,7 @@ type finding struct {
 	err   error
 }
 
-// ask asks one node after the other for the topology and returns the first answer, or the first
+// ask queries one node after another for the topology and returns the first answer, or the first
 // error if there is none.
 func (c *Cluster) ask() ([]span, error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Conn.Command,
@@ -86,7 +86,7 @@ func (c *Cluster) ask() ([]span, error) {
 	return nil, first
 }
 
-// askOne asks one node. It does not wait.
+// askOne queries one node. It does not wait.
 func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	c.mu.Lock()
 	n.pending++
@@ -108,7 +108,7 @@ func (c *Cluster) askOne(ctx context.Context, n *node, came chan<- finding) {
 	})
 }
 
-// informants returns the nodes to ask: masters first, each group in random order.
+// informants returns the nodes to query: masters first, each group in random order.
 func (c *Cluster) informants() []*node {
 	seeds := c.cfg.Seeds
 	c.mu.Lock()

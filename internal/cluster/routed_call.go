@@ -14,7 +14,7 @@ import (
 // maxHops is how many redirections a call follows.
 const maxHops = 5
 
-// routedCall is a call on its way to a node.
+// routedCall is a call that is being sent to a node.
 type routedCall struct {
 	c      *Cluster
 	call   *transport.Call

@@ -20,7 +20,7 @@ type span struct {
 	replicas    []string
 }
 
-// spansOf decodes the reply to CLUSTER SLOTS of the node at from, which stands in for hosts that the
+// spansOf decodes the reply to CLUSTER SLOTS of the node at from, which replaces hosts that the
 // node does not know.
 func spansOf(reply any, from string) ([]span, error) {
 	all, ok := reply.([]any)

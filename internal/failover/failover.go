@@ -206,7 +206,7 @@ func (f *Failover) unsubscribed(err error) {
 }
 
 // settle queries until all connections lead to the named master after some were closed, or to addr,
-// which a Sentinel has named. The queried Sentinels may not know of the failover yet. It gives up
+// which a Sentinel has named. The queried Sentinels may not know of the failover yet. It stops
 // after a while, since a Sentinel may name the master by another address than we do.
 func (f *Failover) settle(addr string) {
 	pause, cut := clock.Backoff{Min: retryMin, Max: retryMax}, false

@@ -3,12 +3,12 @@ package failover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/respconn"
 )
 
 // errReplaced ends a dial to a former master.
@@ -16,7 +16,7 @@ var errReplaced = errors.New("redlatch: the Sentinels name another master by now
 
 // live is the set of connections to the master and of dials. It is safe for concurrent use.
 type live struct {
-	mu     sync.Mutex // guards the fields below and those of liveConns
+	mu     sync.Mutex // also guards liveConns
 	conns  map[*liveConn]struct{}
 	cuts   int    // calls of cut
 	master string // of the last cut
@@ -56,21 +56,24 @@ func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*li
 
 // made ends the dial with its results.
 func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
-	timed, err := respconn.Timed(conn, redisconn.AtNode(c.addr, err))
+	timed, ok := conn.(redis.ConnWithTimeout)
+	if err = redisconn.AtNode(c.addr, err); err == nil && !ok {
+		err = fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
+	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.astray && err == nil {
-		_ = timed.Close()
-	}
 	if c.astray {
 		err = errReplaced
 	}
-	if err != nil {
-		delete(c.of.conns, c)
-		return nil, err
+	if err == nil {
+		c.ConnWithTimeout = timed
+		return c, nil
 	}
-	c.ConnWithTimeout = timed
-	return c, nil
+	delete(c.of.conns, c)
+	if conn != nil {
+		_ = conn.Close() // err is the error to report
+	}
+	return nil, err
 }
 
 // Unwrap returns the connection of the dial.

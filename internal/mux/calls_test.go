@@ -16,7 +16,8 @@ import (
 )
 
 func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
-	onPeer(t, &peer{}, func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, &peer{}, func(p *peer, m *mux.Mux) {
+		t := p.t
 		g := p.gate()
 		require.NoError(t, mux.Ping(t.Context(), m))
 		close(g.armed)
@@ -38,7 +39,8 @@ func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
 }
 
 func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
-	onPeer(t, &peer{}, func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, &peer{}, func(p *peer, m *mux.Mux) {
+		t := p.t
 		g := p.gate()
 		require.NoError(t, mux.Ping(t.Context(), m))
 		close(g.armed)
@@ -54,7 +56,8 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 }
 
 func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		c := command("SLOW")
 		gone, late := make(chan struct{}), make(chan outcome, 2)
 		m.Start(c, func(reply any, err error) {
@@ -87,7 +90,8 @@ func TestReplyCutInTheMiddleIsUncertain(t *testing.T) {
 }
 
 func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"TWICE": ok + ok}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"TWICE": ok + ok}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		require.NoError(t, do(t, m, command("TWICE")).err)
 		synctest.Wait()
 		assert.Equal(t, outcome{[]byte("ECHO x"), nil}, do(t, m, command("ECHO", "x")), "not the reply too many")

@@ -93,7 +93,8 @@ func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 }
 
 func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
 		began := time.Now()
 		hung := make([]<-chan outcome, 2)
@@ -113,7 +114,8 @@ func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
 }
 
 func TestCloseEndsCallsOfAServerThatBecameAReplica(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": silence, "HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": silence, "HANG": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		write, hung := start(m, command("WRITE")), start(m, command("HANG"))
 		synctest.Wait()
 		p.say(1, readOnly)

@@ -16,7 +16,8 @@ import (
 )
 
 func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
 
 		time.Sleep(7 * time.Second) // the guard's timer is half-way through
@@ -37,7 +38,8 @@ func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *te
 }
 
 func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		first := start(m, command("HANG"))
 		synctest.Wait()
 		time.Sleep(9 * time.Second)
@@ -52,7 +54,8 @@ func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
 
 // A server that answers one call after the other is slow, and not dead.
 func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		var all []<-chan outcome
 		for range 5 {
 			all = append(all, start(m, command("SLOW")))
@@ -155,7 +158,8 @@ func TestCallsThatArriveDuringThePauseWaitForTheDialAtItsEnd(t *testing.T) {
 }
 
 func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"ECHO": hangUp}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"ECHO": hangUp}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		began := time.Now()
 		for range 20 {
 			require.ErrorIs(t, do(t, m, command("ECHO", "x")).err, transport.ErrUncertain)
@@ -165,7 +169,8 @@ func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) 
 }
 
 func TestAWorkingConnectionIsReplacedAtOnce(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"BREAK": hangUp}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"BREAK": hangUp}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		began := time.Now()
 		for range 20 {
 			require.NoError(t, do(t, m, command("ECHO", "x")).err)
@@ -197,7 +202,8 @@ func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
 }
 
 func TestDialTimeoutCoversTheFirstCommands(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"PING": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"PING": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		began := time.Now()
 		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)

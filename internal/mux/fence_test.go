@@ -125,7 +125,8 @@ func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
 }
 
 func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		g := p.gate()
 		c := command("SLOW")
 		start(m, c)
@@ -146,7 +147,8 @@ func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
 }
 
 func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
-	onPeer(t, &peer{}, func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, &peer{}, func(p *peer, m *mux.Mux) {
+		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
 		c := command("ECHO", "x")
 		require.Error(t, m.Fence(t.Context(), c))

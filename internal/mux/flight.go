@@ -10,12 +10,12 @@ import (
 
 const (
 	// flightMax bounds the calls in flight when a call that is not urgent is added. Renewals
-	// cannot overtake calls in flight, and those are in doubt when their callers give up or the
+	// cannot overtake calls in flight, which are in doubt when their callers time out or the
 	// connection breaks; queued calls are not. The bound limits the replies per round trip: at
 	// 1 ms, to more than a server can do.
 	flightMax = 1024
 
-	// urgentMax is the bound for urgent calls: about one for each answered call.
+	// urgentMax is the bound for urgent calls: roughly the number of answered calls.
 	urgentMax = 2 * flightMax
 
 	// boundless is the bound for the few others.
@@ -149,8 +149,8 @@ const (
 // The write token, kept in queue, is with the run goroutine while that is awake, and with a
 // leading caller until its call is flushed. The invariants:
 //
-//   - Only the goroutine with the write token writes and puts calls in flight; only the one with
-//     the read token reads and takes calls out.
+//   - Only the holder of the write token writes and puts calls in flight; only the holder of the
+//     read token reads and takes calls out.
 //   - A caller gets both tokens or none, only while nothing is queued, being written or in
 //     flight. So it writes one small call into empty buffers and reads one reply, its own: it
 //     neither waits for other calls nor runs their done.
@@ -174,7 +174,7 @@ type readToken struct {
 	// Of the caller that has the token.
 	call        *transport.Call
 	ctxDone     <-chan struct{} // its context's Done; nil until it waits
-	interrupted bool            // it was told to return the token
+	interrupted bool            // it must return the token
 
 	idle  *time.Timer // nil until first used
 	armed bool

@@ -60,7 +60,8 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 type bareConn struct{ redis.Conn }
 
 func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
-	onPeer(t, &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}, func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}, func(p *peer, m *mux.Mux) {
+		t := p.t
 		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorContains(t, err, "mux_test.bareConn")

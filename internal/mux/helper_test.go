@@ -44,17 +44,23 @@ func open(tb testing.TB, cfg mux.Config) *mux.Mux {
 }
 
 // onPeer runs body on fake time, with a Mux to p.
-func onPeer(t *testing.T, p *peer, body func(t *testing.T, p *peer, m *mux.Mux)) {
+func onPeer(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { body(t, p, open(t, p.config())) })
+	synctest.Test(t, func(t *testing.T) {
+		p.t = t
+		body(p, open(t, p.config()))
+	})
 }
 
 // onLed runs body on fake time, with a Mux to p on whose connection the next caller reads.
-func onLed(t *testing.T, p *peer, body func(t *testing.T, p *peer, m *mux.Mux)) {
+func onLed(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { body(t, p, ledBy(t, p)) })
+	synctest.Test(t, func(t *testing.T) {
+		p.t = t
+		body(p, ledBy(t, p))
+	})
 }
 
 func command(name string, args ...any) *transport.Call {

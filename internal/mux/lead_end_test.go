@@ -43,7 +43,8 @@ func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
 }
 
 func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.T) {
-	onLed(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		s := transport.NewScript("s", "return 7")
 		came := lead(t.Context(), m, eval(s, 1, "k"))
 		require.Equal(t, outcome{int64(7), nil}, await(t, came))
@@ -55,7 +56,8 @@ func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.
 }
 
 func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
-	onLed(t, (&peer{}).answer(map[string]string{"WRITE": readOnly}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, (&peer{}).answer(map[string]string{"WRITE": readOnly}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		lost := m.Lost()
 		came := lead(t.Context(), m, command("WRITE"))
 		require.Len(t, came, 1)
@@ -67,7 +69,8 @@ func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
 }
 
 func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		old := command("ECHO", "old")
 		require.NoError(t, await(t, lead(t.Context(), m, old)).err)
 		l := begin(t.Context(), m, command("SLOW"))
@@ -104,7 +107,8 @@ func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
 }
 
 func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		lost, began := m.Lost(), time.Now()
 		p.say(1, hangUp)
 		<-lost

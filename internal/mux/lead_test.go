@@ -21,7 +21,8 @@ import (
 func slow() *peer { return (&peer{}).answer(map[string]string{"SLOW": silence}) }
 
 func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		came := lead(t.Context(), m, command("ECHO", "1"))
 		require.Len(t, came, 1, "done has run when Lead returns")
 		require.Equal(t, outcome{[]byte("ECHO 1"), nil}, <-came)
@@ -32,7 +33,8 @@ func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
 // The second of two callers that overlap is written and read in the background, and so is
 // the next one; after some that were alone callers read again.
 func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		first := begin(t.Context(), m, command("SLOW"))
 		require.True(t, first.reads())
 		second := begin(t.Context(), m, command("SLOW"))
@@ -53,7 +55,8 @@ func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 }
 
 func TestContextEndsTheReadingOfACaller(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			began := time.Now()
@@ -72,7 +75,8 @@ func TestContextEndsTheReadingOfACaller(t *testing.T) {
 
 // The registration with a context is kept from call to call.
 func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		ctx, cancel := context.WithCancel(t.Context())
 		require.Len(t, lead(ctx, m, command("ECHO", "1")), 1)
 		other := begin(context.Background(), m, command("SLOW")) // which the end of ctx does not concern
@@ -92,7 +96,8 @@ func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) 
 }
 
 func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		call := command("SLOW")
 		m.Interrupt(call) // nothing reads
 		l := begin(t.Context(), m, call)
@@ -114,7 +119,8 @@ func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 
 // An interrupt that comes when the reply is there concerns no later call.
 func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		call := command("ECHO", "1")
 		m.Lead(t.Context(), call, func(any, error) { m.Interrupt(call) }, waiter{})
 		next := begin(t.Context(), m, command("SLOW"))
@@ -125,7 +131,8 @@ func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
 }
 
 func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		came, began := make(chan outcome, 2), time.Now()
 		m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
 			waiter{left: func() bool { return true }})
@@ -136,7 +143,8 @@ func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
 }
 
 func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		began := time.Now()
 		came := lead(t.Context(), m, command("SLOW"))
 		require.InDelta(t, 0.75, time.Since(began).Seconds(), 0.25)
@@ -149,7 +157,8 @@ func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
 
 // What Started starts goes to the server behind the call, and does not wait for its reply.
 func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		var next <-chan outcome
 		came := make(chan outcome, 2)
 		go m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
@@ -181,7 +190,8 @@ func TestCallersThatAreRareReadToo(t *testing.T) {
 
 // A server that takes nothing stops the run goroutine, and no caller.
 func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		g := p.gate()
 		close(g.armed)
 		defer close(g.gate)
@@ -232,7 +242,8 @@ func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
 
 // A call that was withdrawn before Lead came to it is not written.
 func TestWithdrawnCallIsNotLed(t *testing.T) {
-	onLed(t, slow(), func(t *testing.T, p *peer, m *mux.Mux) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
 		c := command("SLOW")
 		require.True(t, c.Abandon())
 		require.Equal(t, transport.ErrNotSent, await(t, lead(t.Context(), m, c)).err)

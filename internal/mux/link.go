@@ -163,7 +163,7 @@ func (l *link) waited() time.Duration {
 	return max(0, l.age()-max(at, time.Duration(l.heard.Load())))
 }
 
-// identity is how the server identifies one of our connections.
+// identity is how the server identifies a connection of ours.
 type identity struct {
 	id   int64  // CLIENT ID, 0 if unknown
 	name int64  // id with the Mux's tag, as in transport.Call.Conn

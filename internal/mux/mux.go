@@ -56,7 +56,7 @@ type Config struct {
 	// Logger logs lost and restored connections. Default: no logging.
 	Logger *slog.Logger
 
-	// OnReconnect, if not nil, runs after every connection but the first, on the goroutine
+	// OnReconnect, if not nil, runs after every connection except the first, on the goroutine
 	// that handles late replies. It must return soon; it may start calls.
 	OnReconnect func()
 

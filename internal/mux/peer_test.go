@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -26,6 +27,7 @@ const (
 // peer is a scripted server at the other end of net.Pipe, for fake time. It
 // answers PING and CLIENT ID by itself unless a handler says otherwise.
 type peer struct {
+	t    *testing.T    // of onPeer and onLed
 	stop chan struct{} // closed by tests that use silent
 	led  bool          // callers can read its connections
 

@@ -150,7 +150,7 @@ func (q *queue) take(dst []entry, r room) []entry {
 }
 
 // wait returns true when there are calls to take, and false when the queue or stop is closed.
-// Calls that flight, if not nil, has no room for do not count: whoever makes room must rouse.
+// Calls that flight, if not nil, has no room for do not count: making room must rouse the queue.
 func (q *queue) wait(stop <-chan struct{}, flight *inflight) bool {
 	for {
 		r := all

@@ -99,8 +99,8 @@ func (m *Mux) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// introduce asks, in one round trip, whether the server accepts commands and how it identifies
-// the connection. An error reply to PING concerns all calls (LOADING, NOAUTH), unless the user
+// introduce queries, in one round trip, whether the server accepts commands and how it
+// identifies the connection. An error reply to PING concerns all calls (LOADING, NOAUTH), unless the user
 // may just not PING. Old servers and restricted users get no ID, which is not an error.
 func introduce(conn redis.Conn) (who identity, err error) {
 	if err = errors.Join(conn.Send("PING"), conn.Send("CLIENT", "ID"), conn.Send("CLIENT", "INFO"), conn.Flush()); err != nil {
@@ -216,7 +216,7 @@ func (m *Mux) over(l *link) {
 }
 
 // demotedAgain is how long a connection must have worked before READONLY is logged again and
-// the pauses start over. Until the address leads to a master, connections fail one by one.
+// the pauses start over. Until the address leads to a master, each connection fails.
 const demotedAgain = 10 * time.Second
 
 func (m *Mux) demoted(l *link) {

@@ -17,7 +17,8 @@ import (
 const noScript = "-NOSCRIPT no such script here\r\n"
 
 func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		s := transport.NewScript("s", "return 7")
 		came := start(m, eval(s, 1, "k", "a", 5, int64(6)))
 		assert.Equal(t, outcome{int64(7), nil}, await(t, came))
@@ -28,7 +29,8 @@ func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
 }
 
 func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		o := do(t, m, eval(transport.NewScript("s", "x"), 0))
 		assert.True(t, transport.IsCode(o.err, "NOSCRIPT"))
 		o = do(t, m, command("GET", "x"))
@@ -38,7 +40,8 @@ func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
 }
 
 func TestUnknownScriptIsRepeatedOnTheNextConnectionWhenThisOneBreaks(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		g := p.gate()
 		c := eval(transport.NewScript("s", "x"), 0)
 		came := start(m, c)
@@ -93,7 +96,8 @@ func redirect(m *mux.Mux, c *transport.Call, asking bool) <-chan outcome {
 }
 
 func TestARedirectedCallIsSentBehindAskingWhereThatIsWanted(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"}), func(t *testing.T, p *peer, m *mux.Mux) {
+	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"}), func(p *peer, m *mux.Mux) {
+		t := p.t
 		s := transport.NewScript("s", "return 7")
 		assert.Equal(t, outcome{int64(7), nil}, await(t, redirect(m, eval(s, 0), true)))
 		assert.Equal(t, outcome{int64(1), nil}, await(t, redirect(m, command("GET"), false)))

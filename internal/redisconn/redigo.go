@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Redigo is the built-in transport. It uses a connection for commands and one for subscriptions, one
-// more while replicas are waited for, and one to each replica while subscribers are counted.
+// Redigo is the built-in transport. It uses separate connections for commands, for subscriptions, for
+// calls that wait for replicas, and to each replica while subscribers are counted.
 type Redigo struct {
 	*mux.Mux
 	sub     *pubsub.Subscriber

@@ -18,7 +18,8 @@ import (
 )
 
 func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		require.Empty(t, p.dialled(), "nothing is dialled before the first call")
 		require.Equal(t, "OK", has(t, b, set("a"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("b"), time.Second, 1))
@@ -35,7 +36,8 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 // While one batch waits the next one gathers: its time has begun, and the last of its
 // calls is given all of its own.
 func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		first := start(b, set("first"), time.Second)
 		synctest.Wait()
@@ -63,7 +65,8 @@ func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 }
 
 func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		calls := make([]*transport.Call, 2*batchMax+2)
 		for i := range calls {
 			calls[i] = set("k")
@@ -78,7 +81,8 @@ func TestManyCallsAreSentAThousandAtATime(t *testing.T) {
 }
 
 func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		has(t, b, eval("a"), time.Second, 1)
 		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "EVAL": ":2\r\n", "SET": "+OK\r\n", "WAIT": ":1\r\n"})
 		p.commands()
@@ -95,7 +99,8 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 }
 
 func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
 		all := together(b, time.Second, set("a"), &transport.Call{Command: "HSET"}, set("b"))
 		require.EqualValues(t, 1, await(t, all[0]).have)
@@ -111,7 +116,8 @@ func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
 }
 
 func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		has(t, b, set("a"), time.Second, 1)
 		p.cut()
 		has(t, b, set("b"), time.Second, 1)
@@ -120,7 +126,8 @@ func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
 }
 
 func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(nil)
 		began := time.Now()
 		o := await(t, start(b, set("a"), time.Second))
@@ -160,7 +167,8 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 }
 
 func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
 		for range 5 {
 			require.True(t, transport.IsCode(await(t, start(b, set("a"), time.Second)).err, "READONLY"))
@@ -202,7 +210,8 @@ func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
 }
 
 func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		has(t, b, set("a"), time.Second, 1)
 		time.Sleep(idleTime - time.Second)
 		has(t, b, set("a"), time.Second, 1)
@@ -216,7 +225,8 @@ func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
 }
 
 func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		first := start(b, set("first"), time.Second)
 		synctest.Wait()
@@ -242,7 +252,8 @@ func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 }
 
 func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		has(t, b, eval("a"), time.Second, 1)
 		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "WAIT": silence})
 		call := eval("b")
@@ -255,7 +266,8 @@ func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
 }
 
 func TestCloseEndsAllCalls(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(nil)
 		sent := start(b, set("sent"), time.Hour)
 		synctest.Wait()

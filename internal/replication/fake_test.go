@@ -26,6 +26,8 @@ const (
 
 // peer is a scripted server at the other end of net.Pipe, for fake time.
 type peer struct {
+	t *testing.T // of onPeer
+
 	mu      sync.Mutex // guards what follows
 	answer  func(args []string) string
 	dialErr error
@@ -129,12 +131,13 @@ func opened(t *testing.T, dial func(context.Context) (redis.Conn, error)) *Batch
 }
 
 // onPeer runs body on fake time, with a Batcher to a server that has one replica.
-func onPeer(t *testing.T, body func(t *testing.T, p *peer, b *Batcher)) {
+func onPeer(t *testing.T, body func(p *peer, b *Batcher)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
-		body(t, p, opened(t, p.dial))
+		p.t = t
+		body(p, opened(t, p.dial))
 	})
 }
 

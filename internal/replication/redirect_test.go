@@ -22,7 +22,8 @@ func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
 }
 
 func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(map[string]string{"ASKING": "+OK\r\n", "SET": "+OK\r\n", "EVAL": ":1\r\n", "WAIT": ":1\r\n"})
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("a"), true)))
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("b"), false)))
@@ -37,7 +38,8 @@ func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
 }
 
 func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		call := set("a")
 		require.True(t, call.Claim(0), "somewhere else")
 		require.False(t, call.Abandon())
@@ -48,7 +50,8 @@ func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
 
 // A redirected call need not wait for replicas here: there may be none.
 func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
-	onPeer(t, func(t *testing.T, p *peer, b *Batcher) {
+	onPeer(t, func(p *peer, b *Batcher) {
+		t := p.t
 		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("MOVED"), "WAIT": silence})
 		all := together(b, time.Second, &transport.Call{Command: "HSET"}, set("a"))
 		synctest.Wait()

@@ -30,7 +30,7 @@ const (
 	aheadKeep = 64 << 10
 )
 
-// Guarded is a connection with limits on what the server may announce. Make one with [Guard].
+// Guarded is a connection with limits on what the server may announce.
 // No Read returns bytes of more than one reply. Reads and Fills must not overlap, nor writes.
 type Guarded struct {
 	net.Conn
@@ -232,7 +232,7 @@ func (g *Guarded) Sound() error {
 }
 
 // Bounded returns conn with a timeout for each write, and without redundant deadlines: the client
-// library would set one for every command and reply, which costs up to a tenth of the command. So
+// library would set a deadline for every command and reply, which costs up to a tenth of the command. So
 // write timeouts are between 3/4 of bound and bound; read deadlines are exact. Reads must not
 // overlap, nor writes.
 func Bounded(conn net.Conn, bound time.Duration) net.Conn {

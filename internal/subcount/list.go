@@ -15,7 +15,7 @@ import (
 
 // replicaList is the master's list of replicas.
 type replicaList struct {
-	at       time.Time       // when the master was asked
+	at       time.Time       // when the master was queried
 	replaced <-chan struct{} // closed when the connection to the master is replaced
 	replicas []string        // addresses
 	err      error           // why the replicas are unknown
@@ -37,8 +37,8 @@ func (s *replicaList) good(now time.Time) bool {
 
 func (s *replicaList) shows(addr string) bool { return slices.Contains(s.replicas, addr) }
 
-// current returns a good list of replicas. If there is none, one caller asks the master and the
-// others wait for it.
+// current returns a good list of replicas. If there is none, one caller queries the master and the
+// others wait.
 func (c *Counter) current(ctx context.Context) (*replicaList, error) {
 	select {
 	case c.asking <- struct{}{}:
@@ -66,7 +66,7 @@ func (c *Counter) current(ctx context.Context) (*replicaList, error) {
 	return s, s.err
 }
 
-// ask asks the master for its mode and its replicas.
+// ask queries the master for its mode and its replicas.
 func (c *Counter) ask(ctx context.Context) ([]string, error) {
 	if c.cfg.Replicas != nil {
 		return c.cfg.Replicas(ctx)

@@ -23,12 +23,12 @@ type replica struct {
 	node Replica
 
 	// Guarded by Counter.mu.
-	busy int       // counts under way
+	busy int       // counts in progress
 	used time.Time // when the last count ended
 	left time.Time // when ROLE ceased to list it; zero: it does
 }
 
-// use returns the replicas to ask, current and former. They must be released.
+// use returns the replicas to query, current and former. They must be released.
 func (c *Counter) use(s *replicaList) ([]*replica, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Counter) update(s *replicaList) {
 }
 
 // forget decides whether a replica's failure can be ignored: a former replica that cannot be
-// reached, or is no longer a replica, has no subscribers. It is not asked again.
+// reached, or is no longer a replica, has no subscribers. It is not queried again.
 func (c *Counter) forget(ctx context.Context, m *replica, err error) bool {
 	var refusal *transport.ServerError
 	if errors.As(err, &refusal) {

@@ -4,8 +4,8 @@
 //
 // The master's ROLE lists its replicas; HELLO tells whether it belongs to a cluster, whose other
 // nodes ROLE omits. The list is good for ten seconds, unless the connection to the master is
-// replaced. An error of the master is kept as long. Every count asks each replica with HELLO
-// whether it still is one: an address that led to the master would hide the replica's subscribers.
+// replaced. An error of the master is kept as long. Every count queries each replica with HELLO:
+// it must still be a replica: an address that led to the master would hide the replica's subscribers.
 //
 // ROLE omits a replica during a full synchronization although its subscribers stay connected. So a
 // former replica is counted for ten more minutes, or until it cannot be reached.
@@ -29,7 +29,7 @@ const (
 	listGood = 10 * time.Second
 	// idleTime is how long an unused connection to a replica is kept.
 	idleTime = time.Minute
-	// formerTime is how long a replica is asked after ROLE has ceased to list it.
+	// formerTime is how long a replica is queried after ROLE has ceased to list it.
 	formerTime = 10 * time.Minute
 )
 
@@ -118,7 +118,7 @@ func (c *Counter) Listeners(ctx context.Context, channels ...string) ([]int64, e
 	}
 }
 
-// count asks the master and its replicas concurrently.
+// count queries the master and its replicas concurrently.
 func (c *Counter) count(ctx context.Context, s *replicaList, channels []string) ([]int64, error) {
 	replicas, err := c.use(s)
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *round) blame(i int, err error) error {
 	return fmt.Errorf("redlatch: subscribers on %s cannot be counted: %s: %w", a.where, a.Name(), err)
 }
 
-// abandon abandons the calls that are still under way.
+// abandon abandons the calls that are still in progress.
 func (r *round) abandon() {
 	for _, a := range r.asked {
 		a.Abandon()

@@ -325,7 +325,7 @@ func (l *load) check() map[class]int {
 	return tally
 }
 
-// fault returns what is wrong with a call that ran this often.
+// fault returns the mistake in a call that ran this often.
 func (c *loadCall) fault(was class, ran int64) string {
 	switch {
 	case !c.ended:

@@ -209,7 +209,7 @@ func listenersCounted(f *fixture) {
 
 func listenersMany(f *fixture) {
 	tr, c := f.counter()
-	// More than a heartbeat asks for.
+	// More than a heartbeat counts.
 	channels, want := make([]string, 200), make([]int64, 200)
 	for i := range channels {
 		channels[i] = f.name()

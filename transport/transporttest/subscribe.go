@@ -171,7 +171,7 @@ func manySubscribers(f *fixture) {
 	}
 }
 
-// subscribePublishHear publishes through the transport until that works, and returns what was wrong.
+// subscribePublishHear publishes through the transport until that works, and returns the first mistake.
 // It may run on any goroutine.
 func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)

@@ -56,7 +56,7 @@ type Harness struct {
 
 	// Do runs a command over a connection that only Freeze and Stop affect. It returns the reply
 	// as in RESP2: nil, int64, string or []byte, []any. An error must end the test. In a cluster
-	// it asks the node of the first argument.
+	// it uses the node of the first argument.
 	Do func(tb testing.TB, cmd string, args ...any) any
 
 	// Subscribers returns the server's number of subscriptions for a channel. The default uses Do
