@@ -62,6 +62,26 @@ func (s *Server) masters(ctx context.Context) ([]*Server, error) {
 	return all, nil
 }
 
+// Node is a server that has locks: one that is not a replica, or a master of a cluster.
+type Node struct {
+	// Name is its Place, "" if it is unknown.
+	Name string
+	Dial Dialer
+	// Problem explains an error of this server.
+	Problem func(error) error
+	// User is the user of its connections, "" if it is unknown.
+	User string
+}
+
+// Nodes returns the Masters.
+func (s *Server) Nodes(ctx context.Context) (all []Node, err error) {
+	masters, err := s.Masters(ctx)
+	for _, m := range masters {
+		all = append(all, Node{m.Place(), m.Dial, m.Problem, m.User()})
+	}
+	return all, err
+}
+
 func (s *Server) member(addr string) *Server {
 	one := s.node(addr)
 	one.of = s

@@ -97,20 +97,18 @@ const probeLease = 10 * time.Second
 
 // examination is the examination of one server, which may be a master of a cluster.
 type examination struct {
-	ctx     context.Context   //nolint:containedctx // that of the whole examination, which checks share
-	srv     *connect.Server   // nil for Look
-	place   string            // what the server is called beside others
-	problem func(error) error // makes an error of the server's one for people
-	looks   bool              // it is Look: nothing may be changed
+	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
+	on      connect.Node
+	looks   bool // Look: nothing may be changed
 	c       redis.Conn
 	client  *redlatch.Client
 	prefix  string
-	needs   []string           // that are asked about, nil for all
-	name    string             // of a lock of our own
-	info    map[string]string  // nil when it could not be read
+	needs   []string           // nil for all
+	name    string             // of the lock to try
+	info    map[string]string  // of INFO, nil if it could not be read
 	noInfo  string             // why not
-	tries   map[string]verdict // of words of ACL SETUSER
-	masters int                // of the cluster that was named, 0 for one server
+	tries   map[string]verdict // by word of ACL SETUSER
+	masters int                // of the cluster, 0 for one server
 	full    bool               // a lock was refused for lack of memory
 
 	elsewhere  bool // other masters serve all names with the prefix
@@ -164,70 +162,44 @@ func (e *examination) checks() []check {
 	})
 }
 
-// Examination is what is to be examined.
+// Examination is what Examine examines.
 type Examination struct {
-	// Server is the server, as a user of it; of a deployment all masters are examined.
+	// Server is the server, as a user of it. Of a deployment all masters are examined.
 	Server *connect.Server
-	// Prefix is what the names of the locks begin with.
+	// Prefix is the beginning of the locks' names.
 	Prefix string
-	// Needs are the IDs of what the user needs for sure, see Needs; what stands on plain
-	// locks brings these along. nil asks about all that users need: only what plain locks
-	// lack is an error then.
+	// Needs are the IDs of what the user needs, see Needs; plain locks are added if one of them builds
+	// on these. nil asks about the usual needs, and reports an error only for what plain locks lack.
 	Needs []string
 }
 
-// Examine examines a server. An error says that it could not be reached, or was lost
-// on the way; all else is a finding.
+// Examine examines a server. An error means that the server was not reached, or the connection was
+// lost; everything else is a finding.
 func Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	client, err := x.Server.New(ctx, redlatch.WithServerTime())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // it holds nothing any more
-	needs := needed(x.Needs)
-	return findingsAt(ctx, x.Server, client, func(e *examination) {
-		e.prefix, e.needs, e.tries = x.Prefix, needs, map[string]verdict{}
+	defer func() { _ = client.Close() }() // it holds nothing
+	masters, err := x.Server.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return findings(ctx, masters, client, x.Server.IsCluster(), func(e *examination) {
+		e.prefix, e.needs, e.tries = x.Prefix, needed(x.Needs), map[string]verdict{}
 		e.placeName()
 	})
 }
 
-// Place is a server that Look looks at: the server itself, or a master of a cluster.
-type Place struct {
-	// Name is what it is called, without user and password, "" when there is only one.
-	Name string
-	// Conn is a connection to it, for Look alone.
-	Conn redis.Conn
-
-	srv *connect.Server // nil for Look
+// Look makes the checks of Examine that change nothing and try nothing: it takes no lock, runs no
+// script, sends no message and tries no right. So a user with few rights gets findings about the
+// server. It sends INFO, CONFIG GET, PUBSUB, ACL WHOAMI, TIME, 20 PINGs, and to masters of a cluster
+// CLUSTER INFO and CLUSTER NODES. An error means that the connections were lost.
+func Look(ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool) ([]Finding, error) {
+	return findings(ctx, masters, client, cluster, nil)
 }
 
-// Looking is what is to be looked at.
-type Looking struct {
-	// Client is a client of the server's or the cluster's, with its clock.
-	Client *redlatch.Client
-	// Places are the server, or all masters when Cluster is true; one at least, unless Away has one.
-	Places []Place
-	// Away is why other masters cannot be looked at.
-	Away    []error
-	Cluster bool
-	// Problem makes an error of the server's one for people.
-	Problem func(error) error
-}
-
-// Look makes those checks of Examine that change nothing and try nothing: no lock is taken, no
-// script is run, no message is sent, and rights are not tried. So a user that may only read gets
-// findings that are about the server. An error says that it was lost on the way. It sends INFO,
-// CONFIG GET, PUBSUB, ACL WHOAMI, TIME, CLUSTER INFO and CLUSTER NODES to masters of a cluster, and 20
-// PINGs.
-func Look(ctx context.Context, l Looking) ([]Finding, error) { return l.findings(ctx, nil) }
-
-// LookAt looks at a server, on connections of its own, with a client of that server. Its errors
-// are those of Look and of connect.Server.Dial.
-func LookAt(ctx context.Context, srv *connect.Server, client *redlatch.Client) ([]Finding, error) {
-	return findingsAt(ctx, srv, client, nil)
-}
-
-// NotLooked are the checks of Examine that Look leaves out, in the order of the output.
+// NotLooked returns the checks of Examine that Look omits, in the order of the output.
 func NotLooked() (names []string) {
 	for _, c := range (&examination{}).checks() {
 		if !c.look {
@@ -237,49 +209,30 @@ func NotLooked() (names []string) {
 	return slices.Compact(names)
 }
 
-// findingsAt connects to all masters of a server and makes the checks: those of Look if prepare is nil.
-func findingsAt(
-	ctx context.Context, srv *connect.Server, client *redlatch.Client, prepare func(*examination),
-) ([]Finding, error) {
-	masters, err := srv.Masters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l := Looking{Client: client, Cluster: srv.IsCluster()}
-	for _, master := range masters {
-		c, err := master.Dial(ctx)
+// findings makes the checks on all masters: those of Look if prepare is nil.
+func findings(
+	ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool, prepare func(*examination),
+) (found []Finding, err error) {
+	var exams []*examination
+	var away []error
+	for _, m := range masters {
+		c, err := m.Dial(ctx)
 		if err != nil {
-			l.Away = append(l.Away, err)
+			away = append(away, err)
 			continue
 		}
-		// The connection knows nothing of ctx: closing it ends what is under way.
-		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // ends commands
 		defer func() {
 			stop()
 			_ = c.Close() // nothing is buffered
 		}()
-		l.Places = append(l.Places, Place{master.Place(), c, master})
-	}
-	return l.findings(ctx, prepare)
-}
-
-func (l *Looking) findings(ctx context.Context, prepare func(*examination)) (findings []Finding, err error) {
-	var exams []*examination
-	masters := len(l.Places) + len(l.Away)
-	for _, at := range l.Places {
-		e := &examination{
-			ctx: ctx, srv: at.srv, place: at.Name, problem: l.Problem, looks: prepare == nil, c: at.Conn, client: l.Client,
-			name: "redlatch-doctor",
-		}
-		if at.srv != nil {
-			e.problem = at.srv.Problem
-		}
-		if err := answers(at.Conn); err != nil {
-			l.Away = append(l.Away, e.problem(err))
+		if err := answers(c); err != nil {
+			away = append(away, m.Problem(err))
 			continue
 		}
-		if l.Cluster {
-			e.masters = masters
+		e := &examination{ctx: ctx, on: m, looks: prepare == nil, c: c, client: client, name: "redlatch-doctor"}
+		if cluster {
+			e.masters = len(masters)
 		}
 		if prepare != nil {
 			prepare(e)
@@ -289,19 +242,19 @@ func (l *Looking) findings(ctx context.Context, prepare func(*examination)) (fin
 		exams = append(exams, e)
 	}
 	if len(exams) == 0 {
-		return nil, l.Away[0]
+		return nil, away[0]
 	}
-	for _, err := range l.Away {
-		findings = append(findings, Finding{Check: "master", Level: Error, Found: err.Error()})
+	for _, err := range away {
+		found = append(found, Finding{Check: "master", Level: Error, Found: err.Error()})
 	}
 	for _, check := range exams[0].checks() {
 		f, err := check.at(exams)
 		if err != nil {
 			return nil, err
 		}
-		findings = append(findings, f)
+		found = append(found, f)
 	}
-	return findings, nil
+	return found, nil
 }
 
 // answers returns the server's error when it answers no command at all, so that no check
@@ -341,7 +294,7 @@ func (c *check) at(exams []*examination) (Finding, error) {
 			f = c.make(e)
 		}
 		if err := errors.Join(e.ctx.Err(), e.c.Err()); err != nil {
-			return f, e.problem(err)
+			return f, e.on.Problem(err)
 		}
 		alike = alike && (at == nil || f == worst)
 		if at == nil || f.Level > worst.Level {
@@ -349,7 +302,7 @@ func (c *check) at(exams []*examination) (Finding, error) {
 		}
 	}
 	if !alike {
-		worst.Found = at.place + ": " + worst.Found
+		worst.Found = at.on.Name + ": " + worst.Found
 	}
 	worst.Check = c.name
 	return worst, nil

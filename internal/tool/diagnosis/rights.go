@@ -11,46 +11,25 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// question is what a user is asked about: has it all that a need consists of?
+// question asks whether the user has all that a need consists of.
 type question struct {
-	id string // of the need
-	// use is what has the need, in the plural.
-	use string
-	// advice says what is worse without, before the line that grants what is missing.
-	advice string
-	// absent says what cannot be done on a server that leaves out a command, for any user.
-	absent string
-	// named is true for needs that are looked at only when they are named.
-	named bool
+	id  string // of the need
+	use string // what has the need, in the plural
+	// advice precedes the command that grants what is missing; absent is what no user can do on a
+	// server without a command.
+	advice, absent string
+	named          bool // asked only if the need is named
 }
 
-// questions are those that are asked, in the order of the output.
+// questions are in the order of the output.
 var questions = []question{
 	{id: acl.Plain, use: "plain locks", advice: "Grant what is missing, as an administrator:", absent: "No lock can be had here."},
-	{
-		id: acl.Braces, use: "names with braces of their own",
-		advice: "Grant it where names have braces before the prefix:",
-	},
-	{
-		id: acl.Fair, use: "fair locks",
-		advice: "Grant what is missing where fair locks are used:", absent: "Fair locks cannot be used here.",
-	},
-	{
-		id: acl.Tokens, use: "fencing tokens", named: true,
-		advice: "Grant what is missing where fenced locks are used:", absent: "Fenced locks cannot be used here.",
-	},
-	{
-		id: acl.ReadWrite, use: "read/write locks", named: true,
-		advice: "Grant what is missing where read/write locks are used:", absent: "Read/write locks cannot be used here.",
-	},
-	{
-		id: acl.Latches, use: "count-down latches", named: true,
-		advice: "Grant what is missing where count-down latches are used:", absent: "Count-down latches cannot be used here.",
-	},
-	{
-		id: acl.Semaphores, use: "semaphores", named: true,
-		advice: "Grant what is missing where semaphores are used:", absent: "Semaphores cannot be used here.",
-	},
+	{id: acl.Braces, use: "names with braces of their own", advice: "Grant it where names have braces before the prefix:"},
+	usual(acl.Fair, "fair locks", "Fair locks", false),
+	usual(acl.Tokens, "fencing tokens", "Fenced locks", true),
+	usual(acl.ReadWrite, "read/write locks", "Read/write locks", true),
+	usual(acl.Latches, "count-down latches", "Count-down latches", true),
+	usual(acl.Semaphores, "semaphores", "Semaphores", true),
 	{
 		id: acl.Clocks, use: "comparisons of clocks",
 		advice: "Without it clocks that are apart, which delay fair locks, are not reported. Grant it:",
@@ -68,26 +47,14 @@ var questions = []question{
 			"client|kill reaches the connections of others, too. Grant it where that is acceptable:",
 		absent: "A call whose reply was lost is polled for one lease here.",
 	},
-	{
-		id: acl.Inspect, use: "inspections by programs",
-		advice: "Grant it where admin.Inspect is used:", absent: "admin.Inspect cannot be used here.",
-	},
+	feature(acl.Inspect, "inspections by programs", "admin.Inspect"),
 	{
 		id: acl.Owners, use: "owners that travel", advice: "Grant it where WithOwner, Resume, UnlockAs or redlatch run --at-least is used:",
 		absent: "WithOwner, Resume, UnlockAs and redlatch run --at-least cannot be used here.",
 	},
-	{
-		id: acl.Names, use: "names of connections",
-		advice: "Grant it where WithClientName is used:", absent: "WithClientName cannot be used here.",
-	},
-	{
-		id: acl.Replicas, use: "waits for replicas",
-		advice: "Grant it where WithReplicaSync is used:", absent: "WithReplicaSync cannot be used here.",
-	},
-	{
-		id: acl.Labels, use: "labels",
-		advice: "Grant it where WithLabel is used:", absent: "WithLabel cannot be used here.",
-	},
+	feature(acl.Names, "names of connections", "WithClientName"),
+	feature(acl.Replicas, "waits for replicas", "WithReplicaSync"),
+	feature(acl.Labels, "labels", "WithLabel"),
 	{
 		id: acl.Onlooker, use: "redlatch list, status and watch", advice: "Grant it to users that inspect locks:",
 		absent: "Some of redlatch list, status and watch does not work here.",
@@ -98,6 +65,19 @@ var questions = []question{
 	},
 	// The rights of viewer are a subset of those of onlooker and inspect.
 	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant what is missing:", absent: "admin.Inspect cannot be used here."},
+}
+
+// usual is a question about a kind of object.
+func usual(id, use, kind string, named bool) question {
+	return question{
+		id: id, use: use, named: named,
+		advice: "Grant what is missing where " + strings.ToLower(kind) + " are used:", absent: kind + " cannot be used here.",
+	}
+}
+
+// feature is a question about a function of the library.
+func feature(id, use, function string) question {
+	return question{id: id, use: use, advice: "Grant it where " + function + " is used:", absent: function + " cannot be used here."}
 }
 
 func (q *question) check() string { return q.id + " rights" }
@@ -180,45 +160,40 @@ func (e *examination) rights(q *question) Finding {
 	return f
 }
 
-// Lacks tries what rights a user has of needs, for locks whose names begin with prefix, and
-// returns what it lacks on any master, in the words of ACL SETUSER. Rights that could not be
-// tried, or that no rule can hold, are not among them. An error means that a master was not reached.
+// Lacks returns the rights of needs that a user lacks on any master, in the words of ACL SETUSER, for
+// locks whose names begin with prefix. It omits rights that could not be tried, or that no rule can
+// hold. An error means that a master was not reached.
 func Lacks(ctx context.Context, srv *connect.Server, prefix string, needs ...string) ([]string, error) {
-	masters, err := srv.Masters(ctx)
+	masters, err := srv.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []string
 	for _, master := range masters {
-		lacks, err := lacksAt(ctx, master, prefix, needs)
+		c, err := master.Dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, word := range lacks {
-			if !slices.Contains(all, word) && acl.CanHold(word) {
-				all = append(all, word)
+		e := newExam(ctx, master, c, prefix)
+		for _, id := range needs {
+			for _, word := range e.tried(acl.Of(id)).lacks {
+				if !slices.Contains(all, word) && acl.CanHold(word) {
+					all = append(all, word)
+				}
 			}
+		}
+		e.remove()
+		err = c.Err()
+		_ = c.Close() // nothing is buffered
+		if err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func lacksAt(ctx context.Context, master *connect.Server, prefix string, needs []string) (all []string, err error) {
-	c, err := master.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close() }() // nothing is buffered
-	e := newExam(ctx, master, c, prefix)
-	defer e.remove()
-	for _, id := range needs {
-		all = append(all, e.tried(acl.Of(id)).lacks...)
-	}
-	return all, c.Err()
-}
-
-func newExam(ctx context.Context, srv *connect.Server, c redis.Conn, prefix string) *examination {
-	e := &examination{ctx: ctx, srv: srv, problem: srv.Problem, c: c, prefix: prefix, tries: map[string]verdict{}}
+func newExam(ctx context.Context, master connect.Node, c redis.Conn, prefix string) *examination {
+	e := &examination{ctx: ctx, on: master, c: c, prefix: prefix, tries: map[string]verdict{}}
 	e.placeName()
 	return e
 }
@@ -269,8 +244,8 @@ func (e *examination) names() string {
 // ACL SETUSER.
 func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
-	if err != nil && e.srv != nil {
-		name = e.srv.User()
+	if err != nil {
+		name = e.on.User
 	}
 	if name == "" || !acl.CanHold(name) {
 		return "NAME"

@@ -110,7 +110,7 @@ func TestDoctorRunsScriptsOnEachMaster(t *testing.T) {
 	}
 	srv, err := connect.New(connect.Settings{Address: url})
 	require.NoError(t, err)
-	masters, err := srv.Masters(t.Context())
+	masters, err := srv.Nodes(t.Context())
 	require.NoError(t, err)
 	for _, master := range masters {
 		c, err := master.Dial(t.Context())

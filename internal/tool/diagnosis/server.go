@@ -58,7 +58,7 @@ func before(text, separator string) string {
 
 func (e *examination) messages() Finding {
 	const advice = "Without it waiters find a free lock only by polling."
-	c, err := e.srv.Dial(e.ctx)
+	c, err := e.on.Dial(e.ctx)
 	if err != nil {
 		return warning(advice, "no second connection: %s", shortError(err))
 	}

@@ -201,7 +201,7 @@ func (e *examination) pattern(p *acl.Pattern) verdict {
 
 // onListening tries something on a connection of its own, which may end up listening.
 func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
-	c, err := e.srv.Dial(e.ctx)
+	c, err := e.on.Dial(e.ctx)
 	if err != nil {
 		return unknownRight
 	}

@@ -248,23 +248,28 @@ func (s *scan) refused(why redis.Error) {
 	s.unread.Why = why
 }
 
-// RunOnMasters finds the locks on all masters, one after the other, as r says;
-// its connections are made here. If some masters fail and others do not, Unread reports it.
-// Its errors are those of Found, and those of connect.Server.Problem.
+// RunOnMasters is RunOn for all masters of a server.
 func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, error) {
-	var unread Unread
-	masters, err := srv.Masters(ctx)
+	masters, err := srv.Nodes(ctx)
 	if err != nil {
-		return unread, err
+		return Unread{}, err
 	}
-	if srv.IsCluster() {
-		// The label of a client may be on another node than its lock.
-		labels, err := srv.Dial(ctx)
-		if err != nil {
+	if !srv.IsCluster() {
+		return RunOn(ctx, masters, nil, r)
+	}
+	return RunOn(ctx, masters, srv.Dial, r)
+}
+
+// RunOn finds the locks on masters, one after the other, on connections of its own. The label of a
+// client may be on another node of a cluster than its lock: labels dials a connection to all nodes, and
+// is nil for one server. If some masters fail, Unread has the reason; if all do, it is the error. Other
+// errors are those of Found, labels and ctx.
+func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r Request) (unread Unread, err error) {
+	if labels != nil {
+		if r.Labels, err = labels(ctx); err != nil {
 			return unread, err
 		}
-		defer func() { _ = labels.Close() }() // only read from
-		r.Labels = labels
+		defer func() { _ = r.Labels.Close() }() // only read from
 	}
 	progress, away := r.Progress, 0
 	for i, master := range masters {
@@ -273,7 +278,7 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 				progress((float64(i) + done) / float64(len(masters)))
 			}
 		}
-		some, err := runMaster(ctx, master, r)
+		some, err := runOne(ctx, master, r)
 		unread.Add(some)
 		if err != nil {
 			return unread, err
@@ -288,8 +293,8 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 	return unread, nil
 }
 
-// runMaster finds the locks on one master. The error is that of Found or of ctx.
-func runMaster(ctx context.Context, master *connect.Server, r Request) (unread Unread, err error) {
+// runOne finds the locks on one master. The error is that of Found or of ctx.
+func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread, err error) {
 	var broken error // an error of Found: not the server's problem
 	found := r.Found
 	err = connect.Use(ctx, master.Dial, func(c redis.Conn) error {

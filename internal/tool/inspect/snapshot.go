@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -292,6 +293,49 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 		}
 	}
 	return absent, nil
+}
+
+// Place is a place in the queue of a fair lock.
+type Place struct{ Lock, Owner string }
+
+// Subscribers counts the connections that are subscribed for each of places, on the master and its
+// replicas: a waiter without one is dead, or reconnects. The count is -1 for a name that cannot be a
+// lock's in a cluster. Places of one lock should follow each other. The result is shorter than places
+// if ctx ended between two calls; otherwise an error means that nothing is known of the other places.
+func Subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) (counts []int64, err error) {
+	for len(places) > 0 && ctx.Err() == nil {
+		n := min(len(places), CountedAtOnce)
+		next := slices.IndexFunc(places[:n], func(p Place) bool { return p.Lock != places[0].Lock })
+		if cluster && next > 0 { // each lock has nodes of its own
+			n = next
+		}
+		some, err := subscribers(ctx, client, cluster, places[:n])
+		if err != nil {
+			return counts, err
+		}
+		counts, places = append(counts, some...), places[n:]
+	}
+	return counts, nil
+}
+
+func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) ([]int64, error) {
+	owners, channels := make([]string, len(places)), make([]string, len(places))
+	for i, p := range places {
+		owners[i], channels[i] = p.Owner, codec.OwnerChannel(p.Lock, p.Owner)
+	}
+	if cluster {
+		counts, err := admin.Listeners(ctx, rfairlock.New(client, places[0].Lock), owners...)
+		if errors.Is(err, redlatch.ErrInvalid) { // its keys would be on several nodes
+			return slices.Repeat([]int64{-1}, len(places)), nil
+		}
+		return counts, err
+	}
+	e := engine.EngineOf(client)
+	if err := e.Enter(); err != nil {
+		return nil, err
+	}
+	defer e.Leave()
+	return e.ProvenListeners(ctx, codec.OwnerChannel(places[0].Lock, e.NextOwner().String()), channels...)
 }
 
 // read returns the waiters at the places, read with read, and how many are queued. It reads a long

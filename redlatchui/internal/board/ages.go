@@ -7,20 +7,18 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// takenWithin is how long before a hold was first seen the lock was seen without it, for the time
-// at which it was taken to be known.
+// takenWithin is how long before a hold was first seen its lock may have been seen without it, for
+// the time of the acquisition to count as known.
 const takenWithin = 3 * time.Second
 
-// Age is since when an owner holds a lock, as far as that can be known.
+// Age is how long an owner has held a lock.
 type Age struct {
-	// Since is when it was taken when Exact is true, some seconds more or less. Else it was held
-	// already then, and may have been for longer.
+	// Since is when the hold began if Exact, within seconds. Otherwise it began then or earlier.
 	Since time.Time
 	Exact bool
 }
 
-// ages are since when owners hold locks, as far as scans and looks at one lock have seen it. It is
-// safe for concurrent use; the zero ages know nothing.
+// ages remembers when owners acquired locks. It is safe for concurrent use; its zero value is empty.
 type ages struct {
 	mu      sync.Mutex
 	locks   map[string]*sighting
@@ -33,8 +31,8 @@ type sighting struct {
 	holds map[string]seenHold // by owner
 }
 
-// seenHold is what was seen of one hold. Of a lock with one holder that has entered once it has what
-// the lease had left when it was first seen, and the most that it ever had; both are -1 for others.
+// seenHold is what is known of one hold. For the only holder of a lock, with an unchanged count, left is
+// the remaining lease when it was first seen, and most the largest one since; otherwise both are -1.
 type seenHold struct {
 	Age
 
@@ -42,20 +40,19 @@ type seenHold struct {
 	count      string
 }
 
-// look is what a scan or a look has found of a lock.
+// look is what was found of a lock.
 type look struct {
 	at      time.Time
 	holders []inspect.Holder
 	more    bool // there are other holders
-	shared  bool // the lease is that of all holders
+	shared  bool // the holders share the lease
 	ttl     time.Duration
 	token   int64
-	anew    bool // messages show that the holder has taken the lock since the last look
+	anew    bool // messages show that the holder acquired the lock since the last look
 }
 
-// sees takes in what was found of a lock, and returns since when each of the holders has it. An
-// owner that has freed the lock and taken it again is told apart by the token, by messages, and
-// by looks that found the lock without it.
+// sees records a look, and returns the ages of the holders. A hold is new if the fencing token or a
+// message says so, or an earlier look found the lock without it.
 func (a *ages) sees(name string, l *look) []Age {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +61,7 @@ func (a *ages) sees(name string, l *look) []Age {
 		before = nil
 	}
 	now := &sighting{at: l.at, token: l.token, holds: make(map[string]seenHold, len(l.holders))}
-	late := before != nil && l.at.Before(before.at) // another look was faster
+	late := before != nil && l.at.Before(before.at) // a later look was recorded before
 	all := make([]Age, len(l.holders))
 	for i, h := range l.holders {
 		hold := a.hold(before, h, l, late)
@@ -100,7 +97,7 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	if !is || !late && (l.anew || l.token > 0 && before.token > 0 && l.token != before.token) {
 		return fresh
 	}
-	if known.count != string(h.Count) || l.shared { // entering sets the lease, too
+	if known.count != string(h.Count) || l.shared { // entering also sets the lease
 		known.Age, known.count, known.left, known.most = known.age(), string(h.Count), -1, -1
 	}
 	if known.left >= 0 {
@@ -109,9 +106,9 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 	return known
 }
 
-// age returns the age of a hold. A lease that was renewed was set to the same before that, when
-// the lock was taken or later: so long as it lacked of that when it was first seen, the lock was
-// held already. It lacks no more than a third of it then: one that was set to more is another.
+// age returns the age of a hold. A renewal sets the lease to its full length, as the acquisition did:
+// what the lease lacked of it when the hold was first seen had already passed. That is at most a third;
+// if the lease grew by more, it was set to another length.
 func (h *seenHold) age() Age {
 	if h.Exact || h.left < 0 || h.most > h.left+h.left/2+time.Second {
 		return h.Age
@@ -119,8 +116,7 @@ func (h *seenHold) age() Age {
 	return Age{Since: h.Since.Add(h.left - h.most)}
 }
 
-// ended takes in that a scan has ended, and whether it has found all locks but those that were
-// taken since it began.
+// ended records the end of a scan, and whether it found all locks that were held when it began.
 func (a *ages) ended(began time.Time, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,20 +1,15 @@
-// Package board keeps what a page shows of a server's locks up to date, for any number of
-// viewers: the server gets the commands of one.
+// Package board keeps the state of a server's locks up to date for any number of viewers, at the cost
+// of one.
 //
-//	viewers ─▶ Board.Locks ─▶ feed: one scan after the other ─▶ Locks, sorted by trouble
-//	viewers ─▶ Board.Numbers ─▶ the same of numbers, which may be semaphores or latches
-//	viewers ─▶ Board.Lock  ─▶ feed: one look after the other ─▶ Lock, with its last events
-//	viewers ─▶ Board.Server ─▶ feed: an examination every 15 s ─▶ Exam
+//	Board.Locks, Board.Numbers ─▶ scans: Locks, with clients and circles of waits
+//	Board.Lock                 ─▶ looks at one lock: Lock, with its last events
+//	Board.Server               ─▶ diagnosis.Look every 15 s: Exam
 //
-// Locks also have what each client holds and waits for, and the circles of waits: these come from
-// the same scan.
+// A Feed runs while viewers ask for its value, and some seconds longer; otherwise nothing is sent.
+// Scans send the commands of redlatch list, and pause for four times their duration. Published values
+// are immutable, so viewers read them without a lock.
 //
-// A feed runs while viewers ask for its value and for a short time after that; without viewers
-// nothing is sent. Scans cost the server what those of redlatch list do: SCAN of 250 keys,
-// short commands, and pauses of four times a scan. What a feed has published is not changed
-// any more, so that viewers read it without a lock.
-//
-// A board changes nothing on the server. Its source says where a lock can be repaired.
+// A board writes nothing to the server. Its Source says where locks can be repaired.
 package board
 
 import (
@@ -32,23 +27,23 @@ const (
 	LeastEvery = 100 * time.Millisecond
 	// ExamEvery is the interval between two examinations of the server.
 	ExamEvery = 15 * time.Second
-	// examTime bounds an examination, and examAgain is the interval after one that failed.
+	// examTime bounds an examination; one that failed is repeated after examAgain.
 	examTime, examAgain = 10 * time.Second, 5 * time.Second
-	// overdue is how much later than expected a new value may be before the last one is old.
+	// overdue is how much later than expected a new value may come before the last one is old.
 	overdue = 5 * time.Second
 )
 
 var (
-	// ErrClosed says that the board is closed.
+	// ErrClosed reports that the board is closed.
 	ErrClosed = errors.New("redlatchui: the page is closed")
-	// ErrBusy says that as many locks are looked at as can be.
+	// ErrBusy reports that no more locks can be watched.
 	ErrBusy = errors.New("redlatchui: too many locks are looked at at once: close some of their pages")
 )
 
 // Board keeps the state of locks for its viewers. It is safe for concurrent use.
 type Board struct {
-	// Locks is the feed of all locks, Numbers that of all numbers, which may be semaphores or
-	// latches, and Server that of examinations of the server.
+	// Locks is the feed of all locks, Numbers that of all names that hold a number, and Server that of
+	// examinations.
 	Locks, Numbers *Feed[Locks]
 	Server         *Feed[Exam]
 
@@ -58,29 +53,28 @@ type Board struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	once    chan struct{} // has one element for each look at a lock that is not watched
+	once    chan struct{} // holds an element for each LookOnce
 	seen    seen
 
 	mu      sync.Mutex
 	closed  bool
-	watched map[string]*slot // the locks that are watched, and others that were
+	watched map[string]*slot // by name; some no longer run
 }
 
-// Seen says when a value was seen.
+// Seen is when a value was seen.
 type Seen struct {
-	// At is when it was seen, zero before. Took is how long that took, and Next when it should have
-	// been seen again at the latest.
+	// At is when it was seen, zero if it never was. Took is how long that took, and Next when it should
+	// be seen again at the latest.
 	At, Next time.Time
 	Took     time.Duration
-	// Err is why it could not be seen again. The value is the last one that was seen.
+	// Err is why it could not be seen again.
 	Err error
 }
 
-// Old reports whether the value may have changed long since: the last look has failed, or the next
-// one has not ended when it should have.
+// Old reports whether the value is out of date: the last look failed, or the next one is overdue.
 func (s *Seen) Old(now time.Time) bool { return !s.At.IsZero() && (s.Err != nil || now.After(s.Next)) }
 
-// Moment is the time that ages and leases are relative to: now, or for an old value when it was seen.
+// Moment returns the time that ages and leases are relative to: now, or At for an old value.
 func (s *Seen) Moment() time.Time {
 	if now := time.Now(); !s.Old(now) {
 		return now
@@ -88,11 +82,11 @@ func (s *Seen) Moment() time.Time {
 	return s.At
 }
 
-// expect sets Next for a pause until the next look, which takes as long as the last one or twice that.
+// expect sets Next for a pause followed by a look that may take twice as long as the last one.
 func (s *Seen) expect(pause, took time.Duration) { s.Next = time.Now().Add(pause + 2*took + overdue) }
 
-// New returns a board of the locks whose names match a pattern, "" for all, with one scan in every
-// interval. It sends nothing before it is looked at. Close closes the source.
+// New returns a board of the locks whose names match a pattern, "" for all, with at most one scan per
+// interval. Close also closes the source.
 func New(source *Source, pattern string, every time.Duration) *Board {
 	b := &Board{source: source, pattern: pattern, every: every, once: make(chan struct{}, looksAtOnce), watched: map[string]*slot{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -106,7 +100,7 @@ func New(source *Source, pattern string, every time.Duration) *Board {
 	return b
 }
 
-// Close ends all that runs, waits for it, and closes the source.
+// Close ends all feeds, waits for them, and closes the source.
 func (b *Board) Close() error {
 	b.mu.Lock()
 	b.closed = true
@@ -116,7 +110,7 @@ func (b *Board) Close() error {
 	return b.source.Close()
 }
 
-// Exam is what an examination of the server has found.
+// Exam is the result of an examination of the server.
 type Exam struct {
 	Seen
 
@@ -124,7 +118,7 @@ type Exam struct {
 	Findings []diagnosis.Finding
 }
 
-// examine is the feed of examinations.
+// examine is the run of the feed of examinations.
 func (b *Board) examine(ctx context.Context, last *Exam, publish func(*Exam) bool) {
 	exam := Exam{}
 	if last != nil {
@@ -148,41 +142,44 @@ func (b *Board) examine(ctx context.Context, last *Exam, publish func(*Exam) boo
 func (b *Board) examineOnce(ctx context.Context) ([]diagnosis.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, examTime)
 	defer cancel()
-	return b.source.look(ctx)
+	masters, err := b.source.masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return diagnosis.Look(ctx, masters, b.source.client, b.source.cluster)
 }
 
 const (
-	// lingers is for how long a feed goes on after a viewer has asked for its value: a page without
-	// JavaScript is loaded again after some seconds.
+	// lingers is how long a feed runs after a viewer last asked: a page without JavaScript is reloaded
+	// every few seconds.
 	lingers = 8 * time.Second
-	// quiet is for how long a viewer waits for a new value before it gets the last one.
+	// quiet is how long a viewer waits for a new value before it gets the last one.
 	quiet = 3 * time.Second
-	// remembers is for how long after the last viewer a board keeps what it has seen.
+	// remembers is how long after the last viewer a board keeps what it has seen.
 	remembers = 5 * time.Minute
 )
 
-// Feed has one value for all viewers, which is made again and again while they ask for it. It is
-// safe for concurrent use.
+// Feed makes values, and shares each with all viewers, while they ask for them. It is safe for
+// concurrent use.
 type Feed[T any] struct {
 	board *Board
-	// run makes values, the first one from the last that is known, nil if none is. It ends with ctx,
-	// or when publish returns false.
+	// run makes values, starting from the last known one, nil if there is none. It returns when ctx ends
+	// or publish returns false.
 	run func(ctx context.Context, last *T, publish func(*T) bool)
 
-	// The board's mutex guards the rest.
+	// board.mu guards the rest.
 	value   *T
-	fresh   bool // whether run has made the value, and has not ended since
+	fresh   bool // value was made by the current run
 	changed chan struct{}
-	asked   time.Time // when a viewer asked last
+	asked   time.Time // when a viewer last asked
 	running bool
 	ended   bool // the feed was evicted
 	cancel  context.CancelFunc
 }
 
-// Get returns the newest value, and a channel that is closed when there is a newer one. It waits for
-// a value, but if the server does not answer soon, it returns the last one that was seen before, if
-// there is one. If ctx ends first, the value is nil. The channel is nil if the value gets no newer:
-// the lock is not watched any more. The value is shared: it must not be changed.
+// Get returns the newest value, and a channel that is closed when there is a newer one. If the server
+// is slow, it returns the last known value, and nil if ctx ends first. The channel is nil if the feed
+// was evicted. The value must not be changed.
 func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	for late := false; ; {
 		value, changed, err := f.newest(late)
@@ -199,8 +196,8 @@ func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 	}
 }
 
-// newest returns the newest value of this run of the feed, or with late one from before if there is no
-// newer one. It starts the feed if it does not run.
+// newest starts the feed if it is stopped, and returns the newest value of this run; if late is set,
+// also one of an earlier run.
 func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	b := f.board
 	b.mu.Lock()
@@ -218,7 +215,7 @@ func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	return nil, f.changed, nil
 }
 
-// start starts the feed if it does not run. The board is locked.
+// start starts the feed if it is stopped. board.mu is held.
 func (f *Feed[T]) start() {
 	now := time.Now()
 	if now.Sub(f.asked) > remembers {
@@ -238,7 +235,7 @@ func (f *Feed[T]) start() {
 	})
 }
 
-// begin returns the last value, and reports whether another one is wanted. If not, the feed stops.
+// begin returns the last value, and reports whether the feed goes on.
 func (f *Feed[T]) begin() (last *T, wanted bool) {
 	f.board.mu.Lock()
 	defer f.board.mu.Unlock()
@@ -246,12 +243,12 @@ func (f *Feed[T]) begin() (last *T, wanted bool) {
 	return f.value, f.running
 }
 
-// isWanted reports whether a new value is wanted. The board is locked.
+// isWanted reports whether viewers want another value. board.mu is held.
 func (f *Feed[T]) isWanted() bool {
 	return f.board.ctx.Err() == nil && !f.ended && time.Since(f.asked) <= lingers
 }
 
-// publish gives viewers a new value, and reports whether another one is wanted.
+// publish gives viewers a new value, and reports whether they want another one.
 func (f *Feed[T]) publish(value *T) bool {
 	f.board.mu.Lock()
 	defer f.board.mu.Unlock()
@@ -263,7 +260,7 @@ func (f *Feed[T]) publish(value *T) bool {
 	return f.isWanted()
 }
 
-// evict ends the feed for all viewers. The board is locked.
+// evict ends the feed for all viewers. board.mu is held.
 func (f *Feed[T]) evict() {
 	f.ended = true
 	close(f.changed)

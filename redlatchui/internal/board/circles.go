@@ -11,38 +11,27 @@ import (
 )
 
 const (
-	// shownCircles is how many circles are looked for.
 	shownCircles = 16
-	// triedOwners is how many owners, or clients, a circle is looked for at.
-	triedOwners = 256
+	triedOwners  = 256 // owners, or clients, whose circles are searched for
 )
 
-// Step is one wait.
-type Step struct {
-	// Lock is the name of the lock.
-	Lock string
-	// Waiter is queued for the lock, which Holder has. Both are owners as they stand in Redis.
-	Waiter, Holder string
-	// WaiterLabel and HolderLabel are those of their clients, empty when they have none.
-	WaiterLabel, HolderLabel string
-}
+// Step is one wait: Waiter is queued for Lock, which Holder has. Both are owners as in Redis; the labels
+// are those of their clients.
+type Step struct{ Lock, Waiter, Holder, WaiterLabel, HolderLabel string }
 
-// Circle is a circle of waits: the holder of each step is the waiter of the next one, and that of
-// the last step is the waiter of the first.
+// Circle is two or more waits: the holder of each step is the waiter of the next, and that of the last
+// one is the waiter of the first.
 type Circle struct {
-	// Steps are the waits, two at least.
 	Steps []Step
-	// Sure is whether the same owners hold and wait, and did so at two scans: an owner of
-	// Redisson is one thread, which frees nothing while it waits. Else only the clients are the
-	// same, whose threads or goroutines may be others.
+	// Sure reports that the same owners held and waited in two scans: an owner of Redisson is one thread,
+	// which releases nothing while it waits. Otherwise only the clients are the same.
 	Sure bool
 }
 
-// waits are the steps from each waiter to the holders, by what tells owners apart.
+// waits has the steps from each waiter to the holders. The key is an owner or its client.
 type waits map[string][]Step
 
-// waitsOf returns the waits that may be part of circles: those of waiters that are known to be dead
-// are not. The function who tells owners apart.
+// waitsOf returns the waits of waiters that are not known to be dead. who returns the key of an owner.
 func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) waits {
 	all := waits{}
 	for i := range entries {
@@ -62,11 +51,10 @@ func waitsOf(entries []Entry, dead func(lock, owner string) bool, who func(owner
 	return all
 }
 
-// prune drops waiters all of whose holders do not wait, since they are no part of a circle, and
-// then waiters all of whose holders were dropped.
+// prune drops the waiters that are in no circle because none of their holders waits, repeatedly.
 func (all waits) prune(who func(owner string) string) {
-	left := map[string]int{}        // how many steps lead on
-	behind := map[string][]string{} // the waiters for each
+	left := map[string]int{}        // number of steps to other waiters
+	behind := map[string][]string{} // the waiters for each waiter
 	var ends []string
 	for from, steps := range all {
 		for _, s := range steps {
@@ -89,7 +77,7 @@ func (all waits) prune(who func(owner string) string) {
 	}
 }
 
-// circlesOf returns circles: for each waiter that is part of one the shortest; none twice.
+// circlesOf returns the shortest circle of each waiter, each circle once.
 func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(owner string) string) (found []Circle) {
 	all := waitsOf(entries, dead, who)
 	var names []string
@@ -113,9 +101,9 @@ func circlesOf(entries []Entry, dead func(lock, owner string) bool, who func(own
 	return found
 }
 
-// shortest returns the shortest circle from a name to itself, without steps when there is none.
+// shortest returns the shortest circle from a waiter to itself, without steps if there is none.
 func (all waits) shortest(name string, who func(owner string) string) Circle {
-	came := map[string]Step{} // the step to each
+	came := map[string]Step{} // the step to each waiter
 	for next := []string{name}; len(next) > 0; next = next[1:] {
 		for _, s := range all[next[0]] {
 			to := who(s.Holder)
@@ -131,7 +119,7 @@ func (all waits) shortest(name string, who func(owner string) string) Circle {
 	return Circle{}
 }
 
-// circleOf follows the steps that came to a name back to it.
+// circleOf follows came from a waiter back to itself.
 func circleOf(name string, came map[string]Step, who func(owner string) string) (c Circle) {
 	for to := name; len(c.Steps) == 0 || to != name; {
 		s := came[to]
@@ -151,8 +139,8 @@ func (c *Circle) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// findCircles notes the circles, and marks the locks that are part of a sure one. The waiters of
-// all circles are counted: one that is dead is part of none, and one that may be makes none sure.
+// findCircles finds the circles, and marks the locks in sure ones. It counts the waiters in circles:
+// one that is dead is in none, and one that may be makes its circle unsure.
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
@@ -170,8 +158,8 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	}
 	for _, c := range l.living(m, count, asked, ClientID) {
 		switch {
-		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // it is a sure one
-		case m.doubts(&c): // the next scan will tell
+		case !slices.ContainsFunc(c.Steps, func(s Step) bool { return !locks[s.Lock] }): // a sure one
+		case m.doubts(&c): // the next scan tells
 			l.pending = true
 		default:
 			l.Circles = append(l.Circles, c)
@@ -185,15 +173,15 @@ func (l *Locks) findCircles(m *memory, count counter) {
 	l.sort()
 }
 
-// living returns circles without waiters that are known to be dead, after it has counted those that
-// are part of one and were not asked about before.
+// living returns the circles without waiters that are known to be dead. It counts the waiters in
+// circles that were not asked before.
 func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)
 		var more []place
 		for i := range found {
 			for _, s := range found[i].Steps {
-				if at := (place{s.Lock, s.Waiter}); !asked[at] && len(asked) < counted {
+				if at := (place{Lock: s.Lock, Owner: s.Waiter}); !asked[at] && len(asked) < counted {
 					asked[at] = true
 					more = append(more, at)
 				}
@@ -206,7 +194,7 @@ func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(
 	}
 }
 
-// doubts reports whether a waiter of a circle had no subscriber when it was last counted.
+// doubts reports whether the last count of a waiter in the circle was 0.
 func (m *memory) doubts(c *Circle) bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool {
 		_, absent := m.seen.presence.known(s.Lock, s.Waiter)
@@ -214,13 +202,13 @@ func (m *memory) doubts(c *Circle) bool {
 	})
 }
 
-// bareOwner is the owner without what Redisson adds to that of a write lock.
+// bareOwner returns an owner without the suffix of a writer.
 func bareOwner(owner string) string {
 	bare, _ := codec.WriterOf(owner)
 	return bare
 }
 
-// around returns the circles that a lock is in still.
+// around returns the circles that still include the lock.
 func (l *Locks) around(lock *Lock) (circles []Circle) {
 	for _, c := range l.Circles {
 		if slices.ContainsFunc(c.Steps, lock.has) {
@@ -252,21 +240,19 @@ func (l *Locks) ahead(lock *Lock) (steps []Step) {
 	return steps
 }
 
-// placesOfQueue is how many places of each queue a scan reads.
+// placesOfQueue is the number of places of each queue that a scan reads.
 const placesOfQueue = 32
 
-// Client is what one client holds and waits for, as a scan has found it.
+// Client is what a client holds and waits for.
 type Client struct {
-	// ID is the client's UUID, or the owner itself where that has none.
+	// ID is its UUID, or an owner without one.
 	ID string
 	inspect.Client
-	// Label is the client's label, empty when it has none.
 	Label string
-	// Holds are the locks that it holds, those with most trouble first, Waits its places in
-	// queues, by the lock's name.
+	// Holds has the worst troubles first; Waits is sorted by name.
 	Holds []Hold
 	Waits []Wait
-	// InCircle is whether it is part of a circle that is sure.
+	// InCircle reports whether it is in a sure circle.
 	InCircle bool
 }
 
@@ -274,23 +260,19 @@ type Client struct {
 type Hold struct {
 	Entry
 
-	// Owner and Count are as they stand in Redis.
-	Owner, Count string
+	Owner, Count string // as in Redis
 }
 
-// Wait is a place in the queue of a lock.
+// Wait is a place in the queue of a lock, from 1. Not all dead waiters are known.
 type Wait struct {
 	Entry
 
-	// Owner is as it stands in Redis, Position the place, 1 for the next one.
-	Owner    string
+	Owner    string // as in Redis
 	Position int
-	// Dead is whether the waiter is known to be dead: it is not known of all.
-	Dead bool
+	Dead     bool
 }
 
-// ClientID returns what tells the clients of owners apart: the UUID, which all owners of a client
-// have, or the owner itself where that has none.
+// ClientID returns the UUID of an owner's client, or the owner if it has none.
 func ClientID(owner string) string {
 	bare, _ := codec.WriterOf(owner)
 	parsed, err := redlatch.ParseOwner(bare)
@@ -300,7 +282,7 @@ func ClientID(owner string) string {
 	return parsed.Client().String()
 }
 
-// Client returns the client with an ID, nil when it neither holds nor waits for anything.
+// Client returns the client with an ID, nil if there is none.
 func (l *Locks) Client(id string) *Client {
 	i, found := slices.BinarySearchFunc(l.Clients, id, func(c Client, id string) int { return strings.Compare(c.ID, id) })
 	if !found {
@@ -309,7 +291,7 @@ func (l *Locks) Client(id string) *Client {
 	return &l.Clients[i]
 }
 
-// clientsOf returns the clients that hold or wait for locks, by their IDs.
+// clientsOf returns the clients that hold or wait for locks, sorted by ID.
 func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) bool) []Client {
 	byID := map[string]*Client{}
 	of := func(owner, label string) *Client {
@@ -338,7 +320,7 @@ func clientsOf(entries []Entry, circles []Circle, dead func(lock, owner string) 
 	}
 	for i := range circles {
 		for _, s := range circles[i].Steps {
-			if c := byID[ClientID(s.Waiter)]; c != nil { // of a lock that is kept
+			if c := byID[ClientID(s.Waiter)]; c != nil { // nil if its lock was not kept
 				c.InCircle = c.InCircle || circles[i].Sure
 			}
 		}

@@ -79,7 +79,7 @@ func (m *scans) scan(locks ...string) (found *Locks) {
 	count := func(all []place) (counts []int64, err error) {
 		for _, at := range all {
 			n := int64(1)
-			if slices.Contains(m.dead, at.lock+" "+short(at.owner)) {
+			if slices.Contains(m.dead, at.Lock+" "+short(at.Owner)) {
 				n = 0
 			}
 			counts = append(counts, n)

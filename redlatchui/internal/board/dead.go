@@ -2,85 +2,40 @@ package board
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
-	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
 const (
-	// fronts is of how many queues the first waiters are looked for after a scan, and nodeFronts
-	// of how many in a cluster, where each lock is asked about by itself.
+	// fronts is the number of queues whose first waiters are counted after a scan, nodeFronts that in a
+	// cluster, where each takes a call.
 	fronts, nodeFronts = 4096, 32
-	// counted is of how many waiters in circles the subscribers are counted after a scan.
+	// counted is the number of waiters in circles that are counted after a scan.
 	counted = 64
-	// atOnce is of how many waiters the subscribers are counted at once.
-	atOnce = 512
-	// countWait bounds the counting of subscribers after a scan.
+	// countWait bounds each of these counts.
 	countWait = 2 * time.Second
 )
 
-// counter counts how many subscribers waiters have: of all, or when the time is over of the first
-// of them. It is -1 for one that cannot be counted. An error says that it is not known.
+type place = inspect.Place
+
+// counter counts the subscribers of waiters, as inspect.Subscribers does.
 type counter func(all []place) ([]int64, error)
 
-// counter returns what counts for the time that a scan has for it.
+// counter returns the counter of one scan.
 func (b *Board) counter(ctx context.Context) counter {
 	until := time.Now().Add(countWait)
-	return func(all []place) (counts []int64, err error) {
+	return func(all []place) ([]int64, error) {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		some, size := b.source.subscribers, atOnce
-		if b.source.cluster {
-			some, size = b.source.subscribersOfOne, 1
-		}
-		for batch := range slices.Chunk(all, size) {
-			if time.Now().After(until) {
-				break
-			}
-			more, err := some(ctx, batch)
-			if err != nil {
-				return counts, err
-			}
-			counts = append(counts, more...)
-		}
-		return counts, nil
+		return inspect.Subscribers(ctx, b.source.client, b.source.cluster, all)
 	}
 }
 
-// subscribers counts the subscribers of waiters on one server and its replicas.
-func (s *Source) subscribers(ctx context.Context, all []place) ([]int64, error) {
-	e := engine.EngineOf(s.client)
-	if err := e.Enter(); err != nil {
-		return nil, err
-	}
-	defer e.Leave()
-	channels := make([]string, len(all))
-	for i, at := range all {
-		channels[i] = codec.OwnerChannel(at.lock, at.owner)
-	}
-	return e.ProvenListeners(ctx, codec.OwnerChannel(all[0].lock, e.NextOwner().String()), channels...)
-}
-
-// subscribersOfOne counts the subscribers of one waiter, on the nodes of a cluster that its lock is
-// on.
-func (s *Source) subscribersOfOne(ctx context.Context, one []place) ([]int64, error) {
-	counts, err := admin.Listeners(ctx, rfairlock.New(s.client, one[0].lock), one[0].owner)
-	if errors.Is(err, redlatch.ErrInvalid) { // no lock of that name works there
-		return []int64{-1}, nil
-	}
-	return counts, err
-}
-
-// findDead looks whether the first waiters of queues have subscribers. Of more than most queues it
-// counts those first that had none and may be dead, and then others in turn.
+// findDead finds dead waiters in front of queues. If there are more than most queues, it counts the
+// waiters first that may be dead by earlier counts, and then the others in turn.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {
@@ -95,11 +50,11 @@ func (l *Locks) findDead(m *memory, most int, count counter) {
 		}
 	}
 	from := m.turn % max(1, len(others))
+	m.turn = from + max(0, most-len(all))
 	all = slices.Concat(all, others[from:], others[:from])
-	m.turn = from + max(0, most-(len(all)-len(others)))
-	places := make([]place, min(len(all), most))
-	for i := range places {
-		places[i] = place{all[i].Name, all[i].Next}
+	var places []place
+	for _, e := range all[:min(len(all), most)] {
+		places = append(places, place{Lock: e.Name, Owner: e.Next})
 	}
 	l.count(m, count, places)
 	for _, e := range all {
@@ -110,21 +65,21 @@ func (l *Locks) findDead(m *memory, most int, count counter) {
 	l.sort()
 }
 
-// count counts the subscribers of waiters, and remembers what that shows.
+// count counts the subscribers of waiters, and remembers the result.
 func (l *Locks) count(m *memory, count counter, all []place) {
 	if len(all) == 0 {
 		return
 	}
 	counts, err := count(all)
 	if err != nil {
-		l.Uncounted = inspect.NotCounted(err) // they are unknown, and not called dead
+		l.Uncounted = inspect.NotCounted(err)
 	}
 	for i, n := range counts {
 		if n < 0 {
 			continue
 		}
-		_, before := m.seen.presence.known(all[i].lock, all[i].owner)
-		state := m.seen.presence.sees(all[i].lock, all[i].owner, n, time.Now())
+		_, before := m.seen.presence.known(all[i].Lock, all[i].Owner)
+		state := m.seen.presence.sees(all[i].Lock, all[i].Owner, n, time.Now())
 		l.pending = l.pending || !before && state == Unknown
 	}
 }
@@ -134,25 +89,23 @@ func (m *memory) isDead(lock, owner string) bool {
 	return state == Dead
 }
 
-// absentFor is how long a waiter must be without a subscriber to count as dead: a live one
-// may be so for a moment.
+// absentFor is how long a waiter must be without a subscriber to count as dead: a live one may be so
+// while it reconnects.
 const absentFor = time.Second
 
-// What is known of a waiter.
+// The states of a waiter.
 const (
 	Alive   = "alive"
 	Dead    = "dead"
 	Unknown = "unknown"
 )
 
-// presence is which waiters have no subscriber, as scans and looks at one lock have counted. It is
-// safe for concurrent use; the zero presence knows nothing.
+// presence remembers the waiters without a subscriber. It is safe for concurrent use; its zero value
+// is empty.
 type presence struct {
 	mu     sync.Mutex
 	absent map[place]absence
 }
-
-type place struct{ lock, owner string }
 
 // absence is when a waiter was first and last counted without a subscriber.
 type absence struct{ first, last time.Time }
@@ -164,12 +117,11 @@ func (a *absence) state() string {
 	return Unknown
 }
 
-// sees takes a count in, and returns what it makes of the waiter: Alive, Dead, or Unknown where
-// the next count will tell.
+// sees records a count, and returns the state of the waiter: Unknown until another count.
 func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := place{lock, owner}
+	key := place{Lock: lock, Owner: owner}
 	if subscribers > 0 {
 		delete(p.absent, key)
 		return Alive
@@ -188,16 +140,15 @@ func (p *presence) sees(lock, owner string, subscribers int64, at time.Time) str
 	return a.state()
 }
 
-// known returns what the counts so far make of a waiter: Dead, or Unknown with whether it had no
-// subscriber when it was last counted.
+// known returns the state of a waiter, Dead or Unknown, and whether its last count was 0.
 func (p *presence) known(lock, owner string) (state string, absent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a, absent := p.absent[place{lock, owner}]
+	a, absent := p.absent[place{Lock: lock, Owner: owner}]
 	return a.state(), absent
 }
 
-// forget drops what was not counted again since then.
+// forget drops the waiters that were not counted since then.
 func (p *presence) forget(before time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,39 +8,32 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// Lock is one lock as it was at one moment.
+// Lock is the state of one lock. Err may also report that the name is not that of a lock.
 type Lock struct {
-	// Seen has in Err also that the name is not a lock's.
 	Seen
-	// Name is the lock's name.
 	Name string
-	// Kind is what it looks like, Mode what a read/write lock is held for.
 	Kind inspect.Kind
-	Mode string
-	// Holders are all holders, none when it is free; of a semaphore the permits that are taken, as far
-	// as they can be read.
+	Mode string // of a read/write lock
+	// Holders are all holders, or the permits of a semaphore that are taken and readable.
 	Holders []inspect.Holder
-	// Ages are since when each of the holders has it, and Age is the oldest of these.
+	// Ages are the ages of the holders, Age the oldest of them.
 	Ages []Age
 	Age
-	// TTL is what the lease has left, negative when it has none; Lease is the most that was
-	// left while these holders had it.
+	// TTL is the remaining lease, negative for none. Lease is the largest one seen for these holders.
 	TTL, Lease time.Duration
-	// Renewed is inspect.RenewedYes, RenewedNo or RenewedUnknown; "" without a lease.
+	// Renewed is inspect.RenewedYes, RenewedNo or RenewedUnknown, "" without a lease.
 	Renewed string
-	// Queue are the first waiters, the next one first; Waiting is how many there are.
-	// QueueUnread is why the queue was not read, "" when it was.
+	// Queue has the first of Waiting waiters. QueueUnread is why the queue was not read.
 	Queue       []Waiter
 	Waiting     int
 	QueueUnread string
-	// Uncounted is why subscribers cannot be counted, "" when they can.
+	// Uncounted is why subscribers cannot be counted.
 	Uncounted string
-	// Listening is how many connections listen for the release of a lock that is held, without a
-	// queue. It hints at how many clients wait: one connection serves all waiters of a client, and
-	// may listen for longer than they wait.
+	// Listening is the number of connections that listen for the release of a lock without a queue. It is
+	// a hint only: all waiters of a client share a connection, which may listen longer than they wait.
 	Listening int64
-	// Circles are the circles of waits that the lock is in, as scans have found them, the sure ones
-	// first. Ahead are waits of its holders for other locks, which are in no circle with this one.
+	// Circles are the circles of waits around the lock, the sure ones first. If there are none, Ahead
+	// has the waits of its holders for other locks.
 	Circles []Circle
 	Ahead   []Step
 	// Number describes a name that holds a number, nil for a lock.
@@ -53,40 +46,32 @@ type Lock struct {
 	Events []Event
 }
 
-// Waiter is a place in the queue.
+// Waiter is a place in the queue, from 1. State is Alive, Dead or Unknown.
 type Waiter struct {
-	// Position is the place, 1 for the next one.
 	Position int
-	// Owner is the owner as it stands in Redis.
-	Owner string
+	Owner    string // as in Redis
 	inspect.Client
-	// Label is that of the owner's client, empty when it has none.
-	Label string
-	// Deadline is as in admin.Waiter.
+	Label    string
 	Deadline time.Time
-	// State is Alive, Dead or Unknown.
-	State string
+	State    string
 }
 
-// Event is something that happened to the lock.
+// Event is an event with the label of the owner's client.
 type Event struct {
 	follow.Event
-	// Label is that of the owner's client.
 	Label string
 }
 
-// Held reports whether it was held.
+// Held reports whether the lock was held.
 func (l *Lock) Held() bool { return len(l.Holders) > 0 }
 
-// Idle reports whether there is no lock, and nothing else to show, as far as is known.
+// Idle reports whether nothing has this name, as far as is known.
 func (l *Lock) Idle() bool { return !l.Held() && l.Waiting == 0 && l.Number == nil }
 
-// mayBeInCircle reports whether the lock is held and clients are queued for it.
 func (l *Lock) mayBeInCircle() bool {
 	return l.Held() && len(l.Queue) > 0 && l.Kind != inspect.ReadWrite
 }
 
-// hasHoldersOf reports whether the lock is held by the same owners as it was before.
 func (l *Lock) hasHoldersOf(before *Lock) bool {
 	return l.Held() && slices.EqualFunc(l.Holders, before.Holders, func(a, b inspect.Holder) bool { return a.Owner == b.Owner })
 }

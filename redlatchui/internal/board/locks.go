@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// kept is how many locks of a scan are kept, those with most trouble.
+// kept is the number of locks that are kept of a scan, those with the worst troubles.
 const kept = 20_000
 
 // The troubles of a lock, the worst first.
@@ -25,21 +25,19 @@ const (
 
 var troubles = []string{InCircle, DeadFront, TwoKinds, NoLease, Untaken}
 
-// Entry is a lock as a scan has found it.
+// Entry is a lock that a scan found.
 type Entry struct {
 	*inspect.Lock
-	// Ages are since when each of the holders has it, and Age is the oldest of these, the zero Age
-	// for a lock that is free.
+	// Ages are the ages of the holders, Age the oldest of them, zero for a free lock.
 	Ages []Age
 	Age
-	// Trouble is the worst of the troubles, "" when there is none.
+	// Trouble is the worst trouble, "" for none.
 	Trouble string
-	// Uncounted is true when it has no queue and it is not known how many wait.
+	// Uncounted reports that the number of waiters is unknown.
 	Uncounted bool
 }
 
-// Waiters is how many wait: the length of the queue, or for a lock without one, or a number, how
-// many connections do.
+// Waiters returns the length of the queue, or the number of waiting connections.
 func (e *Entry) Waiters() int64 {
 	switch {
 	case e.Number != nil:
@@ -50,24 +48,21 @@ func (e *Entry) Waiters() int64 {
 	return e.Queue
 }
 
-// Locks are the locks as one scan has found them.
+// Locks is the result of a scan.
 type Locks struct {
 	Seen
 
-	// Entries are the locks, those with most trouble first, and Total is how many there are:
-	// more than Entries when there are very many.
+	// Entries are the locks, the worst troubles first; Total also counts those that were not kept.
 	Entries []Entry
 	Total   int
-	// Clients are the clients that hold or wait for the entries, by their IDs, and Circles the
-	// circles in which they wait for each other, the sure ones first.
+	// Clients hold or wait for Entries, by ID. Circles has the sure ones first.
 	Clients []Client
 	Circles []Circle
-	// Unread is how many hashes the user may not read.
-	Unread inspect.Unread
-	// Uncounted is why subscribers cannot be counted, "" when they can: then it is not known how
-	// many wait for locks without queues, and which waiters are dead.
+	Unread  inspect.Unread
+	// Uncounted is why subscribers cannot be counted: then the waiters of locks without queues and the
+	// dead waiters are unknown.
 	Uncounted string
-	// pending is whether the next scan will tell more of a trouble.
+	// pending reports that another scan will confirm or refute a trouble.
 	pending bool
 }
 
@@ -81,7 +76,6 @@ func (l *Locks) add(lock *inspect.Lock) error {
 	return nil
 }
 
-// troubleOf returns the worst trouble that one look shows.
 func troubleOf(l *inspect.Lock) string {
 	held := len(l.Holders) > 0
 	switch {
@@ -95,16 +89,15 @@ func troubleOf(l *inspect.Lock) string {
 	return ""
 }
 
-// sort brings the locks with most trouble to the front: then the longest queues, then those
-// that were held the longest.
+// sort sorts the locks by trouble, queue length and age.
 func (l *Locks) sort() { slices.SortFunc(l.Entries, ByTrouble) }
 
-// ByTrouble compares two locks: the one with more trouble comes first.
+// ByTrouble puts the lock with the worse trouble first.
 func ByTrouble(a, b Entry) int {
 	return cmp.Or(cmp.Compare(severity(b.Trouble), severity(a.Trouble)), cmp.Compare(b.Waiters(), a.Waiters()), ByAge(a, b))
 }
 
-// ByAge compares two locks: the one that was seen held for longer comes first, one that is free last.
+// ByAge puts the lock that was held longer first, and free locks last.
 func ByAge(a, b Entry) int {
 	return cmp.Or(btoi(a.Since.IsZero())-btoi(b.Since.IsZero()), a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
 }
@@ -123,28 +116,25 @@ func severity(trouble string) int {
 	return 0
 }
 
-// settles is how long the first scan for viewers may take, for a second one to be made before they
-// see it: which waiters are dead, and which circles stay, is known from two.
+// settles bounds the first scan for new viewers that is followed by another before they see the
+// result: dead waiters and sure circles take two scans.
 const settles = 2 * time.Second
 
-// memory is what scans leave for the next, also for some minutes after the last viewer.
+// memory is what one scan leaves for the next.
 type memory struct {
-	seen *seen
-	// turn says which waiters are counted next.
-	turn int
-	// circles are those of the last scan, by their keys, and untaken the first waiters for locks
-	// that were free then.
-	circles map[string]bool
-	untaken map[string]string
+	seen    *seen
+	turn    int               // the waiter that findDead counts next
+	circles map[string]bool   // of the last scan, by key
+	untaken map[string]string // the first waiter of each lock that was free with a queue
 }
 
-// seen is what scans and looks at one lock have seen, for each other.
+// seen is what scans and looks at single locks share.
 type seen struct {
 	ages     ages
 	presence presence
 }
 
-// scanAgain is the feed of all locks, or of all numbers.
+// scanAgain is the run of the feeds of locks and numbers.
 func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Locks, publish func(*Locks) bool) {
 	if last == nil {
 		*m, last = memory{seen: m.seen}, &Locks{}
@@ -153,7 +143,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 		began := time.Now()
 		last = b.scanOnce(ctx, numbers, m, last)
 		if first && last.pending && time.Since(began) < settles {
-			if inspect.Pause(ctx, max(absentFor, time.Since(began))) != nil { // once: viewers wait
+			if inspect.Pause(ctx, max(absentFor, time.Since(began))) != nil {
 				return
 			}
 			began = time.Now()
@@ -168,8 +158,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 	}
 }
 
-// pauseAfter returns the pause after a look that took so long. One that failed has mostly waited, and
-// what is old should be seen anew soon.
+// pauseAfter returns the pause after a look. One that failed mostly waited, and is repeated soon.
 func pauseAfter(took time.Duration, err error) time.Duration {
 	if pause := inspect.PauseFactor * took; err == nil || pause < lookEvery {
 		return pause
@@ -216,18 +205,17 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 func (l *Locks) date(m *memory) {
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		if e.Number != nil {
-			continue
+		if e.Number == nil {
+			e.Ages = m.seen.ages.sees(e.Name, &look{
+				at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token,
+			})
+			e.Age = oldest(e.Ages)
 		}
-		e.Ages = m.seen.ages.sees(e.Name, &look{
-			at: e.At, holders: e.Holders, more: e.More, shared: e.Kind == inspect.ReadWrite, ttl: e.TTL, token: e.Token,
-		})
-		e.Age = oldest(e.Ages)
 	}
 }
 
-// passing leaves out that a lock is free with a queue when the last scan has not found it so, with
-// the same waiter in front: it may be on its way to that one.
+// passing clears the trouble Untaken unless the last scan found the same waiter in front: the lock may
+// just be passing to it.
 func (l *Locks) passing(m *memory) {
 	before := m.untaken
 	m.untaken = map[string]string{}
@@ -242,7 +230,6 @@ func (l *Locks) passing(m *memory) {
 	}
 }
 
-// oldest returns the age of the hold that is known to last for longest.
 func oldest(all []Age) (first Age) {
 	for _, a := range all {
 		if first.Since.IsZero() || a.Since.Before(first.Since) {

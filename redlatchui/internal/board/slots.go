@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// watchedLocks is how many locks are watched at once, at most, and keptLocks how many are kept
-	// with those that were.
+	// watchedLocks is the number of locks watched at a time; keptLocks includes those no longer watched.
 	watchedLocks, keptLocks = 64, 5 * watchedLocks
-	// looksAtOnce is how many locks that are not watched are looked at at once, at most.
+	// looksAtOnce is the number of concurrent LookOnce calls.
 	looksAtOnce = 4
 )
 
-// slot is a lock that is watched, or was: then it keeps what was seen.
+// slot is a lock that is watched, or was.
 type slot struct {
 	Feed[Lock]
 
 	name   string
 	opened time.Time
-	from   string // where the viewer came from who opened it
+	from   string // the address of the viewer who opened it
 }
 
-// Lock returns the feed of a lock, for a viewer that comes from somewhere. If as many locks are
-// watched as can be, one makes room. The error is ErrBusy if none does: LookOnce shows the lock then.
+// Lock returns the feed of a lock, for a viewer at an address. If too many locks are watched, it evicts
+// one, or returns ErrBusy: then LookOnce shows the lock.
 func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,9 +49,8 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 	return &s.Feed, nil
 }
 
-// makeRoom reports whether another lock can be watched, for a viewer that comes from somewhere. If too
-// many are, it evicts one: a name without a lock, of a viewer that has no fewer, or else a lock of a
-// viewer that has more. The board is locked.
+// makeRoom reports whether another lock can be watched for a viewer. If too many are, it evicts an idle
+// name of a viewer that has no fewer, or a lock of a viewer that has more. b.mu is held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
@@ -77,7 +75,7 @@ func (b *Board) makeRoom(from string) bool {
 	return true
 }
 
-// forget drops the lock that was asked for least recently when too many are kept. The board is locked.
+// forget drops the slot that was asked for least recently if too many are kept. b.mu is held.
 func (b *Board) forget() {
 	if len(b.watched) <= keptLocks {
 		return
@@ -91,8 +89,8 @@ func (b *Board) forget() {
 	delete(b.watched, oldest)
 }
 
-// LookOnce looks at a lock that is not watched, since Lock has returned ErrBusy, and returns nil
-// when ctx ends first. There are pauses between such looks as between others.
+// LookOnce looks at a lock without watching it, with pauses between such looks. It returns nil if ctx
+// ends first.
 func (b *Board) LookOnce(ctx context.Context, name string) (*Lock, error) {
 	b.mu.Lock()
 	if b.closed {

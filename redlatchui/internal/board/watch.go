@@ -21,42 +21,40 @@ import (
 )
 
 const (
-	// lookEvery is the most time between two looks at a lock, and leastBetween the least,
-	// however many messages there are.
+	// lookEvery and leastBetween are the longest and shortest pauses between two looks at a lock.
 	lookEvery, leastBetween = time.Second, 250 * time.Millisecond
-	// lookTime bounds a look, and scanWait the wait for the circles of waits that the lock may be in.
+	// lookTime bounds a look, scanWait the wait for a scan that finds circles.
 	lookTime, scanWait = 10 * time.Second, 4 * time.Second
-	// shownEvents is how many events are kept.
-	shownEvents = 50
+	shownEvents        = 50
 )
 
-// watcher looks at one lock. It is for one goroutine at a time.
+// watcher looks at one lock. It is not safe for concurrent use.
 type watcher struct {
 	source *Source
 	name   string
 	locks  *Feed[Locks]
 	seen   *seen
-	conn   redis.Conn // for labels and numbers; nil when there is none
+	conn   redis.Conn // for labels and numbers; nil if there is none
 
 	lock   follow.Lock
 	lease  inspect.Renewal
 	last   Lock
 	labels map[string]string // of the last look, by owner
-	asked  bool              // whether the next look will show that a waiter is dead
+	asked  bool              // another look will show whether a waiter is dead
 }
 
 func (b *Board) watcher(name string) *watcher {
 	return &watcher{source: b.source, name: name, locks: b.Locks, seen: &b.seen, lock: follow.Lock{Name: name}, last: Lock{Name: name}}
 }
 
-// watch is the feed of one lock.
+// watch is the run of a lock's feed.
 func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) bool) {
-	w.lock = follow.Lock{Name: w.name} // what has happened since the last viewer was not seen
+	w.lock = follow.Lock{Name: w.name} // what happened since the last viewer was not seen
 	if last == nil {
 		w.last, w.lease = Lock{Name: w.name}, inspect.Renewal{}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	messages, done := w.source.listen(ctx, w.name) // before the first look, so that nothing is missed between
+	messages, done := w.source.listen(ctx, w.name) // before the first look, which would miss messages
 	defer done()
 	defer cancel()
 	defer w.disconnect()
@@ -73,8 +71,7 @@ func (w *watcher) watch(ctx context.Context, last *Lock, publish func(*Lock) boo
 	}
 }
 
-// first is look for new viewers. It looks twice if that tells more: which waiters are dead is known
-// from two counts, and circles of waits from scans.
+// first is look for new viewers. It looks twice if a second count or a scan tells more.
 func (w *watcher) first(ctx context.Context) *Lock {
 	l := w.look(ctx)
 	began, circle := time.Now(), l.mayBeInCircle()
@@ -92,7 +89,7 @@ func (w *watcher) first(ctx context.Context) *Lock {
 	return w.look(ctx)
 }
 
-// await waits for a message or the next look, and takes in the messages that are there.
+// await waits for a message or the next look, and receives the pending messages.
 func (w *watcher) await(ctx context.Context, messages <-chan follow.Message) {
 	timer := time.NewTimer(lookEvery - leastBetween)
 	defer timer.Stop()
@@ -108,7 +105,7 @@ func (w *watcher) await(ctx context.Context, messages <-chan follow.Message) {
 	}
 }
 
-// receive takes a message in. That messages may be missed for a while is no message: the looks go on.
+// receive records a message, but not a gap: looks go on.
 func (w *watcher) receive(m *follow.Message) {
 	if m.Gap == nil && m.Name != "" {
 		w.lock.Receive(m)
@@ -145,7 +142,7 @@ func (w *watcher) look(ctx context.Context) *Lock {
 	return &l
 }
 
-// try looks once, or returns why it could not.
+// try looks once, and returns why it could not.
 func (w *watcher) try(ctx context.Context) (err error) {
 	if err := limits.Name(w.name); err != nil {
 		return err
@@ -220,7 +217,7 @@ func (w *watcher) lockOf(seen *inspect.Snapshot) *Lock {
 	return now
 }
 
-// count finds out which waiters are alive. A failure is no failure of the look.
+// count sets the states of the waiters. The look succeeds even if it fails.
 func (w *watcher) count(ctx context.Context, now *Lock) {
 	if len(now.Queue) == 0 {
 		return
@@ -241,12 +238,12 @@ func (w *watcher) count(ctx context.Context, now *Lock) {
 	}
 }
 
-// details reads what belongs to the lock but is not part of it, and returns the labels by owner.
-// What cannot be read is left out; a connection that is broken has the error of the next look.
+// details reads labels, the token, readers' leases and the number of listeners, and returns the labels
+// by owner. It omits what cannot be read; a broken connection is reported by the next look.
 func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	var owners []string
-	for i := range now.Holders {
-		owners = append(owners, now.Holders[i].Owner)
+	for _, h := range now.Holders {
+		owners = append(owners, h.Owner)
 	}
 	for i := range now.Queue {
 		owners = append(owners, now.Queue[i].Owner)
@@ -261,7 +258,7 @@ func (w *watcher) details(ctx context.Context, now *Lock) map[string]string {
 	for i := range now.Queue {
 		now.Queue[i].Label = labels[now.Queue[i].Owner]
 	}
-	now.Token, _ = inspect.Token(w.conn, w.name) // 0 when it is unknown
+	now.Token, _ = inspect.Token(w.conn, w.name) // 0 if unknown
 	now.Kind = now.Kind.WithToken(now.Token)
 	if now.Kind == inspect.ReadWrite {
 		inspect.ReadLeases(w.conn, w.name, now.Holders)
@@ -291,8 +288,7 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 	now.Age = oldest(now.Ages)
 }
 
-// told reports whether the events from before the last viewer left say already what the first look
-// for a new one has found.
+// told reports whether the events of an earlier viewer already include what the first look found.
 func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	switch {
 	case w.last.At.IsZero():

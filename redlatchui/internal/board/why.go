@@ -9,17 +9,14 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// Words are how Why names what it speaks of.
+// Words format the parts of a sentence.
 type Words struct {
-	// Owner names an owner with its label, Lock a lock.
 	Owner func(owner, label string) string
 	Lock  func(name string) string
-	// Span says how long something takes.
-	Span func(time.Duration) string
+	Span  func(time.Duration) string
 }
 
-// Why says in one sentence why the lock does not change hands, or that it is free: what is
-// known, and no more.
+// Why says in one sentence why the lock does not change hands, or that it is free.
 func (l *Lock) Why(in Words) string {
 	switch {
 	case l.At.IsZero():
@@ -36,7 +33,7 @@ func (l *Lock) Why(in Words) string {
 	return l.whyHeld(&in) + over + l.whyAround(&in) + l.whyThen(&in) + l.mixed()
 }
 
-// whyAround says for what the holders wait: in a circle even.
+// whyAround says what the holders wait for.
 func (l *Lock) whyAround(in *Words) string {
 	if len(l.Circles) == 0 {
 		if len(l.Ahead) == 0 {
@@ -86,8 +83,7 @@ func (l *Lock) whyHeld(in *Words) string {
 	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + in.Span(l.TTL) + "."
 }
 
-// over says how many readers do not keep the lock, although they are holders, or how many permits can
-// be had although they are taken.
+// over counts the readers or permits whose leases have expired.
 func (l *Lock) over(one, many string) string {
 	n := 0
 	for i := range l.Holders {
@@ -96,7 +92,7 @@ func (l *Lock) over(one, many string) string {
 	return countText(n, one, many)
 }
 
-// whyThen says what is in the way of a lock that is held when that ends.
+// whyThen says what blocks the lock after its release.
 func (l *Lock) whyThen(in *Words) string {
 	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == inspect.ReadWrite {
 		return ""
@@ -114,7 +110,7 @@ func (l *Lock) whyThen(in *Words) string {
 	return said + l.behind() + l.evictor()
 }
 
-// behind says how many are dead behind the first in the queue.
+// behind counts the dead waiters behind the first one.
 func (l *Lock) behind() string {
 	n := slices.IndexFunc(l.Queue[1:], func(q Waiter) bool { return q.State != Dead })
 	if n < 0 {
@@ -123,7 +119,7 @@ func (l *Lock) behind() string {
 	return countText(n, " The one behind it is dead, too.", " The %d behind it are dead, too.")
 }
 
-// countText returns one for one, and many, with the number, for more.
+// countText returns "", one, or many with the number.
 func countText(n int, one, many string) string {
 	switch n {
 	case 0:
@@ -134,7 +130,6 @@ func countText(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-// whyUntaken is Why for a lock that is free although others are queued for it.
 func (l *Lock) whyUntaken(in *Words) string {
 	if len(l.Queue) == 0 {
 		return "It is free, and others are queued for it."
@@ -156,7 +151,7 @@ func (l *Lock) whyUntaken(in *Words) string {
 	return "It is free. Whether the" + who + "is alive is not known yet."
 }
 
-// evictor says whether a waiting client of Redlatch evicts a dead waiter.
+// evictor says who evicts a dead waiter.
 func (l *Lock) evictor() string {
 	for i := range l.Queue {
 		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == Alive {
@@ -166,7 +161,7 @@ func (l *Lock) evictor() string {
 	return " The command redlatch evict takes it out."
 }
 
-// mixed warns of two kinds of lock of one name.
+// mixed warns of two kinds of lock under one name.
 func (l *Lock) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
@@ -181,7 +176,7 @@ func (l *Lock) mixed() string {
 	return ""
 }
 
-// Waits says who waits for a lock without a queue on the server, as far as that is known.
+// Waits says who waits for a lock without a queue.
 func (l *Lock) Waits() string {
 	const none = "No client is queued on the server"
 	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer." +
