@@ -9,32 +9,30 @@ import (
 	"time"
 )
 
-// Access is what a viewer may do. Rights are joined with |.
+// Access is a set of rights, joined with |.
 type Access uint8
 
 const (
-	// NoAccess shows nothing: requests are answered with 403.
+	// NoAccess shows nothing: requests get status 403.
 	NoAccess Access = 0
-	// ReadOnly shows all that the page shows, and changes nothing.
+	// ReadOnly shows everything and changes nothing.
 	ReadOnly Access = 1
-	// MayUnlock is ReadOnly with the action ActionUnlock.
+	// MayUnlock adds ActionUnlock to ReadOnly.
 	MayUnlock = ReadOnly | 1<<1
-	// MayEvict is ReadOnly with the action ActionEvict.
+	// MayEvict adds ActionEvict to ReadOnly.
 	MayEvict = ReadOnly | 1<<2
-	// FullAccess is ReadOnly with all actions, also those that later versions have.
+	// FullAccess grants all actions, including those of later versions.
 	FullAccess Access = 0xff
 )
 
-// Why a viewer is refused.
 var (
 	errNoAccess = errors.New("you may not see this page")
 	errNoRight  = errors.New("you may not do this")
 )
 
-// may reports whether a has the right, or all of them.
 func (a Access) may(right Access) bool { return a&right == right }
 
-// needs returns why a viewer is refused that for which the right is needed, nil if a has it.
+// needs returns why a request that needs a right is denied, nil if a has it.
 func (a Access) needs(right Access) error {
 	switch {
 	case !a.may(ReadOnly):
@@ -67,9 +65,8 @@ func accessOf(r *http.Request) Access {
 	return a
 }
 
-// admit lets requests through to next of viewers who may see the page, once asked for each
-// request. Actions refuse by themselves, so that the audit has what was tried. Styles and scripts
-// are no secrets.
+// admit denies requests of viewers who may not see the page. Actions check rights themselves, so that
+// attempts reach the audit; static files need no right.
 func (p *Page) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/static/") {
@@ -85,64 +82,58 @@ func (p *Page) admit(next http.Handler) http.Handler {
 	})
 }
 
-// Action is what a viewer with the right can do.
+// Action is a change to the server that a viewer may request.
 type Action string
 
 const (
-	// ActionUnlock takes a lock away from holders that are dead, or a permit of a semaphore, as
-	// redlatch unlock --force does with --dead: a holder whose lease is seen to be renewed keeps
-	// it, and so do all holders that the form does not name.
+	// ActionUnlock releases a lock for dead holders, or a permit of a semaphore, as redlatch unlock --force
+	// with --dead does. A holder that renews its lease keeps it, and so do holders that the form does not name.
 	ActionUnlock Action = "unlock"
-	// ActionEvict takes a dead waiter out of the queue of a fair lock, as redlatch evict does: a
-	// waiter with a subscriber stays.
+	// ActionEvict evicts a dead waiter from the queue of a fair lock, as redlatch evict does. A waiter
+	// with a subscriber stays.
 	ActionEvict Action = "evict"
 )
 
-// Outcome is what has become of an action.
+// Outcome is the result of an action.
 type Outcome string
 
 const (
-	// OutcomeBegun says that the action is about to begin: nothing was sent to Redis.
+	// OutcomeBegun is reported before anything is sent to Redis.
 	OutcomeBegun Outcome = "begun"
-	// OutcomeDone says that it was done.
+	// OutcomeDone means that the action was done.
 	OutcomeDone Outcome = "done"
-	// OutcomeRefused says that nothing was done: the holder lives, the lock has changed hands,
-	// or the form was not complete.
+	// OutcomeRefused means that nothing was done: the holder is alive, the lock has changed hands, or the
+	// form was incomplete.
 	OutcomeRefused Outcome = "refused"
-	// OutcomeDenied says that the viewer has no right to it. Nothing was sent to Redis.
+	// OutcomeDenied means that the viewer lacks the right. Nothing was sent to Redis.
 	OutcomeDenied Outcome = "denied"
-	// OutcomeFailed says that Redis did not do it, or that it is not known whether it has.
+	// OutcomeFailed means that Redis did not do it, or that it is unknown whether it did.
 	OutcomeFailed Outcome = "failed"
 )
 
-// Attempt is an action that a viewer has tried, for Options.Audit. Lock and Owners are bytes that
-// others wrote, Reason and Remote what the viewer has sent: escape them.
+// Attempt is an action that a viewer requested, for Options.Audit. Lock, Owners, Reason and Remote are
+// untrusted: escape them.
 type Attempt struct {
-	// At is when the viewer has sent the form, by this machine's clock, in UTC.
-	At time.Time
-	// Action is what was tried.
+	// At is when the form arrived, in UTC.
+	At     time.Time
 	Action Action
-	// User is what Options.User has said, "" without it.
+	// User is the result of Options.User.
 	User string
-	// Remote is the address that the request came from: of a proxy, if there is one.
+	// Remote is the address of the client, or of a proxy in front.
 	Remote string
-	// Lock is the lock's name as it is on the server. In place of a name of more than 1,024
-	// bytes it may be the SHA-256 hash of the name, when nothing was done.
+	// Lock is the lock's name on the server. If nothing was done, it may be the SHA-256 hash of a name of
+	// more than 1,024 bytes.
 	Lock string
-	// Owners are those that the form has named: the holders that lose the lock, the id of a
-	// permit, or the waiter.
-	// They are 32 at most; of one that was refused each is cut after 1,024 bytes.
+	// Owners are the owners in the form: holders, the ID of a permit, or a waiter. There are at most 32;
+	// if the action was refused, each is cut to 1,024 bytes.
 	Owners []string
-	// Reason is what the viewer has given as a reason, cut after 1600 bytes.
-	Reason string
-	// Outcome is what has become of it.
+	// Reason is the viewer's reason, cut to 1,600 bytes.
+	Reason  string
 	Outcome Outcome
-	// Detail is why it was not done, or which clients were notified that it was. "" for
-	// OutcomeBegun.
+	// Detail is why the action was not done, or which clients were notified.
 	Detail string
 }
 
-// attempt returns what a request tries, whose form was parsed.
 func (p *Page) attempt(r *http.Request, what Action) *Attempt {
 	q := r.URL.Query()
 	a := &Attempt{
@@ -154,7 +145,7 @@ func (p *Page) attempt(r *http.Request, what Action) *Attempt {
 	return a
 }
 
-// bound cuts what a form has that was refused, however much that is.
+// bound limits what is reported of a refused form.
 func (a *Attempt) bound() {
 	if len(a.Lock) > linkedName {
 		a.Lock = hashOf(a.Lock)

@@ -22,13 +22,12 @@ import (
 )
 
 const (
-	// formSize is how many bytes a form has at most, reasonSize a reason in it.
-	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters, as the form says
-	// actsFor bounds an action: a look takes up to inspect.RenewalLook.
+	formSize, reasonSize = 64 << 10, 4 * 400 // 400 characters
+	// actsFor bounds an action, which watches a lease for up to inspect.RenewalLook.
 	actsFor = 90 * time.Second
 )
 
-// Why an action is not begun.
+// Reasons not to begin an action.
 var (
 	errForm     = errors.New("the form is not complete, so nothing was done")
 	errReason   = fmt.Errorf("give a reason, of %d bytes at most. Nothing was done", reasonSize)
@@ -38,13 +37,13 @@ var (
 	errAudit    = errors.New("the audit was not written, so nothing was done")
 )
 
-// deed is an action: its right, its form, and what it does.
+// deed implements an action.
 type deed struct {
 	name  Action
 	right Access
-	// read takes what the form has besides the reason.
+	// read reads the form, except for the reason.
 	read func(a *Attempt, form url.Values) error
-	// do does it, and returns what was done as one sentence, and what that means for waiters.
+	// do returns what was done as a sentence, and what it means for waiters.
 	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
 
@@ -53,20 +52,18 @@ var (
 	evictDeed  = deed{ActionEvict, MayEvict, readEvict, doEvict}
 )
 
-// actedPage says what has become of an action.
 type actedPage struct {
 	frame
 	Name, Link, Done string
-	// Waiters is what that means for them. For a viewer who may evict, Evict is true when the
-	// first one may be dead.
+	// Evict offers a viewer with the right to evict the first waiter, which may be dead.
 	Waiters string
 	Evict   bool
 }
 
-// act serves the form of an action that was sent.
+// act serves POST requests.
 func (p *Page) act(d deed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actsFor + time.Minute)) // a server may have none
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actsFor + time.Minute)) // if the server has deadlines
 		r.Body = http.MaxBytesReader(w, r.Body, formSize)
 		malformed := r.ParseForm()
 		a := p.attempt(r, d.name)
@@ -80,7 +77,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 			page.Err = fullSentence(sanitize.WithoutPrefix(textOf(err)))
 		}
 		if a.Outcome == OutcomeDone {
-			if accessOf(r).may(MayEvict) { // the page has a link in place of the command
+			if accessOf(r).may(MayEvict) { // the page has a link instead of the command
 				waiters, _, page.Evict = strings.Cut(waiters, evictAdvice)
 			}
 			page.Title, page.Done, page.Waiters = "Done", fullSentence(done), fullSentence(waiters)
@@ -90,7 +87,7 @@ func (p *Page) act(d deed) http.HandlerFunc {
 	}
 }
 
-// try checks an attempt, does it, and reports it to the audit. It returns what was done.
+// try checks, does and audits an attempt.
 func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, waiters string, err error) {
 	var end func()
 	if err = p.check(r, d, a, malformed); err == nil {
@@ -102,7 +99,7 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 			a.Outcome = OutcomeDenied
 		}
 		a.bound()
-		_ = p.report(r.Context(), a) // nothing was done, whatever the audit says
+		_ = p.report(r.Context(), a) // nothing was done anyway
 		return "", "", err
 	}
 	defer end()
@@ -124,9 +121,9 @@ func (p *Page) try(r *http.Request, d deed, a *Attempt, malformed error) (done, 
 	return done, waiters, err
 }
 
-// check says why an attempt is not begun.
+// check returns why an attempt is refused.
 func (p *Page) check(r *http.Request, d deed, a *Attempt, malformed error) error {
-	incomplete := d.read(a, r.PostForm) // also for the audit of what is denied
+	incomplete := d.read(a, r.PostForm) // also for the audit of denied attempts
 	if err := accessOf(r).needs(d.right); err != nil {
 		return err
 	}
@@ -169,7 +166,7 @@ func outcomeOf(err error) Outcome {
 	return OutcomeFailed
 }
 
-// textOf leaves out what is typed for the command line.
+// textOf leaves out the hint for the command line.
 func textOf(err error) string {
 	var refused *repair.Refusal
 	if errors.As(err, &refused) {
@@ -178,7 +175,6 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// readUnlock takes the holders that the form was made for. Each is stated to be dead.
 func readUnlock(a *Attempt, form url.Values) error {
 	a.Owners = form["holder"]
 	switch {
@@ -235,17 +231,16 @@ func doEvict(ctx context.Context, t repair.Target, a *Attempt) (done, waiters st
 }
 
 const (
-	// actsAtOnce is how many actions may be under way, actsOfOne how many of them for one viewer.
+	// actsAtOnce is the number of concurrent actions, actsOfOne that of one viewer.
 	actsAtOnce, actsOfOne = 32, 4
 )
 
-// Why an action is not begun while others are under way.
 var (
 	errActing = fmt.Errorf("you have %d actions under way: wait until one has ended. Nothing was done", actsOfOne)
 	errCrowd  = errors.New("too many actions are under way: try again in a minute. Nothing was done")
 )
 
-// acting counts the actions that are under way. It is safe for concurrent use.
+// acting counts concurrent actions. It is safe for concurrent use.
 type acting struct {
 	mu     sync.Mutex
 	closed bool
@@ -254,7 +249,7 @@ type acting struct {
 	ended  sync.WaitGroup
 }
 
-// begin counts an action of a viewer, until end is called.
+// begin counts an action until end is called.
 func (c *acting) begin(viewer string) (end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,7 +280,7 @@ func (c *acting) end(viewer string) {
 	c.ended.Done()
 }
 
-// close lets no action begin, and waits until those under way have ended.
+// close rejects new actions, and waits for the others.
 func (c *acting) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -293,7 +288,7 @@ func (c *acting) close() {
 	c.ended.Wait()
 }
 
-// viewer is what tells viewers apart: the user, or the address without one.
+// viewer identifies the viewer: the user, or the address.
 func (a *Attempt) viewer() string {
 	host, _, err := net.SplitHostPort(a.Remote)
 	if err != nil {

@@ -1,30 +1,22 @@
-// Package redlatchui is a live page for the locks on a Redis or Valkey server, those of
-// Redisson and of Redlatch: which clients hold them and since when, which wait, in a circle even,
-// why a lock does not change hands, and what on the server does not fit locks. The command
-// redlatch ui serves it; a program can serve it, too:
+// Package redlatchui serves a live web page about the locks on a Redis or Valkey server, those of
+// Redisson and of Redlatch: who holds them and since when, who waits, deadlocks, why a lock does not
+// change hands, and server settings that do not fit locks. The command redlatch ui serves it, and so
+// can a program:
 //
 //	page, err := redlatchui.New(client, redlatchui.Options{Hosts: []string{"locks.example.com"}})
 //	…
 //	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
 //
-// The page has no login of its own: a program that serves it beyond this machine puts its own in
-// front. It changes nothing on the server unless Options.Access grants a viewer an action: to take
-// a lock away from holders that are dead, or a dead waiter out of a queue. docs/ui.md describes
-// all of it.
+// The page has no login: a program that serves it beyond this machine must add one. It changes nothing
+// on the server unless Options.Access grants a viewer an action. docs/ui.md describes the page.
 //
-// # What it refuses
+// It rejects requests for hosts that are not in Options (DNS rebinding), requests by pages of other
+// sites except links, and methods other than GET, HEAD and, for actions, POST. Names, owners and
+// labels are untrusted: they are escaped, as are control characters and characters that change the
+// writing direction. Other origins can neither frame nor read the page, and it runs only its own script.
 //
-// Requests for a host that is not in the list of Options (DNS rebinding), requests that another
-// site's page makes, other than a link to it, all methods but GET and HEAD, and POST but for
-// actions. Names, owners
-// and labels are bytes that others wrote: they are escaped, and control characters and those
-// that change the direction of writing are shown as escapes. No answer may be stored, framed or
-// read by another origin, and no script runs but its own.
-//
-// # What it costs
-//
-// Nothing while no page is open. All pages together cost what one does: SCAN of 250 keys and
-// short commands, as redlatch list sends them, for each of 64 locks whose pages are open some short
-// commands a second, and an examination every 15 seconds while the page of the server is open.
-// The page of a lock that is held and has a queue scans, too: the lock may be in a circle of waits.
+// While no page is open, nothing is sent to the server. All open pages together cost what one does: the
+// commands of redlatch list, some short commands a second for each of up to 64 locks, and an examination
+// every 15 seconds for the page of the server. The page of a held lock with a queue also scans, to find
+// deadlocks.
 package redlatchui

@@ -14,38 +14,36 @@ import (
 )
 
 const (
-	// namedHolders is how many holders a form names at most.
+	// namedHolders is the number of holders that a form can name.
 	namedHolders = 32
-	// linkedOwner is how many bytes an owner has at most that is part of an address.
+	// linkedOwner is the length of an owner that fits in an address.
 	linkedOwner = 1024
 )
 
-// formPage is the form of an action on a lock: what was seen when it was made.
+// formPage is the form of an action, with the lock as it was then.
 type formPage struct {
 	lockPage
-	// Link is the address of the lock's page, Action where the form is sent.
+	// Link is the address of the lock's page, Action that of the form.
 	Link, Action string
-	// Named are the holders that lose the lock, Others reports whether other holders keep it.
+	// Named lose the lock; Others reports whether other holders keep it.
 	Named  []inspect.Holder
 	Others bool
-	// Waiter is the one that is evicted, nil when it is not in the queue any more.
+	// Waiter is to be evicted, nil if it is no longer queued.
 	Waiter *board.Waiter
 	Param  string
-	// Wait is how long the action takes, 0 when there is no lease to look at.
+	// Wait is how long the action takes, 0 if there is no lease to watch.
 	Wait time.Duration
 }
 
-// commandAdvice is said of a dead waiter to all viewers, evictAdvice on the page that says that a
-// lock was taken: to one with the link they name it in place of the command.
+// Advice that the page replaces with a link, if the viewer may evict.
 const (
 	commandAdvice = " The command redlatch evict takes it out."
 	evictAdvice   = ". If it is dead, `redlatch evict "
 )
 
-// ownerParam returns an owner, which may be any bytes, as forms and addresses have it.
+// ownerParam encodes an owner, which may be any bytes, for forms and addresses.
 func ownerParam(owner string) string { return base64.RawURLEncoding.EncodeToString([]byte(owner)) }
 
-// ownerFrom returns the owner of ownerParam.
 func ownerFrom(param string) (string, error) {
 	owner, err := base64.RawURLEncoding.DecodeString(param)
 	if err != nil || len(owner) == 0 {
@@ -54,7 +52,7 @@ func ownerFrom(param string) (string, error) {
 	return string(owner), nil
 }
 
-// EvictLink returns the address of the form that evicts a waiter, "" for a viewer who may not.
+// EvictLink returns the address of the form that evicts a waiter, "" without the right.
 func (page *lockPage) EvictLink(q board.Waiter) string {
 	if !page.viewer.may(MayEvict) || q.State != board.Dead || len(q.Owner) > linkedOwner {
 		return ""
@@ -62,7 +60,7 @@ func (page *lockPage) EvictLink(q board.Waiter) string {
 	return "evict?" + lockQuery(page.name) + "&owner=" + ownerParam(q.Owner)
 }
 
-// offerEvict puts the link to the form into the sentence that speaks of the first waiter.
+// offerEvict inserts the link into Why.
 func (page *lockPage) offerEvict() {
 	if len(page.Lock.Queue) == 0 {
 		return
@@ -73,8 +71,7 @@ func (page *lockPage) offerEvict() {
 	}
 }
 
-// UnlockLink returns the address of the form that takes the lock from all holders, "" for a viewer who
-// may not.
+// UnlockLink returns the address of the form that takes the lock from all holders, "" without the right.
 func (page *lockPage) UnlockLink() string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) > namedHolders {
 		return ""
@@ -82,8 +79,7 @@ func (page *lockPage) UnlockLink() string {
 	return "unlock?" + lockQuery(page.name)
 }
 
-// UnlockLinkOf returns the address of the form that takes the lock from one of several holders, or a
-// permit back.
+// UnlockLinkOf returns the address of the form for one of several holders, or for a permit.
 func (page *lockPage) UnlockLinkOf(owner string) string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 && page.Lock.Number == nil || len(owner) > linkedOwner {
 		return ""
@@ -91,8 +87,6 @@ func (page *lockPage) UnlockLinkOf(owner string) string {
 	return "unlock?" + lockQuery(page.name) + "&owner=" + ownerParam(owner)
 }
 
-// unlockForm serves the form that takes a lock away, from one holder if the address names one, or
-// a permit back.
 func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	return p.form(r, unlockDeed, func(page *formPage, l *board.Lock, owner string) {
 		page.Title = "Force unlock " + page.Name
@@ -104,7 +98,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 			if !all && h.Owner != owner {
 				continue
 			}
-			if h.LeftMillis != nil { // a reader or a permit has a lease of its own
+			if h.LeftMillis != nil { // a reader or permit has its own lease
 				page.lasts(limits.FromMillis(*h.LeftMillis))
 			}
 			page.Named = append(page.Named, h)
@@ -113,7 +107,7 @@ func (p *Page) unlockForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// lasts says that a lease with so much left, negative for none, is looked at.
+// lasts extends Wait to watch a lease with so much left, negative for none.
 func (page *formPage) lasts(left time.Duration) {
 	if left >= 0 {
 		page.Wait = max(page.Wait, repair.LookLimit(inspect.RenewalLook, left))
@@ -131,7 +125,7 @@ func (p *Page) evictForm(r *http.Request) (template string, _ any, err error) {
 	})
 }
 
-// form serves the form of an action on a lock as it is now, and on the owner that the address names.
+// form serves the form of an action on a lock, and on the owner in the address.
 func (p *Page) form(r *http.Request, d deed, fill func(*formPage, *board.Lock, string)) (template string, _ any, err error) {
 	if err := accessOf(r).needs(d.right); err != nil {
 		return "", nil, err

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// policy permits the page's own style, script and stream, and nothing else: no inline code, no
-// frames, no other origin.
+// policy allows the page's own styles, script and stream only.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -17,17 +16,17 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 	"X-Content-Type-Options":       "nosniff",
 	"X-Frame-Options":              "DENY",
-	"Referrer-Policy":              "same-origin", // with less, browsers hide from this page, too, where a form comes from
+	"Referrer-Policy":              "same-origin", // without it, browsers also hide the origin of the page's own forms
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Cross-Origin-Embedder-Policy": "require-corp",
 	"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",
 }
 
-// local are the hosts that no name service can point elsewhere.
+// local are the hosts that DNS cannot point elsewhere.
 var local = []string{"localhost", "127.0.0.1", "::1"}
 
-// guard lets requests through to next that a browser makes for the page itself.
+// guard passes requests to next that a browser makes for the page itself.
 func guard(hosts []string, next http.Handler) http.Handler {
 	allowed := slices.Clone(local)
 	for _, h := range hosts {
@@ -53,8 +52,7 @@ func guard(hosts []string, next http.Handler) http.Handler {
 	})
 }
 
-// isForeign reports whether a page of another origin makes the request, by what browsers say. A
-// link that is followed is not foreign.
+// isForeign reports whether a page of another origin makes the request, except by a link.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

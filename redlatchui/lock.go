@@ -15,35 +15,31 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// notAnswered is said before there is anything to show.
 const notAnswered = "The server has not answered yet."
 
-// Why there is no page of a lock.
 var (
 	errNoName  = errors.New("the address names no lock")
 	errUnknown = errors.New("no lock of that name is known here. Locks with very long names are found on the page of all locks")
 	errHidden  = errors.New("locks of that name are not shown here")
 )
 
-// looksApart is about how much longer a lease may be than the most that was seen of it.
+// looksApart is how much longer a lease may be than the longest one that was seen.
 const looksApart = time.Second
 
 type lockPage struct {
 	frame
 	Name string
-	// Lock is the lock, nil when nothing is known. It has the first holders or permits; MoreHolders is
-	// the number of the others.
+	// Lock has the first holders or permits, and is nil if nothing is known. MoreHolders counts the rest.
 	Lock        *board.Lock
 	MoreHolders int
-	// Why is the sentence that says why it does not move. For a viewer who may evict a dead waiter
-	// that it speaks of, WhyEvict is the address of the form, and WhyThen the rest of it.
+	// Why says why the lock does not change hands. If the viewer may evict the dead waiter in it, WhyEvict
+	// is the address of the form, and WhyThen the rest of the text.
 	Why, WhyEvict, WhyThen string
 
 	name   string
 	viewer Access
 }
 
-// words name what board.Lock.Why speaks of.
 var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
 
 func isLock(r *http.Request) bool {
@@ -51,7 +47,7 @@ func isLock(r *http.Request) bool {
 	return q.Has("name") || q.Has("hash")
 }
 
-// named returns the name of the lock that a request is about.
+// named returns the lock's name in the address of a request.
 func (p *Page) named(r *http.Request) (string, error) {
 	name, hash := r.URL.Query().Get("name"), r.URL.Query().Get("hash")
 	switch {
@@ -69,7 +65,7 @@ func (p *Page) named(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// scanned returns the first lock that is meant of those that the last scan has found.
+// scanned returns the first lock of the last scan that is meant.
 func (p *Page) scanned(r *http.Request, meant func(*board.Entry) bool) (*board.Lock, error) {
 	all, err := current(r, p.board.Locks)
 	if err != nil {
@@ -111,9 +107,8 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 	return "lock.html", &page, nil
 }
 
-// look looks at a lock, and reports whether its page can be kept up to date. It returns nil when the
-// server does not answer. Of a name that no client of Redlatch can use it returns what the last scan
-// has found.
+// look returns the lock, nil if the server does not answer, and whether its page is kept up to date.
+// For a name that clients cannot use it returns what the last scan found.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
 	if limits.Name(name) != nil {
 		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
@@ -141,8 +136,7 @@ func current[T any](r *http.Request, f *board.Feed[T]) (*T, error) {
 	return value, err
 }
 
-// sourceOf is where a request comes from: an address, or for IPv6 a network, of which one host may
-// have all addresses.
+// sourceOf returns the address of a request. For IPv6 it is the /64 network, which one host may own.
 func sourceOf(r *http.Request) string {
 	const network = 64
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -153,11 +147,11 @@ func sourceOf(r *http.Request) string {
 	if host.Is4() {
 		return host.String()
 	}
-	of, _ := host.Prefix(network) // it has so many bits
+	of, _ := host.Prefix(network) // the address has enough bits
 	return of.String()
 }
 
-// lockPage returns the page of a lock, nil when the server has not answered.
+// lockPage returns the page of a lock. A nil lock means that the server has not answered.
 func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	page := lockPage{frame: p.frame(""), Name: nameText(name), name: name, viewer: accessOf(r)}
 	if l == nil {
@@ -185,7 +179,6 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 
 func top[T any](some []T, n int) []T { return some[:min(len(some), n)] }
 
-// Lease says what the lease of a lock that is held has left.
 func (page *lockPage) Lease() string {
 	if page.Lock.TTL < 0 {
 		return "none: it stays until it is released"
@@ -202,7 +195,7 @@ func (page *lockPage) Lease() string {
 	return said
 }
 
-// LeaseWhole is how long the lease is in ms, 0 when its beginning was not seen.
+// LeaseWhole returns the length of the lease in ms, 0 if its beginning was not seen.
 func (page *lockPage) LeaseWhole() int64 {
 	l := page.Lock
 	if l.TTL >= 0 && (l.Exact || l.Renewed == inspect.RenewedYes) { // its beginning was seen
@@ -244,7 +237,7 @@ func permitText(h inspect.Holder) string {
 	return strings.TrimPrefix(h.Describe(func(ms int64) string { return span(limits.FromMillis(ms)) }), "permit, ")
 }
 
-// happenings say what has happened; %s is the owner.
+// happenings describe events; %s is the owner.
 var happenings = map[string]string{
 	follow.Held:     "Held by %s when this page was opened",
 	follow.Free:     "Free when this page was opened",
@@ -259,7 +252,7 @@ var happenings = map[string]string{
 	follow.Quit:     "%s has left the queue",
 }
 
-// happening returns the parts of what an event says: the owner, if any, is between them.
+// happening returns the text of an event before and after the owner.
 func happening(e board.Event) []string {
 	said := happenings[e.What]
 	if e.What == follow.Passed && e.From == e.Owner {

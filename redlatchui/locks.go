@@ -15,21 +15,18 @@ import (
 )
 
 const (
-	// rows is how many locks a page has.
+	// rows is the number of locks on a page.
 	rows = 100
-	// chips is how many groups of names are offered.
-	chips = 12
-	// longestQuery is how much of a filter is looked at.
+	// chips is the number of groups that the page offers.
+	chips        = 12
 	longestQuery = 1024
-	// patience bounds the wait for the first scan, or the first look at a lock.
+	// patience bounds the wait for the first value of a feed.
 	patience = 10 * time.Second
-	// numbers chooses what holds a number, in place of the locks.
-	numbers = "numbers"
-	// byPrefix shows groups of names.
+	numbers  = "numbers"
 	byPrefix = "prefix"
 )
 
-// choice is which locks are shown, by the address.
+// choice selects locks by the query of an address.
 type choice struct{ Query, Sort, Only, By, page string }
 
 var orders = map[string]func(a, b board.Entry) int{
@@ -57,7 +54,6 @@ func choiceOf(r *http.Request) choice {
 	return c
 }
 
-// link returns the address of a page of these locks.
 func (c *choice) link(page int) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"q": c.Query, "sort": c.Sort, "only": c.Only, "by": c.By} {
@@ -71,10 +67,10 @@ func (c *choice) link(page int) string {
 	return "?" + q.Encode()
 }
 
-// of returns those of the locks that are chosen, in order.
+// of returns the chosen locks, sorted.
 func (c *choice) of(all []board.Entry) []board.Entry {
 	matches := func(name string) bool { return strings.Contains(name, c.Query) }
-	if strings.ContainsAny(c.Query, "*?") { // else a bracket is one of the name
+	if strings.ContainsAny(c.Query, "*?") { // otherwise a bracket is part of the name
 		matches = inspect.Match(c.Query)
 	}
 	var some []board.Entry
@@ -85,7 +81,7 @@ func (c *choice) of(all []board.Entry) []board.Entry {
 			some = append(some, e)
 		}
 	}
-	if c.Sort != "trouble" { // they are in that order
+	if c.Sort != "trouble" { // all are sorted by trouble
 		slices.SortFunc(some, orders[c.Sort])
 	}
 	return some
@@ -107,8 +103,7 @@ type locksPage struct {
 	Unread         string
 }
 
-// group are the locks whose names have one beginning, up to a colon, a slash or a dot; "" for
-// names without.
+// group is the locks whose names begin with Prefix, up to a colon, slash or dot.
 type group struct {
 	Prefix, Link           string
 	Trouble                string // the worst
@@ -117,7 +112,6 @@ type group struct {
 	Since                  time.Time // when the oldest hold began
 }
 
-// isHeld reports whether a lock is held, or permits of a semaphore are.
 func isHeld(e *board.Entry) bool { return len(e.Holders) > 0 || e.Number != nil && e.Number.Taken > 0 }
 
 func (p *Page) locks(r *http.Request) (template string, _ any, err error) {
@@ -172,7 +166,7 @@ func (page *locksPage) fill(all *board.Locks) {
 	page.Groups = top(groups, chips)
 }
 
-// groups returns the groups of locks, in the order of the first lock of each.
+// groups returns the groups in the order of their first locks.
 func (c *choice) groups(some []board.Entry) (all []group) {
 	at := map[string]int{}
 	for i := range some {
@@ -195,7 +189,7 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 		}
 		if e.Trouble != "" {
 			g.InTrouble++
-			g.Trouble = cmp.Or(g.Trouble, e.Trouble) // the worst one comes first
+			g.Trouble = cmp.Or(g.Trouble, e.Trouble) // the worst comes first
 		}
 		if !e.Since.IsZero() && (g.Since.IsZero() || e.Since.Before(g.Since)) {
 			g.Since = e.Since
@@ -204,11 +198,11 @@ func (c *choice) groups(some []board.Entry) (all []group) {
 	return all
 }
 
-// part returns those of some rows that are on the page, and puts links to the others in.
+// part returns the rows of the current page, and sets the links to the others.
 func part[T any](page *locksPage, some []T) []T {
 	page.Listed = len(some)
 	last := max(1, (len(some)+rows-1)/rows)
-	n, _ := strconv.Atoi(page.page) // 0 for what is no number
+	n, _ := strconv.Atoi(page.page) // 0 if not a number
 	n = min(max(n, 1), last)
 	page.First, page.Last = (n-1)*rows+1, min(n*rows, len(some))
 	if n > 1 {

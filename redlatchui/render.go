@@ -12,23 +12,23 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// frame is what all pages have.
+// frame is common to all pages.
 type frame struct {
-	// Section is the link of the header that leads here, Title is the page's, Where the server, Pattern which locks are shown.
+	// Section is the link of this page in the header, Where the server, Pattern the names that are shown.
 	Section, Title, Where, Pattern string
-	// Stream is the address of the page's stream, "" for a page that does not change.
+	// Stream is the address of the stream of changes, "" for a static page.
 	Stream string
-	// ReadOnly is true when no viewer may change anything.
+	// ReadOnly reports that no viewer may change anything.
 	ReadOnly bool
-	// At is when what is shown was seen, Err what is wrong.
+	// At is when the content was seen.
 	At, Err string
 
 	shown board.Seen
-	keys  map[string]int // how many rows have each key
+	keys  map[string]int // number of rows by key
 }
 
-// Key returns the id of a row's element, by which an update finds it again: a hash of the bytes
-// that the row is about, and a number where rows before it are about the same.
+// Key returns the ID of a row, by which an update finds it: a hash of the bytes that identify the row,
+// and a number if it is not the first with these.
 func (f *frame) Key(about ...string) string {
 	if f.keys == nil {
 		f.keys = map[string]int{}
@@ -50,7 +50,7 @@ func (p *Page) frame(title string) frame {
 	return f
 }
 
-// seen says when what is shown was seen, what is wrong, and that it is old when it is.
+// seen sets At and Err.
 func (f *frame) seen(s *board.Seen) {
 	f.shown = *s
 	if !s.At.IsZero() {
@@ -68,7 +68,7 @@ func (f *frame) seen(s *board.Seen) {
 	f.Err += fmt.Sprintf(" What is shown is old: it was seen at %s UTC, %s ago.", s.At.UTC().Format(time.DateTime), minutes(time.Since(s.At)))
 }
 
-// Span says how long it was since a moment when the page was seen, "" for the zero time.
+// Span returns the time since a moment, "" for the zero time.
 func (f *frame) Span(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -76,7 +76,7 @@ func (f *frame) Span(since time.Time) string {
 	return span(f.shown.Moment().Sub(since))
 }
 
-// LeaseOf says what the lease of a lock has left.
+// LeaseOf returns the remaining lease of a lock.
 func (f *frame) LeaseOf(e board.Entry) string {
 	switch {
 	case len(e.Holders) == 0:
@@ -87,7 +87,7 @@ func (f *frame) LeaseOf(e board.Entry) string {
 	return span(e.TTL - f.shown.Moment().Sub(f.shown.At))
 }
 
-// minutes returns a time that changes once a minute: screen readers say it anew when it does.
+// minutes changes at most once a minute, because screen readers read each change.
 func minutes(d time.Duration) string {
 	if d < time.Minute {
 		return "less than a minute"
@@ -98,7 +98,7 @@ func minutes(d time.Duration) string {
 	return span(d)
 }
 
-// view serves the page that make returns, with its template, or the error.
+// view serves the page that make returns, with the template of that name.
 func (p *Page) view(make func(*http.Request) (name string, page any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name, page, err := make(r)
@@ -111,14 +111,14 @@ func (p *Page) view(make func(*http.Request) (name string, page any, err error))
 }
 
 func (p *Page) show(w http.ResponseWriter, status int, name string, page any) {
-	var out bytes.Buffer // so that an error is no half of a page
+	var out bytes.Buffer // an error must not follow half a page
 	if err := p.pages.ExecuteTemplate(&out, name, page); err != nil {
 		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // a browser that is gone needs no answer
+	_, _ = w.Write(out.Bytes()) // the browser may be gone
 }
 
 func (p *Page) fail(w http.ResponseWriter, err error) {

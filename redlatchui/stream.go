@@ -12,22 +12,17 @@ import (
 )
 
 const (
-	// streamsFor ends a stream after this time: the browser opens it anew, and a connection that
-	// is gone unnoticed does not stay.
+	// streamsFor ends a stream, so that broken connections do not stay. The browser opens another one.
 	streamsFor = 10 * time.Minute
-	// againAfter is after how long without a change the page is loaded all the same: a server that
-	// does not answer must not look like one on which nothing happens.
+	// againAfter reloads a page without changes, which says if the server no longer answers.
 	againAfter = 3 * time.Second
-	// writeTime bounds a write to a browser.
-	writeTime = 30 * time.Second
+	writeTime  = 30 * time.Second
 )
 
-// ticker returns a channel that is closed when what a page shows has changed, nil if it is not kept up
-// to date any more.
+// ticker returns a channel that is closed by the next change, nil if there will be none.
 type ticker func(ctx context.Context) (changed <-chan struct{}, err error)
 
-// events is a stream of server-sent events: one for each change of what a page shows, without
-// what has changed, which the page asks for itself.
+// events serves a stream of server-sent events, one for each change. The page then loads itself again.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamsFor)
 	defer cancel()
@@ -42,14 +37,14 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would wait for more
+	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer
 	out := http.NewResponseController(w)
 	for n := 0; err == nil && ctx.Err() == nil; n++ {
 		data := strconv.Itoa(n)
-		if changed == nil { // the page says that it is not kept up to date any more
+		if changed == nil { // the page is no longer kept up to date
 			data = "last"
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // a server may have none
+		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // if the server has deadlines
 		_, _ = fmt.Fprintf(w, "event: change\ndata: %s\n\n", data)
 		if err := out.Flush(); err != nil || changed == nil {
 			return
@@ -63,8 +58,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ticks returns what waits for the next change of what the request names: a lock, the
-// server, all numbers, or all locks.
+// ticks returns the ticker for the lock, server, numbers or locks that a request names.
 func (p *Page) ticks(r *http.Request) (ticker, error) {
 	switch about := r.URL.Query().Get("about"); {
 	case isLock(r):

@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	// shownName is how many bytes of a name are shown at most.
+	// shownName is the number of bytes of a name that are shown.
 	shownName = 160
-	// linkedName is how many bytes a name has at most that is part of an address. A longer one
-	// is found by its hash.
+	// linkedName is the length of a name that fits in an address. A longer one is found by its hash.
 	linkedName = 1024
 )
 
@@ -34,8 +33,8 @@ var functions = template.FuncMap{
 	"minus": func(a, b int) int { return a - b }, "join": strings.Join,
 }
 
-// nameText returns a name as it is shown: bytes that are no text, control characters and those
-// that change the direction of writing as escapes, and the middle of a long one cut.
+// nameText returns a name as text: invalid bytes, control characters and characters that change the
+// writing direction are escaped, and the middle of a long name is cut.
 func nameText(name string) string {
 	if len(name) <= shownName {
 		return sanitize.Word(name)
@@ -54,7 +53,6 @@ func labelText(label string) string {
 	return sanitize.Line(label)
 }
 
-// ownerText names an owner by its label, or by its client and number.
 func ownerText(owner, label string) string {
 	if label != "" {
 		return labelText(label) + " (" + inspect.ShortOwner(owner) + ")"
@@ -62,13 +60,12 @@ func ownerText(owner, label string) string {
 	return inspect.ShortOwner(owner)
 }
 
-// named is an owner as it is shown, and the address of its client's page, "" for none.
+// named is the text of an owner, and the address of its client's page, "" for none.
 type named struct{ Name, Link string }
 
 func ownerOf(owner, label string) named { return named{ownerText(owner, label), clientLink(owner)} }
 
-// clientLink returns the address of the page of an owner's client, as lockLink does. A client
-// with a very long name has none.
+// clientLink returns the address of the page of an owner's client, "" if it does not fit.
 func clientLink(owner string) string {
 	id := board.ClientID(owner)
 	if len(id) > linkedName || id == "" {
@@ -77,11 +74,9 @@ func clientLink(owner string) string {
 	return "who?client=" + url.QueryEscape(id)
 }
 
-// lockLink returns the address of a lock's page, relative to that of all locks. Bytes of any
-// kind are escaped in it.
+// lockLink returns the address of a lock's page, relative to that of all locks.
 func lockLink(name string) string { return "lock?" + lockQuery(name) }
 
-// lockQuery is what names a lock in an address.
 func lockQuery(name string) string {
 	if len(name) > linkedName {
 		return "hash=" + hashOf(name)
@@ -94,7 +89,7 @@ func hashOf(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// span returns a time in a few characters.
+// span formats a duration in a few characters.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -111,7 +106,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d.Hours())/24)
 }
 
-// sentence begins a text with a capital letter.
+// sentence capitalizes the first letter.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 || first == utf8.RuneError {
@@ -120,12 +115,12 @@ func sentence(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// fullSentence makes a sentence of an error's text, whatever bytes are in it.
+// fullSentence turns the text of an error into a sentence.
 func fullSentence(text string) string {
 	return strings.TrimSuffix(sentence(sanitize.Message(text)), ".") + "."
 }
 
-// queueText says how many wait: in the queue, or as far as connections that listen hint at it.
+// queueText says how many wait: in the queue, or as far as listening connections hint at it.
 func queueText(e board.Entry) string {
 	n := e.Waiters()
 	switch {

@@ -17,50 +17,44 @@ import (
 	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// DefaultEvery is the least time between two scans unless Options say.
+// DefaultEvery is the default of Options.Every.
 const DefaultEvery = 2 * time.Second
 
-// ErrCluster says that the client is one of a cluster, through an adapter to another Redis
-// client, which has no way to each master. A client of redlatch.Open has, and so has the command
-// redlatch ui.
+// ErrCluster reports a client of a cluster made by an adapter, which cannot reach each master. Use a
+// client of redlatch.Open, or the command redlatch ui.
 var ErrCluster = board.ErrCluster
 
-// Options say what the page shows and to whom. The zero Options show all locks to browsers on
-// this machine, and let them change nothing.
+// Options configure a page. The zero Options show all locks to browsers on this machine, read-only.
 type Options struct {
-	// Pattern is what the names of the locks must match, as MATCH of SCAN has it, such as
-	// "orders:*". "" is all. A lock of another name has no page.
+	// Pattern selects locks by name, as MATCH of SCAN does, such as "orders:*". "" selects all. Locks
+	// with other names have no page.
 	Pattern string
-	// Hosts are the names by which browsers reach the page, without ports, besides localhost,
-	// 127.0.0.1 and ::1. A request for another host is refused: it comes from a page whose
-	// name was pointed here.
+	// Hosts are names under which browsers reach the page, without ports, in addition to localhost,
+	// 127.0.0.1 and ::1. Requests for other hosts are rejected, which prevents DNS rebinding.
 	Hosts []string
-	// Every is the least time between two scans of all locks, DefaultEvery when it is 0, and
-	// 100 ms at least. A scan that takes long is followed by a pause of four times that.
+	// Every is the shortest interval between two scans, at least 100 ms; 0 means DefaultEvery. The pause
+	// after a scan is at least four times its duration.
 	Every time.Duration
-	// Access says what the viewer who sends a request may do. It is called once for each
-	// request, also of streams and concurrently, and must not block. nil is ReadOnly for all
-	// that reach the page.
+	// Access returns the rights of the viewer who sent a request; nil means ReadOnly for everyone. It is
+	// called concurrently, once for each request and stream, and must not block.
 	Access func(*http.Request) Access
-	// ReadOnly leaves of what Access grants no more than ReadOnly.
+	// ReadOnly limits all viewers to ReadOnly.
 	ReadOnly bool
-	// User names the viewer who sends a request, for Audit: such as the user of the login in
-	// front. It is called as Access is, for actions alone. nil names none. Of one user, or of
-	// one address where there is none, four actions may be under way.
+	// User returns the name of the viewer who sent a request, for Audit, such as the login's user. It is
+	// called concurrently, for actions only. A user, or without a name an address, may have four actions
+	// under way.
 	User func(*http.Request) string
-	// Audit is called for each action that a viewer tries. For one that is begun it is called
-	// twice: before anything is sent to Redis, with OutcomeBegun, where an error keeps the
-	// action from being done, and when it has ended. What is denied or refused before that is
-	// reported once. Requests that other sites' pages make are refused without. The context is
-	// that of the request, and does not end with it. It may be called concurrently. nil reports
-	// nothing.
+	// Audit is called for each action that a viewer requests: once if it is denied or refused, and
+	// otherwise with OutcomeBegun before anything is sent to Redis, and again after its end. An error for
+	// OutcomeBegun prevents the action. Forms of other sites are not reported. The context has the values
+	// of the request's context, but does not end with it. Audit is called concurrently.
 	Audit func(context.Context, Attempt) error
 }
 
 //go:embed page
 var files embed.FS
 
-// Page is the page. It is an http.Handler, safe for concurrent use, and runs until Close.
+// Page is an http.Handler that runs until Close. It is safe for concurrent use.
 type Page struct {
 	board   *board.Board
 	source  *board.Source
@@ -74,11 +68,10 @@ type Page struct {
 	close   func() error
 }
 
-// New returns a page for the locks on client's server. It asks on the client's connections, by
-// names as they are on the server, whatever name mapper the client has. The client must stay
-// open until the page is closed, which leaves it open. It sends nothing before the page is
-// opened. Errors: ErrCluster, and redlatch.ErrInvalid for a nil client and for Options that do not
-// make sense.
+// New returns a page for the locks on the client's server. It uses the client's connections; names are
+// keys on the server, regardless of the client's name mapper. The client must stay open until the page
+// is closed, which does not close it. Nothing is sent until the page is opened. New returns ErrCluster,
+// or redlatch.ErrInvalid for a nil client or invalid Options.
 func New(client *redlatch.Client, o Options) (*Page, error) {
 	source, err := board.FromClient(client)
 	if err != nil {
@@ -99,8 +92,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	return p, nil
 }
 
-// Close ends the streams to browsers, actions and all commands, and waits for actions and
-// commands. Requests after it are answered with an error.
+// Close ends streams, actions and commands, and waits for them. Later requests fail.
 func (p *Page) Close() error { return p.close() }
 
 func (p *Page) end() error {
@@ -109,10 +101,8 @@ func (p *Page) end() error {
 	return p.board.Close()
 }
 
-// ServeHTTP answers a request.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
-// static serves a file, without a list of all.
 func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	file := "page/static/" + r.PathValue("file")
 	if _, err := fs.Stat(files, file); err != nil {
@@ -122,18 +112,17 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, files, file) //nolint:gosec // of those that are embedded
 }
 
-// noPage answers requests for what is not there: as text, since the links of a page are relative to
-// the page of all locks, and lead elsewhere below another path.
+// noPage answers with text: relative links would lead elsewhere from below another path.
 func noPage(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "There is no such page.", http.StatusNotFound)
 }
 
-// aboutEvents answers HEAD for a stream, which has nothing to wait for.
+// aboutEvents answers HEAD for a stream.
 func (p *Page) aboutEvents(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 }
 
-// routes are the pages. All links are relative, so that a prefix can be stripped in front.
+// routes serves the pages. Their links are relative, so that a prefix may be stripped in front.
 func (p *Page) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.view(p.locks))

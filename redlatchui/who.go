@@ -14,26 +14,23 @@ import (
 )
 
 const (
-	// clientRows is how many clients, and how many locks of one client, a page has.
+	// clientRows is the number of clients, and of locks of a client, on a page.
 	clientRows = 200
-	// shownSteps is how many waits of a circle a page has.
-	shownSteps = 50
-	// aboutServer names the stream of examinations.
+	// shownSteps is the number of waits of a circle on a page.
+	shownSteps  = 50
 	aboutServer = "server"
-	// firstScan is said before there is anything to show.
-	firstScan = "The first scan goes on. This page shows what it has found when it has ended."
+	firstScan   = "The first scan goes on. This page shows what it has found when it has ended."
 )
 
-// whoPage is the page of all clients, and of one of them.
+// whoPage is the page of all clients, or of the client with ID.
 type whoPage struct {
 	frame
 	Query       string
 	Rows        []board.Client
 	Found, More int
 	Circles     []board.Circle
-	// ID is the client that the page is about. Client is empty when it neither holds nor waits.
-	ID     string
-	Client board.Client
+	ID          string
+	Client      board.Client
 }
 
 func (p *Page) who(r *http.Request) (template string, _ any, err error) {
@@ -56,7 +53,7 @@ func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 	return template, &page, nil
 }
 
-// fill puts the client in, or all: those in a circle first, then those with most locks.
+// fill sets the client, or all clients: those in a circle first, then those with most locks.
 func (page *whoPage) fill(all *board.Locks) {
 	page.seen(&all.Seen)
 	if all.Total > len(all.Entries) && page.Err == "" {
@@ -85,7 +82,6 @@ func (page *whoPage) fill(all *board.Locks) {
 	page.More = page.Found - len(page.Rows)
 }
 
-// fillOne puts the client in, and the circles that it is part of.
 func (page *whoPage) fillOne(all *board.Locks) {
 	if c := all.Client(page.ID); c != nil {
 		page.Client = *c
@@ -101,13 +97,11 @@ func (page *whoPage) fillOne(all *board.Locks) {
 	}
 }
 
-// Holds are the locks that the client holds, as many as are shown.
 func (page *whoPage) Holds() []board.Hold { return top(page.Client.Holds, clientRows) }
 
-// Waits are the queues that it is in, as many as are shown.
 func (page *whoPage) Waits() []board.Wait { return top(page.Client.Waits, clientRows) }
 
-// Others returns how many more locks the owner of one of the client's locks holds.
+// Others returns how many other locks an owner of the client holds.
 func (page *whoPage) Others(owner string) int {
 	n := -1
 	for i := range page.Client.Holds {
@@ -118,7 +112,7 @@ func (page *whoPage) Others(owner string) int {
 	return n
 }
 
-// Oldest says for how long the client has held a lock at most.
+// Oldest returns the longest time for which the client has held a lock.
 func (page *whoPage) Oldest(c board.Client) string {
 	var oldest board.Age
 	for i := range c.Holds {
@@ -140,7 +134,6 @@ func worst(c board.Client) string {
 
 func clientOf(c board.Client) named { return named{clientName(c), clientLink(c.ID)} }
 
-// clientName names a client by its label, or by its library and the end of its UUID.
 func clientName(c board.Client) string {
 	switch {
 	case c.Label != "":
@@ -151,7 +144,6 @@ func clientName(c board.Client) string {
 	return c.Name() + " " + strings.TrimSuffix(inspect.OwnerNumber(c.ID+":0"), ":0")
 }
 
-// circlesOf returns the circles that are sure, or the others.
 func circlesOf(all []board.Circle, sure bool) (some []board.Circle) {
 	for _, c := range all {
 		if c.Sure == sure {
@@ -185,7 +177,6 @@ func (p *Page) server(r *http.Request) (template string, _ any, err error) {
 	return "server.html", &page, nil
 }
 
-// fill puts the findings in, the worst first.
 func (page *serverPage) fill(exam *board.Exam) {
 	page.seen(&exam.Seen)
 	page.Took = exam.Took.Round(time.Millisecond).String()
