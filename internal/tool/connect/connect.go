@@ -1,13 +1,11 @@
-// Package connect is how the command line reaches a server, and says why it cannot.
+// Package connect connects the command line to a server, and explains failures.
 //
 //	flags, environment ─▶ Settings ─New─▶ Server ─Open─▶ *redlatch.Client
 //	                                        ├────Dial─▶ redis.Conn
 //	                                        └─Problem─▶ one line: what is wrong, what to do
 //
-// [New] finds what is wrong with an address, or with a file that a flag names,
-// before anything is sent. [Server.Problem] turns what goes wrong later into one line
-// that says what to do. No line ever has a user or a password in it, and neither
-// Settings nor Server shows them when it is printed.
+// New finds mistakes in addresses and files before anything is sent. Errors, Settings and Servers never
+// print a user or a password.
 package connect
 
 import (
@@ -30,36 +28,28 @@ import (
 	"github.com/redlatch/redlatch/internal/respconn"
 )
 
-// errNoPassword says that the user in an address would not be sent.
 var errNoPassword = errors.New("the user in --redis or REDIS_URL needs a password: in the address, in REDIS_PASSWORD, or in a file for " +
 	"--password-file (any, for a user with nopass)")
 
-// Settings is how to reach a server, by flags and environment. What is left empty is taken
-// from the address.
+// Settings say how to reach a server. The address provides the empty fields.
 type Settings struct {
-	// Address is the server's URL, or that of a cluster or of Sentinels, see
-	// redlatch.Open.
+	// Address is the URL of a server, a cluster or Sentinels, see redlatch.Open.
 	Address string `json:"address"`
 	// User and Password override those of the address.
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
-	// TLS is how the connection is encrypted.
-	TLS TLS `json:"tls"`
+	TLS      TLS    `json:"tls"`
 }
 
-// TLS is how a connection is encrypted. Any field that is set turns encryption on,
-// whatever the address says.
+// TLS configures encryption. Any field that is set turns it on, regardless of the address.
 type TLS struct {
-	// On turns encryption on.
 	On bool `json:"on,omitempty"`
-	// CA is a PEM file with the authorities that may sign the server's certificate,
-	// in place of the system's.
+	// CA is a PEM file of authorities that replaces the system's.
 	CA string `json:"ca,omitempty"`
-	// Cert and Key are PEM files with the client's certificate and its key.
+	// Cert and Key are PEM files of the client's certificate.
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
-	// ServerName is the name that the server's certificate must have, in place of
-	// the address's host.
+	// ServerName is the name in the server's certificate, if it is not the host of the address.
 	ServerName string `json:"server_name,omitempty"`
 	// Insecure accepts any certificate.
 	Insecure bool `json:"insecure,omitempty"`
@@ -68,19 +58,18 @@ type TLS struct {
 // String returns the address without user and password.
 func (s Settings) String() string { return redisurl.Show(s.Address) }
 
-// GoString returns what String does, so that no format shows a password.
+// GoString is String, so that no format shows a password.
 func (s Settings) GoString() string { return s.String() }
 
-// Server is a server that can be connected to. It is safe for concurrent use.
+// Server is a server, cluster or Sentinel deployment to connect to. It is safe for concurrent use.
 type Server struct {
 	at  *redisurl.Address
-	tls *tls.Config // nil: none, or the usual one of rediss://
-	of  *Server     // the deployment that named it as a master; nil: the user named it
+	tls *tls.Config // nil: none, or the default of rediss://
+	of  *Server     // the deployment of this master; nil if the user named it
 }
 
-// New returns the server that set describes. It reads the files that set names, and
-// sends nothing. Its errors name no part of the address: one that was mistyped may
-// hold a password where no parser would look for it.
+// New returns the server that set describes. It reads files, and sends nothing. Its errors quote no part
+// of the address: a mistyped one may have a password anywhere.
 func New(set Settings) (*Server, error) {
 	at, err := redisurl.Parse(set.Address)
 	if errors.Is(err, redisurl.ErrEscape) {
@@ -93,7 +82,7 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	if _, _, err := at.Credentials(); err != nil {
-		return nil, errNoPassword // another user than the one that is named would be asked
+		return nil, errNoPassword // the user would not be sent
 	}
 	s := &Server{at: at}
 	if set.TLS != (TLS{}) {
@@ -111,7 +100,7 @@ func New(set Settings) (*Server, error) {
 func (s Settings) identity(user, password string) (string, string, error) {
 	user, password = cmp.Or(s.User, user), cmp.Or(s.Password, password)
 	if password == "" && s.User != "" {
-		// Without a password the user would not be sent either.
+		// Without a password the user would not be sent.
 		return "", "", errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
 			"(any, for a user with nopass)")
 	}
@@ -147,16 +136,16 @@ func (t TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// timeout bounds each step of a short connection: dial, write, read.
+// timeout bounds each step of a connection: dial, write, read.
 const timeout = 5 * time.Second
 
-// HasPassword reports whether an address has a password for the server in it.
+// HasPassword reports whether an address has a password for the server.
 func HasPassword(rawURL string) bool {
 	a, err := redisurl.Parse(rawURL)
 	return err == nil && a.Password != ""
 }
 
-// Shows reports whether an address has any password in it, that of Sentinels included.
+// Shows reports whether an address has any password, including that of Sentinels.
 func Shows(rawURL string) bool {
 	a, err := redisurl.Parse(rawURL)
 	return err == nil && a.Password+a.SentinelPassword != ""
@@ -165,26 +154,25 @@ func Shows(rawURL string) bool {
 // String returns the address without user, password and options.
 func (s *Server) String() string { return s.at.String() }
 
-// GoString returns what String does, so that no format shows a password.
+// GoString is String, so that no format shows a password.
 func (s *Server) GoString() string { return s.String() }
 
-// Host returns the name or address of the server's machine, "" for a unix socket and a
-// deployment, whose masters have one.
+// Host returns the server's host, "" for a unix socket and a deployment.
 func (s *Server) Host() string {
 	if s.at.Kind != redisurl.Single {
 		return ""
 	}
-	host, _, _ := net.SplitHostPort(s.at.Hosts[0]) // it was put together by the parser
+	host, _, _ := net.SplitHostPort(s.at.Hosts[0]) // the parser joined it
 	return host
 }
 
-// User returns the user of the connection, "default" when the address has none.
+// User returns the user of connections, "default" if the address has none.
 func (s *Server) User() string {
-	user, _, _ := s.at.Credentials() // New has checked them
+	user, _, _ := s.at.Credentials() // checked by New
 	return cmp.Or(user, "default")
 }
 
-// Open connects as redlatch.Open does. OpenedBy knows the client. Its errors are those of Problem.
+// Open connects as redlatch.Open does. Its errors are those of Problem.
 func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.tls != nil {
 		opts = append(opts, redlatch.WithTLSConfig(s.tls))
@@ -197,14 +185,13 @@ func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.C
 	return client, nil
 }
 
-// OpenedBy returns the server whose Open has made the client, nil for other clients.
+// OpenedBy returns the server whose Open made the client, nil for other clients.
 func OpenedBy(client *redlatch.Client) *Server {
 	s, _ := engine.EngineOf(client).Opener.(*Server)
 	return s
 }
 
-// New returns a client that connects when it is first used, see redlatch.New; that of a
-// deployment connects at once, as Open does.
+// New returns a client that connects when it is first used. For a deployment it is Open.
 func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.IsDeployment() {
 		return s.Open(ctx, opts...)
@@ -213,15 +200,14 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 	return redlatch.New(s.dial, append(opts, redlatch.WithReplicaDialer(replica))...)
 }
 
-// Dial makes one connection: to the server, to the master that Sentinels name now, or
-// one to a cluster on which commands find their nodes, and that cannot listen. ctx bounds
-// the connecting alone; replies are waited for 5 s. Its errors are those of Problem, but for those
-// of ctx.
+// Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster; then
+// commands find their nodes, and the connection cannot subscribe. ctx bounds connecting only; replies
+// are awaited for 5 s. Errors are those of Problem, or of ctx.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err) // no one waits for an explanation
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err) // nobody waits for an explanation
 	case err != nil:
 		return nil, s.Problem(err)
 	}
@@ -246,11 +232,11 @@ func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
-// Dialer makes a connection, as [Server.Dial] does.
+// Dialer makes a connection, as Server.Dial does.
 type Dialer func(context.Context) (redis.Conn, error)
 
-// Use calls do with a connection that it closes after that. It ends with ctx: commands on a connection
-// know nothing of it, so the connection is closed. The error is dial's, the cause of ctx, or do's.
+// Use calls do with a connection, and closes it afterwards or when ctx ends. The error is that of dial or
+// do, or the cause of ctx.
 func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	c, err := dial(ctx)
 	if err != nil {
@@ -267,9 +253,8 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 	return err
 }
 
-// Master returns host:port of the master that the server is a replica of, "" when it is none,
-// when that may not be asked, and for clusters and Sentinels, which name masters. It sends
-// ROLE on a connection of its own. Its errors are those of Dial.
+// Master returns host:port of the master that the server replicates; "" if it is not a replica or must
+// not be asked, and for deployments. It sends ROLE on its own connection. Errors are those of Dial.
 func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil
@@ -299,25 +284,22 @@ func masterOf(reply any, err error) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// OfReplica says what it means that a server is a replica of the one at master.
+// OfReplica returns the warning about a replica of the server at master.
 func (s *Server) OfReplica(master string) string {
 	return fmt.Sprintf("%s is a replica of %s: it may show what was true a moment ago, and no lock can be taken here", s, master)
 }
 
-// OnReplica is the error of a command that writes, on a server that is a replica.
+// OnReplica is the error of a command that needs to write, on a replica.
 type OnReplica struct {
-	// Server is the replica, Master the server that it follows, as it is reached itself.
 	Server, Master *Server
 }
 
-// Error names both.
 func (e *OnReplica) Error() string {
 	return fmt.Sprintf("%s is a replica of %s, and nothing can be written to it: name the master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)
 }
 
-// NeedMaster returns an *OnReplica for a server that is a replica, nil for a master, and where
-// Master does not know. Other errors are those of Master.
+// NeedMaster returns an *OnReplica for a replica, and otherwise the error of Master.
 func (s *Server) NeedMaster(ctx context.Context) error {
 	master, err := s.Master(ctx)
 	if err != nil || master == "" {

@@ -22,7 +22,7 @@ func (s *Server) IsCluster() bool { return s.at.Kind == redisurl.Cluster }
 // IsDeployment reports whether the address is that of a cluster or of Sentinels.
 func (s *Server) IsDeployment() bool { return s.at.Several() }
 
-// Place returns host:port of one server, the path of a unix socket, or what String does.
+// Place returns host:port of one server, the path of a unix socket, or the String of a deployment.
 func (s *Server) Place() string {
 	switch s.at.Kind {
 	case redisurl.Single:
@@ -33,8 +33,8 @@ func (s *Server) Place() string {
 	return s.String()
 }
 
-// Masters returns the servers that have the locks: s itself, the one that the Sentinels
-// name now, or the masters of a cluster. Its errors are those of Problem.
+// Masters returns the servers with locks: s itself, the current master of the Sentinels, or the masters
+// of the cluster. Errors are those of Problem.
 func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 	all, err := s.masters(ctx)
 	if err != nil {
@@ -62,18 +62,17 @@ func (s *Server) masters(ctx context.Context) ([]*Server, error) {
 	return all, nil
 }
 
-// Node is a server that has locks: one that is not a replica, or a master of a cluster.
+// Node is a server with locks: not a replica, or a master of a cluster.
 type Node struct {
-	// Name is its Place, "" if it is unknown.
 	Name string
 	Dial Dialer
 	// Problem explains an error of this server.
 	Problem func(error) error
-	// User is the user of its connections, "" if it is unknown.
+	// User is the user of connections. It is "" if unknown, as Name is.
 	User string
 }
 
-// Nodes returns the Masters.
+// Nodes returns the Masters as Nodes.
 func (s *Server) Nodes(ctx context.Context) (all []Node, err error) {
 	masters, err := s.Masters(ctx)
 	for _, m := range masters {
@@ -103,8 +102,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 	return []string{addr}, nil
 }
 
-// nodes asks the nodes of a cluster, one after the other, for its masters. The error is
-// that of the first node.
+// nodes asks the nodes of a cluster in turn for its masters. The error is that of the first one.
 func (s *Server) nodes(ctx context.Context) ([]string, error) {
 	var first error
 	for _, addr := range s.at.Hosts {
@@ -117,7 +115,6 @@ func (s *Server) nodes(ctx context.Context) ([]string, error) {
 	return nil, first
 }
 
-// mastersBy asks the node at addr for the masters of its cluster.
 func (s *Server) mastersBy(ctx context.Context, addr string) (masters []string, err error) {
 	err = Use(ctx, s.node(addr).dial, func(c redis.Conn) error {
 		reply, err := c.Do("CLUSTER", "SLOTS")
@@ -132,8 +129,8 @@ func (s *Server) mastersBy(ctx context.Context, addr string) (masters []string, 
 	return masters, err
 }
 
-// node returns a server of the deployment, or a replica or master of one server, at host:port. It
-// is reached as s is, over TCP.
+// node returns the server at host:port, of the deployment or of one server's replication. It is reached
+// as s is, over TCP.
 func (s *Server) node(addr string) *Server { return &Server{at: s.at.Node(addr), tls: s.tls} }
 
 func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
@@ -148,30 +145,27 @@ func (s *Server) dialDeployment(ctx context.Context) (redis.Conn, error) {
 	return c, redisconn.AtNode(addrs[0], err)
 }
 
-// routed is a connection to a cluster: each command goes to the master that serves its
-// first argument, if that is a key, or where a node says. It cannot listen. As other
-// connections it is for one goroutine, but Close may come from another.
+// routed is a connection to a cluster. A command goes to the master of its first argument, if that is a
+// key, or where a redirection says.
 type routed struct {
 	nodes Caller
-	sent  []*mux.Pending // whose replies were not received, the oldest first
-	err   error          // why there was no reply to the last command that had none
+	sent  []*mux.Pending // replies not received yet, the oldest first
+	err   error          // the last connection error
 }
 
 var _ redis.Conn = (*routed)(nil)
 
-// Caller is where calls can be started: a transport.Transport, or one master of a cluster.
+// Caller starts calls: a transport.Transport, or a master of a cluster.
 type Caller interface {
 	mux.Starter
-	// Close ends it.
 	Close() error
 }
 
-// Over returns a connection whose commands go through t, which is closed with it. It cannot
-// listen, and is for one goroutine, but Close may come from another. Each reply ends by t's own
-// bounds.
+// Over returns a connection that sends commands through t, and closes it. It cannot subscribe, and is for
+// one goroutine, except for Close. Replies are bounded by t.
 func Over(t Caller) redis.Conn { return &routed{nodes: t} }
 
-// route returns a connection to the cluster, which has answered.
+// route returns a connection to the cluster after a PING.
 func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 	nodes := cluster.New(cluster.Config{
 		Seeds:   s.at.Hosts,
@@ -186,7 +180,7 @@ func (s *Server) route(ctx context.Context) (redis.Conn, error) {
 	return &routed{nodes: nodes}, nil
 }
 
-// keyless are commands whose first argument is no key.
+// keyless are commands whose first argument is not a key.
 var keyless = map[string]bool{
 	"ACL": true, "CLIENT": true, "CLUSTER": true, "CONFIG": true, "EVAL": true, "EVALSHA": true,
 	"INFO": true, "PING": true, "PUBSUB": true, "ROLE": true, "SCAN": true, "TIME": true, "WAIT": true,
@@ -200,13 +194,13 @@ func (r *routed) start(command string, args []any) *mux.Pending {
 	return mux.Begin(r.nodes, call)
 }
 
-// await waits for what comes of a command. Each ends: within a bound of the cluster's.
+// await waits for a reply, within the bounds of the cluster.
 func (r *routed) await(p *mux.Pending) (any, error) {
 	reply, err := p.Wait(context.Background())
 	var refusal *transport.ServerError
 	var node *redisconn.NodeError
 	switch {
-	case errors.As(err, &node) && !errors.As(err, &refusal): // other nodes answer
+	case errors.As(err, &node) && !errors.As(err, &refusal): // other nodes work
 		return nil, err
 	case errors.As(err, &refusal):
 		return nil, redis.Error(refusal.Text)
@@ -216,21 +210,17 @@ func (r *routed) await(p *mux.Pending) (any, error) {
 	return reply, err
 }
 
-// Do is part of redis.Conn.
 func (r *routed) Do(command string, args ...any) (any, error) {
 	return r.await(r.start(command, args))
 }
 
-// Send is part of redis.Conn.
 func (r *routed) Send(command string, args ...any) error {
 	r.sent = append(r.sent, r.start(command, args))
 	return nil
 }
 
-// Flush is part of redis.Conn.
 func (*routed) Flush() error { return nil }
 
-// Receive is part of redis.Conn.
 func (r *routed) Receive() (any, error) {
 	if len(r.sent) == 0 {
 		return nil, errors.New("there is nothing to receive")
@@ -240,15 +230,12 @@ func (r *routed) Receive() (any, error) {
 	return r.await(came)
 }
 
-// Err is part of redis.Conn.
 func (r *routed) Err() error { return r.err }
 
-// Close is part of redis.Conn.
 func (r *routed) Close() error { return r.nodes.Close() }
 
-// Listening returns how many connections listen to each of channels, by asking on c, which
-// Dial has made: in a cluster either way, and on replicas, too. It sends one PUBSUB to a
-// server.
+// Listening counts the connections subscribed to each of channels, on a connection that Dial made. In a
+// cluster it includes sharded subscriptions and replicas. It sends one PUBSUB to each server.
 func Listening(ctx context.Context, c redis.Conn, channels ...string) ([]int64, error) {
 	if r, is := c.(*routed); is {
 		counter, can := r.nodes.(transport.Counter)

@@ -20,8 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// probe bounds how long a server that did not answer in time has to accept one more
-// connection.
+// probe bounds each step of finding out why a server did not answer.
 const probe = 500 * time.Millisecond
 
 func timedOut(err error) bool {
@@ -29,8 +28,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timed) && timed.Timeout()
 }
 
-// places returns the network, and host:port of the servers that the address names, or the path of
-// a unix socket.
+// places returns the network and the addresses of the servers.
 func (s *Server) places() (network string, hosts []string) {
 	if s.at.Kind == redisurl.Socket {
 		return "unix", []string{s.at.Path}
@@ -38,8 +36,7 @@ func (s *Server) places() (network string, hosts []string) {
 	return "tcp", s.at.Hosts
 }
 
-// accepts reports whether a connection can be made now, to the server or to one of those
-// that the address names. It sends nothing.
+// accepts reports whether one of the servers accepts a connection. It sends nothing.
 func (s *Server) accepts() bool {
 	network, hosts := s.places()
 	for _, host := range hosts {
@@ -51,8 +48,7 @@ func (s *Server) accepts() bool {
 	return false
 }
 
-// isUnanswered reports whether err may say that there was no answer, and not that a connection
-// failed.
+// isUnanswered reports whether err may be a missing answer rather than a failed connection.
 func isUnanswered(err error) bool {
 	if timedOut(err) {
 		return true
@@ -63,8 +59,7 @@ func isUnanswered(err error) bool {
 	return call && !isBadReply(err) && !errors.As(err, &op) && !errors.As(err, &errno) && !hungUp(err)
 }
 
-// silence finds out why there was no answer, and returns the line about it; "" when no connection
-// can be made.
+// silence explains a missing answer. It returns "" if another error says more.
 func (s *Server) silence(err error) string {
 	why := ""
 	for _, one := range s.suspects(err) {
@@ -89,7 +84,7 @@ func (s *Server) silence(err error) string {
 	return why
 }
 
-// suspects returns the servers that an error without an address may be about.
+// suspects returns the servers that a missing answer may be about.
 func (s *Server) suspects(err error) []*Server {
 	if at := (*redisconn.NodeError)(nil); s.IsDeployment() && errors.As(err, &at) {
 		return []*Server{s.member(at.Addr)}
@@ -103,24 +98,22 @@ func (s *Server) suspects(err error) []*Server {
 	return masters
 }
 
-// health is what a server does now.
+// health is the state of a server.
 type health int
 
 const (
 	unclear  health = iota // another error says more
-	closed                 // it takes no connection
-	silent                 // it does not answer
-	delaying               // it answers, but does not run what may write
+	closed                 // accepts no connection
+	silent                 // does not answer
+	delaying               // answers, but does not run writes
 	answering
 )
 
-// delayed is how long a script that does nothing is waited for on a server that answers.
+// delayed is how long health waits for a script on a server that answers.
 const delayed = 250 * time.Millisecond
 
-// health asks the server. It sends PING, and EVAL of a script that does nothing: a server that
-// pauses writes delays every script. The script has no key, since a node of a cluster redirects
-// keys of other nodes, and a user may lack the right to a key. A server that rejects scripts
-// without keys has answered.
+// health sends PING, and EVAL of an empty script: a server that pauses writes delays every script. The
+// script has no key, since a cluster may redirect keys, and users may lack rights to them.
 func (s *Server) health() health {
 	if !s.accepts() {
 		return closed
@@ -139,7 +132,7 @@ func (s *Server) health() health {
 	return healthBy(err, delaying)
 }
 
-// healthBy returns late for a command that was not answered in time. A refusal is an answer.
+// healthBy returns late if a command timed out. A refusal is an answer.
 func healthBy(err error, late health) health {
 	_, refused := refusal(err)
 	switch {
@@ -159,8 +152,7 @@ func (s *Server) frozen() string {
 	return "it is frozen or overloaded, or is no Redis. Look at its process, its load and its log."
 }
 
-// sentinel returns host:port of the first server of the address that is a Sentinel, "" when there
-// is none.
+// sentinel returns the address of the first server that is a Sentinel, "" if none is.
 func (s *Server) sentinel() string {
 	_, hosts := s.places()
 	for _, host := range hosts {
@@ -187,23 +179,21 @@ func (s *Server) isSentinel() bool {
 	return err == nil && strings.Contains(info, "redis_mode:sentinel")
 }
 
-// within sends a command and waits no longer than d for the reply.
+// within sends a command, and waits up to d for the reply.
 func within(c redis.Conn, d time.Duration, command string, args ...any) (any, error) {
 	if _, bounded := c.(redis.ConnWithTimeout); !bounded {
-		return c.Do(command, args...) // that of a cluster, which has a bound of its own
+		return c.Do(command, args...) // a cluster's has its own bound
 	}
 	return redis.DoWithTimeout(c, d, command, args...)
 }
 
-// unreadable is what redigo says of an answer that is not of Redis's protocol. Its error has no
-// type that is exported.
+// unreadable is redigo's text for an answer that is not in Redis's protocol. The error type is unexported.
 const unreadable = "(possible server error or unsupported concurrent read by application)"
 
-// shownAnswer is how many columns of such an answer are shown.
+// shownAnswer is the number of columns of such an answer that are shown.
 const shownAnswer = 60
 
-// stranger returns the line about a program that answers, but not as Redis does, "" when err is
-// about something else.
+// stranger describes a program that does not answer as Redis does. It returns "" for other errors.
 func (s *Server) stranger(err error) string {
 	if !strings.Contains(err.Error(), unreadable) {
 		return ""
@@ -226,14 +216,13 @@ func (s *Server) stranger(err error) string {
 
 const otherPort = "Check the host and the port in --redis or REDIS_URL."
 
-// A TLS server refuses plain text with an alert: the first two bytes of its record.
+// A TLS server rejects plain text with an alert, whose record begins with these bytes.
 const (
 	alertRecord = 21
 	tlsMajor    = 3
 )
 
-// answer asks each of the servers that the address names, and returns the first line of one that
-// does not answer as Redis does, nil when there is none.
+// answer returns the first line of a server that does not answer as Redis does, nil if all do.
 func (s *Server) answer() []byte {
 	network, hosts := s.places()
 	for _, host := range hosts {
@@ -245,7 +234,7 @@ func (s *Server) answer() []byte {
 	return nil
 }
 
-// ask sends PING, and returns the first line that comes back within a probe.
+// ask sends PING, and returns the first line of the answer.
 func (s *Server) ask(network, host string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), probe)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// problem is the line to show, and what is behind it.
+// problem is a line for the user, and its cause.
 type problem struct {
 	line  string
 	cause error
@@ -32,9 +32,8 @@ func (p *problem) Error() string { return p.line }
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// Problem returns the line to show when the server could not be used because of err:
-// what is wrong, and what to do about it. It wraps err. A problem stays as it is, and so does an
-// argument of no use, for which no server was asked.
+// Problem returns the line to show if the server could not be used: what is wrong, and what to do. It
+// wraps err. A problem and an invalid argument are returned unchanged.
 func (s *Server) Problem(err error) error {
 	if said := (*problem)(nil); errors.As(err, &said) {
 		return said
@@ -45,8 +44,8 @@ func (s *Server) Problem(err error) error {
 	return &problem{s.line(err), err}
 }
 
-// Explain is Problem where the address of the server is not known: it says what to do about a refusal.
-// Other errors stay as they are.
+// Explain adds the remedy of a refusal, where the address of the server is unknown. Other errors are
+// returned unchanged.
 func Explain(err error) error {
 	text, refused := refusal(err)
 	if said := (*problem)(nil); !refused || errors.As(err, &said) {
@@ -83,8 +82,7 @@ func joined(what, remedy string) string {
 	return what + ". " + remedy
 }
 
-// placeOf names the server that err is about: the one of a cluster or of Sentinels that was dialed,
-// which is not always one that the user has named.
+// placeOf names the server that failed: in a deployment the one that was dialed.
 func (s *Server) placeOf(err error) string {
 	switch at := (*redisconn.NodeError)(nil); {
 	case s.of != nil:
@@ -95,7 +93,7 @@ func (s *Server) placeOf(err error) string {
 	return s.String()
 }
 
-// calls says what a server of the deployment is to it.
+// calls describes a server of the deployment.
 func (s *Server) calls() string {
 	if s.IsCluster() {
 		return "a master of " + s.String()
@@ -103,8 +101,7 @@ func (s *Server) calls() string {
 	return "the master that " + s.String() + " names"
 }
 
-// isBadReply reports whether err is about a reply that the command does not have. The client
-// library has no type for its own errors about types.
+// isBadReply reports whether err is an unexpected reply. The client library exports no type for it.
 func isBadReply(err error) bool {
 	if errors.Is(err, transport.ErrBadReply) || errors.Is(err, respconn.ErrLimit) || errors.Is(err, redis.ErrNil) {
 		return true
@@ -113,7 +110,7 @@ func isBadReply(err error) bool {
 	return strings.Contains(text, "redigo: unexpected type") || strings.Contains(text, "redigo: unknown pubsub")
 }
 
-// refusal returns the text of an error that the server itself sent.
+// refusal returns the text of an error reply.
 func refusal(err error) (string, bool) {
 	var plain redis.Error
 	if errors.As(err, &plain) {
@@ -172,19 +169,17 @@ func (s *Server) isPlain() bool {
 	return !s.at.Secure && s.at.Kind != redisurl.Socket
 }
 
-// isNameless reports whether TLS is spoken without a certificate of our own.
+// isNameless reports whether TLS is used without a client certificate.
 func (s *Server) isNameless() bool {
 	return s.at.Secure && (s.tls == nil || len(s.tls.Certificates) == 0)
 }
 
-// hungUp reports whether the server ended the connection, which may be seen before its
-// error is read.
+// hungUp reports whether the server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Reason returns the innermost cause of an error, in few words: what the server has
-// answered, or what is wrong with the network.
+// Reason returns the innermost cause of an error: the server's answer, or what is wrong with the network.
 func Reason(err error) string {
 	if text, refused := refusal(err); refused {
 		return text
@@ -202,7 +197,7 @@ func Reason(err error) string {
 	return encryption(err)
 }
 
-// ReasonAt is Reason with the server of a cluster, or the master of Sentinels, that failed.
+// ReasonAt is Reason with the address of the node of a deployment.
 func ReasonAt(err error) string {
 	if at := (*redisconn.NodeError)(nil); errors.As(err, &at) {
 		return at.Addr + ": " + Reason(err)
@@ -210,7 +205,7 @@ func ReasonAt(err error) string {
 	return Reason(err)
 }
 
-// encryption returns why TLS did not come about, or what err says.
+// encryption returns why TLS failed, or the text of err.
 func encryption(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
@@ -224,12 +219,11 @@ func encryption(err error) string {
 	case errors.Is(err, io.EOF):
 		return "it closed the connection"
 	}
-	// Errors of several lines come from errors.Join.
+	// errors.Join makes several lines.
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// alert returns the TLS alert that the server sent, "" for none. Its type is not
-// exported.
+// alert returns the server's TLS alert, "" for none. Its type is unexported.
 func alert(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {
@@ -238,34 +232,30 @@ func alert(err error) string {
 	return ""
 }
 
-// Where a script failed is nothing that its user can do anything about. Redis 6 puts it
-// before what was wrong, and servers since then behind.
+// Where a script failed does not help users. Redis 6 puts it before the message, later servers behind.
 var (
 	scriptBefore = regexp.MustCompile(`^ERR Error (running|compiling) script \([^)]*\): (@?user_script: ?\d+: )*-?`)
 	scriptBehind = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?$`)
 )
 
-// tidy returns what a server has answered without where in a script that was.
+// tidy returns an error reply without the place in a script.
 func tidy(text string) string {
 	text = scriptBefore.ReplaceAllString(text, "")
 	return strings.TrimRight(scriptBehind.ReplaceAllString(text, ""), ". ")
 }
 
-// deniedInScript are the beginnings of errors of commands that are denied within a script.
-// Some of them do not name the command.
+// deniedInScript are the beginnings of errors about commands within a script. Some do not name it.
 var deniedInScript = []string{"ERR The user executing the script can't ", "The user executing the script can't ", "ERR ACL failure in script: "}
 
-// deniedCommand finds the command that is denied.
 var deniedCommand = regexp.MustCompile(`to run the '([^']+)' command`)
 
-// isDenial reports whether a server's answer is that the user lacks a right.
+// isDenial reports whether an error reply denies a right.
 func isDenial(text string) bool {
 	begins := func(with string) bool { return strings.HasPrefix(text, with) }
 	return begins("NOPERM") || slices.ContainsFunc(deniedInScript, begins)
 }
 
-// lacked names the rights that the user lacks, as far as they or the server's error name
-// them.
+// lacked names the missing rights, as far as they are known.
 func lacked(text string, rights []string) string {
 	m := deniedCommand.FindStringSubmatch(text)
 	switch {
@@ -279,15 +269,14 @@ func lacked(text string, rights []string) string {
 	return ""
 }
 
-// Denied reports whether err is the server's answer that the user lacks a right.
+// Denied reports whether err denies a right.
 func Denied(err error) bool {
 	text, refused := refusal(err)
 	return refused && isDenial(text)
 }
 
-// Remedy says what to do when err is the server's refusal, "" when that is not known, and when it is
-// none. Rights are those that are known to be missing, in the words of ACL SETUSER; without any it
-// names what the server has named.
+// Remedy says what to do about a refusal, "" if that is unknown or err is none. Rights are known to be
+// missing, in the words of ACL SETUSER; without them Remedy names those in the text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)
 	switch {

@@ -2,8 +2,7 @@ package connect
 
 import "strings"
 
-// remedies say what to do about a refusal, by its code. About other codes the server's text is all
-// that is known.
+// remedies say what to do about a refusal, by its code.
 var remedies = map[string]string{ //nolint:gosec // G101: it names where passwords come from, and has none
 	"READONLY":   "It is a replica: name its master (redis-cli ROLE shows it), or the Sentinels that do (redis-sentinel://).",
 	"OOM":        "Its memory is full: make room, or raise maxmemory. Locks are small, and fail with the rest.",
@@ -24,7 +23,7 @@ var remedies = map[string]string{ //nolint:gosec // G101: it names where passwor
 const slotMoves = "The slot of this name is being moved to another node, and its keys are on both. Try again after the move; " +
 	"`redlatch doctor` shows slots that are being moved, and redis-cli --cluster fix finishes an interrupted move."
 
-// phrases are parts of errors whose code says less, and their remedies.
+// phrases are remedies for errors whose code says less than their text.
 var phrases = []struct{ part, remedy string }{
 	{"No such master", "Name the master as its Sentinels do, in the path of --redis or REDIS_URL."},
 	{"DB index", "It has no database of this number: most servers have 0 to 15. The address in --redis or REDIS_URL names it, behind the last /, or db= of a unix socket."},
@@ -33,7 +32,6 @@ var phrases = []struct{ part, remedy string }{
 	{"cluster support disabled", "It is in no cluster: name it with redis:// in --redis or REDIS_URL."},
 }
 
-// remedy says what to do about a refusal, "" when that is not known.
 func remedy(text string) string {
 	if isDenial(text) {
 		return remedyOfDenial(text, nil)
@@ -47,7 +45,7 @@ func remedy(text string) string {
 	return remedies[code]
 }
 
-// remedyHere is remedy for a refusal of this server, which may have to be asked what it is.
+// remedyHere is remedy for this server, which may be asked what it is.
 func (s *Server) remedyHere(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	switch {

@@ -1,19 +1,11 @@
-// Package diagnosis examines a server: does it do what locks need, and will it go on
-// doing so?
+// Package diagnosis examines whether a server does what locks need.
 //
-//	Examine ─▶ connect ─▶ server, scripts, locks, messages ─▶ rights ─▶ settings ─▶ clock, speed
-//	                                                                                   │
-//	           remove what was left ◀──────────────────────────────────────────────────┘
+// A check has one finding: what was found, its level, and what to do. A check that the server does not
+// permit is Unknown. Checks try things rather than read versions: they acquire and release a lock, send
+// a message, and send each command that locks need in a form that changes nothing. So the answers are
+// as good for a user with few rights, and on servers that only resemble Redis.
 //
-// Each check has one finding, which says what was found, how bad that is, and what to
-// do. A check that the server does not let us make is Unknown, which is no fault of
-// the server's. Checks try things rather than read versions: a lock is taken and
-// freed, a message goes round, and each command that locks need is sent in a form
-// that changes nothing. So a user with few rights gets as good an answer as an
-// administrator, and a server that only claims to be Redis as good a one as Redis.
-//
-// What is written stands under names of one run's own that begin with the prefix, has
-// a time to live, and is removed at the end.
+// Keys of a run begin with the given prefix, have a TTL, and are removed at the end.
 package diagnosis
 
 import (
@@ -32,16 +24,16 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level int
 
 // The levels, from good to bad.
 const (
-	// OK needs nothing.
+	// OK needs no action.
 	OK Level = iota
-	// Unknown could not be found out.
+	// Unknown could not be determined.
 	Unknown
-	// Warning will cost something some day.
+	// Warning may cause trouble later.
 	Warning
 	// Error keeps locks from working.
 	Error
@@ -53,21 +45,17 @@ func (l Level) String() string { return [...]string{"ok", "unknown", "warning", 
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Finding is what a check has found.
+// Finding is the result of a check.
 type Finding struct {
-	// Check is what was looked at, in a word.
 	Check string `json:"check"`
-	// Level is how bad it is.
-	Level Level `json:"level"`
-	// Found is what was found.
+	Level Level  `json:"level"`
 	Found string `json:"found"`
-	// Advice is what to do, empty when there is nothing to be done.
-	Advice string `json:"advice,omitempty"`
-	// Command is what to send to the server, as it is.
+	// Advice is what to do, Command what to send to the server.
+	Advice  string `json:"advice,omitempty"`
 	Command string `json:"command,omitempty"`
 }
 
-// Worst returns the worst level of findings, OK for none.
+// Worst returns the worst level, OK if there are no findings.
 func Worst(findings []Finding) Level {
 	worst := OK
 	for i := range findings {
@@ -92,10 +80,10 @@ func bad(advice, format string, args ...any) Finding {
 	return Finding{Level: Error, Advice: advice, Found: fmt.Sprintf(format, args...)}
 }
 
-// probeLease is for how long a lock of ours stays if we are killed.
+// probeLease is the lease of the lock to try, for the case that we are killed.
 const probeLease = 10 * time.Second
 
-// examination is the examination of one server, which may be a master of a cluster.
+// examination is the examination of one master.
 type examination struct {
 	ctx     context.Context //nolint:containedctx // that of the whole examination, which checks share
 	on      connect.Node
@@ -116,19 +104,16 @@ type examination struct {
 	mute       bool // scripts cannot publish
 }
 
-// check is one check, and what it is called.
+// check is a named check.
 type check struct {
-	name string
-	make func(*examination) Finding
-	of   []string // the needs that it is about, nil for all
-	once bool     // it is about the cluster, and not about each of its masters
-	// cluster is true for a check that is made for masters of a cluster only.
+	name    string
+	make    func(*examination) Finding
+	of      []string // the needs it is about, nil for all
+	once    bool     // about the cluster, not each master
 	cluster bool
-	look    bool // it changes nothing, and sends nothing that could: it is made by Look, too
-	// keyed is true for a check that runs scripts on the name: it leaves out masters that do not serve it.
-	keyed bool
-	// info is true for a check that reads what the server tells of itself.
-	info bool
+	look    bool // changes nothing: also made by Look
+	keyed   bool
+	info    bool
 }
 
 func (e *examination) checks() []check {
@@ -162,9 +147,9 @@ func (e *examination) checks() []check {
 	})
 }
 
-// Examination is what Examine examines.
+// Examination configures Examine.
 type Examination struct {
-	// Server is the server, as a user of it. Of a deployment all masters are examined.
+	// Server is examined as its user. Of a deployment all masters are examined.
 	Server *connect.Server
 	// Prefix is the beginning of the locks' names.
 	Prefix string
@@ -257,9 +242,8 @@ func findings(
 	return found, nil
 }
 
-// answers returns the server's error when it answers no command at all, so that no check
-// would find out anything, and also when it has closed the connection after its error. That this user
-// may not send PING is left to the checks.
+// answers returns the server's error if no check would find out anything: it answers no command, or closes
+// the connection after an error. A user without the right to PING is left to the checks.
 func answers(c redis.Conn) error {
 	_, err := c.Do("PING")
 	var said redis.Error
@@ -276,7 +260,7 @@ func answers(c redis.Conn) error {
 	return nil
 }
 
-// at makes the check, at each master unless once will do, and returns the worst finding.
+// at makes the check on each master, or once, and returns the worst finding.
 func (c *check) at(exams []*examination) (Finding, error) {
 	if c.once {
 		exams = exams[:1]
@@ -326,14 +310,13 @@ func (e *examination) read() {
 	}
 }
 
-// remove removes what checks may have left. Where the user may not, nothing was left
-// without a time to live.
+// remove deletes the keys of checks. If the user may not, their TTLs do.
 func (e *examination) remove() {
 	_, _ = e.c.Do("DEL", e.name)
 	_, _ = e.c.Do("DEL", codec.QueueKey(e.name))
 }
 
-// config returns a setting of the server's, and whether it may be read.
+// config returns a setting of the server, and whether it may be read.
 func (e *examination) config(name string) (string, bool) {
 	pair, err := redis.Strings(e.c.Do("CONFIG", "GET", name))
 	if err != nil || len(pair) != 2 {

@@ -16,18 +16,16 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Scripts to try. All have a key, because some servers refuse scripts without keys.
+// Some servers refuse scripts without keys.
 const (
 	probeScript   = "return 1"
 	publishScript = "return redis.call('PUBLISH', ARGV[1], ARGV[2])"
 )
 
-// placeTries bounds the search for a name that the server serves.
 const placeTries = 200
 
-// placeName names the locks to try. In a cluster the name is in a slot that the server serves, so
-// that the server runs the commands itself. A prefix with braces leaves one slot, which one master
-// serves.
+// placeName chooses the name of the lock to try: in a cluster, one that this master serves. A prefix with
+// braces has one slot, which another master may serve.
 func (e *examination) placeName() {
 	for range placeTries {
 		e.name = e.prefix + "redlatch-doctor:" + uuid.NewString()[:8]
@@ -38,15 +36,15 @@ func (e *examination) placeName() {
 	e.elsewhere = true
 }
 
-// isElsewhere reports whether an error names another server of the cluster.
+// isElsewhere reports whether a cluster redirected the command.
 func isElsewhere(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said) && (strings.HasPrefix(said.Error(), "MOVED ") || strings.HasPrefix(said.Error(), "ASK "))
 }
 
-// scripts runs a script, by its text and by its checksum.
+// scripts runs a script by text and by checksum.
 func (e *examination) scripts() Finding {
-	// A user with EVAL may lack SCRIPT LOAD, which locks do not need.
+	// Locks do not need SCRIPT LOAD.
 	for _, command := range [][]any{
 		{"EVAL", probeScript, 1, e.name},
 		{"EVALSHA", redis.NewScript(1, probeScript).Hash(), 1, e.name},
@@ -65,7 +63,7 @@ func (e *examination) scripts() Finding {
 	return good("EVAL and EVALSHA work")
 }
 
-// scriptKeys tries a script that uses a key that it does not declare.
+// scriptKeys tries a script that uses an undeclared key.
 func (e *examination) scriptKeys() Finding {
 	err := e.try([]any{"EVAL", luasrc.UndeclaredKey.Text(), 1, e.name})
 	if f, known := e.untried(err); known {
@@ -92,7 +90,7 @@ func (e *examination) scriptMessages() Finding {
 	return good("a script can publish")
 }
 
-// untried returns the finding about a script that could not show anything, if that is so.
+// untried returns the finding about a script that could not be tried, if that is so.
 func (e *examination) untried(err error) (Finding, bool) {
 	switch {
 	case e.scriptless:
@@ -117,15 +115,13 @@ func (e *examination) lock() Finding {
 	return good("taken and freed in %s", took)
 }
 
-// onReplica is why a check is not made.
 const onReplica = "this is a replica, to which nothing can be written"
 
 func (e *examination) isReplica() bool { return e.info["role"] == "slave" }
 
 func isOOM(err error) bool { return before(connect.Reason(err), " ") == "OOM" }
 
-// seeAlso names the finding that says more about an error of the server, or says what to do, as far as
-// that is known.
+// seeAlso returns the finding to look at, or the remedy, for an error.
 func (e *examination) seeAlso(err error) string {
 	switch before(connect.Reason(err), " ") {
 	case "OOM":
@@ -150,7 +146,6 @@ func (e *examination) seeAlso(err error) string {
 	return connect.Remedy(err)
 }
 
-// andThen adds what to look at, or to do, if that is known.
 func andThen(what, next string) string {
 	if next == "" {
 		return what + "."
@@ -158,8 +153,8 @@ func andThen(what, next string) string {
 	return what + ": " + next
 }
 
-// fairLock takes and frees a fair lock. That may succeed where the memory is full: the server lets a
-// script go on that has written before it needs memory. Waiters find no place then.
+// fairLock acquires and releases a fair lock. If memory is full that may still succeed, because a script
+// that has already written may go on; but no waiter could be queued.
 func (e *examination) fairLock() Finding {
 	took, err := e.pair(rfairlock.New(e.client, e.name))
 	var f Finding
@@ -179,10 +174,10 @@ func (e *examination) fairLock() Finding {
 	return f
 }
 
-// pair takes and frees a lock, except on a replica, and returns how long that took.
+// pair acquires and releases a lock, except on a replica, and returns how long it took.
 func (e *examination) pair(lock *rlock.Lock) (time.Duration, error) {
 	if e.isReplica() {
-		return 0, nil // what must fail would be tried for long
+		return 0, nil // the attempts would take long
 	}
 	began := time.Now()
 	hold, err := lock.TryLock(e.ctx, rlock.WithLease(probeLease))

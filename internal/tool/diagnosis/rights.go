@@ -11,10 +11,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// question asks whether the user has all that a need consists of.
+// question is about the rights of one need.
 type question struct {
 	id  string // of the need
-	use string // what has the need, in the plural
+	use string // the things with this need, in the plural
 	// advice precedes the command that grants what is missing; absent is what no user can do on a
 	// server without a command.
 	advice, absent string
@@ -82,7 +82,7 @@ func feature(id, use, function string) question {
 
 func (q *question) check() string { return q.id + " rights" }
 
-// Needs returns what Examine may be asked about, by the IDs of package acl.
+// Needs returns the IDs of package acl that Examine knows.
 func Needs() []string {
 	var ids []string
 	for i := range questions {
@@ -91,8 +91,7 @@ func Needs() []string {
 	return ids
 }
 
-// needed returns the needs that are named, and what they add to. Without any it
-// returns nil, which means all that are asked about anyway.
+// needed returns the named needs and those that they build on, nil if none is named.
 func needed(named []string) []string {
 	var ids []string
 	for _, id := range named {
@@ -116,8 +115,7 @@ func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }
 
-// lacking is how bad it is not to have what a need consists of: an error where that
-// is needed for sure.
+// lacking is the level of a missing right: an error if the need was named.
 func (e *examination) lacking(id string) Level {
 	if len(e.needs) > 0 || id == acl.Plain {
 		return Error
@@ -125,7 +123,6 @@ func (e *examination) lacking(id string) Level {
 	return Warning
 }
 
-// rights makes the finding about what the user has of a need.
 func (e *examination) rights(q *question) Finding {
 	need := acl.Of(q.id)
 	if q.id == acl.Braces && !need.Patterns[0].AppliesTo(e.prefix) {
@@ -153,7 +150,7 @@ func (e *examination) rights(q *question) Finding {
 	default:
 		return good("user %s has all that %s need", e.user(), q.use)
 	}
-	// What could not be tried does no harm.
+	// Granting what could not be tried does no harm.
 	f.Command = e.grant(slices.DeleteFunc(need.Words(e.prefix), func(word string) bool {
 		return !slices.Contains(lacks, word) && !slices.Contains(untried, word)
 	}))
@@ -198,11 +195,11 @@ func newExam(ctx context.Context, master connect.Node, c redis.Conn, prefix stri
 	return e
 }
 
-// trial is what came of trying the words of a need.
+// trial is the result of trying the words of a need.
 type trial struct {
-	lacks   []string // those that the user may not use
-	untried []string // those that could not be tried
-	absent  []string // the commands that the server does not have
+	lacks   []string // not permitted
+	untried []string // could not be tried
+	absent  []string // commands that the server lacks
 }
 
 func (e *examination) tried(need *acl.Need) (t trial) {
@@ -235,13 +232,12 @@ func (e *examination) tried(need *acl.Need) (t trial) {
 
 func spaced(words []string) string { return strings.Join(words, " ") }
 
-// names says which names were looked at.
+// names returns the pattern of the names that were tried.
 func (e *examination) names() string {
 	return strings.TrimPrefix(acl.Of(acl.Plain).Patterns[0].Word(e.prefix), "~")
 }
 
-// user returns the user of the connection on the server, NAME when it is unknown or no user of
-// ACL SETUSER.
+// user returns the user of the connection, NAME if it is unknown or does not fit a rule.
 func (e *examination) user() string {
 	name, err := redis.String(e.c.Do("ACL", "WHOAMI"))
 	if err != nil {
@@ -253,7 +249,6 @@ func (e *examination) user() string {
 	return name
 }
 
-// grant returns what to send to give the user what it lacks.
 func (e *examination) grant(words []string) string {
 	return "ACL SETUSER " + e.user() + " " + spaced(words)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// leastMajor is the oldest Redis that will do.
+// leastMajor is the oldest supported version of Redis.
 const leastMajor = 6
 
 func (e *examination) server() Finding {
@@ -77,8 +77,8 @@ func (e *examination) messages() Finding {
 	return good("a message goes round in %s", time.Since(began).Round(10*time.Microsecond))
 }
 
-// sharded tells what Redisson will do here. Its AUTO asks just this, and takes every
-// error for a no.
+// sharded says which command Redisson publishes with. Its AUTO mode sends the same question, and takes
+// any error for a no.
 func (e *examination) sharded() Finding {
 	_, err := redis.Values(e.c.Do("PUBSUB", "SHARDNUMSUB", "0"))
 	has := "sharded pub/sub works"
@@ -91,7 +91,7 @@ func (e *examination) sharded() Finding {
 	switch {
 	case e.info == nil && e.masters == 0 && denied(err) != deniedNothing:
 		return unknown("%s, nor is whether this is part of a cluster (+info), where Redisson may use it", has)
-	case !e.isCluster() && denied(err) != deniedNothing: // it does not matter
+	case !e.isCluster() && denied(err) != deniedNothing: // irrelevant outside a cluster
 		return good("Redisson uses PUBLISH, as everywhere but in a cluster")
 	case !e.isCluster():
 		return good("%s; Redisson uses PUBLISH, as everywhere but in a cluster", has)
@@ -106,7 +106,6 @@ func (e *examination) sharded() Finding {
 	return good("%s; Redisson's AUTO uses PUBLISH", has)
 }
 
-// counting checks that listeners can be counted, which is how dead waiters are detected.
 func (e *examination) counting() Finding {
 	if e.isReplica() {
 		return warning("See server above.", "not tried: on a replica it is not known who listens")
@@ -126,8 +125,7 @@ func (e *examination) counting() Finding {
 	return good("listeners can be counted: dead waiters are detected")
 }
 
-// slots looks at the slots of a cluster, as this master knows them: whether all are served, and which
-// of its own are being moved.
+// slots checks that all slots are served, and whether slots of this master are being moved.
 func (e *examination) slots() Finding {
 	info, err := redis.String(e.c.Do("CLUSTER", "INFO"))
 	if err != nil {
@@ -148,11 +146,10 @@ func (e *examination) slots() Finding {
 	return good("all slots are served, none is being moved")
 }
 
-// shownMoves is how many moves of slots are named.
 const shownMoves = 5
 
-// movesIn returns the moves of slots in the reply of a master to CLUSTER NODES. The line of the master
-// itself has them, as [slot->-node] and [slot-<-node].
+// movesIn returns the moves in a master's reply to CLUSTER NODES: its own line has [slot->-node] and
+// [slot-<-node].
 func movesIn(reply string) (moves []string) {
 	places, own := map[string]string{}, ""
 	for line := range strings.Lines(reply) {

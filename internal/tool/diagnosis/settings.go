@@ -13,21 +13,18 @@ import (
 )
 
 const (
-	// fullAt is how full a server's memory may be, in percent.
+	// fullAt is when memory counts as nearly full, in percent.
 	fullAt = 90
-	// apartAt is how far clocks may be apart.
+	// apartAt is how far clocks may differ.
 	apartAt = time.Second
-	// slowAt is how long a script may take, by half of them.
-	slowAt = 20 * time.Millisecond
-	// samples is how many scripts are timed.
-	samples = 100
-	// lookSamples is how many PINGs Look times.
+	// slowAt is the acceptable median of a script.
+	slowAt      = 20 * time.Millisecond
+	samples     = 100
 	lookSamples = 20
 	// lagAt is how many seconds a replica may be behind.
 	lagAt = 10
 )
 
-// eviction looks at what happens when the memory is full.
 func (e *examination) eviction() Finding {
 	policy, limit, used := e.info["maxmemory_policy"], e.number("maxmemory"), e.number("used_memory")
 	switch {
@@ -48,7 +45,7 @@ func (e *examination) eviction() Finding {
 func (e *examination) number(key string) int64 {
 	n, err := strconv.ParseInt(e.info[key], 10, 64)
 	if err != nil {
-		return 0 // without the setting there is no limit
+		return 0 // no limit is set
 	}
 	return n
 }
@@ -61,7 +58,6 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MB", n/unit)
 }
 
-// persistence looks at what a restart forgets.
 func (e *examination) persistence() Finding {
 	if e.info["rdb_last_bgsave_status"] == "err" {
 		if stops, known := e.config("stop-writes-on-bgsave-error"); !known || stops == "yes" {
@@ -81,7 +77,6 @@ func (e *examination) persistence() Finding {
 	return good("append-only file, appendfsync %s", fsync)
 }
 
-// replicas looks at what a failover forgets.
 func (e *examination) replicas() Finding {
 	n := e.number("connected_slaves")
 	switch {
@@ -108,7 +103,6 @@ func (e *examination) replicas() Finding {
 	return good("%d, in step, min-replicas-to-write %s", n, least)
 }
 
-// replication looks at the link of a replica to its master.
 func (e *examination) replication() Finding {
 	of := e.info["master_host"] + ":" + e.info["master_port"]
 	if link := e.info["master_link_status"]; link != "up" {
@@ -130,7 +124,6 @@ func lag(state string) int64 {
 	return 0
 }
 
-// keepalive looks at how soon hosts that vanished are noticed.
 func (e *examination) keepalive() Finding {
 	text, known := e.config("tcp-keepalive")
 	if !known {
@@ -160,8 +153,7 @@ func (e *examination) clock() Finding {
 	return good("the server's clock is %s", offset(ahead))
 }
 
-// ahead returns how far the server's clock is ahead of ours. The client asks any master
-// of a cluster.
+// ahead returns how far the server's clock is ahead. In a cluster the client would ask any master.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return e.client.ClockOffset(e.ctx)
@@ -188,7 +180,7 @@ func offset(ahead time.Duration) string {
 	return ahead.String() + " ahead"
 }
 
-// latency times scripts, or as Look, which has less to send, PING.
+// latency times scripts, or PINGs for Look.
 func (e *examination) latency() Finding {
 	script := redis.NewScript(1, probeScript)
 	what, n, do := "a script", samples, func() (any, error) { return script.Do(e.c, e.name) }

@@ -11,19 +11,18 @@ import (
 	"github.com/redlatch/redlatch/internal/acl"
 )
 
-// verdict is what came of trying a right.
+// verdict is the result of trying a right.
 type verdict int
 
 const (
 	granted verdict = iota
 	refused
-	absent       // the server does not have the command, or keeps it to itself
-	unknownRight // it could not be tried
+	absent       // the server does not have or offer the command
+	unknownRight // could not be tried
 )
 
-// trials returns each command in a form that changes nothing, whether by reading, by
-// finding nothing there, or by an argument that is refused after the rights were looked
-// at. Those that take more than one command, or another connection, are not among them.
+// trials returns each command in a form that changes nothing: it reads, finds nothing, or has an invalid
+// argument, which servers check after the rights. Other commands are in command.
 func (e *examination) trials() map[string][]any {
 	queue, timeouts, latch := codec.QueueKey(e.name), codec.TimeoutKey(e.name), codec.LatchKey(e.name, "0")
 	return map[string][]any{
@@ -106,7 +105,6 @@ func (e *examination) try(args []any) error {
 	return err
 }
 
-// anyChannel returns something to listen to with this command.
 func (e *examination) anyChannel(command string) string {
 	if command == "psubscribe" {
 		return codec.LockChannel("*")
@@ -114,8 +112,7 @@ func (e *examination) anyChannel(command string) string {
 	return codec.LockChannel(e.name)
 }
 
-// grow tries a command that no argument keeps from changing something: by asking the server, or
-// on a key that holds what the command does not work on.
+// grow tries a command that always changes something: it asks ACL DRYRUN, or uses a key of another type.
 func (e *examination) grow(command, key string, values ...any) verdict {
 	args := append([]any{command, key}, values...)
 	if said, err := redis.String(e.c.Do("ACL", append([]any{"DRYRUN", e.user()}, args...)...)); err == nil {
@@ -130,18 +127,18 @@ func (e *examination) grow(command, key string, values ...any) verdict {
 	}
 	v := ruled(e.try(args), deniedCommand)
 	for _, remove := range removals {
-		_ = e.try(remove) // else its time to live ends it
+		_ = e.try(remove) // otherwise its TTL ends it
 	}
 	return v
 }
 
-// blockScript writes nothing for a user that may not set the time to live.
+// blockScript writes nothing if the user may not set a TTL.
 const blockScript = `redis.call('PEXPIRE', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[1], 'f', 'v')
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])`
 
-// block writes a key that is no list, no set and no number, and has a time to live from the
-// beginning: the connection may be lost after any command.
+// block writes a key that is neither list, set nor number. It has a TTL from the beginning, since the
+// connection may be lost after any command.
 func (e *examination) block(key string) error {
 	err := e.try([]any{"SET", key, "v", "PX", probeLease.Milliseconds()})
 	if denied(err) == deniedCommand || isUnknown(err) {
@@ -150,7 +147,7 @@ func (e *examination) block(key string) error {
 	return err
 }
 
-// isUnwritable reports whether an error says that no command can write to the key now.
+// isUnwritable reports whether an error means that no command can write the key now.
 func isUnwritable(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
@@ -163,8 +160,7 @@ func isUnwritable(err error) bool {
 	return denied(err) == deniedKey
 }
 
-// pattern tries the right to the keys or channels of a pattern, with the ones of a
-// lock of ours.
+// pattern tries the right to the keys or channels of a pattern, using those of the lock to try.
 func (e *examination) pattern(p *acl.Pattern) verdict {
 	example := p.Example(e.name)
 	switch {
@@ -182,7 +178,7 @@ func (e *examination) pattern(p *acl.Pattern) verdict {
 			return usable(err, deniedChannel)
 		})
 	}
-	// Whatever the key holds: the rights are looked at before that.
+	// Servers check the rights before the type of the key.
 	for _, args := range [][]any{
 		{"EVAL", probeScript, 1, example},
 		{"PTTL", example},
@@ -199,7 +195,7 @@ func (e *examination) pattern(p *acl.Pattern) verdict {
 	return unknownRight
 }
 
-// onListening tries something on a connection of its own, which may end up listening.
+// onListening tries something on a separate connection, which may end up subscribed.
 func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
 	c, err := e.on.Dial(e.ctx)
 	if err != nil {
@@ -209,7 +205,7 @@ func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
 	return try(c)
 }
 
-// denial is what is denied to a user.
+// denial is what an error denies.
 type denial int
 
 const (
@@ -219,7 +215,7 @@ const (
 	deniedChannel
 )
 
-// ruled reads the server's answer: is just this denied? The command is looked at first.
+// ruled returns the verdict of a reply. Servers check the command's right first.
 func ruled(err error, what denial) verdict {
 	switch {
 	case denied(err) == what:
@@ -235,8 +231,7 @@ func isUnknown(err error) bool {
 	return errors.As(err, &said) && (strings.Contains(said.Error(), "unknown command") || strings.Contains(said.Error(), "unknown subcommand"))
 }
 
-// usable is ruled for the key or channel that a command is used on. Only a user that may
-// use the command can try it.
+// usable is ruled for a key or channel. It needs the right to the command.
 func usable(err error, what denial) verdict {
 	if denied(err) == deniedCommand || isUnknown(err) {
 		return unknownRight
@@ -244,8 +239,7 @@ func usable(err error, what denial) verdict {
 	return ruled(err, what)
 }
 
-// denied reads an error. Servers word it differently, but all of them name what it is
-// about.
+// denied classifies an error. The servers' texts differ, but all name the subject.
 func denied(err error) denial {
 	var said redis.Error
 	if !errors.As(err, &said) {

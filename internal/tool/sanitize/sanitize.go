@@ -1,5 +1,5 @@
-// Package sanitize makes text that others wrote (names, owners, labels, answers of
-// servers) fit to be shown on a terminal: no control characters, bounded length.
+// Package sanitize makes untrusted text (names, owners, labels, answers of servers) safe for terminals:
+// no control characters, bounded length.
 package sanitize
 
 import (
@@ -10,21 +10,17 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// programName comes before each error on the terminal. The library's errors begin with it,
-// too.
+// programName begins each error line, and the errors of the library.
 const programName = "redlatch: "
 
-// The line that says why the program failed repeats so much, in bytes, of a name, a
-// flag or what a server has answered, which may all be as long as the system permits;
-// and so much of everything.
+// maxWord bounds each word of a message, in bytes.
 const (
 	maxWord = 256
-	// MaxMessage is the most bytes that Message leaves of a text.
+	// MaxMessage bounds the result of Message, in bytes.
 	MaxMessage = 2048
 )
 
-// Message makes text safe for a terminal: no control sequence in it, of any source, reaches
-// the terminal, and the middle of a long one is cut.
+// Message makes text safe for a terminal, and cuts the middle of long words and texts.
 func Message(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
@@ -33,8 +29,7 @@ func Message(text string) string {
 	return Text(shorten(strings.Join(words, " "), MaxMessage))
 }
 
-// Text is Message for a text of any length: line breaks stay, and nothing else that a terminal
-// heeds.
+// Text is Message without a limit. Line breaks stay.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || r == '\n' {
@@ -51,8 +46,7 @@ func shorten(text string, most int) string {
 	return text[:most/2] + "..." + text[len(text)-most/2:]
 }
 
-// WithoutPrefix removes the library's name from an error text: the line begins with it
-// once, also where an error wraps another. Within quotes it is part of a name, and stays.
+// WithoutPrefix removes the library's name from an error and the errors it wraps, but not within quotes.
 func WithoutPrefix(text string) string {
 	var b strings.Builder
 	quoted, begins := false, true
@@ -77,7 +71,7 @@ func WithoutPrefix(text string) string {
 	return b.String()
 }
 
-// Word quotes what a terminal should not get as it is.
+// Word quotes a text that is not one plain word.
 func Word(s string) string {
 	if q := strconv.QuoteToGraphic(s); s == "" || q[1:len(q)-1] != s || strings.Contains(s, " ") {
 		return q
@@ -85,10 +79,10 @@ func Word(s string) string {
 	return s
 }
 
-// Quote makes text one word of a shell, whatever it has.
+// Quote makes text one word of a shell.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Line is Word for a text that is a line, and so may have blanks.
+// Line is Word for a text that may have blanks.
 func Line(text string) string {
 	if q := strconv.QuoteToGraphic(text); q[1:len(q)-1] != text {
 		return q
@@ -96,16 +90,15 @@ func Line(text string) string {
 	return text
 }
 
-// Width returns how many columns of a terminal a text takes: two for each character of Chinese,
-// Japanese and Korean and for most emoji, and none for what joins the character before it.
+// Width returns the columns of text on a terminal: wide characters take two, combining ones none.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
-// Pad fills a text up with blanks to so many columns.
+// Pad appends blanks up to a width.
 func Pad(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-Width(text)))
 }
 
-// Cut returns the beginning of a text that takes at most so many columns, and the rest.
+// Cut returns the beginning of a text that fits into columns, and the rest.
 func Cut(text string, columns int) (begin, rest string) {
 	used, state, left := 0, -1, text
 	for left != "" {
@@ -118,8 +111,7 @@ func Cut(text string, columns int) (begin, rest string) {
 	return text[:len(text)-len(left)], left
 }
 
-// Truncate returns the beginning of a text that takes more than so many columns, with dots in
-// place of the rest.
+// Truncate shortens a text that takes more columns, ending in dots.
 func Truncate(text string, columns int) string {
 	if Width(text) <= columns {
 		return text
