@@ -1,38 +1,30 @@
-// Package follow finds out what happens to locks from looks at them and from the messages
-// on their channels.
+// Package follow finds out what happens to locks, from looks at them and messages on their channels.
 //
-// A message means that something has happened: that a lock became free, and in a fair lock
-// which waiter is next. It does not name the owner that freed it, and nothing is published
-// when a lock is taken, when its lease runs out, or when a fair lock with an empty queue is
-// released. So a lock is looked at after each message and now and then, and what happened
-// is what changed between two looks:
+// A message means that a lock was released, and in a fair lock who is next. It does not name the former
+// owner; nothing is published when a lock is acquired, when its lease expires, or when a fair lock with
+// an empty queue is released. So an event is a change between two looks:
 //
 //	before   now    event
 //	–        A      held, at the first look
-//	–        free   free, likewise
+//	–        free   free, at the first look
 //	free     A      taken
-//	A        B      passed; also from A to A, when a message shows that it was free
-//	A        free   released, when a message was seen
-//	                expired, when its lease was over
+//	A        B      passed; also from A to A, if a message shows that it was free
+//	A        free   released, if there was a message
+//	                expired, if its lease had ended
 //	                gone otherwise: deleted, or a fair lock with an empty queue
 //	A        A      entered, left: its count went up or down
 //	A, B     A, C   B left, C entered: a read/write lock with several holders
-//	queue           queued, quit: an owner is queued, or is no more and has not got
-//	                the lock
+//	queue           queued, quit: left without having got the lock
 //
-// and woken, for a message that wakes one waiter of a fair lock. That waiter may not come:
-// the lock has passed when another owner is seen with it. That a lock which A had and has
-// was free in between is shown by a message to all waiters, and by one that wakes A; not by
-// one that wakes another owner, nor by one about an event that the last look has already
-// seen.
+// and woken, for a message to one waiter of a fair lock. If A holds the lock in both looks, a message to
+// all waiters or to A shows that it was free in between. A message to another waiter does not, since that
+// waiter may be late, nor does one that the last look already explains.
 //
-// A lock that changes owners more often than it is looked at has fewer events than changes;
-// the messages since the last look are counted. An owner that writes and reads holds a
-// read/write lock twice, as a writer and as a reader. Of a long queue the first places are seen:
-// arrivals behind them are no events.
+// There are fewer events than changes if a lock changes more often than it is looked at. A writer that
+// also reads holds a read/write lock twice. Arrivals behind the first places of a queue are not seen.
 //
-// [Lock] decides and does no I/O. [PatternSubscriber] receives the messages of one
-// server, [ChannelSubscriber] those of a cluster, where no pattern covers them.
+// Lock decides, without I/O. PatternSubscriber receives the messages of one server, ChannelSubscriber
+// those of a cluster, which no pattern matches.
 package follow
 
 import (
@@ -44,7 +36,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// What happened.
+// Kinds of events.
 const (
 	Held     = "held"
 	Free     = "free"
@@ -60,44 +52,38 @@ const (
 	Woken    = "woken"
 )
 
-// Event is something that happened to a lock.
+// Event is a change of a lock.
 type Event struct {
-	// At is when it was seen, Name the lock's.
 	At   time.Time
 	Name string
-	// What is one of the constants.
 	What string
-	// Owner is the owner that has or had the lock, or waits for it; "" when that is not
-	// known. From is the owner that had it before, for Passed.
+	// Owner holds, held or waits for the lock, "" if unknown. For Passed, From held it before.
 	Owner, From string
-	// Count is how often the owner has entered, "" when it does not hold the lock. Mode is
-	// what a read/write lock is held for.
+	// Count is how often the owner has entered, "" if it does not hold the lock. Mode is that of a
+	// read/write lock.
 	Count, Mode string
-	// Lease is what the lease has left, negative when there is none.
+	// Lease is the remaining lease, negative for none.
 	Lease time.Duration
-	// Place is the owner's in the queue, 0 when it has none.
+	// Place is the owner's place in the queue, 0 for none.
 	Place int
-	// Queue is how many wait in the queue, Next the first of them.
+	// Queue is the length of the queue, Next its first owner.
 	Queue int
 	Next  string
-	// Messages is how many messages there were since the last look.
+	// Messages is the number of messages since the last look.
 	Messages int
 }
 
-// Lock is a lock that is followed. It is for one goroutine.
+// Lock is a lock that is followed. It is not safe for concurrent use.
 type Lock struct {
-	// Name is the lock's name.
 	Name string
 
 	last     *inspect.Snapshot        // nil before the first look
 	counts   map[string]inspect.Count // of the holders at the last look
 	received received
-	// due is true when the owner was new at a look before which no message had called
-	// it: if there is one, it may still be on its way.
+	// due is set if no message had woken the owner before it was first seen: one may still arrive.
 	due bool
 }
 
-// received are the messages since the last look.
 type received struct {
 	messages int
 	freed    int    // messages that show that the lock was free
@@ -115,11 +101,9 @@ func (l *Lock) Receive(m *Message) {
 	}
 }
 
-// frees reports whether a message shows that the lock was free since the last look. One to
-// all waiters does. One that wakes a single waiter does when that one had the lock then: it
-// released it, queued anew, and was woken. Another waiter may not come, and the lock stay
-// where it is. A message before the answer of the last look shows nothing new, nor does the
-// one that woke the owner that was found there.
+// frees reports whether a message shows that the lock was free since the last look. One to all waiters
+// does, and so does one to the holder, which must have released the lock and queued again; but not one
+// from before the last look, nor the late one that woke the holder then.
 func (l *Lock) frees(m *Message) bool {
 	switch {
 	case l.last != nil && !m.At.After(l.last.Answered):
@@ -137,7 +121,7 @@ func (l *Lock) frees(m *Message) bool {
 // Unseen reports whether there was a message since the last look.
 func (l *Lock) Unseen() bool { return l.received.messages > 0 }
 
-// Look takes a look in, and returns what has happened since the one before.
+// Look records a look, and returns what happened since the last one.
 func (l *Lock) Look(now *inspect.Snapshot) []Event {
 	before, heard, first := l.last, l.received, l.last == nil
 	if first {
@@ -166,7 +150,6 @@ func (l *Lock) Look(now *inspect.Snapshot) []Event {
 	return events
 }
 
-// firstOwner returns the first holder, "" for none.
 func firstOwner(s *inspect.Snapshot) string {
 	if !s.Held() {
 		return ""
@@ -174,13 +157,12 @@ func firstOwner(s *inspect.Snapshot) string {
 	return s.Holders[0].Owner
 }
 
-// Idle reports whether the lock was free, with an empty queue, when it was last seen.
+// Idle reports whether the lock was last seen free, with an empty queue.
 func (l *Lock) Idle() bool { return l.last == nil || !l.last.Held() && len(l.last.Queue) == 0 }
 
-// queueEvents returns the events of the queue. An owner that is not queued any more may have got
-// the lock and released it again between two looks: Quit is reported only when there was
-// neither a message nor a new owner. In a long queue only the first places are seen: an
-// owner that comes into sight then has not just been queued.
+// queueEvents returns the events of the queue. An owner that is no longer queued may have acquired and
+// released the lock: it quit only if there was neither a message nor a new holder. An owner that moved
+// into the visible part of a long queue was not queued just now.
 func (l *Lock) queueEvents(before, now *inspect.Snapshot, notified bool) (events []Event) {
 	queued := func(queue []admin.Waiter, owner string) bool {
 		return slices.ContainsFunc(queue, func(w admin.Waiter) bool { return w.Text == owner })
@@ -218,10 +200,10 @@ func (l *Lock) event(what, owner string) Event {
 	return e
 }
 
-// change is what an owner has done with a lock, or what has become of its hold.
+// change is an event without the state of the lock.
 type change struct{ what, owner string }
 
-// changed returns what happened to the holders between two looks.
+// changed returns the changes of the holders.
 func changed(before, now *inspect.Snapshot, heard *received, first bool) []change {
 	had, has := before.Holders, now.Holders
 	switch {
@@ -248,9 +230,8 @@ func each(what string, holders []inspect.Holder) (all []change) {
 	return all
 }
 
-// shared returns what holders of a lock have done that was held at both looks. Where none
-// stayed it has passed to the first of the new ones. A holder of a read/write lock that came
-// beside others entered it, and one that went left it.
+// shared returns the changes of a lock that was held in both looks. If no holder stayed, it passed to the
+// first new one. Other holders of a read/write lock entered or left.
 func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	stayed, counts, before := 0, countsOf(has), countsOf(had)
 	for _, h := range had {
@@ -270,7 +251,7 @@ func shared(had, has []inspect.Holder, heard *received) (all []change) {
 	case stayed == 0:
 		return append([]change{{Passed, has[0].Owner}}, each(Entered, has[1:])...)
 	case len(all) == 0 && len(has) == 1 && heard.freed > 0:
-		return []change{{Passed, has[0].Owner}} // the same owner has freed it and taken it again
+		return []change{{Passed, has[0].Owner}} // the same owner released and acquired it
 	}
 	return all
 }
@@ -283,9 +264,9 @@ func countsOf(holders []inspect.Holder) map[string]inspect.Count {
 	return counts
 }
 
-// counted says what a holder has done that has another count now.
+// counted returns the change of a holder's count.
 func counted(h inspect.Holder, count inspect.Count) []change {
-	was, _ := strconv.ParseInt(string(h.Count), 10, 64) // 0 for what is no number
+	was, _ := strconv.ParseInt(string(h.Count), 10, 64) // 0 if not a number
 	is, _ := strconv.ParseInt(string(count), 10, 64)
 	switch {
 	case is > was:
@@ -296,11 +277,10 @@ func counted(h inspect.Holder, count inspect.Count) []change {
 	return nil
 }
 
-// slack is how much earlier than expected a lease may be over: the answer with its time to
-// live took time to arrive.
+// slack is how much earlier than expected a lease may end: the reply with the TTL took time.
 const slack = 100 * time.Millisecond
 
-// ending says how a lock became free.
+// ending returns how a lock became free.
 func ending(before, now *inspect.Snapshot, heard *received) string {
 	switch {
 	case heard.messages > 0:

@@ -18,23 +18,22 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// family is a kind of channels: those of the plain, fair and fenced locks, or those of
-// read/write locks.
+// family is the channels of plain, fair and fenced locks, or those of read/write locks.
 type family struct {
 	channel func(name string) string
 	prefix  string
-	// calls is true when it has channels for single waiters, too.
+	// calls reports whether waiters have channels of their own.
 	calls bool
 }
 
-// families are the families of channels, the one of read/write locks last.
+// families has that of read/write locks last.
 var families = [...]family{
 	{codec.LockChannel, strings.TrimSuffix(codec.LockChannel("{"), "{"), true},
 	{codec.ReadWriteChannel, strings.TrimSuffix(codec.ReadWriteChannel("{"), "{"), false},
 }
 
-// patterns returns the patterns of the channels of all locks whose names match, or of one lock, each
-// channel being matched by one of them at most. They match other channels as well.
+// patterns returns patterns that match the channels of one lock, or of all locks with matching names. No
+// two match the same channel. They may match other channels.
 func (f *family) patterns(name string, isPattern bool) []string {
 	if !isPattern {
 		channel := inspect.Literal(f.channel(name))
@@ -53,13 +52,12 @@ func (f *family) patterns(name string, isPattern bool) []string {
 	case begins[0] == '{':
 		return []string{f.prefix + begins + "*"}
 	}
-	// Names without a brace of their own are put in braces, others are not.
+	// Names without braces are put in braces.
 	return []string{f.prefix + "{" + begins + "*", f.prefix + begins + "*"}
 }
 
-// Parse returns the name of the lock that a channel is of, and, when it calls one
-// waiter of a fair lock, that waiter's owner. By the brace rule the channels of the
-// names a and {a} are one: it is taken for that of a.
+// Parse returns the name of a channel's lock, and the owner for the channel of a fair lock's waiter. The
+// names a and {a} share a channel, which is taken for that of a.
 func Parse(channel string) (name, owner string) {
 	if rest, is := strings.CutPrefix(channel, families[1].prefix); is {
 		return inspect.Unbraced(rest), ""
@@ -76,18 +74,16 @@ func Parse(channel string) (name, owner string) {
 }
 
 const (
-	// firstWaiters is how many of the first in a queue have their channels subscribed: the waiter
-	// that is woken is one of them.
+	// firstWaiters is the number of waiters whose channels are subscribed. The next one to wake is among them.
 	firstWaiters = 32
-	// subscribeWait bounds the wait for the confirmation of a subscription.
+	// subscribeWait bounds a subscription.
 	subscribeWait = time.Second
 )
 
-// ChannelSubscriber receives the messages of locks in a cluster, where a message may reach only
-// subscribers of just its channel: no pattern covers it. So it subscribes to the channels
-// of the locks that are followed. Its methods are for one goroutine.
+// ChannelSubscriber receives the messages of locks in a cluster, where patterns do not match sharded
+// messages. It subscribes to each channel. It is not safe for concurrent use.
 type ChannelSubscriber struct {
-	// Messages delivers the messages. It is not closed.
+	// Messages is never closed.
 	Messages chan Message
 
 	t    transport.Transport
@@ -95,7 +91,7 @@ type ChannelSubscriber struct {
 	subs map[string]map[string]*channelSub // by lock and channel
 }
 
-// channelSub is the subscription to one channel, each message on which is a message like m.
+// channelSub delivers m for each message on a channel.
 type channelSub struct {
 	m    Message
 	sub  transport.Subscription
@@ -107,9 +103,9 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 	return &ChannelSubscriber{Messages: make(chan Message, backlog), t: t, subs: map[string]map[string]*channelSub{}}
 }
 
-// Follow listens to the channels of a lock, also to that which it has as a read/write lock,
-// and to those of the first in its queue, and no longer to those of others. A channel that a server
-// does not let us listen to within a second is left out until Follow is called again: with the next look.
+// Follow subscribes to the channels of a lock, also as a read/write lock, and of the first waiters in its
+// queue, and unsubscribes from those of former waiters. It skips a channel that the server does not
+// confirm within a second, until the next call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
 	if mine == nil {
@@ -117,7 +113,7 @@ func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []adm
 		s.subs[name] = mine
 	}
 	channel := codec.LockChannel(name)
-	wanted := map[string]string{channel: "", codec.ReadWriteChannel(name): ""} // the waiter that it wakes, by channel
+	wanted := map[string]string{channel: "", codec.ReadWriteChannel(name): ""} // waiter by channel
 	for _, w := range queue[:min(len(queue), firstWaiters)] {
 		wanted[channel+":"+w.Text] = w.Text
 	}
@@ -146,8 +142,7 @@ func (s *ChannelSubscriber) subscribe(ctx context.Context, mine map[string]*chan
 	s.wg.Go(func() { s.read(sub) })
 }
 
-// read delivers messages until the subscription ends. A gap is not reported: the next look
-// finds what it has hidden.
+// read delivers messages until the subscription ends, but not gaps: the next look shows what was missed.
 func (s *ChannelSubscriber) read(sub *channelSub) {
 	for {
 		select {
@@ -170,7 +165,7 @@ func (sub *channelSub) close() {
 	sub.sub.Close()
 }
 
-// Forget ends the listening for a lock.
+// Forget unsubscribes from a lock.
 func (s *ChannelSubscriber) Forget(name string) {
 	for _, sub := range s.subs[name] {
 		sub.close()
@@ -178,7 +173,7 @@ func (s *ChannelSubscriber) Forget(name string) {
 	delete(s.subs, name)
 }
 
-// Close ends the listening for all locks.
+// Close unsubscribes from all locks.
 func (s *ChannelSubscriber) Close() {
 	for name := range s.subs {
 		s.Forget(name)
@@ -187,46 +182,42 @@ func (s *ChannelSubscriber) Close() {
 }
 
 const (
-	// backlog is how many messages may wait to be read. What is more is dropped: each
-	// of them is a reason to look, and there are enough.
-	backlog = 1024
-	// retryPause is the pause before a connection is made anew.
+	// backlog is the number of messages that may wait; more would cause no other look.
+	backlog    = 1024
 	retryPause = time.Second
 )
 
-// Message is a message on a lock's channel. Without a name it is about the connection: some
-// messages may be missed from now on, when it has an error, or they arrive again.
+// Message is a message on a lock's channel. Without a name it is about the connection: messages may be
+// missed from now on if Gap is set, and arrive again otherwise.
 type Message struct {
-	// At is when it was received.
 	At time.Time
-	// Name is the lock's, Owner the waiter that is called, "" for all.
+	// Owner is the waiter that is woken, "" for all.
 	Name, Owner string
 	// Gap is why the connection was lost.
 	Gap error
 }
 
-// PatternSubscriber receives the messages on the channels of locks through patterns.
+// PatternSubscriber receives the messages of locks by patterns.
 type PatternSubscriber struct {
-	// Messages delivers the messages. It is not closed.
+	// Messages is never closed.
 	Messages chan Message
 
 	dial     connect.Dialer
 	patterns [len(families)][]string
 	matches  func(name string) bool
-	conn     redis.Conn // that SubscribePatterns has made
+	conn     redis.Conn // of SubscribePatterns
 	unheard  error      // see Unheard
 }
 
-// SubscribePatterns connects and subscribes to the channels of the lock with a name, or of the locks whose
-// names match a pattern. Messages that are published after it has returned are delivered by Run, which
-// must follow. An error is dial's or the server's.
+// SubscribePatterns subscribes to the channels of one lock, or of the locks whose names match a pattern.
+// Run must follow; it delivers all messages from now on. Errors are those of dial or the server.
 func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, isPattern bool) (*PatternSubscriber, error) {
 	s := &PatternSubscriber{Messages: make(chan Message, backlog), dial: dial}
 	for i := range families {
 		s.patterns[i] = families[i].patterns(name, isPattern)
 	}
 	if s.matches = inspect.Match(name); !isPattern {
-		channel := codec.LockChannel(name) // two names may have one channel
+		channel := codec.LockChannel(name) // two names may share it
 		s.matches = func(other string) bool { return codec.LockChannel(other) == channel }
 	}
 	var err error
@@ -234,12 +225,11 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 	return s, err
 }
 
-// Unheard is the server's refusal of the channels of read/write locks, nil where it has
-// confirmed them: a user that has no such locks needs no right to these channels. It is to
-// be called before Run.
+// Unheard returns the server's refusal of the channels of read/write locks, nil if it confirmed them: not
+// all users need that right. Call it before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
-// subscribe connects and waits until the server has confirmed all patterns, or has refused
+// subscribe connects, and waits until the server has confirmed all patterns, except for a refusal of
 // those of read/write locks.
 func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
@@ -261,9 +251,8 @@ func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-// psubscribe subscribes to the patterns of a family. A user whose channels are limited may
-// subscribe to just the patterns of the limit: where the patterns are refused, those of all
-// locks' channels are tried.
+// psubscribe subscribes to the patterns of a family. If they are refused it tries the pattern of all
+// locks: a user with limited channels may subscribe to exactly the patterns of the limit.
 func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	all := families[family].patterns("*", true)
 	err := confirmed(c, s.patterns[family])
@@ -275,8 +264,8 @@ func (s *PatternSubscriber) psubscribe(c redis.Conn, family int) error {
 	return err
 }
 
-// confirmed subscribes to patterns and waits until the server has confirmed each. A message
-// that comes meanwhile is dropped: the first look at the locks is still to come.
+// confirmed subscribes to patterns, and waits until the server has confirmed each. Messages until then
+// are dropped: the first look at the locks comes later.
 func confirmed(c redis.Conn, patterns []string) error {
 	sub := redis.PubSubConn{Conn: c}
 	if err := sub.PSubscribe(redis.Args{}.AddFlat(patterns)...); err != nil {
@@ -293,8 +282,7 @@ func confirmed(c redis.Conn, patterns []string) error {
 	return nil
 }
 
-// Run delivers messages until ctx ends. It makes a new connection in place of one that is
-// lost.
+// Run delivers messages until ctx ends, on a new connection if one is lost.
 func (s *PatternSubscriber) Run(ctx context.Context) {
 	for c := s.conn; c != nil; c = s.reconnect(ctx) {
 		if err := s.read(ctx, c); ctx.Err() == nil {
@@ -303,7 +291,7 @@ func (s *PatternSubscriber) Run(ctx context.Context) {
 	}
 }
 
-// reconnect returns a new connection, nil when ctx has ended.
+// reconnect returns a new connection, nil if ctx has ended.
 func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 	for {
 		select {
@@ -311,7 +299,7 @@ func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 			return nil
 		case <-time.After(retryPause):
 		}
-		// One that fails is tried again: the next look reports the error.
+		// On an error it tries again: the next look reports it.
 		if c, err := s.subscribe(ctx); err == nil {
 			s.deliverGap(ctx, Message{At: time.Now()})
 			return c
@@ -321,11 +309,11 @@ func (s *PatternSubscriber) reconnect(ctx context.Context) redis.Conn {
 
 // read reads messages until the connection is lost or ctx ends.
 func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
-	// A connection knows nothing of ctx: closing it ends the read.
+	// Closing the connection ends the read.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer func() {
 		stop()
-		_ = c.Close() // broken, or at its end
+		_ = c.Close() // broken, or no longer needed
 	}()
 	sub := redis.PubSubConn{Conn: c}
 	for {
@@ -340,7 +328,7 @@ func (s *PatternSubscriber) read(ctx context.Context, c redis.Conn) error {
 	}
 }
 
-// deliverGap delivers a gap, which is never dropped.
+// deliverGap delivers a message about the connection, which is never dropped.
 func (s *PatternSubscriber) deliverGap(ctx context.Context, m Message) {
 	select {
 	case s.Messages <- m:
@@ -348,7 +336,7 @@ func (s *PatternSubscriber) deliverGap(ctx context.Context, m Message) {
 	}
 }
 
-// deliver delivers a message, unless there are enough: each is a reason to look.
+// deliver drops the message if enough are waiting.
 func deliver(messages chan<- Message, m Message) {
 	select {
 	case messages <- m:

@@ -14,18 +14,18 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// redissonVersion is the UUID version of the ids that Redisson's clients have.
+// redissonVersion is the UUID version of the IDs of Redisson's clients.
 const redissonVersion = 4
 
-// Client is what an owner tells of the client that it is of.
+// Client is what an owner reveals about its client.
 type Client struct {
-	// Kind is "redlatch", "redisson", or "unknown" for owners that neither makes.
+	// Kind is "redlatch", "redisson" or "unknown".
 	Kind string `json:"client"`
-	// Started is when a client of Redlatch was made, by its own clock.
+	// Started is when a Redlatch client was made, by its clock.
 	Started *time.Time `json:"client_started,omitempty"`
 }
 
-// ClientOf reads an owner as it stands in Redis, also that of a write lock.
+// ClientOf returns the client of an owner as in Redis, which may be a writer.
 func ClientOf(text string) Client {
 	bare, _ := codec.WriterOf(text)
 	owner, err := redlatch.ParseOwner(bare)
@@ -33,7 +33,7 @@ func ClientOf(text string) Client {
 	case err != nil:
 		return Client{Kind: "unknown"}
 	case owner.IsRedlatch():
-		// A UUID of version 7 begins with the time.
+		// A version 7 UUID begins with the time.
 		started := time.Unix(owner.Client().Time().UnixTime()).UTC()
 		return Client{Kind: "redlatch", Started: &started}
 	case owner.Client().Version() == redissonVersion:
@@ -58,7 +58,7 @@ func (c Client) Labelled(label string) string {
 	return c.String() + ", label " + sanitize.Word(label)
 }
 
-// Name names the client's library, for the text output.
+// Name returns the library in words.
 func (c Client) Name() string {
 	switch c.Kind {
 	case "redlatch":
@@ -69,7 +69,7 @@ func (c Client) Name() string {
 	return "of unknown kind"
 }
 
-// ShortOwner names an owner in a few characters: what kind of client it is of, and number.
+// ShortOwner returns the library and number of an owner.
 func ShortOwner(text string) string {
 	kind := ClientOf(text)
 	if kind.Kind == "unknown" {
@@ -78,8 +78,8 @@ func ShortOwner(text string) string {
 	return kind.Name() + " " + OwnerNumber(text)
 }
 
-// OwnerNumber returns the end of the UUID of an owner's client, which differs also where clients
-// were made in one moment, and its number.
+// OwnerNumber returns the last digits of an owner's UUID, which differ between clients made at the same
+// time, and its number.
 func OwnerNumber(text string) string {
 	bare, writes := codec.WriterOf(text)
 	owner, err := redlatch.ParseOwner(bare)
@@ -94,28 +94,23 @@ func OwnerNumber(text string) string {
 	return said
 }
 
-// Named is a lock's name in JSON, which is UTF-8: of other bytes it shows a sign in place of
-// each.
+// Named is a lock's name in JSON. Bytes that are not UTF-8 become replacement characters.
 type Named struct {
-	// Name is the name.
 	Name string `json:"name"`
-	// Base64 has the bytes of a name that is no UTF-8, left out for others.
+	// Base64 encodes a name that is not UTF-8.
 	Base64 string `json:"name_base64,omitempty"`
 }
 
-// NameOf returns a name as JSON has it.
+// NameOf returns a name for JSON.
 func NameOf(name string) Named { return Named{Name: name, Base64: Base64(name)} }
 
-// Owned is an owner in JSON, as Named is a name. Those of holders need no base64: a field that is
-// no owner makes a hash no lock. In a queue any text may stand.
+// Owned is an owner in JSON. Only owners in queues may be any text, and need base64.
 type Owned struct {
-	// Owner is as it stands in Redis.
-	Owner string `json:"owner"`
-	// OwnerBase64 has the bytes of an owner that is no UTF-8, left out for others.
+	Owner       string `json:"owner"`
 	OwnerBase64 string `json:"owner_base64,omitempty"`
 }
 
-// OwnedBy returns an owner as JSON has it.
+// OwnedBy returns an owner for JSON.
 func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
 
 // Shown returns an owner for people, with what --base64 wants where an argument may not hold it.
@@ -143,8 +138,7 @@ type Lease struct {
 	NoTTL bool `json:"no_ttl,omitempty"`
 }
 
-// LeaseOf returns the lease of a lock, of which left is left if it is held: redlatch.NoTTL, or
-// another negative time, when it has none.
+// LeaseOf returns the lease of a lock; a negative time left means none.
 func LeaseOf(held bool, left time.Duration) Lease {
 	switch {
 	case !held:
@@ -156,11 +150,11 @@ func LeaseOf(held bool, left time.Duration) Lease {
 	return Lease{TTLMillis: &ms}
 }
 
-// plain is a text that no shell changes.
+// plain is text that shells leave alone.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,][A-Za-z0-9_./:@%+=,-]*$`)
 
-// Args returns names and owners as the arguments of a command that is pasted into a shell: quoted
-// where need be, and all of them in base64 if a terminal cannot show one.
+// Args formats names and owners as arguments to paste into a shell: quoted where necessary, and all in
+// base64 if a terminal cannot show one.
 func Args(args ...string) string {
 	hidden := func(arg string) bool {
 		return Base64(arg) != "" || sanitize.Text(arg) != arg || strings.ContainsAny(arg, "`\n")

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// IsPattern reports whether text has characters with a meaning in a pattern.
+// IsPattern reports whether text has special characters of patterns.
 func IsPattern(text string) bool { return strings.ContainsAny(text, `*?[\`) }
 
-// Literal returns the pattern that matches text and nothing else.
+// Literal returns the pattern that matches only text.
 func Literal(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(text)
 }
 
-// Match returns a function that reports whether a name matches the pattern, as Redis decides it.
-// The empty name is an exception there: of the patterns that would match it, such as "**", only ""
-// and "*" do.
+// Match returns a function that reports whether a name matches the pattern, as Redis does: only "" and
+// "*" match the empty name.
 func Match(pattern string) func(name string) bool {
 	matches := expression(pattern)
 	return func(name string) bool {
@@ -27,7 +26,7 @@ func Match(pattern string) func(name string) bool {
 	}
 }
 
-// runes returns a text with one character for each byte: patterns match bytes.
+// runes returns text with one rune per byte: patterns match bytes.
 func runes(text string) string {
 	all := make([]rune, len(text))
 	for i := range all {
@@ -36,12 +35,8 @@ func runes(text string) string {
 	return string(all)
 }
 
-// expression translates a pattern of Redis:
-//
-//   - any bytes, or none
-//     ?      any byte
-//     [ab]   one of these; [^ab] none of these; [a-c] a range
-//     \x     x itself
+// expression translates a pattern of Redis: a star for any bytes, ? for one byte, [ab] for one of these,
+// [^ab] for any other, [a-c] for a range, and \x for x itself.
 func expression(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
@@ -64,8 +59,8 @@ func expression(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(b.String() + `\z`)
 }
 
-// class translates what follows an opening bracket and returns where it ends. A class that is not
-// closed ends with the pattern, as in Redis.
+// class translates the text after an opening bracket, and returns where it ends. An unclosed class ends
+// with the pattern.
 func class(b *strings.Builder, pattern string, i int) (last int) {
 	open, none := "[", `[^\x00-\x{ff}]`
 	if i < len(pattern) && pattern[i] == '^' {

@@ -1,49 +1,25 @@
-// Package inspect reads locks: one at a moment, or all on a server, and says what is known of
-// them. It writes nothing, neither to the server nor to a terminal. Its types have the JSON that
-// commands print.
+// Package inspect reads locks, and has the JSON types that commands print. It writes nothing.
 //
-//	one lock    Glance ─▶ is it a lock? ─▶ Read ─▶ Snapshot ─▶ Renewal, Part
+//	one lock    Glance (is it a lock?) ─▶ Read ─▶ Snapshot ─▶ Renewal, Part
 //	all locks   RunOnMasters ─▶ Run ─▶ Lock
 //	a number    NumberAt ─▶ Lock
 //
-// Read has the lock and its queue as they were at one moment. It reads all holders by one script, so
-// Glance first looks whether the hash is a lock, with a command that is short for the server.
+// Read gets a lock and its queue at one moment, by one script. The script reads all holders, so Glance
+// first checks the hash with a short command.
 //
-// Run finds the locks of all clients, with commands that are short however many keys there are. A
-// lock has no mark but its shape, so all hashes are looked at:
+// Run finds locks by their shape, with commands that are short regardless of the number of keys:
 //
-//	SCAN … MATCH pattern TYPE hash      250 keys at a time
-//	   │  names of hashes
-//	   ▼
-//	HSCAN name, a few fields            is it a lock? one field uuid:number with a count,
-//	   │                                or several and a field "mode"
-//	   │  locks
-//	   ▼
-//	PTTL, LLEN queue, GET labels        the details; 200 locks at a time
+//	SCAN TYPE hash                  250 keys at a time
+//	HSCAN name, a few fields        a lock has a field uuid:number with a count, or several and "mode"
+//	PTTL, LLEN queue, GETRANGE …    the details of 200 locks at a time
+//	SCAN redisson_lock_queue:*      locks that are free with a queue
+//	SCAN *:timeout TYPE zset        semaphores, if the first permit has 16 bytes
 //
-//	SCAN … MATCH redisson_lock_queue:* TYPE list
-//	   │  queues that were not seen yet: their locks are free
-//	   ▼
-//	as above
+// A semaphore without taken permits, a plain one and a count-down latch are just a number, as other
+// programs have; they are looked for on request. Locks may change between the commands; one that is gone
+// is left out. Run remembers the locks it has reported, up to a limit, because SCAN may repeat keys.
 //
-//	SCAN … MATCH *:timeout TYPE zset
-//	   │  permits, beside a number
-//	   ▼
-//	GETRANGE, PTTL, ZCOUNT permits      a semaphore, if the first permit has 16 bytes
-//
-// A semaphore of which no permit is taken, a plain one and a count-down latch are a number, as
-// other programs have them. They are looked for when that is asked for only.
-//
-// KEYS and HGETALL are not used for that: one blocks the server for as long as it has keys, the
-// other for as long as a hash, which need not be a lock, has fields. Between the commands
-// about one lock other clients may change it; a lock that is gone by then is left out.
-//
-// Locks are handed on as they are found. What is kept is a number for each lock, up to a
-// limit, so that no lock is reported twice: SCAN may return a key more than once. Beyond
-// the limit it may be.
-//
-// A plain lock and a fair one with an empty queue look alike on the server: a lock is
-// called fair when it has a queue.
+// A plain lock looks the same as a fair one with an empty queue: a lock counts as fair if it has a queue.
 package inspect
 
 import (
@@ -60,7 +36,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Kind is what kind of lock something looks like.
+// Kind is the kind of a lock, as far as its keys show it.
 type Kind string
 
 const (
@@ -68,10 +44,10 @@ const (
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
-	// Fenced is a lock without a queue and with a counter of tokens. A lock without tokens
-	// that has the name of one with tokens looks the same.
+	// Fenced is a lock without a queue and with a token counter. A lock without tokens may share its name
+	// with the counter.
 	Fenced Kind = "fenced"
-	// FairFenced is a lock with a queue and a counter of tokens.
+	// FairFenced is a lock with a queue and a token counter.
 	FairFenced Kind = "fair-fenced"
 	// ReadWrite is a read/write lock.
 	ReadWrite Kind = "readwrite"
@@ -80,50 +56,40 @@ const (
 	Semaphore Kind = "semaphore"
 	// Latch is a count-down latch that connections wait for.
 	Latch Kind = "latch"
-	// Counter is a number that may be a semaphore or a latch, or something else.
+	// Counter is any other number.
 	Counter Kind = "counter"
 )
 
-// IsNumber reports whether a name of this kind holds a number.
+// IsNumber reports whether names of this kind hold a number.
 func (k Kind) IsNumber() bool { return k == Semaphore || k == Latch || k == Counter }
 
-// Lock is a lock as it was found.
+// Lock is a lock that a scan found.
 type Lock struct {
-	// Name is the lock's name on the server.
 	Name string
-	// Kind is what kind of lock it looks like, Mode whether a read/write lock is held
-	// for "read" or for "write".
+	// Mode is that of a read/write lock, "read" or "write".
 	Kind Kind
 	Mode string
-	// Holders are the holders, a few of them if they are many; none when it is free.
+	// Holders are some of the holders if there are many, and More is set then.
 	Holders []Holder
-	// More is true when there are holders that are not shown.
-	More bool
-	// TTL is what the lease has left, redlatch.NoTTL when it has none, 0 when the lock is
-	// free.
+	More    bool
+	// TTL is the remaining lease at At: redlatch.NoTTL for none, 0 for a free lock.
 	TTL time.Duration
-	// At is when the TTL was read.
-	At time.Time
-	// Queue is the length of a fair lock's queue, Next the first owner in it.
-	Queue int64
-	Next  string
-	// NextLabel is the label of the client of Next, empty when it has none.
+	At  time.Time
+	// Queue is the length of the queue, Next its first owner with NextLabel.
+	Queue     int64
+	Next      string
 	NextLabel string
-	// NotSubscribed is how many of the queue have no subscriber. A scan leaves it 0.
+	// NotSubscribed is the number of waiters without a subscriber. A scan leaves it 0.
 	NotSubscribed int
-	// Token is the last token that was given, 0 for a lock without.
+	// Token is the last fencing token, 0 for none.
 	Token int64
-	// Number is what there is to tell of one that IsNumber, nil of others. Of such only Name,
-	// Kind and TTL, which is how long the number lives, are set besides.
+	// Number is set if the name holds a number; then only Name, Kind and TTL, that of the number, are set.
 	Number *Number
-	// PlainWaiters is how many connections wait for the lock as for a plain one while
-	// others are queued for it, or it is held as a read/write lock. ReadWriteWaiters is how
-	// many wait for it as for a read/write lock while it is held as another kind. Both are 0
-	// when that is unknown.
+	// PlainWaiters counts connections that wait as for a plain lock although there is a queue or a
+	// read/write lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
 	PlainWaiters, ReadWriteWaiters int64
-	// Places are the first owners in the queue, PlaceLabels the labels of their clients, empty
-	// for those that have none. Waiting is how many connections wait for a lock without a queue.
-	// All are only there if the Request wants them.
+	// Places are the first owners in the queue, with PlaceLabels. Waiting counts the connections that wait
+	// for a lock without a queue. Both are only set if the Request asks for them.
 	Places      []string
 	PlaceLabels []string
 	Waiting     int64
@@ -132,17 +98,14 @@ type Lock struct {
 // View is a lock as commands print it.
 type View struct {
 	Named
-	// Kind is what the lock looks like, "" when it is free and its queue is empty.
-	Kind Kind `json:"kind,omitempty"`
-	Held bool `json:"held"`
-	// Mode is what a read/write lock is held for, "read" or "write".
+	// Kind is "" for a free lock with an empty queue.
+	Kind    Kind     `json:"kind,omitempty"`
+	Held    bool     `json:"held"`
 	Mode    string   `json:"mode,omitempty"`
 	Holders []Holder `json:"holders"`
 	Lease
-	// Token is the last fencing token that was given, also of a lock that is free; left out
-	// for a lock without.
-	Token int64 `json:"token,omitempty"`
-	// PlainWaiters and ReadWriteWaiters are as in Lock.
+	// Token is also set for a free lock.
+	Token            int64 `json:"token,omitempty"`
 	PlainWaiters     int64 `json:"plain_waiters,omitempty"`
 	ReadWriteWaiters int64 `json:"read_write_waiters,omitempty"`
 }
@@ -156,13 +119,12 @@ func (l *Lock) View() View {
 	}
 }
 
-// HasTwoKinds reports whether the name is that of two kinds of lock: waiters of one kind wait
-// for a lock of another.
+// HasTwoKinds reports whether waiters of one kind wait for a lock of another.
 func (l *Lock) HasTwoKinds() bool {
 	return l.PlainWaiters+l.ReadWriteWaiters > 0 || l.Kind == ReadWrite && l.Queue > 0
 }
 
-// Kinds are all kinds, for people to choose from.
+// Kinds returns all kinds.
 func Kinds() []string {
 	return []string{
 		string(Plain), string(Fair), string(Fenced), string(FairFenced), string(ReadWrite),
@@ -170,12 +132,12 @@ func Kinds() []string {
 	}
 }
 
-// KindNames says which kinds there are.
+// KindNames returns all kinds in words.
 func KindNames() string {
 	return "plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter"
 }
 
-// WithToken returns what kind of lock this is when it has given a token, 0 for none.
+// WithToken returns the kind of a lock with a last token, 0 for none.
 func (k Kind) WithToken(token int64) Kind {
 	switch {
 	case token < 1:
@@ -187,17 +149,16 @@ func (k Kind) WithToken(token int64) Kind {
 	return k
 }
 
-// QueueKey is the key of the lock's queue, if it is a fair one.
+// QueueKey returns the key of the lock's queue.
 func (l *Lock) QueueKey() string { return codec.QueueKey(l.Name) }
 
-// queuePrefix is what the keys of queues begin with.
 var queuePrefix = strings.TrimSuffix(codec.QueueKey("{"), "{")
 
-// lockOf returns the name of the lock that a queue is of.
+// lockOf returns the lock's name in the key of a queue.
 func lockOf(queueKey string) string { return Unbraced(strings.TrimPrefix(queueKey, queuePrefix)) }
 
-// Unbraced returns the name that the brace rule has made part of a queue's or a
-// channel's. Of the names a and {a}, for which that is the same, it returns a.
+// Unbraced returns the name in the key of a queue or a channel, without the braces that Redisson adds.
+// For a and {a}, whose keys are the same, it returns a.
 func Unbraced(part string) string {
 	if n := len(part); n > 2 && part[0] == '{' && part[n-1] == '}' && !strings.Contains(part[1:n-1], "{") {
 		return part[1 : n-1]
@@ -206,32 +167,28 @@ func Unbraced(part string) string {
 }
 
 const (
-	// countedHolds is how many holds of one reader are looked at, and allHolds how many
-	// of all readers of a lock.
+	// countedHolds limits the holds of one reader that are read, allHolds those of a lock.
 	countedHolds = 64
 	allHolds     = 1024
 )
 
-// Holder is a holder of a lock.
+// Holder is a holder of a lock, or a permit of a semaphore.
 type Holder struct {
-	// Owner is as it stands in Redis: that of a write lock ends in ":write".
+	// Owner is as in Redis, the ID for a permit.
 	Owner string `json:"owner"`
 	Count Count  `json:"count"`
 	Client
-	// Mode is what it holds a read/write lock for, "read" or "write", or "permit" for a permit of
-	// a semaphore, whose owner is the permit's id.
+	// Mode is that of a read/write lock, or "permit".
 	Mode string `json:"mode,omitempty"`
-	// LeftMillis is what a reader or a permit has left of its own lease, 0 when that is over; nil
-	// when it has none or it is not known.
+	// LeftMillis is the remaining lease of a reader or a permit, 0 if it has expired, nil if it is unknown or
+	// there is none.
 	LeftMillis *int64 `json:"left_ms,omitempty"`
-	// Renewed is whether that lease was seen to be renewed, "" if it was not watched.
+	// Renewed reports whether this lease was renewed, "" if it was not watched.
 	Renewed string `json:"renewed,omitempty"`
-	// Label is that of the owner's client, empty when it has none.
-	Label string `json:"label,omitempty"`
+	Label   string `json:"label,omitempty"`
 }
 
-// Count is how often the owner has entered, a number unless the field holds
-// something else.
+// Count is how often the owner has entered, usually a number.
 type Count string
 
 // MarshalJSON implements json.Marshaler.
@@ -242,7 +199,6 @@ func (c Count) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(c))
 }
 
-// holderOf returns the holder that a field of a lock's hash names.
 func holderOf(owner, count string, readWrite bool) Holder {
 	h := Holder{Owner: owner, Count: Count(count), Client: ClientOf(owner)}
 	if readWrite {
@@ -254,12 +210,10 @@ func holderOf(owner, count string, readWrite bool) Holder {
 	return h
 }
 
-// ReadLeases reads what each reader among the holders of a read/write lock has left of its own lease:
-// the lock has one lease for all of them, and for each hold a key that lasts as long as the hold's own
-// lease. It is 0 for a reader whose holds are all over, which no longer blocks the lock when the other
-// readers have left. LeftMillis stays nil for a reader without a lease, and for the unread ones: readers
-// that have very many holds or come after 1,024 others, and readers whose keys the user may not read. It
-// sends one PTTL for each hold, all at once.
+// ReadLeases reads the leases of readers. The lock has one lease for all, and each hold a key with its own:
+// a reader whose holds have all expired does not keep the lock from writers when the others leave.
+// Unread are readers whose leases are unknown: with very many holds, after 1,024 others, or without the
+// right to read them. It sends one PTTL for each hold, in one batch.
 func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	var calls []call
 	var asked []int // the holder of each call
@@ -291,19 +245,18 @@ func ReadLeases(c redis.Conn, name string, holders []Holder) (unread []string) {
 	return unread
 }
 
-// longer returns the longer of what was left so far and what a reply to PTTL says.
+// longer returns the longer of left and a reply to PTTL.
 func longer(left time.Duration, ms int64) time.Duration {
 	switch {
 	case left == redlatch.NoTTL || ms == -1:
 		return redlatch.NoTTL
-	case ms < 0: // it is over
+	case ms < 0: // expired
 		return left
 	}
 	return max(left, limits.FromMillis(ms))
 }
 
-// SetLabels looks up the labels of holders and waiters, and sets them. An error says that the connection
-// is broken.
+// SetLabels reads and sets the labels of holders and waiters. An error means a broken connection.
 func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 	var owners []string
 	for i := range holders {
@@ -322,12 +275,10 @@ func SetLabels(c redis.Conn, holders []Holder, waiters []Waiter) error {
 	return err
 }
 
-// IsOver reports whether it is a reader or a permit whose own lease has expired: it no longer
-// blocks anyone.
+// IsOver reports whether the lease of a reader or permit has expired: it no longer blocks anyone.
 func (h *Holder) IsOver() bool { return h.LeftMillis != nil && *h.LeftMillis == 0 }
 
-// Describe returns what there is to say of a holder beyond its owner and count. Show formats
-// milliseconds.
+// Describe describes a holder except for owner and count. Show formats milliseconds.
 func (h *Holder) Describe(show func(ms int64) string) string {
 	said := h.String()
 	switch h.Mode {
@@ -347,7 +298,7 @@ func (h *Holder) Describe(show func(ms int64) string) string {
 	return said
 }
 
-// lease returns what there is to say of the holder's own lease, after a comma; "" for nothing.
+// lease describes a reader's or permit's lease, after a comma.
 func (h *Holder) lease(show func(ms int64) string) string {
 	switch {
 	case h.LeftMillis == nil:

@@ -14,26 +14,22 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// Number is what there is to tell of a name that holds a number: a semaphore, a count-down latch,
-// or a number of another program, which looks the same.
+// Number is a number that may be a semaphore, a count-down latch, or another program's.
 type Number struct {
-	// Available is the number: the permits of a semaphore that can be taken, or what is to count
-	// down.
+	// Available is the number: the free permits, or the count of the latch.
 	Available int64
-	// Taken is how many permits are taken, those whose leases are over among them.
+	// Taken is the number of taken permits, including expired ones.
 	Taken int64
-	// PermitWaiters is how many connections wait for permits, LatchWaiters how many wait as for a
-	// count-down latch. Both are 0 when that is unknown.
+	// PermitWaiters and LatchWaiters count waiting connections, 0 if unknown.
 	PermitWaiters, LatchWaiters int64
-	// Uncounted is why it is unknown how many wait, nil when it is known.
+	// Uncounted is why they are unknown.
 	Uncounted error
 }
 
-// Waiters is how many connections wait.
+// Waiters returns the number of waiting connections.
 func (n *Number) Waiters() int64 { return n.PermitWaiters + n.LatchWaiters }
 
-// kind is Semaphore when permits are taken or waited for, Latch when connections wait as for one,
-// and else Counter, which may be either.
+// kind guesses the kind from permits and waiters.
 func (n *Number) kind() Kind {
 	switch {
 	case n.Taken > 0 || n.PermitWaiters > 0:
@@ -44,13 +40,12 @@ func (n *Number) kind() Kind {
 	return Counter
 }
 
-// mostDigits is how long a number is at most, with its sign.
+// mostDigits is the length of a number with its sign.
 const mostDigits = 20
 
-// permitsSuffix is how the keys of taken permits end.
 var permitsSuffix = strings.TrimPrefix(codec.PermitsKey("{}"), "{}")
 
-// isPart reports whether a key that holds a number is a part of a lock.
+// isPart reports whether the key of a number belongs to a lock.
 func isPart(key string) bool {
 	for _, of := range []string{codec.TokenKey("{"), codec.LatchKey("{", "")} {
 		if strings.HasPrefix(key, of[:strings.IndexByte(of, ':')+1]) {
@@ -60,11 +55,10 @@ func isPart(key string) bool {
 	return strings.Contains(key, ":rwlock_timeout:")
 }
 
-// askedOfNumber is how many calls readNumbers makes for each name.
+// askedOfNumber is the number of calls per name in readNumbers.
 const askedOfNumber = 3
 
-// readNumbers looks at names that may hold a number, and returns those that do. With taken only
-// those of which permits are taken.
+// readNumbers returns the names that hold a number; with taken, only semaphores with taken permits.
 func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*Lock, error) {
 	var calls []call
 	for _, name := range names {
@@ -104,8 +98,8 @@ func (s *scan) readNumbers(ctx context.Context, names []string, taken bool) ([]*
 	return found, nil
 }
 
-// NumberAt returns what there is to tell of a name that holds a number, nil for another name. It
-// sends GETRANGE, PTTL, ZCOUNT and PUBSUB on c. An error says that the connection is broken.
+// NumberAt returns the number of a name, nil if it holds none. It sends GETRANGE, PTTL, ZCOUNT and PUBSUB.
+// An error means a broken connection.
 func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	found, err := (&scan{Request: Request{Conn: c, Labels: c}}).readNumbers(ctx, []string{name}, false)
 	if err != nil || len(found) == 0 {
@@ -114,11 +108,9 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 	return found[0], nil
 }
 
-// PermitEnds returns when the leases of permits of a semaphore end, by their ids, which are raw
-// bytes, in milliseconds since 1970 by the server's clock, and what time it is by that clock, or by
-// this machine's for a user who may not ask. It leaves out permits that are not taken. It sends
-// TIME and a ZSCORE for each id. An error says that the connection is broken, or that the server
-// refuses to tell.
+// PermitEnds returns when the leases of permits end, in ms since 1970 by the server's clock, keyed by raw
+// ID, and the time by that clock, or by ours if the user may not ask. It omits permits that are not
+// taken. It sends TIME and a ZSCORE for each ID. An error means a broken connection or a refusal.
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}
 	for _, id := range ids {
@@ -144,11 +136,10 @@ func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64,
 	return ends, now, nil
 }
 
-// idLength is how long the id of a permit is.
 const idLength = 16
 
-// withIDs returns those whose first taken permit has an id of the right length: other programs
-// have sorted sets beside numbers, too.
+// withIDs drops numbers whose first permit has no valid ID: other programs also have sorted sets next to
+// numbers.
 func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	var calls []call
 	for _, l := range found {
@@ -167,8 +158,7 @@ func (s *scan) withIDs(found []*Lock) (kept []*Lock, err error) {
 	return kept, nil
 }
 
-// countNumberWaiters counts those that wait, and says what kinds the numbers are. Where they
-// cannot be counted none are known, and it returns why.
+// countNumberWaiters counts waiting connections, and sets the kinds. The error is why they are unknown.
 func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err error) {
 	var channels []string
 	for _, l := range found {
@@ -176,7 +166,7 @@ func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err e
 	}
 	var counts []int64
 	if len(channels) > 0 {
-		counts, err = connect.Listening(ctx, c, channels...) // a broken connection has the error of the next command
+		counts, err = connect.Listening(ctx, c, channels...) // the next command reports a broken connection
 	}
 	for i, l := range found {
 		if 2*i+1 < len(counts) {
@@ -187,23 +177,19 @@ func countNumberWaiters(ctx context.Context, c redis.Conn, found []*Lock) (err e
 	return err
 }
 
-// ShownNumber is a name that holds a number, as commands print it.
+// ShownNumber is a number as commands print it.
 type ShownNumber struct {
 	Named
-	// Kind is Semaphore, Latch or Counter.
-	Kind Kind `json:"kind"`
-	// Available is the number, and Taken is how many permits are taken.
+	Kind      Kind  `json:"kind"`
 	Available int64 `json:"available"`
 	Taken     int64 `json:"taken"`
-	// TTLMillis is how long the number lives, nil for ever.
-	TTLMillis *int64 `json:"ttl_ms"`
-	// PermitWaiters is how many connections wait for permits, LatchWaiters how many wait as for
-	// a count-down latch.
-	PermitWaiters int64 `json:"permit_waiters,omitempty"`
-	LatchWaiters  int64 `json:"latch_waiters,omitempty"`
+	// TTLMillis is how long the number lives, nil forever.
+	TTLMillis     *int64 `json:"ttl_ms"`
+	PermitWaiters int64  `json:"permit_waiters,omitempty"`
+	LatchWaiters  int64  `json:"latch_waiters,omitempty"`
 }
 
-// Shown returns a name that holds a number as commands print it.
+// Shown returns the number as commands print it.
 func (l *Lock) Shown() ShownNumber {
 	n := l.Number
 	return ShownNumber{NameOf(l.Name), l.Kind, n.Available, n.Taken, LeaseOf(true, l.TTL).TTLMillis, n.PermitWaiters, n.LatchWaiters}

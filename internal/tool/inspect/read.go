@@ -16,12 +16,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// glance is how many fields of a hash are asked for. Small hashes answer with all of
-// their fields whatever is asked.
+// glance is the number of fields that HSCAN asks for. Small hashes reply with all fields anyway.
 const glance = 16
 
-// read looks at the hashes with these names and returns those that are locks. With
-// queued the names are of locks that have a queue: those without a hash are free.
+// read returns the locks among names. If queued, they have a queue, and those without a hash are free.
 func (s *scan) read(ctx context.Context, names []string, queued bool) ([]*Lock, error) {
 	locks, err := s.shapes(names, queued)
 	if err != nil || len(locks) == 0 {
@@ -54,7 +52,7 @@ func (s *scan) shapes(names []string, queued bool) ([]*Lock, error) {
 		}
 		fields, more, ok := fieldsOf(reply)
 		switch {
-		case !ok: // it is another kind of key by now
+		case !ok: // now another type
 		case len(fields) == 0 && queued:
 			locks = append(locks, &Lock{Name: names[i], Kind: Fair})
 		default:
@@ -81,10 +79,10 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 	return fields, text(parts[0]) != "0", true
 }
 
-// asked is how many calls details makes for each lock.
+// asked is the number of calls per lock in details.
 const asked = 5
 
-// details reads the details of the locks, and drops those that are gone.
+// details reads the details of the locks, and drops the ones that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	var calls []call
 	for _, l := range locks {
@@ -111,7 +109,7 @@ func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	return still, nil
 }
 
-// take takes the answers about a lock in, and reports whether there is one.
+// take sets the details from the replies, and reports whether the lock still exists.
 func (l *Lock) take(replies []any) bool {
 	left, isNumber := replies[0].(int64)
 	l.Queue, l.Next = number(replies[1]), text(replies[2])
@@ -140,7 +138,7 @@ func (l *Lock) take(replies []any) bool {
 	return l.Kind != ReadWrite || isMode(l.Mode)
 }
 
-// label looks up the labels of the locks' holders, next owners and places.
+// label sets the labels of holders and waiters.
 func (s *scan) label(locks []*Lock) error {
 	var owners []string
 	for _, l := range locks {
@@ -165,8 +163,8 @@ func (s *scan) label(locks []*Lock) error {
 	return nil
 }
 
-// countWaiters counts the connections that wait for the locks. Where they cannot be counted none are
-// known, and Unread says why; a connection that is broken has the error of the next command.
+// countWaiters counts the connections that wait for the locks. On an error none are known; the next
+// command reports a broken connection.
 func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	var channels []string
 	for _, l := range locks {
@@ -186,10 +184,9 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns how many connections wait for a lock without a queue, and for its name as for a plain
-// lock and as for a read/write lock, which it is not. Listening is how many listen to the channel of the
-// lock as a plain one and as a read/write lock. A waiter of a fair lock listens to a channel of its own,
-// so that listeners of the lock's channel wait for a plain one.
+// WaitersOf returns the connections that wait for a lock without a queue, and those that wait for its name
+// as for a plain and a read/write lock, which it is not. Listening counts subscribers of the channels of
+// the plain and the read/write lock. Waiters of a fair lock have their own channels.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
 	switch {
 	case kind == ReadWrite:
@@ -205,11 +202,10 @@ func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, re
 	return own, plain, readWrite
 }
 
-// tokenCall asks for the last token of a lock: GETRANGE is short for the server whatever the
-// key holds.
+// tokenCall reads the last token. GETRANGE is short regardless of the value.
 func tokenCall(name string) call { return command("GETRANGE", codec.TokenKey(name), 0, 19) }
 
-// tokenOf reads the reply, 0 when there is no token.
+// tokenOf returns the token in a reply, 0 for none.
 func tokenOf(reply any) int64 {
 	token, err := strconv.ParseInt(text(reply), 10, 64)
 	if err != nil {
@@ -218,8 +214,8 @@ func tokenOf(reply any) int64 {
 	return token
 }
 
-// Token returns the last token of a lock, 0 when it has none or the user may not ask. An error
-// says that the connection is broken.
+// Token returns the last token of a lock, 0 if there is none or the user may not ask. An error means a
+// broken connection.
 func Token(c redis.Conn, name string) (int64, error) {
 	replies, err := ask(c, []call{tokenCall(name)})
 	if err != nil {
@@ -228,7 +224,6 @@ func Token(c redis.Conn, name string) (int64, error) {
 	return tokenOf(replies[0]), nil
 }
 
-// call is one command.
 type call struct {
 	name string
 	args []any
@@ -236,9 +231,8 @@ type call struct {
 
 func command(name string, args ...any) call { return call{name, args} }
 
-// ask sends all calls at once and returns a reply for each, which is a redis.Error
-// where the server refused, and another error where a node of a cluster did not answer. An error
-// says that the connection is broken.
+// ask sends calls in one batch. A reply may be a redis.Error, or another error if a node of a cluster did
+// not answer. An error means a broken connection.
 func ask(c redis.Conn, calls []call) ([]any, error) {
 	for _, call := range calls {
 		if err := c.Send(call.name, call.args...); err != nil {
@@ -265,14 +259,13 @@ func ask(c redis.Conn, calls []call) ([]any, error) {
 	return replies, nil
 }
 
-// refusal returns why the server has refused to look into a key. That it holds another kind of value
-// by now is none.
+// refusal returns why the server did not read a key. A key that now has another type is not refused.
 func refusal(reply any) (redis.Error, bool) {
 	refused, is := reply.(redis.Error)
 	return refused, is && !strings.HasPrefix(string(refused), "WRONGTYPE")
 }
 
-// unanswered returns why a node of a cluster did not answer, nil when it did.
+// unanswered returns why a node of a cluster did not answer, nil if it did.
 func unanswered(reply any) error {
 	if _, refused := reply.(redis.Error); refused {
 		return nil
@@ -299,9 +292,8 @@ func number(reply any) int64 {
 	return n
 }
 
-// Labels returns the labels of the clients that owners are of, by owner; owners
-// without one are left out. What the user may not read counts as none. It sends one
-// GETRANGE for each client, all at once.
+// Labels returns the labels of the owners' clients, by owner, as far as they exist and may be read. It
+// sends one GETRANGE per client, in one batch.
 func Labels(c redis.Conn, owners []string) (map[string]string, error) {
 	byKey := map[string][]string{}
 	var calls []call

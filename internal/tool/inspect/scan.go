@@ -18,54 +18,50 @@ import (
 )
 
 const (
-	// step is how many keys one SCAN looks at: with 250 it takes a server half a millisecond,
-	// and other clients wait for it no longer.
+	// step is the number of keys per SCAN: 250 take a server half a millisecond.
 	step = 250
-	// batch is how many of them are looked into at once.
+	// batch is the number of keys that are read together.
 	batch = 200
-	// remembered is how many locks are remembered, to report none twice.
+	// remembered is the number of locks that are remembered, to report none twice.
 	remembered = 1 << 18
 )
 
-// Request is what to look for, and what gets the result.
+// Request configures a scan.
 type Request struct {
-	// Conn must not be used by others meanwhile.
+	// Conn must not be used by others.
 	Conn redis.Conn
-	// Labels is where labels are looked up and listeners counted, nil for Conn. It must not be
-	// used by others.
+	// Labels, if not nil, replaces Conn for labels and subscribers.
 	Labels redis.Conn
-	// Pattern is what names must match, "" for all.
+	// Pattern selects names, "" for all.
 	Pattern string
-	// Permits is true to look for semaphores of which permits are taken, too, and Numbers to look
-	// for all numbers in place of locks.
+	// Permits adds semaphores with taken permits. Numbers looks for all numbers instead of locks.
 	Permits, Numbers bool
-	// Found gets each lock. An error of it ends the scan.
+	// Found receives each lock. Its error ends the scan.
 	Found func(*Lock) error
-	// Progress, if not nil, gets the part of the keys that was looked at, from 0 to 1, many
-	// times a second.
+	// Progress, if not nil, receives the scanned fraction of the keys.
 	Progress func(done float64)
-	// Looked, if not nil, gets how many more hashes and queues were looked into.
+	// Looked, if not nil, receives the number of hashes and queues that were read.
 	Looked func(keys int)
-	// Places is how many places of each queue are read.
+	// Places is the number of places to read of each queue.
 	Places int
-	// Waiting is true to count who waits for locks without a queue.
+	// Waiting counts the connections that wait for locks without a queue.
 	Waiting bool
-	// NoLabels is true to leave labels unread.
+	// NoLabels skips labels.
 	NoLabels bool
 }
 
-// Unread is what a scan could not look into.
+// Unread is what a scan could not read.
 type Unread struct {
-	// Keys is how many keys the server refused to read, Why its words about the last one.
+	// Keys counts keys that the server refused to read, Why has its last error.
 	Keys int
 	Why  error
-	// Away is why a master of a cluster could not be looked at, nil when all were.
+	// Away is why a master of a cluster was not scanned.
 	Away error
-	// Uncounted is why connections that wait could not be counted, nil when they could.
+	// Uncounted is why waiting connections were not counted.
 	Uncounted error
 }
 
-// Add takes in what another scan could not look into.
+// Add adds what another scan could not read.
 func (u *Unread) Add(other Unread) {
 	u.Keys += other.Keys
 	if other.Why != nil {
@@ -77,7 +73,7 @@ func (u *Unread) Add(other Unread) {
 	}
 }
 
-// Text says how many keys, which are called what, were not looked into, and why.
+// Text says how many keys, called what, were not read, and why.
 func (u *Unread) Text(what string) string {
 	keys, them := fmt.Sprintf("%d %s were", u.Keys, what), "them"
 	if u.Keys == 1 {
@@ -89,22 +85,22 @@ func (u *Unread) Text(what string) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s not looked into: %s. %s", keys, connect.Reason(u.Why), connect.Remedy(u.Why)), ". ")
 }
 
-// scan is one request being carried out.
+// scan is a running Request.
 type scan struct {
 	Request
 	seed   maphash.Seed
 	known  map[uint64]struct{}
 	unread Unread
 	done   float64
-	part   float64 // of all that one pass is
+	part   float64 // of all keys in one pass
 }
 
-// pass is a scan of all keys of a type that match.
+// pass scans all keys of a type that match.
 type pass struct {
 	match, kind string
-	// name returns the name of the lock that a key is of, false if it is not looked into.
+	// name returns the lock's name in a key, false to skip it.
 	name func(key string) (string, bool)
-	// read returns the locks among these names.
+	// read returns the locks among names.
 	read func(ctx context.Context, names []string) ([]*Lock, error)
 }
 
@@ -121,7 +117,7 @@ func (s *scan) passes() []pass {
 		{s.Pattern, "hash", func(key string) (string, bool) { return key, true }, held},
 		{queuePrefix + "*", "list", func(key string) (string, bool) {
 			name := lockOf(key)
-			return name, matches(name) && !s.knows(key) // else it was reported already
+			return name, matches(name) && !s.knows(key) // otherwise it was reported already
 		}, queued},
 	}
 	if s.Permits {
@@ -134,8 +130,8 @@ func (s *scan) passes() []pass {
 }
 
 // Run finds the locks. It sends SCAN, HSCAN, PTTL, LLEN, LINDEX, HGET, GETRANGE and PUBSUB, LRANGE for
-// places of queues, and for semaphores also ZCOUNT and ZRANGE. It ends with ctx, between two commands.
-// An error is the connection's, the server's refusal to scan, or Found's.
+// places, and for semaphores ZCOUNT and ZRANGE. It ends with ctx between two commands. Errors are those
+// of the connection, of SCAN and of Found.
 func Run(ctx context.Context, r Request) (Unread, error) {
 	s := &scan{Request: r, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}
 	if s.Pattern == "" {
@@ -187,7 +183,7 @@ func (s *scan) pass(ctx context.Context, p pass) error {
 	}
 }
 
-// take looks into keys that were found, and reports the locks.
+// take reads keys, and reports the locks.
 func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 	var names []string
 	for _, key := range keys {
@@ -200,7 +196,7 @@ func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 		return err
 	}
 	for _, l := range locks {
-		// By the queue's name, too: the two ways to write a name have one queue.
+		// Two spellings of a name may share a queue.
 		if !s.remember(l.Name) {
 			continue
 		}
@@ -214,8 +210,8 @@ func (s *scan) take(ctx context.Context, p pass, keys []string) error {
 	return nil
 }
 
-// progress tells how far the scan is. A cursor counts from its highest bit down, so
-// with its bits reversed it is the part that is done.
+// progress reports the progress. Cursors count from the highest bit down, so a cursor with its bits
+// reversed is the scanned fraction.
 func (s *scan) progress(before float64, cursor string) {
 	part := 1.0
 	if n, err := strconv.ParseUint(cursor, 10, 64); err == nil && n != 0 {
@@ -260,10 +256,10 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 	return RunOn(ctx, masters, srv.Dial, r)
 }
 
-// RunOn finds the locks on masters, one after the other, on connections of its own. The label of a
-// client may be on another node of a cluster than its lock: labels dials a connection to all nodes, and
-// is nil for one server. If some masters fail, Unread has the reason; if all do, it is the error. Other
-// errors are those of Found, labels and ctx.
+// RunOn finds the locks on masters, in order, on its own connections. In a cluster the label of a client
+// may be on another node than its lock: labels then dials all nodes; it is nil for one server. If some
+// masters fail, Unread has the reason; if all do, it is the error. Other errors are those of Found,
+// labels and ctx.
 func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r Request) (unread Unread, err error) {
 	if labels != nil {
 		if r.Labels, err = labels(ctx); err != nil {
@@ -295,7 +291,7 @@ func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r
 
 // runOne finds the locks on one master. The error is that of Found or of ctx.
 func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread, err error) {
-	var broken error // an error of Found: not the server's problem
+	var broken error // an error of Found, not of the server
 	found := r.Found
 	err = connect.Use(ctx, master.Dial, func(c redis.Conn) error {
 		r.Conn, r.Found = c, func(l *Lock) error {
@@ -317,5 +313,5 @@ func runOne(ctx context.Context, master connect.Node, r Request) (unread Unread,
 	return unread, nil
 }
 
-// PauseFactor is how many times as long as a look the pause after it is, at least.
+// PauseFactor times the duration of a look is the least pause after it.
 const PauseFactor = 4

@@ -16,25 +16,20 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// Shape is what a hash looks like.
+// Shape is the kind of lock that a hash looks like.
 type Shape struct {
-	// Kind is what kind of lock it looks like, Plain for one that may be fair, "" when
-	// it is no lock.
-	Kind Kind
-	// Mode is a read/write lock's, "read" or "write".
-	Mode string
-	// Holders are the holders of the lock, in the order of the fields.
+	// Kind is Plain for a lock that may be fair, "" if the hash is not a lock.
+	Kind    Kind
+	Mode    string
 	Holders []Holder
-	// Odd is why it is no lock, as a clause that follows its name.
+	// Odd is why the hash is not a lock, as a clause after its name.
 	Odd string
 }
 
 func isMode(text string) bool { return text == codec.ModeRead || text == codec.ModeWrite }
 
-// ShapeOf returns what a hash with these fields and values, one at least, looks like: a
-// lock has one field, an owner with its count, or several and a field "mode". With more,
-// these are only some of the fields, and a lock that may have a mode is taken for one that
-// has.
+// ShapeOf returns the shape of a hash with these fields, at least one. If there are more fields, a hash
+// that may have a mode counts as a read/write lock.
 func ShapeOf(fields [][2]string, more bool) Shape {
 	s := Shape{Kind: Plain}
 	isModeField := func(f [2]string) bool { return f[0] == codec.ModeField && isMode(f[1]) }
@@ -68,8 +63,8 @@ func ShapeOf(fields [][2]string, more bool) Shape {
 	return s
 }
 
-// oddField returns what of a field is not as in a lock, "" when nothing is. Values are not
-// repeated: they may be secrets of another program.
+// oddField returns why a field is not that of a lock, "" if it is. It quotes no values, which may be
+// secrets of another program.
 func oddField(owner string, field [2]string) string {
 	if strings.HasSuffix(field[0], ":lock_count") {
 		return "it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here"
@@ -83,10 +78,9 @@ func oddField(owner string, field [2]string) string {
 	return ""
 }
 
-// Glance looks at a key, with commands that are short however large it is. It returns a *NotLock
-// for a hash that is no lock, nil when it may be a lock: also when there is no such key, when it is
-// of another type, or when the user may not look. It sends HSCAN, and HGET for a hash of many
-// owners. Another error says that the connection is broken.
+// Glance checks a key, with commands that are short regardless of its size. It returns a *NotLock for a hash
+// that is not a lock, and nil if the key may be a lock, does not exist, has another type, or must not be
+// read. It sends HSCAN, and HGET for a hash with many owners. Other errors mean a broken connection.
 func Glance(c redis.Conn, name string) error {
 	replies, err := ask(c, []call{command("HSCAN", name, 0, "COUNT", glance)})
 	if err == nil {
@@ -116,26 +110,24 @@ func Glance(c redis.Conn, name string) error {
 	return notLockHash(name, `it has many owners, and no field "mode" as a read/write lock has`)
 }
 
-// NotLock is the error for a name that is not a lock's. Its JSON is what commands print.
+// NotLock is the error for a name that is not a lock. Commands print it as JSON.
 type NotLock struct {
-	// Named is the name that was asked for.
 	Named
-	// Fault is what is wrong, one of the constants.
+	// Fault is one of the constants.
 	Fault string `json:"error"`
-	// Key is the key that is not as a lock has it, Type what it holds.
+	// Key is the key that does not fit a lock, Type its type.
 	Key  string `json:"key"`
 	Type string `json:"type"`
 	// Why is why a lock does not look like that.
 	Why string `json:"why"`
 }
 
-// What is wrong with a name.
+// Faults of a NotLock.
 const (
 	FaultShape = "no_lock"    // a hash of something else
 	FaultType  = "wrong_type" // a key of another type
 )
 
-// Error says what the key is.
 func (n *NotLock) Error() string {
 	if n.Fault == FaultShape {
 		return fmt.Sprintf("%q is a hash, but no lock: %s", n.Name, n.Why)
@@ -147,8 +139,7 @@ func notLockHash(name, why string) error {
 	return &NotLock{Named: NameOf(name), Fault: FaultShape, Key: name, Type: "hash", Why: why}
 }
 
-// CheckIsLock is Glance on a connection of its own. It is short for the server: an inspection reads
-// all of a hash. It ends with ctx.
+// CheckIsLock is Glance on its own connection, before an inspection that reads the whole hash.
 func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		err := Glance(c, name)
@@ -159,12 +150,12 @@ func CheckIsLock(ctx context.Context, srv *connect.Server, name string) error {
 	})
 }
 
-// WrongType finds out which key holds what it should not, and returns the error.
+// WrongType returns an error that names the key with the wrong type.
 func WrongType(ctx context.Context, srv *connect.Server, name string) error {
 	return connect.Use(ctx, srv.Dial, func(c redis.Conn) error { return WrongTypeOn(c, name, srv.Problem) })
 }
 
-// WrongTypeOn is WrongType on a connection. Errors of the connection go through problem.
+// WrongTypeOn is WrongType on a connection, whose errors go through problem.
 func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 	for _, key := range []struct{ name, kind, what string }{
 		{name, "hash", "a lock is a hash"},
@@ -183,5 +174,5 @@ func WrongTypeOn(c redis.Conn, name string, problem func(error) error) error {
 			return &NotLock{Named: NameOf(name), Fault: FaultType, Key: key.name, Type: kind, Why: key.what}
 		}
 	}
-	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it is right again by now
+	return fmt.Errorf("%w: %q", redlatch.ErrWrongType, name) // it was just corrected
 }

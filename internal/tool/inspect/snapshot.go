@@ -18,53 +18,48 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// What is known of whether a lease is renewed.
+// Whether a lease is renewed.
 const (
 	RenewedYes     = "yes"     // seen
-	RenewedNo      = "no"      // not when it was due
-	RenewedUnknown = "unknown" // not looked at for long enough
+	RenewedNo      = "no"      // not when due
+	RenewedUnknown = "unknown" // not watched long enough
 )
 
 const (
-	// RenewalLook is for how long is looked at most, unless the user says.
+	// RenewalLook is how long a lease is watched by default.
 	RenewalLook = 40 * time.Second
-	// RenewalSlack is how late a renewal may be, and still be on time.
+	// RenewalSlack is how late a renewal may be.
 	RenewalSlack = time.Second
-	// renewalJitter is what two looks may seem apart by chance.
+	// renewalJitter is the difference between two looks that means nothing.
 	renewalJitter = 20 * time.Millisecond
 )
 
 const (
-	// Places is how many of the first in a queue are looked at again and again, and
-	// whether they listen.
+	// Places is the number of waiters that are looked at repeatedly.
 	Places = 64
-	// Interval is the most time between two looks at a lock that is free.
+	// Interval is the longest pause between looks at a free lock.
 	Interval = time.Second
 )
 
-// Snapshot is a lock as it was at one moment.
+// Snapshot is a lock at one moment, between Asked and Answered.
 type Snapshot struct {
-	// Name is the lock's name.
 	Name string
-	// Kind is what the lock looks like, "" when it is free and its queue is empty. Mode is what a
-	// read/write lock is held for.
-	Kind Kind
-	Mode string
-	// Holders are all holders, none when it is free.
+	// Kind is "" for a free lock with an empty queue. Mode is that of a read/write lock.
+	Kind    Kind
+	Mode    string
 	Holders []Holder
-	// TTL is what the lease has left, redlatch.NoTTL when it has none, 0 when the lock is free.
+	// TTL is the remaining lease, redlatch.NoTTL for none, 0 for a free lock.
 	TTL time.Duration
-	// Queue are the first waiters of a fair lock, and Waiting is how many there are.
+	// Queue has the first of Waiting waiters of a fair lock.
 	Queue   []admin.Waiter
 	Waiting int
-	// QueueError is why the queue was not read, "" when it was.
-	QueueError string
-	// The moment was between Asked and Answered.
+	// QueueError is why the queue was not read.
+	QueueError      string
 	Asked, Answered time.Time
 }
 
-// Read reads a lock and the first places of its queue. When the server refuses to read the queue, it
-// returns the lock alone. The error is a *NotLock for a hash that is no lock. It sends an EVALSHA.
+// Read reads a lock and the first places of its queue, or the lock alone if the server refuses to read the
+// queue. The error is a *NotLock for a hash that is not a lock. It sends an EVALSHA.
 func Read(ctx context.Context, client *redlatch.Client, name string, places int) (*Snapshot, error) {
 	s := &Snapshot{Name: name, Asked: time.Now()}
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, places)
@@ -94,11 +89,11 @@ func Read(ctx context.Context, client *redlatch.Client, name string, places int)
 	return s, nil
 }
 
-// queueRefused reports whether an error is a refusal that may be about the queue of a lock alone.
+// queueRefused reports whether a refusal may be about the queue only.
 func queueRefused(err error) bool {
 	var refusal *transport.ServerError
 	return errors.As(err, &refusal) && !errors.Is(err, redlatch.ErrWrongType) &&
-		(!engine.Passing(err) || refusal.HasCode("TRYAGAIN")) // else the server refuses to read any key
+		(!engine.Passing(err) || refusal.HasCode("TRYAGAIN")) // otherwise no key can be read
 }
 
 func unreadQueue(err error) string {
@@ -111,24 +106,22 @@ func unreadQueue(err error) string {
 // Held reports whether the lock was held.
 func (s *Snapshot) Held() bool { return len(s.Holders) > 0 }
 
-// ReadQueue reports whether the queue was read, too: the user may have no
-// right to that.
+// ReadQueue reports whether the queue was read.
 func (s *Snapshot) ReadQueue() bool { return s.QueueError == "" }
 
-// SameHolders reports whether the lock still has the same holders.
+// SameHolders reports whether later has the same holders.
 func (s *Snapshot) SameHolders(later *Snapshot) bool {
 	return slices.EqualFunc(s.Holders, later.Holders, func(a, b Holder) bool { return a.Owner == b.Owner })
 }
 
-// Renewal is what was seen of the lease of one hold, for as long as it is watched.
+// Renewal watches the lease of one hold.
 type Renewal struct {
-	since *Snapshot // the first look at the hold, or the last that found it renewed; nil: there is no lease
+	since *Snapshot // the first look, or the last one that found the lease renewed; nil without a lease
 	last  *Snapshot
 	rose  bool
 }
 
-// See takes a look in. A holder that has entered again, or left once, may have set the lease by
-// that: it is watched from then on.
+// See records a look. A change of the count may have set the lease: the watch restarts.
 func (r *Renewal) See(now *Snapshot) {
 	same := func(a, b Holder) bool { return a.Owner == b.Owner && a.Count == b.Count }
 	switch {
@@ -143,8 +136,8 @@ func (r *Renewal) See(now *Snapshot) {
 	}
 }
 
-// Known says what is known of whether the lease is renewed, "" when there is none. A lease that
-// was renewed, but no longer when that was due, is not.
+// Known returns whether the lease is renewed, "" if there is none. A lease whose last renewal is overdue is
+// not.
 func (r *Renewal) Known() string {
 	switch {
 	case r.since == nil:
@@ -157,19 +150,17 @@ func (r *Renewal) Known() string {
 	return RenewedUnknown
 }
 
-// RenewalDue returns how long a lease with so much left must be looked at to see it
-// renewed. Watchdogs renew a lease every third of it, when two thirds are left. So
-// what is left now is at least two thirds of it, and at the next renewal no less than
-// two thirds of what is left now.
+// RenewalDue returns how long to watch a lease with so much left to see a renewal. Watchdogs renew every
+// third of a lease, so left is at least two thirds of it now, and two thirds of left at the renewal.
 func RenewalDue(left time.Duration) time.Duration { return left/3 + RenewalSlack }
 
-// Renewed reports whether a lease of which left was left was set anew, if later is left now and at
-// least between lies between the two looks. An expired lease has 0 left.
+// Renewed reports whether a lease was renewed between two looks that found left and later, at least
+// between apart. An expired lease has 0 left.
 func Renewed(left, later, between time.Duration) bool {
 	return later > 0 && later+between > left+renewalJitter
 }
 
-// Pause waits for d, or until ctx ends, and returns the error of that.
+// Pause waits for d, or returns the error of ctx.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -181,7 +172,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// What the output says about the subscription of a waiter.
+// Values of Waiter.Subscribed.
 const (
 	SubscribedYes     = "yes"
 	SubscribedNo      = "no"
@@ -190,16 +181,13 @@ const (
 
 // Waiter is a place in the queue of a fair lock, as commands print it.
 type Waiter struct {
-	// Position is the place, 1 for the next one.
 	Position int `json:"position"`
 	Owned
-	// DeadlineMillis is the time to the deadline, negative when that is over, nil
-	// when there is none.
+	// DeadlineMillis is the time to the deadline, nil for none.
 	DeadlineMillis *int64 `json:"deadline_in_ms"`
-	// Subscribed is whether a connection is subscribed to its channel, one of the constants.
+	// Subscribed reports whether a connection is subscribed to the waiter's channel.
 	Subscribed string `json:"subscribed"`
 	Client
-	// Label is that of the owner's client, empty when it has none.
 	Label string `json:"label,omitempty"`
 }
 
@@ -237,20 +225,18 @@ const (
 	// placesAtOnce is how many places of a queue are read at once: what a look costs the
 	// server must not grow with the queue.
 	placesAtOnce = 200
-	// CountedAtOnce is how many waiters' subscribers are counted at once.
+	// CountedAtOnce is the number of waiters whose subscribers are counted together.
 	CountedAtOnce = 1000
 )
 
-// Part is a part of the queue of a fair lock.
+// Part is the places First to Last, from 1, of a fair lock's queue.
 type Part struct {
-	// Name is the lock's.
-	Name string
-	// First and Last are the first place and the last: 1 is the next one.
+	Name        string
 	First, Last int
 }
 
-// Read returns the waiters at the places, the next one first, and how many are queued. Owners that
-// stay queued are returned once; those that come or go meanwhile may be missing.
+// Read returns the waiters and the length of the queue. Owners that stay queued are returned once; others
+// may be missing.
 func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter, int, error) {
 	lock := rfairlock.New(client, p.Name)
 	return p.read(func(first, n int) ([]admin.Waiter, int, error) {
@@ -262,10 +248,8 @@ func (p Part) Read(ctx context.Context, client *redlatch.Client) ([]admin.Waiter
 	})
 }
 
-// Absent returns the owners at the places for which no connection is subscribed, the next one
-// first: of all, or of those in among, if it is not nil. A live waiter may be one of them for a
-// moment, after it was queued and while it reconnects: callers that act on it look again. Owners
-// that leave the queue meanwhile may be missing.
+// Absent returns the owners without a subscriber, limited to among if it is not nil. A live waiter may have
+// none for a moment, after queuing and while reconnecting, so callers look again.
 func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []string) ([]string, error) {
 	queue, _, err := p.Read(ctx, client)
 	if err != nil {
@@ -298,15 +282,14 @@ func (p Part) Absent(ctx context.Context, client *redlatch.Client, among []strin
 // Place is a place in the queue of a fair lock.
 type Place struct{ Lock, Owner string }
 
-// Subscribers counts the connections that are subscribed for each of places, on the master and its
-// replicas: a waiter without one is dead, or reconnects. The count is -1 for a name that cannot be a
-// lock's in a cluster. Places of one lock should follow each other. The result is shorter than places
-// if ctx ended between two calls; otherwise an error means that nothing is known of the other places.
+// Subscribers counts the connections subscribed for each of places, on the master and its replicas. The
+// count is -1 for a name that cannot be a lock in a cluster. Places of one lock should be adjacent. The
+// result is shorter than places after an error, or if ctx ends between two calls.
 func Subscribers(ctx context.Context, client *redlatch.Client, cluster bool, places []Place) (counts []int64, err error) {
 	for len(places) > 0 && ctx.Err() == nil {
 		n := min(len(places), CountedAtOnce)
 		next := slices.IndexFunc(places[:n], func(p Place) bool { return p.Lock != places[0].Lock })
-		if cluster && next > 0 { // each lock has nodes of its own
+		if cluster && next > 0 { // each lock has its own nodes
 			n = next
 		}
 		some, err := subscribers(ctx, client, cluster, places[:n])
@@ -338,8 +321,7 @@ func subscribers(ctx context.Context, client *redlatch.Client, cluster bool, pla
 	return e.ProvenListeners(ctx, codec.OwnerChannel(places[0].Lock, e.NextOwner().String()), channels...)
 }
 
-// read returns the waiters at the places, read with read, and how many are queued. It reads a long
-// queue from the end: places only come forward, so owners that stay are not passed over.
+// read reads a long queue from the end: places only move forward, so owners that stay are not missed.
 func (p Part) read(read func(first, n int) (part []admin.Waiter, waiting int, err error)) ([]admin.Waiter, int, error) {
 	front, waiting, err := read(p.First, min(placesAtOnce, p.Last-p.First+1))
 	last := min(p.Last, waiting)

@@ -19,8 +19,8 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// Which waiters were notified that a lock is free. Waiters of a plain lock share one
-// channel; of a queue only the first is notified, on a channel of its own.
+// Which waiters were notified of the release. Waiters of a plain lock share a channel; of a queue only the
+// first is notified, on its own channel.
 const (
 	notifiedAll   = "all"
 	notifiedFirst = "first_in_queue"
@@ -28,7 +28,6 @@ const (
 	notifiedNone  = "none"
 )
 
-// notifiedTexts are these in words.
 var notifiedTexts = map[string]string{
 	notifiedAll:   "all waiters were notified",
 	notifiedFirst: "the first in the queue whose deadline is not over was notified",
@@ -37,46 +36,40 @@ var notifiedTexts = map[string]string{
 	notifiedNone: "no waiter was notified: other holders have it still",
 }
 
-// Forced is what Unlock has found and done: the JSON of redlatch unlock --force.
+// Forced is the result of Unlock, and the JSON of redlatch unlock --force.
 type Forced struct {
 	inspect.Named
-	// Kind and Mode are those of a read/write lock, "readwrite", and "read" or "write". Kind is
-	// "semaphore" for permits, and left out for other locks.
+	// Kind and Mode are set for a read/write lock. Kind is "semaphore" for permits.
 	Kind    string           `json:"kind,omitempty"`
 	Mode    string           `json:"mode,omitempty"`
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
-	// Renewed is whether the lease is seen to be renewed: yes, no or unknown.
+	// Renewed reports whether the lease is renewed: yes, no or unknown.
 	Renewed string `json:"renewed"`
-	// QueueLength is how many are in the queue of a fair lock, nil when it was not read, and
-	// QueueError why it was not.
+	// QueueLength is nil if the queue was not read, and QueueError says why.
 	QueueLength *int   `json:"queue_length"`
 	QueueError  string `json:"queue_error,omitempty"`
 	Taken       bool   `json:"taken"`
-	// TakenFrom are the holders that have lost it, if it was not taken whole.
+	// TakenFrom are the former holders, if others may keep the lock.
 	TakenFrom []string `json:"taken_from,omitempty"`
-	// Notified is which waiters were notified that the lock is free, "" when it was not taken.
+	// Notified is which waiters were notified, "" if the lock was not taken.
 	Notified string `json:"notified,omitempty"`
-	// Subscribers is how many connections were subscribed to the channel of these waiters: with
-	// 0 no waiter was notified. It is left out when they cannot be counted.
+	// Subscribers counts the subscribers of their channel: with 0 nobody was notified. It is nil if unknown.
 	Subscribers *int64 `json:"subscribers,omitempty"`
-	// Refused is why the lock was not taken.
-	Refused string `json:"refused,omitempty"`
-	// Now is the lock after it was taken: a waiter may have it. It is left out when it was not
-	// taken, and when it cannot be told.
+	Refused     string `json:"refused,omitempty"`
+	// Now is the lock afterwards: a waiter may have it.
 	Now *After `json:"now,omitempty"`
-	// Tried says that the lock was to be taken, whatever came of it.
+	// Tried reports that a release was sent.
 	Tried bool `json:"-"`
 
-	wanted []string  // the owners that are to lose it, none for all
-	judged []*judged // the holders that were looked at and whose holds did not change
-	odd    bool      // it is a hash, but no lock
-	first  string    // the waiter that is notified, of a fair lock
+	wanted []string  // the owners that lose it, none for all
+	judged []*judged // holders whose holds have not changed
+	odd    bool      // a hash that is not a lock
+	first  string    // the notified waiter of a fair lock
 }
 
-// After is a lock after it was taken from its holder.
+// After is a lock after it was taken.
 type After struct {
-	// Holders are those that have it now, none when it is free.
 	Holders []inspect.Holder `json:"holders"`
 	inspect.Lease
 }
@@ -96,7 +89,7 @@ func (a *After) String() string {
 	return "held by " + words(owners, " and ")
 }
 
-// shownOwners is how many of the holders are named that have a lock after it was taken.
+// shownOwners is the number of new holders that are named.
 const shownOwners = 3
 
 func (f *Forced) readNow(ctx context.Context, client *redlatch.Client) {
@@ -130,13 +123,13 @@ func (f *Forced) readLabels(ctx context.Context, dial connect.Dialer) {
 	_ = connect.Use(ctx, dial, func(c redis.Conn) error { return inspect.SetLabels(c, f.Holders, nil) })
 }
 
-// IsLock reports whether it is a lock: what else it holds may be private.
+// IsLock reports whether it is a lock. Other hashes may be private.
 func (f *Forced) IsLock() bool { return !f.odd }
 
-// IsSemaphore reports whether the holders are permits of a semaphore.
+// IsSemaphore reports whether the holders are permits.
 func (f *Forced) IsSemaphore() bool { return f.Kind == string(inspect.Semaphore) }
 
-// Heard says which waiters were notified that the lock was taken.
+// Heard says which waiters were notified.
 func (f *Forced) Heard() string {
 	switch {
 	case f.Subscribers == nil || *f.Subscribers > 0:
@@ -168,7 +161,7 @@ func (f *Forced) subject() string {
 	return fmt.Sprintf("lock %q", f.Name)
 }
 
-// of returns the holders that are some of owners, all holders without any.
+// of returns the holders among owners, all if owners is empty.
 func (f *Forced) of(owners []string) (all []*inspect.Holder) {
 	for i := range f.Holders {
 		if len(owners) == 0 || isOneOf(f.Holders[i].Owner, owners) {
@@ -178,7 +171,7 @@ func (f *Forced) of(owners []string) (all []*inspect.Holder) {
 	return all
 }
 
-// Losers returns the holders that are to lose the lock, or have lost it.
+// Losers returns the holders that lose or lost the lock.
 func (f *Forced) Losers() []*inspect.Holder {
 	wanted := f.wanted
 	if len(f.TakenFrom) > 0 {
@@ -190,7 +183,7 @@ func (f *Forced) Losers() []*inspect.Holder {
 	return f.of(nil)
 }
 
-// Others returns the number of holders that keep the lock, and of readers whose leases have expired.
+// Others counts the holders that keep the lock, and the readers whose leases have expired.
 func (f *Forced) Others() (alive, over int) {
 	losers := f.Losers()
 	for i := range f.Holders {
@@ -205,13 +198,11 @@ func (f *Forced) Others() (alive, over int) {
 	return alive, over
 }
 
-// isHeldByAll reports whether each of the owners has the lock.
 func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// isRenewedByOthers reports whether another reader may renew one of these, as Redisson's do before
-// 4.4.
+// isRenewedByOthers reports whether other readers may renew these: those of Redisson before 4.4 do.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
 	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })
@@ -228,7 +219,7 @@ func words(owners []string, between string) string {
 	return strings.Join(safe, between)
 }
 
-// whyUnknown returns why the holder may live.
+// whyUnknown says why the holder may be alive.
 func (f *Forced) whyUnknown() string {
 	switch {
 	case f.TTLMillis == nil && !f.IsSemaphore():
@@ -241,9 +232,8 @@ func (f *Forced) whyUnknown() string {
 	return "it was not watched long enough to see whether its lease is renewed"
 }
 
-// hearing finds out, before the lock is taken from some holders, which waiters will be notified, and
-// counts the connections that will get the message, nil when they cannot be counted: a message to a
-// channel without a subscriber notifies no waiter. First is the waiter of a fair lock.
+// hearing returns, before the release, which waiters it notifies, the number of subscribers of their
+// channel, nil if unknown, and the first waiter of a fair lock.
 func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notified string, subscribers *int64, first string) {
 	channel, notified := codec.LockChannel(u.Name), notifiedAll
 	switch {
@@ -277,7 +267,7 @@ func (u *Unlock) hearing(ctx context.Context, now *look, from []string) (notifie
 	return notified, subscribers, ""
 }
 
-// stays reports whether a lock has holders that block it when some have lost it.
+// stays reports whether other holders still block the lock.
 func (f *Forced) stays(from []string) bool {
 	return slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool { return !h.IsOver() && !slices.Contains(from, h.Owner) })
 }

@@ -1,11 +1,10 @@
-// Package repair takes a lock away from holders that are dead, a permit back whose holder is dead,
-// and a dead waiter out of the queue of a fair lock: what the commands redlatch unlock and evict,
-// and the page, have in common. It asks and prints nothing.
+// Package repair releases locks and permits of dead holders, and evicts dead waiters: the common part of
+// redlatch unlock, redlatch evict and the web page. It neither asks nor prints.
 //
-//	Unlock.Run: look ─▶ does each holder renew its lease? ─▶ is it stated to be dead? ─▶ look once more ─▶ take
+//	Unlock.Run: look ─▶ does each holder renew its lease? ─▶ is it stated to be dead? ─▶ look again ─▶ release
 //	Evict.Run:  look ─▶ look again ─▶ evict
 //
-// What is not done, although nothing has failed, is a [Refusal].
+// A repair that was not done, although nothing failed, is a Refusal.
 package repair
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// Why nothing was done. Those of locks are in the JSON of redlatch unlock.
+// Reasons of a Refusal. Those of locks are in the JSON of redlatch unlock.
 const (
 	RefusedAlive    = "alive"
 	RefusedUnknown  = "not_known_dead"
@@ -37,17 +36,14 @@ const (
 	RefusedAbsent   = "not_queued"
 )
 
-// Refusal is the error of a repair that was not done, because it would not be right.
+// Refusal is the error of a repair that would not be right.
 type Refusal struct {
-	// Why is one of the constants.
-	Why string
-	// Text says why, in words.
+	Why  string
 	Text string
-	// Hint is what to type for redlatch to do it all the same, "" for nothing.
+	// Hint is how redlatch does it anyway, "" for nothing.
 	Hint string
 }
 
-// Error has the text and the hint.
 func (r *Refusal) Error() string {
 	if r.Hint == "" {
 		return r.Text
@@ -66,7 +62,7 @@ func (r *Refusal) with(format string, args ...any) *Refusal {
 
 func isFree(name string) *Refusal { return refusef(RefusedFree, "lock %q is free", name) }
 
-// IsFree reports whether err says that the lock was free.
+// IsFree reports whether err is a Refusal because the lock is free.
 func IsFree(err error) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Why == RefusedFree
@@ -74,14 +70,12 @@ func IsFree(err error) bool {
 
 // Target is a server with locks.
 type Target struct {
-	// Client asks and repairs.
 	Client *redlatch.Client
-	// Dial is for labels and numbers of subscribers.
+	// Dial connects to read labels and count subscribers.
 	Dial connect.Dialer
 }
 
-// CheckIsLock returns an *inspect.NotLock for a name that is that of a hash that is no lock. It is
-// short for the server: an inspection reads all of a hash.
+// CheckIsLock returns an *inspect.NotLock for a hash that is not a lock, before an inspection reads all of it.
 func (t *Target) CheckIsLock(ctx context.Context, name string) error {
 	return t.use(ctx, func(c redis.Conn) error { return inspect.Glance(c, name) })
 }
@@ -93,29 +87,27 @@ func (t *Target) use(ctx context.Context, do func(redis.Conn) error) error {
 		if other := (*inspect.NotLock)(nil); err == nil || errors.As(err, &other) {
 			return err
 		}
-		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, err) // the repair was not
+		return fmt.Errorf("%w: %w", redlatch.ErrNotSent, err) // the repair was not sent
 	})
 }
 
-// AbsentFor is how long a waiter must be without a subscriber to be evicted, unless the user
-// says. A live one that reconnects has none for a moment.
+// AbsentFor is how long a waiter must be without a subscriber by default. A live one reconnects within it.
 const AbsentFor = 3 * time.Second
 
-// Evict evicts one waiter from the queue of a fair lock.
+// Evict evicts a waiter from the queue of a fair lock.
 type Evict struct {
 	Target
-	// Name is the lock's.
 	Name string
-	// Owner is the waiter, as it stands in the queue.
+	// Owner is the waiter, as in the queue.
 	Owner string
-	// Absent is how long the waiter must be without a subscriber; with 0 it is looked at once.
+	// Absent is how long the waiter must be without a subscriber.
 	Absent time.Duration
-	// EvenIfAlive evicts it at once although it has a subscriber, or that is unknown.
+	// EvenIfAlive evicts it regardless of subscribers.
 	EvenIfAlive bool
 }
 
-// Run does it. The error is a *Refusal when the waiter is alive, not known to be dead, or not in
-// the queue.
+// Run evicts the waiter. The error is a *Refusal if the waiter is alive, not known to be dead, or not
+// queued.
 func (e *Evict) Run(ctx context.Context) (*admin.Eviction, error) {
 	out, err := e.run(ctx)
 	return out, e.refused(err)
@@ -161,13 +153,12 @@ func (e *Evict) refused(err error) error {
 	return err
 }
 
-// EvictAll evicts those of owners that have no subscriber from their places in a queue. It returns
-// them, the first in the queue first, without who comes next, and the owner that was woken, "" for
-// none. The effect is that of [admin.Evict] for one after the other, the last in the queue first; the
-// server does not read the whole queue for each.
+// EvictAll evicts the owners without a subscriber from their places. It returns them in the order of the
+// queue, and the owner that was woken, "" for none. The effect is that of admin.Evict for each, the last
+// first, but the server does not read the whole queue for each.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
 	l := rfairlock.New(client, at.Name).Internal()
-	kind, _ := l.Kind.(fairqueue.Inspected) // a fair lock's is one
+	kind, _ := l.Kind.(fairqueue.Inspected) // true for a fair lock
 	err := l.Check(ctx)
 	var done *fairqueue.Evictions
 	if err == nil {
@@ -179,7 +170,7 @@ func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, own
 	}
 	out := make([]admin.Waiter, len(done.Out))
 	for i, o := range done.Out {
-		owner, _ := redlatch.ParseOwner(o.Was.Owner) // the zero Owner for a text of another shape
+		owner, _ := redlatch.ParseOwner(o.Was.Owner) // zero for another text
 		out[len(out)-1-i] = admin.Waiter{Owner: owner, Text: o.Was.Owner, Position: o.Index + 1, Deadline: o.Was.Deadline, Counted: true}
 	}
 	return out, done.Woken, nil

@@ -22,38 +22,35 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Unlock takes a lock away from all or some of its holders, or takes permits of a semaphore back.
+// Unlock releases a lock for all or some of its holders, or permits of a semaphore.
 type Unlock struct {
 	Target
-	// Name is the lock's, or the semaphore's.
 	Name string
-	// Owners are the holders that lose the lock. Dead are holders that lose it and are stated to
-	// be dead. For a semaphore both are ids of permits. All other holders keep the lock. If both
-	// are empty, all holders are examined, and EvenIfAlive takes the lock from all of them.
+	// Owners and Dead lose the lock; Dead are stated to be dead. For a semaphore they are IDs of permits. If
+	// both are empty, all holders are examined, and EvenIfAlive takes the lock from all.
 	Owners, Dead []string
-	// EvenIfAlive takes the lock immediately, without a look at its holders.
+	// EvenIfAlive skips the examination.
 	EvenIfAlive bool
-	// Strict leaves the lock alone if an owner no longer holds it, or if For is too short to see
-	// whether the owner's lease is renewed.
+	// Strict also refuses if an owner no longer holds the lock, or For is too short to see a renewal.
 	Strict bool
-	// For is how long to look whether the lease is renewed, at most.
+	// For bounds how long leases are watched.
 	For time.Duration
-	// Looks is called before that, with how long it takes, if it is not nil.
+	// Looks, if not nil, is called before that with the expected time.
 	Looks func(limit time.Duration)
-	// Confirm asks the user before the lock is taken, if it is not nil.
+	// Confirm, if not nil, asks the user before the release.
 	Confirm func(*Forced) bool
-	// Takes is called just before the lock is taken, if it is not nil.
+	// Takes, if not nil, is called just before the release.
 	Takes func()
 
 	semaphore bool // the name is that of a semaphore
 }
 
-// owners returns the holders that are to lose the lock, nil for all.
+// owners returns the owners that lose the lock, nil for all.
 func (u *Unlock) owners() []string {
 	var all []string
 	for _, owner := range slices.Concat(u.Owners, u.Dead) {
 		if u.semaphore {
-			owner = strings.ToLower(owner) // hexadecimal digits
+			owner = strings.ToLower(owner) // hexadecimal
 		}
 		if !slices.Contains(all, owner) {
 			all = append(all, owner)
@@ -62,8 +59,8 @@ func (u *Unlock) owners() []string {
 	return all
 }
 
-// Run does it. What was found, and whether the lock was taken, is in Forced, which is nil when
-// the lock could not be looked at. The error is a *Refusal when the lock was left alone.
+// Run releases the lock. The result is nil if the lock was not read. The error is a *Refusal if nothing was
+// done.
 func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 	f, err := u.run(ctx)
 	if other := (*inspect.NotLock)(nil); errors.As(err, &other) {
@@ -122,7 +119,7 @@ func (u *Unlock) missing(f *Forced) error {
 	return nil
 }
 
-// refusal says why the lock is not taken from the holders that were examined, nil when it may be.
+// refusal returns why the lock is not taken from the examined holders, nil if it may be.
 func (u *Unlock) refusal(f *Forced) error {
 	var alive []string
 	for _, j := range f.judged {
@@ -176,8 +173,8 @@ func (u *Unlock) unread(f *Forced) error {
 		with("--even-if-alive with --owner takes the lock from one holder all the same")
 }
 
-// doubt says which holders may live, nil when all are stated to be dead, or are readers whose own
-// lease is over. At least one is stated: a lock is not taken without that.
+// doubt refuses if a holder may be alive: not stated to be dead, and not a reader with an expired lease. At
+// least one holder must be stated.
 func (u *Unlock) doubt(f *Forced) error {
 	var still, alive []string
 	for _, j := range f.judged {
@@ -210,7 +207,7 @@ func (u *Unlock) doubt(f *Forced) error {
 		with("If you know that %s dead: %s. --even-if-alive takes the lock in any case%s", they, stated(alive), from)
 }
 
-// LookLimit returns how long a lease with so much left is looked at, at most for limit.
+// LookLimit returns how long a lease with so much left is watched, at most limit.
 func LookLimit(limit, left time.Duration) time.Duration {
 	if left < 0 {
 		return limit
@@ -218,7 +215,7 @@ func LookLimit(limit, left time.Duration) time.Duration {
 	return min(limit, inspect.RenewalDue(left))
 }
 
-// isOneOf reports whether owners contains an owner, as a reader or a writer.
+// isOneOf reports whether owners has an owner, as a reader or a writer.
 func isOneOf(owner string, owners []string) bool {
 	bare, _ := codec.WriterOf(owner)
 	return slices.ContainsFunc(owners, func(other string) bool {
@@ -227,13 +224,12 @@ func isOneOf(owner string, owners []string) bool {
 	})
 }
 
-// take calls Confirm, looks once more, and takes the lock.
+// take calls Confirm, looks again, and takes the lock.
 func (u *Unlock) take(ctx context.Context, seen *look) error {
 	f := seen.Forced
 	if u.Confirm != nil && !u.Confirm(f) {
 		return refusef(RefusedDeclined, "%s was not taken", f.subject())
 	}
-	// Confirmation and details took time since the last look.
 	now, err := u.look(ctx)
 	if err != nil {
 		return err
@@ -259,7 +255,7 @@ func (u *Unlock) take(ctx context.Context, seen *look) error {
 	return err
 }
 
-// takeable returns the judged holders whose holds have not changed in the last look.
+// takeable returns the judged holders whose holds are unchanged in the last look.
 func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	if seen.judged == nil {
 		u.judge(seen)
@@ -276,7 +272,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 		from = append(from, j.owner)
 	}
 	switch {
-	case len(u.owners()) == 0 && (len(now.Holders) == 0 || u.Confirm == nil): // the taking finds out
+	case len(u.owners()) == 0 && (len(now.Holders) == 0 || u.Confirm == nil): // the release finds out
 		return from, nil
 	case len(now.Holders) == 0 && !u.semaphore:
 		return nil, isFree(now.Name)
@@ -286,8 +282,7 @@ func (u *Unlock) takeable(seen, now *look) (from []string, err error) {
 	return from, nil
 }
 
-// lockOf returns the lock of the kind and role in which the owner holds it. The empty owner stands
-// for all holders.
+// lockOf returns the lock in the role in which an owner holds it, "" for all holders.
 func (u *Unlock) lockOf(now *look, owner string) *rlock.Lock {
 	_, writes := codec.WriterOf(owner)
 	switch {
@@ -309,8 +304,8 @@ func (u *Unlock) force(ctx context.Context, now *look) error {
 	return err
 }
 
-// release takes the lock from some holders, as if each of them had released all its holds. A writer's
-// reads end first, so that waiters are woken once, by the end of its write.
+// release ends all holds of some holders. It ends a writer's reads first, so that the end of its write
+// wakes waiters once.
 func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []string) error {
 	slices.SortStableFunc(from, func(a, b string) int {
 		_, writes := codec.WriterOf(a)
@@ -325,7 +320,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		if err != nil {
 			return err
 		}
-		// The end of one reader's holds frees a lock of readers whose leases are over.
+		// The end of one reader's holds also ends those of readers with expired leases.
 		if outcome != reply.NotHeld || len(f.TakenFrom) > 0 {
 			f.TakenFrom = append(f.TakenFrom, owner)
 		}
@@ -344,8 +339,7 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	return u.lockOf(now, owner).Internal()
 }
 
-// release ends all holds of one owner, or releases a permit, with the script that clients use for
-// their own releases. Owner is the field or the permit's id.
+// release ends all holds of an owner, or a permit, with the clients' own script. Owner is the field or ID.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
 	l.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {

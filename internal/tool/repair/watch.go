@@ -16,27 +16,25 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// look is the state of a lock, or of permits of a semaphore, read between asked and answered.
+// look is the state of a lock or of permits, read between asked and answered.
 type look struct {
 	*Forced
 	asked, answered time.Time
 	lock            *inspect.Snapshot // nil for permits
-	// Readers' leases are read after the lock, at leases or later. Those of unread are not known.
+	// Readers' leases are read after the lock, from leases on.
 	leases time.Time
 	unread []string
 }
 
-// judged is the verdict on one holder, from several looks. A holder whose hold has changed is no
-// longer judged. Changes of other holders do not affect the verdict.
+// judged is the verdict on a holder, from several looks, until its hold changes.
 type judged struct {
 	owner, count string
-	left         time.Duration // the remaining lease at the first look, negative for none
-	last         time.Duration // the same at the last look
+	left         time.Duration // at the first look, negative for none
+	last         time.Duration // at the last look
 	renewed      string        // "" while that is not known
-	unread       bool          // it has a lease that could not be read
+	unread       bool          // its lease could not be read
 }
 
-// look looks at the lock, or at the permits of a semaphore.
 func (u *Unlock) look(ctx context.Context) (*look, error) {
 	if u.semaphore {
 		return u.lookPermits(ctx)
@@ -62,7 +60,7 @@ func (u *Unlock) look(ctx context.Context) (*look, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err // without its lease, a live reader would look like a dead one
+			return nil, err // a live reader would look dead
 		}
 	}
 	return l, nil
@@ -75,8 +73,8 @@ func order(b bool) int {
 	return 0
 }
 
-// lease returns a holder's remaining lease, negative for none or an unknown one. Readers and permits
-// have separate leases; other holders have the lock's.
+// lease returns a holder's remaining lease, negative for none or an unknown one. Readers and permits have
+// their own; others have the lock's.
 func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	switch {
 	case h.LeftMillis != nil:
@@ -87,7 +85,7 @@ func (f *Forced) lease(h *inspect.Holder) time.Duration {
 	return limits.FromMillis(*f.TTLMillis)
 }
 
-// judge begins to judge the holders of a first look that are to lose the lock, or all holders.
+// judge starts to judge the holders that lose the lock.
 func (u *Unlock) judge(first *look) {
 	for _, h := range first.of(u.owners()) {
 		left := first.lease(h)
@@ -97,13 +95,12 @@ func (u *Unlock) judge(first *look) {
 	}
 }
 
-// examine looks whether the holders live, each by its own lease, until that is known. It returns
-// the last look.
+// examine looks until it is known whether each holder renews its lease, and returns the last look.
 func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	u.judge(first)
 	limit := time.Duration(-1)
 	for _, j := range first.judged {
-		if j.left >= 0 { // it has a lease to watch
+		if j.left >= 0 { // there is a lease to watch
 			limit = max(limit, LookLimit(u.For, j.left))
 		}
 	}
@@ -129,8 +126,8 @@ func (u *Unlock) examine(ctx context.Context, first *look) (*look, error) {
 	}
 }
 
-// pause returns the time until the next look, 0 when all holders are judged. The looks have lasted
-// until the last one began: a later renewal was not seen.
+// pause returns the time until the next look, 0 if all holders are judged. It does not count the time since
+// the last look began: a later renewal was not seen.
 func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	pause := time.Duration(0)
 	for _, j := range l.judged {
@@ -141,12 +138,12 @@ func (l *look) pause(first *look, limit time.Duration) time.Duration {
 	return pause
 }
 
-// decided reports whether further looks cannot change the refusal.
+// decided reports whether the refusal is already certain.
 func (u *Unlock) decided(all []*judged) bool {
 	return len(u.owners()) > 0 && slices.ContainsFunc(all, func(j *judged) bool { return j.renewed == inspect.RenewedYes })
 }
 
-// known reports whether it is known by now if the lease is renewed, or will not be.
+// known reports whether it is known if the lease is renewed, or will not be.
 func (j *judged) known(looked, limit time.Duration) bool {
 	switch {
 	case j.renewed != "", j.unread:
@@ -164,7 +161,7 @@ func (j *judged) known(looked, limit time.Duration) bool {
 	return looked >= limit && limit < due
 }
 
-// compare keeps judging the holders of an earlier look whose holds have not changed.
+// compare carries over the verdicts on holders whose holds are unchanged.
 func (l *look) compare(before *look) {
 	for _, j := range before.judged {
 		i := slices.IndexFunc(l.Holders, func(h inspect.Holder) bool { return h.Owner == j.owner })
@@ -211,7 +208,7 @@ func (l *look) conclude() {
 	}
 }
 
-// isSemaphore reports whether the name is that of a number, as that of a semaphore is.
+// isSemaphore reports whether the name holds a number.
 func (u *Unlock) isSemaphore(ctx context.Context) (is bool) {
 	err := u.use(ctx, func(c redis.Conn) error {
 		found, err := inspect.NumberAt(ctx, c, u.Name)
@@ -221,7 +218,7 @@ func (u *Unlock) isSemaphore(ctx context.Context) (is bool) {
 	return is && err == nil
 }
 
-// lookPermits looks at the permits to take back. Each permit that is taken is a holder in Forced.
+// lookPermits reads the permits to take back. Taken permits become Holders.
 func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 	l := &look{Forced: &Forced{
 		Named: inspect.NameOf(u.Name), Kind: string(inspect.Semaphore), Holders: []inspect.Holder{}, Renewed: inspect.RenewedUnknown,
@@ -229,7 +226,7 @@ func (u *Unlock) lookPermits(ctx context.Context) (*look, error) {
 	}}
 	var ids, raw []string
 	for _, id := range l.wanted {
-		if decoded, err := hex.DecodeString(id); err == nil && id != "" { // no permit has another id
+		if decoded, err := hex.DecodeString(id); err == nil && id != "" { // no permit has another ID
 			ids, raw = append(ids, id), append(raw, string(decoded))
 		}
 	}
