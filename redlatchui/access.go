@@ -21,7 +21,7 @@ const (
 	MayUnlock = ReadOnly | 1<<1
 	// MayEvict adds ActionEvict to ReadOnly.
 	MayEvict = ReadOnly | 1<<2
-	// FullAccess grants all actions, including those of later versions.
+	// FullAccess grants all actions, including future ones.
 	FullAccess Access = 0xff
 )
 
@@ -145,7 +145,7 @@ func (p *Page) attempt(r *http.Request, what Action) *Attempt {
 	return a
 }
 
-// bound limits what is reported of a refused form.
+// bound limits the size of a refused attempt.
 func (a *Attempt) bound() {
 	if len(a.Lock) > linkedName {
 		a.Lock = hashOf(a.Lock)

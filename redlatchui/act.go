@@ -43,7 +43,7 @@ type deed struct {
 	right Access
 	// read reads the form, except for the reason.
 	read func(a *Attempt, form url.Values) error
-	// do returns what was done as a sentence, and what it means for waiters.
+	// do returns the result as a sentence, and the effect on waiters.
 	do func(ctx context.Context, t repair.Target, a *Attempt) (done, waiters string, err error)
 }
 

@@ -1,5 +1,5 @@
-// Package redlatchui serves a live web page about the locks on a Redis or Valkey server, those of
-// Redisson and of Redlatch: who holds them and since when, who waits, deadlocks, why a lock does not
+// Package redlatchui serves a live web page about the locks of Redisson and Redlatch on a Redis or Valkey
+// server: who holds them and since when, who waits, deadlocks, why a lock does not
 // change hands, and server settings that do not fit locks. The command redlatch ui serves it, and so
 // can a program:
 //
@@ -7,7 +7,7 @@
 //	…
 //	mux.Handle("/locks/", requireLogin(http.StripPrefix("/locks", page)))
 //
-// The page has no login: a program that serves it beyond this machine must add one. It changes nothing
+// The page lacks a login: a program that serves it beyond this machine must add it. It changes nothing
 // on the server unless Options.Access grants a viewer an action. docs/ui.md describes the page.
 //
 // It rejects requests for hosts that are not in Options (DNS rebinding), requests by pages of other
@@ -15,7 +15,7 @@
 // labels are untrusted: they are escaped, as are control characters and characters that change the
 // writing direction. Other origins can neither frame nor read the page, and it runs only its own script.
 //
-// While no page is open, nothing is sent to the server. All open pages together cost what one does: the
+// While no page is open, the server gets no commands. All open pages together cost as much as one: the
 // commands of redlatch list, some short commands a second for each of up to 64 locks, and an examination
 // every 15 seconds for the page of the server. The page of a held lock with a queue also scans, to find
 // deadlocks.

@@ -20,7 +20,7 @@ const (
 	linkedOwner = 1024
 )
 
-// formPage is the form of an action, with the lock as it was then.
+// formPage is the form of an action, with the current state of the lock.
 type formPage struct {
 	lockPage
 	// Link is the address of the lock's page, Action that of the form.
@@ -31,7 +31,7 @@ type formPage struct {
 	// Waiter is to be evicted, nil if it is no longer queued.
 	Waiter *board.Waiter
 	Param  string
-	// Wait is how long the action takes, 0 if there is no lease to watch.
+	// Wait is how long the action takes, 0 without a lease to watch.
 	Wait time.Duration
 }
 
@@ -79,7 +79,7 @@ func (page *lockPage) UnlockLink() string {
 	return "unlock?" + lockQuery(page.name)
 }
 
-// UnlockLinkOf returns the address of the form for one of several holders, or for a permit.
+// UnlockLinkOf returns the address of the form for a single holder or permit.
 func (page *lockPage) UnlockLinkOf(owner string) string {
 	if !page.viewer.may(MayUnlock) || len(page.Lock.Holders) == 1 && page.Lock.Number == nil || len(owner) > linkedOwner {
 		return ""

@@ -23,13 +23,13 @@ var (
 	errHidden  = errors.New("locks of that name are not shown here")
 )
 
-// looksApart is how much longer a lease may be than the longest one that was seen.
+// looksApart is how much longer a lease may be than the longest seen remainder.
 const looksApart = time.Second
 
 type lockPage struct {
 	frame
 	Name string
-	// Lock has the first holders or permits, and is nil if nothing is known. MoreHolders counts the rest.
+	// Lock has the first holders or permits, and is nil if nothing is known. MoreHolders counts the others.
 	Lock        *board.Lock
 	MoreHolders int
 	// Why says why the lock does not change hands. If the viewer may evict the dead waiter in it, WhyEvict
@@ -108,7 +108,7 @@ func (p *Page) lock(r *http.Request) (template string, _ any, err error) {
 }
 
 // look returns the lock, nil if the server does not answer, and whether its page is kept up to date.
-// For a name that clients cannot use it returns what the last scan found.
+// For a name that clients cannot use it returns the result of the last scan.
 func (p *Page) look(r *http.Request, name string) (l *board.Lock, live bool, err error) {
 	if limits.Name(name) != nil {
 		l, err = p.scanned(r, func(e *board.Entry) bool { return e.Name == name })
@@ -261,5 +261,5 @@ func happening(e board.Event) []string {
 	return strings.Split(said, "%s")
 }
 
-// ownerWord returns an owner as it is in Redis, on one line.
+// ownerWord returns an owner on one line.
 func ownerWord(owner string) string { return sanitize.Word(sanitize.Message(owner)) }

@@ -22,7 +22,7 @@ const (
 // ticker returns a channel that is closed by the next change, nil if there will be none.
 type ticker func(ctx context.Context) (changed <-chan struct{}, err error)
 
-// events serves a stream of server-sent events, one for each change. The page then loads itself again.
+// events serves a stream of server-sent events, an event for each change. The page then reloads.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamsFor)
 	defer cancel()

@@ -41,8 +41,8 @@ type Options struct {
 	// ReadOnly limits all viewers to ReadOnly.
 	ReadOnly bool
 	// User returns the name of the viewer who sent a request, for Audit, such as the login's user. It is
-	// called concurrently, for actions only. A user, or without a name an address, may have four actions
-	// under way.
+	// called concurrently, for actions only. A user, or an address without a user, may have four concurrent
+	// actions.
 	User func(*http.Request) string
 	// Audit is called for each action that a viewer requests: once if it is denied or refused, and
 	// otherwise with OutcomeBegun before anything is sent to Redis, and again after its end. An error for
@@ -109,7 +109,7 @@ func (p *Page) static(w http.ResponseWriter, r *http.Request) {
 		noPage(w, r)
 		return
 	}
-	http.ServeFileFS(w, r, files, file) //nolint:gosec // of those that are embedded
+	http.ServeFileFS(w, r, files, file) //nolint:gosec // from the embedded files
 }
 
 // noPage answers with text: relative links would lead elsewhere from below another path.

@@ -53,7 +53,7 @@ func (p *Page) who(r *http.Request) (template string, _ any, err error) {
 	return template, &page, nil
 }
 
-// fill sets the client, or all clients: those in a circle first, then those with most locks.
+// fill sets the client, or all clients sorted by circles and number of locks.
 func (page *whoPage) fill(all *board.Locks) {
 	page.seen(&all.Seen)
 	if all.Total > len(all.Entries) && page.Err == "" {

@@ -111,7 +111,7 @@ func (t TLS) config() (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         t.ServerName,
-		InsecureSkipVerify: t.Insecure, //nolint:gosec // only where the user asks for it, by a flag that says so
+		InsecureSkipVerify: t.Insecure, //nolint:gosec // the user sets an explicit flag
 	}
 	if t.CA != "" {
 		pem, err := os.ReadFile(t.CA)
@@ -172,7 +172,7 @@ func (s *Server) User() string {
 	return cmp.Or(user, "default")
 }
 
-// Open connects as redlatch.Open does. Its errors are those of Problem.
+// Open connects as redlatch.Open does, with errors of Problem.
 func (s *Server) Open(ctx context.Context, opts ...redlatch.Option) (*redlatch.Client, error) {
 	if s.tls != nil {
 		opts = append(opts, redlatch.WithTLSConfig(s.tls))
@@ -202,7 +202,7 @@ func (s *Server) New(ctx context.Context, opts ...redlatch.Option) (*redlatch.Cl
 
 // Dial connects to the server, to the current master of Sentinels, or to all masters of a cluster; then
 // commands find their nodes, and the connection cannot subscribe. ctx bounds connecting only; replies
-// are awaited for 5 s. Errors are those of Problem, or of ctx.
+// are awaited for 5 s. Errors come from Problem or ctx.
 func (s *Server) Dial(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	switch {
@@ -254,7 +254,7 @@ func Use(ctx context.Context, dial Dialer, do func(redis.Conn) error) error {
 }
 
 // Master returns host:port of the master that the server replicates; "" if it is not a replica or must
-// not be asked, and for deployments. It sends ROLE on its own connection. Errors are those of Dial.
+// not be queried, and for deployments. It sends ROLE on its own connection. Errors come from Dial.
 func (s *Server) Master(ctx context.Context) (master string, err error) {
 	if s.IsDeployment() {
 		return "", nil

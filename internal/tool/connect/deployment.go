@@ -34,7 +34,7 @@ func (s *Server) Place() string {
 }
 
 // Masters returns the servers with locks: s itself, the current master of the Sentinels, or the masters
-// of the cluster. Errors are those of Problem.
+// of the cluster. Errors come from Problem.
 func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 	all, err := s.masters(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 	return []string{addr}, nil
 }
 
-// nodes asks the nodes of a cluster in turn for its masters. The error is that of the first one.
+// nodes queries the nodes of a cluster for its masters, until one answers. The error is the first one.
 func (s *Server) nodes(ctx context.Context) ([]string, error) {
 	var first error
 	for _, addr := range s.at.Hosts {

@@ -36,7 +36,7 @@ func (s *Server) places() (network string, hosts []string) {
 	return "tcp", s.at.Hosts
 }
 
-// accepts reports whether one of the servers accepts a connection. It sends nothing.
+// accepts reports whether a server accepts a connection. It sends nothing.
 func (s *Server) accepts() bool {
 	network, hosts := s.places()
 	for _, host := range hosts {
@@ -250,7 +250,7 @@ func (s *Server) ask(network, host string) []byte {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = c.Close() }() // nothing that matters was sent
+	defer func() { _ = c.Close() }() // only a PING was sent
 	if err := c.SetDeadline(time.Now().Add(probe)); err != nil {
 		return nil
 	}

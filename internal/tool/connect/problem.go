@@ -32,7 +32,7 @@ func (p *problem) Error() string { return p.line }
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// Problem returns the line to show if the server could not be used: what is wrong, and what to do. It
+// Problem returns the line to show if the server could not be used, with a remedy. It
 // wraps err. A problem and an invalid argument are returned unchanged.
 func (s *Server) Problem(err error) error {
 	if said := (*problem)(nil); errors.As(err, &said) {
@@ -82,7 +82,7 @@ func joined(what, remedy string) string {
 	return what + ". " + remedy
 }
 
-// placeOf names the server that failed: in a deployment the one that was dialed.
+// placeOf names the server that failed.
 func (s *Server) placeOf(err error) string {
 	switch at := (*redisconn.NodeError)(nil); {
 	case s.of != nil:
@@ -179,7 +179,7 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Reason returns the innermost cause of an error: the server's answer, or what is wrong with the network.
+// Reason returns the innermost cause of an error: the server's answer, or the network's error.
 func Reason(err error) string {
 	if text, refused := refusal(err); refused {
 		return text
@@ -275,8 +275,8 @@ func Denied(err error) bool {
 	return refused && isDenial(text)
 }
 
-// Remedy says what to do about a refusal, "" if that is unknown or err is none. Rights are known to be
-// missing, in the words of ACL SETUSER; without them Remedy names those in the text.
+// Remedy returns the remedy of a refusal, "" for another error. Rights are known to be
+// missing, in the words of ACL SETUSER; otherwise Remedy takes them from the text.
 func Remedy(err error, rights ...string) string {
 	text, refused := refusal(err)
 	switch {

@@ -45,7 +45,7 @@ func remedy(text string) string {
 	return remedies[code]
 }
 
-// remedyHere is remedy for this server, which may be asked what it is.
+// remedyHere is remedy for this server, which may be queried.
 func (s *Server) remedyHere(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	switch {

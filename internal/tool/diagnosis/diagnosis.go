@@ -1,6 +1,6 @@
 // Package diagnosis examines whether a server does what locks need.
 //
-// A check has one finding: what was found, its level, and what to do. A check that the server does not
+// A check has one finding, with a level and advice. A check that the server does not
 // permit is Unknown. Checks try things rather than read versions: they acquire and release a lock, send
 // a message, and send each command that locks need in a form that changes nothing. So the answers are
 // as good for a user with few rights, and on servers that only resemble Redis.
@@ -55,7 +55,7 @@ type Finding struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Worst returns the worst level, OK if there are no findings.
+// Worst returns the worst level, OK without findings.
 func Worst(findings []Finding) Level {
 	worst := OK
 	for i := range findings {
@@ -153,8 +153,8 @@ type Examination struct {
 	Server *connect.Server
 	// Prefix is the beginning of the locks' names.
 	Prefix string
-	// Needs are the IDs of what the user needs, see Needs; plain locks are added if one of them builds
-	// on these. nil asks about the usual needs, and reports an error only for what plain locks lack.
+	// Needs are IDs of Needs; plain locks are added if one of them builds
+	// on these. nil means the usual needs; then only plain locks cause errors.
 	Needs []string
 }
 
@@ -194,7 +194,7 @@ func NotLooked() (names []string) {
 	return slices.Compact(names)
 }
 
-// findings makes the checks on all masters: those of Look if prepare is nil.
+// findings makes the checks on all masters, for Look if prepare is nil.
 func findings(
 	ctx context.Context, masters []connect.Node, client *redlatch.Client, cluster bool, prepare func(*examination),
 ) (found []Finding, err error) {

@@ -24,7 +24,7 @@ const (
 
 const placeTries = 200
 
-// placeName chooses the name of the lock to try: in a cluster, one that this master serves. A prefix with
+// placeName chooses the name of the lock to try: in a cluster, this master must serve it. A prefix with
 // braces has one slot, which another master may serve.
 func (e *examination) placeName() {
 	for range placeTries {

@@ -15,10 +15,9 @@ import (
 type question struct {
 	id  string // of the need
 	use string // the things with this need, in the plural
-	// advice precedes the command that grants what is missing; absent is what no user can do on a
-	// server without a command.
+	// advice precedes the command that grants the rights; absent is for servers that lack a command.
 	advice, absent string
-	named          bool // asked only if the need is named
+	named          bool // only if the need is named
 }
 
 // questions are in the order of the output.
@@ -63,7 +62,7 @@ var questions = []question{
 		id: acl.Operator, use: "redlatch unlock and evict", advice: "Grant it to users that repair locks:",
 		absent: "Some of redlatch unlock and evict does not work here.",
 	},
-	// The rights of viewer are a subset of those of onlooker and inspect.
+	// viewer has a subset of the rights of onlooker and inspect.
 	{id: acl.Viewer, use: "inspections by dashboards", named: true, advice: "Grant what is missing:", absent: "admin.Inspect cannot be used here."},
 }
 
@@ -91,7 +90,7 @@ func Needs() []string {
 	return ids
 }
 
-// needed returns the named needs and those that they build on, nil if none is named.
+// needed returns the named needs, and plain if they build on it; nil if none is named.
 func needed(named []string) []string {
 	var ids []string
 	for _, id := range named {
@@ -110,7 +109,7 @@ func (e *examination) asks(q *question) bool {
 	return slices.Contains(e.needs, q.id)
 }
 
-// has reports whether one of these needs is asked about.
+// has reports whether some of these needs are examined.
 func (e *examination) has(ids ...string) bool {
 	return len(e.needs) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.needs, id) })
 }

@@ -153,7 +153,7 @@ func (e *examination) clock() Finding {
 	return good("the server's clock is %s", offset(ahead))
 }
 
-// ahead returns how far the server's clock is ahead. In a cluster the client would ask any master.
+// ahead returns how far the server's clock is ahead. In a cluster the client would query any master.
 func (e *examination) ahead() (time.Duration, error) {
 	if e.masters == 0 {
 		return e.client.ClockOffset(e.ctx)

@@ -112,7 +112,7 @@ func (e *examination) anyChannel(command string) string {
 	return codec.LockChannel(e.name)
 }
 
-// grow tries a command that always changes something: it asks ACL DRYRUN, or uses a key of another type.
+// grow tries a command that always changes something: it sends ACL DRYRUN, or uses a key of another type.
 func (e *examination) grow(command, key string, values ...any) verdict {
 	args := append([]any{command, key}, values...)
 	if said, err := redis.String(e.c.Do("ACL", append([]any{"DRYRUN", e.user()}, args...)...)); err == nil {
@@ -160,7 +160,7 @@ func isUnwritable(err error) bool {
 	return denied(err) == deniedKey
 }
 
-// pattern tries the right to the keys or channels of a pattern, using those of the lock to try.
+// pattern tries the right to the keys or channels of a pattern on those that belong to the lock to try.
 func (e *examination) pattern(p *acl.Pattern) verdict {
 	example := p.Example(e.name)
 	switch {
@@ -205,7 +205,7 @@ func (e *examination) onListening(try func(redis.Conn) verdict) verdict {
 	return try(c)
 }
 
-// denial is what an error denies.
+// denial is the subject of a denied right.
 type denial int
 
 const (

@@ -1,7 +1,7 @@
 // Package follow finds out what happens to locks, from looks at them and messages on their channels.
 //
-// A message means that a lock was released, and in a fair lock who is next. It does not name the former
-// owner; nothing is published when a lock is acquired, when its lease expires, or when a fair lock with
+// A message means that a lock was released; in a fair lock it names the next owner, but never the former
+// one. No message is published when a lock is acquired, when its lease expires, or when a fair lock with
 // an empty queue is released. So an event is a change between two looks:
 //
 //	before   now    event
@@ -24,7 +24,7 @@
 // also reads holds a read/write lock twice. Arrivals behind the first places of a queue are not seen.
 //
 // Lock decides, without I/O. PatternSubscriber receives the messages of one server, ChannelSubscriber
-// those of a cluster, which no pattern matches.
+// of a cluster, where no pattern matches.
 package follow
 
 import (

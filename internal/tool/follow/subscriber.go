@@ -18,11 +18,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// family is the channels of plain, fair and fenced locks, or those of read/write locks.
+// family is the channels of plain, fair and fenced locks, or of read/write locks.
 type family struct {
 	channel func(name string) string
 	prefix  string
-	// calls reports whether waiters have channels of their own.
+	// calls reports whether waiters have their own channels.
 	calls bool
 }
 
@@ -104,7 +104,7 @@ func NewChannelSubscriber(t transport.Transport) *ChannelSubscriber {
 }
 
 // Follow subscribes to the channels of a lock, also as a read/write lock, and of the first waiters in its
-// queue, and unsubscribes from those of former waiters. It skips a channel that the server does not
+// queue, and unsubscribes from the channels of former waiters. It skips a channel that the server does not
 // confirm within a second, until the next call.
 func (s *ChannelSubscriber) Follow(ctx context.Context, name string, queue []admin.Waiter) {
 	mine := s.subs[name]
@@ -142,7 +142,7 @@ func (s *ChannelSubscriber) subscribe(ctx context.Context, mine map[string]*chan
 	s.wg.Go(func() { s.read(sub) })
 }
 
-// read delivers messages until the subscription ends, but not gaps: the next look shows what was missed.
+// read delivers messages until the subscription ends, and drops gaps: the next look finds the changes.
 func (s *ChannelSubscriber) read(sub *channelSub) {
 	for {
 		select {
@@ -210,7 +210,7 @@ type PatternSubscriber struct {
 }
 
 // SubscribePatterns subscribes to the channels of one lock, or of the locks whose names match a pattern.
-// Run must follow; it delivers all messages from now on. Errors are those of dial or the server.
+// Run must follow; it delivers all messages from now on. Errors come from dial or the server.
 func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, isPattern bool) (*PatternSubscriber, error) {
 	s := &PatternSubscriber{Messages: make(chan Message, backlog), dial: dial}
 	for i := range families {
@@ -229,8 +229,8 @@ func SubscribePatterns(ctx context.Context, dial connect.Dialer, name string, is
 // all users need that right. Call it before Run.
 func (s *PatternSubscriber) Unheard() error { return s.unheard }
 
-// subscribe connects, and waits until the server has confirmed all patterns, except for a refusal of
-// those of read/write locks.
+// subscribe connects, and waits until the server has confirmed all patterns. It ignores a refusal of
+// the patterns of read/write locks.
 func (s *PatternSubscriber) subscribe(ctx context.Context) (redis.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // redissonVersion is the UUID version of the IDs of Redisson's clients.
 const redissonVersion = 4
 
-// Client is what an owner reveals about its client.
+// Client is the information in an owner about its client.
 type Client struct {
 	// Kind is "redlatch", "redisson" or "unknown".
 	Kind string `json:"client"`
@@ -113,7 +113,7 @@ type Owned struct {
 // OwnedBy returns an owner for JSON.
 func OwnedBy(owner string) Owned { return Owned{Owner: owner, OwnerBase64: Base64(owner)} }
 
-// Shown returns an owner for people, with what --base64 wants where an argument may not hold it.
+// Shown returns an owner for people, with its base64 form if it cannot be an argument.
 func Shown(owner string) string {
 	if in := Base64(owner); in != "" {
 		return sanitize.Word(owner) + " (base64 " + in + ")"
@@ -121,8 +121,8 @@ func Shown(owner string) string {
 	return sanitize.Word(owner)
 }
 
-// Base64 returns a text that no argument and no JSON can hold as --base64 wants it, "" for others:
-// one that is no UTF-8, or has a zero byte.
+// Base64 encodes a text that is not UTF-8 or has a zero byte, which neither arguments nor JSON can
+// hold. It returns "" for other texts.
 func Base64(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return ""
@@ -130,11 +130,11 @@ func Base64(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// Lease is what a lock's lease has left, in JSON.
+// Lease is a remaining lease, in JSON.
 type Lease struct {
-	// TTLMillis is nil when the lock is free or has no lease.
+	// TTLMillis is nil for a free lock, and without a lease.
 	TTLMillis *int64 `json:"ttl_ms"`
-	// NoTTL says that the lock is held and has no lease: it stays until it is released.
+	// NoTTL is set if the lock is held without a lease.
 	NoTTL bool `json:"no_ttl,omitempty"`
 }
 

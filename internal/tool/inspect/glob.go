@@ -35,7 +35,7 @@ func runes(text string) string {
 	return string(all)
 }
 
-// expression translates a pattern of Redis: a star for any bytes, ? for one byte, [ab] for one of these,
+// expression translates a pattern of Redis: a star for any bytes, ? for one byte, [ab] for a or b,
 // [^ab] for any other, [a-c] for a range, and \x for x itself.
 func expression(pattern string) *regexp.Regexp {
 	var b strings.Builder

@@ -16,10 +16,10 @@
 //	SCAN *:timeout TYPE zset        semaphores, if the first permit has 16 bytes
 //
 // A semaphore without taken permits, a plain one and a count-down latch are just a number, as other
-// programs have; they are looked for on request. Locks may change between the commands; one that is gone
-// is left out. Run remembers the locks it has reported, up to a limit, because SCAN may repeat keys.
+// programs have; they are looked for on request. Locks may change between the commands; if it is gone, a lock
+// is omitted. Run remembers the locks it has reported, up to a limit, because SCAN may repeat keys.
 //
-// A plain lock looks the same as a fair one with an empty queue: a lock counts as fair if it has a queue.
+// A plain lock looks like a fair lock with an empty queue: a lock counts as fair if it has a queue.
 package inspect
 
 import (
@@ -40,7 +40,7 @@ import (
 type Kind string
 
 const (
-	// Plain is a lock without a queue: a plain one, or a fair one with an empty queue.
+	// Plain is a plain lock, or a fair lock with an empty queue.
 	Plain Kind = "plain"
 	// Fair is a lock with a queue.
 	Fair Kind = "fair"
@@ -89,7 +89,7 @@ type Lock struct {
 	// read/write lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
 	PlainWaiters, ReadWriteWaiters int64
 	// Places are the first owners in the queue, with PlaceLabels. Waiting counts the connections that wait
-	// for a lock without a queue. Both are only set if the Request asks for them.
+	// for a lock without a queue. Both are optional, see Request.
 	Places      []string
 	PlaceLabels []string
 	Waiting     int64
@@ -167,7 +167,7 @@ func Unbraced(part string) string {
 }
 
 const (
-	// countedHolds limits the holds of one reader that are read, allHolds those of a lock.
+	// countedHolds limits the holds to read of a reader, allHolds of a lock.
 	countedHolds = 64
 	allHolds     = 1024
 )

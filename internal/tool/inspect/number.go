@@ -109,7 +109,7 @@ func NumberAt(ctx context.Context, c redis.Conn, name string) (*Lock, error) {
 }
 
 // PermitEnds returns when the leases of permits end, in ms since 1970 by the server's clock, keyed by raw
-// ID, and the time by that clock, or by ours if the user may not ask. It omits permits that are not
+// ID, and the time by that clock, or by ours without the right to TIME. It omits permits that are not
 // taken. It sends TIME and a ZSCORE for each ID. An error means a broken connection or a refusal.
 func PermitEnds(c redis.Conn, name string, ids []string) (ends map[string]int64, now int64, err error) {
 	calls := []call{command("TIME")}

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// glance is the number of fields that HSCAN asks for. Small hashes reply with all fields anyway.
+// glance is the COUNT of HSCAN. Small hashes reply with all fields anyway.
 const glance = 16
 
 // read returns the locks among names. If queued, they have a queue, and those without a hash are free.
@@ -82,7 +82,7 @@ func fieldsOf(reply any) (fields [][2]string, more, ok bool) {
 // asked is the number of calls per lock in details.
 const asked = 5
 
-// details reads the details of the locks, and drops the ones that are gone.
+// details reads the details of the locks, and drops locks that are gone.
 func (s *scan) details(locks []*Lock) ([]*Lock, error) {
 	var calls []call
 	for _, l := range locks {
@@ -184,7 +184,7 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 	}
 }
 
-// WaitersOf returns the connections that wait for a lock without a queue, and those that wait for its name
+// WaitersOf returns the connections that wait for a lock without a queue, and the ones waiting for its name
 // as for a plain and a read/write lock, which it is not. Listening counts subscribers of the channels of
 // the plain and the read/write lock. Waiters of a fair lock have their own channels.
 func WaitersOf(kind Kind, held, queued bool, listening [2]int64) (own, plain, readWrite int64) {
@@ -214,7 +214,7 @@ func tokenOf(reply any) int64 {
 	return token
 }
 
-// Token returns the last token of a lock, 0 if there is none or the user may not ask. An error means a
+// Token returns the last token of a lock, 0 if it is unknown. An error means a
 // broken connection.
 func Token(c redis.Conn, name string) (int64, error) {
 	replies, err := ask(c, []call{tokenCall(name)})

@@ -50,7 +50,7 @@ type Request struct {
 	NoLabels bool
 }
 
-// Unread is what a scan could not read.
+// Unread counts the failures of a scan.
 type Unread struct {
 	// Keys counts keys that the server refused to read, Why has its last error.
 	Keys int
@@ -61,7 +61,7 @@ type Unread struct {
 	Uncounted error
 }
 
-// Add adds what another scan could not read.
+// Add adds the failures of another scan.
 func (u *Unread) Add(other Unread) {
 	u.Keys += other.Keys
 	if other.Why != nil {
@@ -258,7 +258,7 @@ func RunOnMasters(ctx context.Context, srv *connect.Server, r Request) (Unread, 
 
 // RunOn finds the locks on masters, in order, on its own connections. In a cluster the label of a client
 // may be on another node than its lock: labels then dials all nodes; it is nil for one server. If some
-// masters fail, Unread has the reason; if all do, it is the error. Other errors are those of Found,
+// masters fail, Unread has the reason; if all do, it is the error. Other errors come from Found,
 // labels and ctx.
 func RunOn(ctx context.Context, masters []connect.Node, labels connect.Dialer, r Request) (unread Unread, err error) {
 	if labels != nil {

@@ -41,7 +41,7 @@ const (
 	Interval = time.Second
 )
 
-// Snapshot is a lock at one moment, between Asked and Answered.
+// Snapshot is a lock at a moment between Asked and Answered.
 type Snapshot struct {
 	Name string
 	// Kind is "" for a free lock with an empty queue. Mode is that of a read/write lock.
@@ -191,7 +191,7 @@ type Waiter struct {
 	Label string `json:"label,omitempty"`
 }
 
-// WaiterOf returns a waiter as it is at a time.
+// WaiterOf returns a waiter at a time.
 func WaiterOf(q *admin.Waiter, now time.Time) Waiter {
 	w := Waiter{Position: q.Position, Owned: OwnedBy(q.Text), Subscribed: SubscribedUnknown, Client: ClientOf(q.Text)}
 	switch {

@@ -202,7 +202,7 @@ func (f *Forced) isHeldByAll(owners []string) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool { return len(f.of([]string{owner})) == 0 })
 }
 
-// isRenewedByOthers reports whether other readers may renew these: those of Redisson before 4.4 do.
+// isRenewedByOthers reports whether other readers may renew these, as Redisson's do before 4.4.
 func (f *Forced) isRenewedByOthers(readers []string) bool {
 	return f.Mode == codec.ModeRead && slices.ContainsFunc(f.Holders, func(h inspect.Holder) bool {
 		return h.Kind == "redisson" && slices.ContainsFunc(readers, func(owner string) bool { return owner != h.Owner })

@@ -1,5 +1,5 @@
 // Package repair releases locks and permits of dead holders, and evicts dead waiters: the common part of
-// redlatch unlock, redlatch evict and the web page. It neither asks nor prints.
+// redlatch unlock, redlatch evict and the web page. It does no terminal I/O.
 //
 //	Unlock.Run: look ─▶ does each holder renew its lease? ─▶ is it stated to be dead? ─▶ look again ─▶ release
 //	Evict.Run:  look ─▶ look again ─▶ evict
@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// Reasons of a Refusal. Those of locks are in the JSON of redlatch unlock.
+// Reasons of a Refusal, as in the JSON of redlatch unlock.
 const (
 	RefusedAlive    = "alive"
 	RefusedUnknown  = "not_known_dead"

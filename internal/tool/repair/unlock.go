@@ -37,7 +37,7 @@ type Unlock struct {
 	For time.Duration
 	// Looks, if not nil, is called before that with the expected time.
 	Looks func(limit time.Duration)
-	// Confirm, if not nil, asks the user before the release.
+	// Confirm, if not nil, must agree to the release.
 	Confirm func(*Forced) bool
 	// Takes, if not nil, is called just before the release.
 	Takes func()
@@ -320,7 +320,7 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 		if err != nil {
 			return err
 		}
-		// The end of one reader's holds also ends those of readers with expired leases.
+		// The end of one reader's holds removes readers with expired leases.
 		if outcome != reply.NotHeld || len(f.TakenFrom) > 0 {
 			f.TakenFrom = append(f.TakenFrom, owner)
 		}

@@ -31,7 +31,7 @@ type sighting struct {
 	holds map[string]seenHold // by owner
 }
 
-// seenHold is what is known of one hold. For the only holder of a lock, with an unchanged count, left is
+// seenHold describes one hold. For the only holder of a lock, with an unchanged count, left is
 // the remaining lease when it was first seen, and most the largest one since; otherwise both are -1.
 type seenHold struct {
 	Age
@@ -40,7 +40,7 @@ type seenHold struct {
 	count      string
 }
 
-// look is what was found of a lock.
+// look is the result of a look at a lock.
 type look struct {
 	at      time.Time
 	holders []inspect.Holder
@@ -107,7 +107,7 @@ func (a *ages) hold(before *sighting, h inspect.Holder, l *look, late bool) seen
 }
 
 // age returns the age of a hold. A renewal sets the lease to its full length, as the acquisition did:
-// what the lease lacked of it when the hold was first seen had already passed. That is at most a third;
+// the part missing when the hold was first seen had already passed. That is at most a third;
 // if the lease grew by more, it was set to another length.
 func (h *seenHold) age() Age {
 	if h.Exact || h.left < 0 || h.most > h.left+h.left/2+time.Second {

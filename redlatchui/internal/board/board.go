@@ -5,7 +5,7 @@
 //	Board.Lock                 ─▶ looks at one lock: Lock, with its last events
 //	Board.Server               ─▶ diagnosis.Look every 15 s: Exam
 //
-// A Feed runs while viewers ask for its value, and some seconds longer; otherwise nothing is sent.
+// A Feed runs while viewers request its value, and some seconds longer; otherwise it sends no commands.
 // Scans send the commands of redlatch list, and pause for four times their duration. Published values
 // are immutable, so viewers read them without a lock.
 //
@@ -27,7 +27,7 @@ const (
 	LeastEvery = 100 * time.Millisecond
 	// ExamEvery is the interval between two examinations of the server.
 	ExamEvery = 15 * time.Second
-	// examTime bounds an examination; one that failed is repeated after examAgain.
+	// examTime bounds an examination. After a failure, the next follows after examAgain.
 	examTime, examAgain = 10 * time.Second, 5 * time.Second
 	// overdue is how much later than expected a new value may come before the last one is old.
 	overdue = 5 * time.Second
@@ -36,7 +36,7 @@ const (
 var (
 	// ErrClosed reports that the board is closed.
 	ErrClosed = errors.New("redlatchui: the page is closed")
-	// ErrBusy reports that no more locks can be watched.
+	// ErrBusy reports that too many locks are watched.
 	ErrBusy = errors.New("redlatchui: too many locks are looked at at once: close some of their pages")
 )
 
@@ -114,7 +114,7 @@ func (b *Board) Close() error {
 type Exam struct {
 	Seen
 
-	// Findings are those of diagnosis.Look.
+	// Findings come from diagnosis.Look.
 	Findings []diagnosis.Finding
 }
 
@@ -150,16 +150,16 @@ func (b *Board) examineOnce(ctx context.Context) ([]diagnosis.Finding, error) {
 }
 
 const (
-	// lingers is how long a feed runs after a viewer last asked: a page without JavaScript is reloaded
+	// lingers is how long a feed runs after the last request: a page without JavaScript is reloaded
 	// every few seconds.
 	lingers = 8 * time.Second
 	// quiet is how long a viewer waits for a new value before it gets the last one.
 	quiet = 3 * time.Second
-	// remembers is how long after the last viewer a board keeps what it has seen.
+	// remembers is how long a board keeps its knowledge after the last viewer.
 	remembers = 5 * time.Minute
 )
 
-// Feed makes values, and shares each with all viewers, while they ask for them. It is safe for
+// Feed makes values, and shares each with all viewers, while they request them. It is safe for
 // concurrent use.
 type Feed[T any] struct {
 	board *Board
@@ -171,7 +171,7 @@ type Feed[T any] struct {
 	value   *T
 	fresh   bool // value was made by the current run
 	changed chan struct{}
-	asked   time.Time // when a viewer last asked
+	asked   time.Time // the last request
 	running bool
 	ended   bool // the feed was evicted
 	cancel  context.CancelFunc
@@ -197,7 +197,7 @@ func (f *Feed[T]) Get(ctx context.Context) (*T, <-chan struct{}, error) {
 }
 
 // newest starts the feed if it is stopped, and returns the newest value of this run; if late is set,
-// also one of an earlier run.
+// also that of an earlier run.
 func (f *Feed[T]) newest(late bool) (*T, <-chan struct{}, error) {
 	b := f.board
 	b.mu.Lock()

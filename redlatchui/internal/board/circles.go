@@ -15,8 +15,8 @@ const (
 	triedOwners  = 256 // owners, or clients, whose circles are searched for
 )
 
-// Step is one wait: Waiter is queued for Lock, which Holder has. Both are owners as in Redis; the labels
-// are those of their clients.
+// Step is one wait: Waiter is queued for Lock, which Holder has. Both are owners as in Redis, with the labels
+// of their clients.
 type Step struct{ Lock, Waiter, Holder, WaiterLabel, HolderLabel string }
 
 // Circle is two or more waits: the holder of each step is the waiter of the next, and that of the last
@@ -140,7 +140,7 @@ func (c *Circle) key() string {
 }
 
 // findCircles finds the circles, and marks the locks in sure ones. It counts the waiters in circles:
-// one that is dead is in none, and one that may be makes its circle unsure.
+// a dead waiter is in none, and a possibly dead one makes its circle unsure.
 func (l *Locks) findCircles(m *memory, count counter) {
 	before := m.circles
 	m.circles = map[string]bool{}
@@ -174,7 +174,7 @@ func (l *Locks) findCircles(m *memory, count counter) {
 }
 
 // living returns the circles without waiters that are known to be dead. It counts the waiters in
-// circles that were not asked before.
+// circles that were not counted before.
 func (l *Locks) living(m *memory, count counter, asked map[place]bool, who func(owner string) string) []Circle {
 	for {
 		found := circlesOf(l.Entries, m.isDead, who)
@@ -243,7 +243,7 @@ func (l *Locks) ahead(lock *Lock) (steps []Step) {
 // placesOfQueue is the number of places of each queue that a scan reads.
 const placesOfQueue = 32
 
-// Client is what a client holds and waits for.
+// Client is a client with its holds and waits.
 type Client struct {
 	// ID is its UUID, or an owner without one.
 	ID string

@@ -35,7 +35,7 @@ func (b *Board) counter(ctx context.Context) counter {
 }
 
 // findDead finds dead waiters in front of queues. If there are more than most queues, it counts the
-// waiters first that may be dead by earlier counts, and then the others in turn.
+// waiters first that may be dead by earlier counts, and then the others round-robin.
 func (l *Locks) findDead(m *memory, most int, count counter) {
 	var all, others []*Entry
 	for i := range l.Entries {

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// kept is the number of locks that are kept of a scan, those with the worst troubles.
+// kept is the number of locks that a scan keeps, by trouble.
 const kept = 20_000
 
 // The troubles of a lock, the worst first.
@@ -52,7 +52,7 @@ func (e *Entry) Waiters() int64 {
 type Locks struct {
 	Seen
 
-	// Entries are the locks, the worst troubles first; Total also counts those that were not kept.
+	// Entries are the locks, the worst troubles first; Total also counts locks that were not kept.
 	Entries []Entry
 	Total   int
 	// Clients hold or wait for Entries, by ID. Circles has the sure ones first.
@@ -120,7 +120,7 @@ func severity(trouble string) int {
 // result: dead waiters and sure circles take two scans.
 const settles = 2 * time.Second
 
-// memory is what one scan leaves for the next.
+// memory is the state that scans pass on.
 type memory struct {
 	seen    *seen
 	turn    int               // the waiter that findDead counts next
@@ -158,7 +158,7 @@ func (b *Board) scanAgain(ctx context.Context, numbers bool, m *memory, last *Lo
 	}
 }
 
-// pauseAfter returns the pause after a look. One that failed mostly waited, and is repeated soon.
+// pauseAfter returns the pause after a look. A failed look mostly waited, and is repeated soon.
 func pauseAfter(took time.Duration, err error) time.Duration {
 	if pause := inspect.PauseFactor * took; err == nil || pause < lookEvery {
 		return pause

@@ -50,7 +50,7 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 }
 
 // makeRoom reports whether another lock can be watched for a viewer. If too many are, it evicts an idle
-// name of a viewer that has no fewer, or a lock of a viewer that has more. b.mu is held.
+// name of a viewer that has as many, or a lock of a viewer that has more. b.mu is held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
@@ -75,7 +75,7 @@ func (b *Board) makeRoom(from string) bool {
 	return true
 }
 
-// forget drops the slot that was asked for least recently if too many are kept. b.mu is held.
+// forget drops the least recently requested slot if too many are kept. b.mu is held.
 func (b *Board) forget() {
 	if len(b.watched) <= keptLocks {
 		return

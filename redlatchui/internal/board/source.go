@@ -94,7 +94,7 @@ func (s *Source) scan(ctx context.Context, r inspect.Request) (unread inspect.Un
 
 // listen returns the messages of a lock until ctx ends, and a function that waits for the end of the
 // subscription. It subscribes to patterns: the lock's clients count the subscribers of its channel,
-// and must not count observers. Without pattern subscriptions, as in a cluster, there are no messages.
+// and must not count observers. Without pattern subscriptions, as in a cluster, it returns nil.
 func (s *Source) listen(ctx context.Context, name string) (messages <-chan follow.Message, done func()) {
 	if s.server == nil || s.cluster {
 		return nil, func() {}

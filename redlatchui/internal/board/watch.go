@@ -288,7 +288,7 @@ func (w *watcher) happened(seen *inspect.Snapshot, now *Lock, labels map[string]
 	now.Age = oldest(now.Ages)
 }
 
-// told reports whether the events of an earlier viewer already include what the first look found.
+// told reports whether the events of an earlier viewer already cover an event of the first look.
 func (w *watcher) told(e *follow.Event, now *Lock) bool {
 	switch {
 	case w.last.At.IsZero():

@@ -33,7 +33,7 @@ func (l *Lock) Why(in Words) string {
 	return l.whyHeld(&in) + over + l.whyAround(&in) + l.whyThen(&in) + l.mixed()
 }
 
-// whyAround says what the holders wait for.
+// whyAround describes the waits of the holders.
 func (l *Lock) whyAround(in *Words) string {
 	if len(l.Circles) == 0 {
 		if len(l.Ahead) == 0 {
