@@ -4,31 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// boardOf returns a board for the locks of a server.
-func boardOf(t *testing.T, address string) *Board {
+// server is an embedded server that can stall: then requests get no replies.
+type server struct {
+	*redistest.MiniServer
+	stalls atomic.Bool
+}
+
+// stallable is a connection to a server.
+type stallable struct {
+	net.Conn
+	to *server
+}
+
+func (c stallable) Write(p []byte) (int, error) {
+	if c.to.stalls.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func (s *server) dial(ctx context.Context) (redis.Conn, error) {
+	c, err := s.DialNet(ctx, "", "")
+	return redis.NewConn(stallable{c, s}, 0, 0), err
+}
+
+// inBubble runs a test with a board of an embedded server, on fake time.
+func inBubble(t *testing.T, test func(t *testing.T, s *server, b *Board)) {
 	t.Helper()
-	client, err := redlatch.Open(t.Context(), address)
-	require.NoError(t, err)
-	source, err := FromClient(client)
-	require.NoError(t, err)
-	b := New(source, "", LeastEvery)
-	t.Cleanup(func() {
-		require.NoError(t, b.Close())
-		require.NoError(t, client.Close())
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())}
+		client, err := redlatch.New(s.dial)
+		require.NoError(t, err)
+		source, err := FromClient(client)
+		require.NoError(t, err)
+		b := New(source, "", LeastEvery)
+		t.Cleanup(func() {
+			require.NoError(t, b.Close())
+			require.NoError(t, client.Close())
+		})
+		test(t, s, b)
 	})
-	return b
 }
 
 // first returns the first value that a viewer sees.
@@ -47,95 +78,84 @@ func firstOf(t *testing.T, b *Board) *Lock {
 	return first(t, f)
 }
 
-// stopped waits until a feed has stopped.
-func stopped[T any](t *testing.T, f *Feed[T]) {
+// awaitStop waits until the feeds have stopped.
+func awaitStop(t *testing.T, b *Board) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		f.board.mu.Lock()
-		defer f.board.mu.Unlock()
-		return !f.running
-	}, time.Minute, 10*time.Millisecond)
-}
-
-// A server stands still when viewers come back: they see what was seen last, and that it is old.
-func TestWhatWasSeenOfALockIsShownWhenTheServerStandsStill(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "a", program.SomeOwner, 1)
-	b := boardOf(t, s.URL())
-	first(t, b.Locks)
-	seen := firstOf(t, b)
-	stopped(t, b.Locks)
-	stopped(t, &b.watched["a"].Feed)
-	s.Pause()
-	defer s.Resume()
-	l := firstOf(t, b)
-	require.Equal(t, seen.Holders, l.Holders)
-	require.True(t, l.Old(time.Now().Add(overdue)), "it was seen a moment ago")
-	require.Equal(t, "a", first(t, b.Locks).Entries[0].Name)
-}
-
-// What was known when the last viewer left is known to the next one, at the first answer.
-func TestTheFirstAnswerAfterAPauseHasWhatWasKnown(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "a", program.SomeOwner, 1)
-	s.Do(t, "PEXPIRE", "a", 600_000)
-	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
-	b := boardOf(t, s.URL())
-	began := time.Now()
-	all := first(t, b.Locks)
-	require.Equal(t, DeadFront, all.Entries[0].Trouble, "it is what two scans have found")
-	took := time.Since(began)
+	time.Sleep(2 * (lingers + lookEvery)) // the feed of the lock asks that of all locks
+	synctest.Wait()
 	b.mu.Lock()
-	require.Empty(t, b.watched)
-	b.mu.Unlock()
-	// The page of the lock knows what scans have found, at once.
-	began = time.Now()
-	l := firstOf(t, b)
-	require.Less(t, time.Since(began), absentFor)
-	require.Equal(t, all.Entries[0].Age, l.Age)
-	require.Equal(t, Dead, l.Queue[0].State)
-
-	stopped(t, b.Locks)
-	stopped(t, &b.watched["a"].Feed)
-	time.Sleep(1500 * time.Millisecond) // a pause is what this is about
-	began = time.Now()
-	again := first(t, b.Locks)
-	require.Less(t, time.Since(began), min(took, absentFor), "one scan will do")
-	require.Equal(t, DeadFront, again.Entries[0].Trouble)
-	require.Equal(t, all.Entries[0].Age, again.Entries[0].Age)
-	require.True(t, again.At.After(all.At))
-	later := firstOf(t, b)
-	require.Equal(t, l.Age, later.Age)
-	require.Equal(t, Dead, later.Queue[0].State)
-	require.Equal(t, l.Lease, later.Lease)
-	require.Len(t, l.Events, 1)
-	require.Equal(t, l.Events, later.Events, "that it is held is said once")
+	defer b.mu.Unlock()
+	require.False(t, b.Locks.running)
+	require.False(t, b.watched["a"].running)
 }
 
-// The first look at a lock tells which waiters are dead, too.
-func TestTheFirstAnswerAboutALockSaysThatAWaiterIsDead(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
-	require.Equal(t, Dead, firstOf(t, boardOf(t, s.URL())).Queue[0].State)
+func TestLastValueShownWhileServerStalls(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, b *Board) {
+		s.Do(t, "HSET", "a", program.SomeOwner, 1)
+		first(t, b.Locks)
+		seen := firstOf(t, b)
+		awaitStop(t, b)
+		s.stalls.Store(true)
+		began := time.Now()
+		l := firstOf(t, b)
+		require.Equal(t, quiet, time.Since(began), "a new value would come first")
+		require.Equal(t, seen.Holders, l.Holders)
+		require.True(t, l.Old(time.Now()))
+		require.Equal(t, "a", first(t, b.Locks).Entries[0].Name)
+	})
 }
 
-// Of all queues it is known at the first answer whether the first waiter is dead, whatever bytes
-// their names have.
-func TestTheFirstAnswerHasAllDeadWaiters(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for i := range 3 * nodeFronts {
-		program.Enqueue(t, s, fmt.Sprint("lock\xff", i), program.RedissonOwner, time.Hour)
-	}
-	all := first(t, boardOf(t, s.URL()).Locks)
-	require.Len(t, all.Entries, 3*nodeFronts)
-	require.Empty(t, all.Uncounted)
-	for i := range all.Entries {
-		require.Equal(t, DeadFront, all.Entries[i].Trouble, all.Entries[i].Name)
-	}
+func TestFirstValueAfterPauseHasEarlierKnowledge(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, b *Board) {
+		s.Do(t, "HSET", "a", program.SomeOwner, 1)
+		s.Do(t, "PEXPIRE", "a", 600_000)
+		program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
+		began := time.Now()
+		all := first(t, b.Locks)
+		require.Equal(t, DeadFront, all.Entries[0].Trouble, "two scans")
+		require.GreaterOrEqual(t, time.Since(began), absentFor)
+		require.Empty(t, b.watched)
+		began = time.Now()
+		l := firstOf(t, b)
+		require.Zero(t, time.Since(began), "scans have counted")
+		require.Equal(t, all.Entries[0].Age, l.Age)
+		require.Equal(t, Dead, l.Queue[0].State)
+
+		awaitStop(t, b)
+		began = time.Now()
+		again := first(t, b.Locks)
+		require.Zero(t, time.Since(began), "one scan suffices")
+		require.Equal(t, DeadFront, again.Entries[0].Trouble)
+		require.Equal(t, all.Entries[0].Age, again.Entries[0].Age)
+		require.True(t, again.At.After(all.At))
+		later := firstOf(t, b)
+		require.Equal(t, l.Age, later.Age)
+		require.Equal(t, Dead, later.Queue[0].State)
+		require.Equal(t, l.Lease, later.Lease)
+		require.Len(t, l.Events, 1)
+		require.Equal(t, l.Events, later.Events, "held is reported once")
+	})
+}
+
+func TestFirstLookFindsDeadWaiter(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, b *Board) {
+		program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
+		require.Equal(t, Dead, firstOf(t, b).Queue[0].State)
+	})
+}
+
+func TestFirstScanFindsAllDeadWaiters(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, b *Board) {
+		for i := range 3 * nodeFronts {
+			program.Enqueue(t, s, fmt.Sprint("lock\xff", i), program.RedissonOwner, time.Hour)
+		}
+		all := first(t, b.Locks)
+		require.Len(t, all.Entries, 3*nodeFronts)
+		require.Empty(t, all.Uncounted)
+		for i := range all.Entries {
+			require.Equal(t, DeadFront, all.Entries[i].Trouble, all.Entries[i].Name)
+		}
+	})
 }
 
 // feedOf returns a feed of a board without a server, which ends with the test.
