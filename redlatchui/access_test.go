@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"html"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -58,7 +57,7 @@ func always(a redlatchui.Access) func(*http.Request) redlatchui.Access {
 }
 
 // acting returns a page that grants every viewer all rights, and its audit.
-func acting(t *testing.T, s *redistest.Server) (*redlatchui.Page, *audits) {
+func acting(t *testing.T, s redistest.Target) (*redlatchui.Page, *audits) {
 	t.Helper()
 	told := &audits{}
 	return open(t, s, redlatchui.Options{
@@ -76,10 +75,8 @@ func postRequest(address string, form url.Values) *http.Request {
 // post returns the status and the text of the answer to a form.
 func post(t *testing.T, page http.Handler, address string, form url.Values) (status int, text string) {
 	t.Helper()
-	got := answer(page, postRequest(address, form))
-	body, err := io.ReadAll(got.Body)
-	require.NoError(t, err)
-	return got.StatusCode, html.UnescapeString(string(body))
+	status, text = load(t, page, postRequest(address, form))
+	return status, html.UnescapeString(text)
 }
 
 // takes is the form that takes a lock from owners.
@@ -103,64 +100,64 @@ func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
 }
 
 func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
-	for what, c := range map[string]struct {
-		access             func(*http.Request) redlatchui.Access
-		readOnly           bool
-		sees, unlock, pick bool
-	}{
-		"no rule":            {nil, false, true, false, false},
-		"none":               {always(redlatchui.NoAccess), false, false, false, false},
-		"read-only":          {always(redlatchui.ReadOnly), false, true, false, false},
-		"unlock":             {always(redlatchui.MayUnlock), false, true, true, false},
-		"evict":              {always(redlatchui.MayEvict), false, true, false, true},
-		"both":               {always(redlatchui.MayUnlock | redlatchui.MayEvict), false, true, true, true},
-		"all":                {always(redlatchui.FullAccess), false, true, true, true},
-		"all, but read-only": {always(redlatchui.FullAccess), true, true, false, false},
-	} {
-		s.Do(t, "HSET", "job", program.SomeOwner, 1)
-		told := &audits{}
-		page := open(t, s, redlatchui.Options{Access: c.access, ReadOnly: c.readOnly, Audit: told.add})
-		status := func(is bool) int { return map[bool]int{true: 200, false: 403}[is] }
-		for _, path := range []string{"/", "/lock?name=job"} {
-			got, text := get(t, page, path)
-			require.Equal(t, status(c.sees), got, what+path)
-			require.Equal(t, c.sees, strings.Contains(text, "00000001:7"), what)
+	bubble(t, func(t *testing.T, s *server) {
+		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+		for what, c := range map[string]struct {
+			access             func(*http.Request) redlatchui.Access
+			readOnly           bool
+			sees, unlock, pick bool
+		}{
+			"no rule":            {nil, false, true, false, false},
+			"none":               {always(redlatchui.NoAccess), false, false, false, false},
+			"read-only":          {always(redlatchui.ReadOnly), false, true, false, false},
+			"unlock":             {always(redlatchui.MayUnlock), false, true, true, false},
+			"evict":              {always(redlatchui.MayEvict), false, true, false, true},
+			"both":               {always(redlatchui.MayUnlock | redlatchui.MayEvict), false, true, true, true},
+			"all":                {always(redlatchui.FullAccess), false, true, true, true},
+			"all, but read-only": {always(redlatchui.FullAccess), true, true, false, false},
+		} {
+			s.Do(t, "HSET", "job", program.SomeOwner, 1)
+			told := &audits{}
+			page := open(t, s, redlatchui.Options{Access: c.access, ReadOnly: c.readOnly, Audit: told.add})
+			status := func(is bool) int { return map[bool]int{true: 200, false: 403}[is] }
+			for _, path := range []string{"/", "/lock?name=job"} {
+				got, text := get(t, page, path)
+				require.Equal(t, status(c.sees), got, what+path)
+				require.Equal(t, c.sees, strings.Contains(text, "00000001:7"), what)
+			}
+			if c.sees {
+				text := deadWaiter(t, page, "job")
+				require.Equal(t, c.unlock, strings.Contains(text, "Force unlock"), what)
+				require.Equal(t, c.pick, strings.Contains(text, "Evict"), what)
+				require.Equal(t, !c.unlock && !c.pick && (c.readOnly || c.access == nil), strings.Contains(text, "read-only"), what)
+			} else {
+				got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
+				require.Equal(t, 403, got.StatusCode, what)
+			}
+			for path, may := range map[string]bool{"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick} {
+				got, text := get(t, page, path)
+				require.Equal(t, status(may), got, what+path)
+				require.Equal(t, may, got == 200 && !strings.Contains(text, "you may not"), what)
+			}
+			require.Empty(t, told.take(), "looking is no action")
+			if !c.unlock {
+				got, _ := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
+				require.Equal(t, 403, got, what)
+				all := told.take()
+				require.Len(t, all, 1, what)
+				require.Equal(t, redlatchui.OutcomeDenied, all[0].Outcome)
+				require.Equal(t, "job", all[0].Lock)
+				require.Equal(t, []string{program.SomeOwner}, all[0].Owners)
+			}
+			if !c.pick {
+				got, _ := post(t, page, "/evict?name=job", evicts(program.RedissonOwner))
+				require.Equal(t, 403, got, what)
+				require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeDenied}, told.outcomes(), what)
+			}
+			require.True(t, program.Exists(t, s, "job"), what)
+			require.Len(t, program.QueueOf(t, s, "job"), 1, what)
 		}
-		if c.sees {
-			text := deadWaiter(t, page, "job")
-			require.Equal(t, c.unlock, strings.Contains(text, "Force unlock"), what)
-			require.Equal(t, c.pick, strings.Contains(text, "Evict"), what)
-			require.Equal(t, !c.unlock && !c.pick && (c.readOnly || c.access == nil), strings.Contains(text, "read-only"), what)
-		} else {
-			got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
-			require.Equal(t, 403, got.StatusCode, what)
-		}
-		for path, may := range map[string]bool{"/unlock?name=job": c.unlock, "/evict?name=job&owner=YQ": c.pick} {
-			got, text := get(t, page, path)
-			require.Equal(t, status(may), got, what+path)
-			require.Equal(t, may, got == 200 && !strings.Contains(text, "you may not"), what)
-		}
-		require.Empty(t, told.take(), "looking is no action")
-		if !c.unlock {
-			got, _ := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
-			require.Equal(t, 403, got, what)
-			all := told.take()
-			require.Len(t, all, 1, what)
-			require.Equal(t, redlatchui.OutcomeDenied, all[0].Outcome)
-			require.Equal(t, "job", all[0].Lock)
-			require.Equal(t, []string{program.SomeOwner}, all[0].Owners)
-		}
-		if !c.pick {
-			got, _ := post(t, page, "/evict?name=job", evicts(program.RedissonOwner))
-			require.Equal(t, 403, got, what)
-			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeDenied}, told.outcomes(), what)
-		}
-		require.True(t, program.Exists(t, s, "job"), what)
-		require.Len(t, program.QueueOf(t, s, "job"), 1, what)
-	}
+	})
 }
 
 // oneForm follows the link on the page of a lock that takes it from one owner, and sends the form.
@@ -177,93 +174,93 @@ func oneForm(t *testing.T, page *redlatchui.Page, name, owner string) (status in
 }
 
 func TestFormTakesLockFromOneReader(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
-	s.Do(t, "PEXPIRE", "books", time.Hour.Milliseconds())
-	s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
-	s.Do(t, "SET", "{books}:"+program.RedissonOwner+":rwlock_timeout:1", 1)
-	status, form, text := oneForm(t, page, "books", program.RedissonOwner)
-	require.Equal(t, 200, status, text)
-	require.Equal(t, []string{program.RedissonOwner}, form["holder"])
-	require.Contains(t, text, "The lock was taken from Redisson 0b8f3a11:57. No waiter was notified: other holders have it still.")
-	require.EqualValues(t, 1, s.Do(t, "HEXISTS", "books", program.SomeOwner))
-	require.EqualValues(t, 0, s.Do(t, "HEXISTS", "books", program.RedissonOwner))
-	all := told.take()
-	require.Len(t, all, 2)
-	require.Equal(t, []string{program.RedissonOwner}, all[1].Owners)
-	require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
-	status, text = post(t, page, "/unlock?name=books", takes(program.RedissonOwner))
-	require.Equal(t, 409, status)
-	require.Contains(t, text, "is no longer held as it was shown")
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
+		s.Do(t, "PEXPIRE", "books", time.Hour.Milliseconds())
+		s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
+		s.Do(t, "SET", "{books}:"+program.RedissonOwner+":rwlock_timeout:1", 1)
+		status, form, text := oneForm(t, page, "books", program.RedissonOwner)
+		require.Equal(t, 200, status, text)
+		require.Equal(t, []string{program.RedissonOwner}, form["holder"])
+		require.Contains(t, text, "The lock was taken from Redisson 0b8f3a11:57. No waiter was notified: other holders have it still.")
+		require.EqualValues(t, 1, s.Do(t, "HEXISTS", "books", program.SomeOwner))
+		require.EqualValues(t, 0, s.Do(t, "HEXISTS", "books", program.RedissonOwner))
+		all := told.take()
+		require.Len(t, all, 2)
+		require.Equal(t, []string{program.RedissonOwner}, all[1].Owners)
+		require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
+		status, text = post(t, page, "/unlock?name=books", takes(program.RedissonOwner))
+		require.Equal(t, 409, status)
+		require.Contains(t, text, "is no longer held as it was shown")
+	})
 }
 
 // Readers that come after the form was made keep the lock, and do not keep it from being taken.
 func TestFormLeavesNewReadersAlone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, _ := acting(t, s)
-	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
-	_, text := get(t, page, "/unlock?name=books")
-	address, form := formOf(t, text)
-	s.Do(t, "HSET", "books", program.SomeOwner, 1)
-	s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
-	status, text := post(t, page, address, form)
-	require.Equal(t, 200, status, text)
-	require.EqualValues(t, 1, s.Do(t, "HEXISTS", "books", program.SomeOwner))
-	require.EqualValues(t, 0, s.Do(t, "HEXISTS", "books", program.RedissonOwner))
+	bubble(t, func(t *testing.T, s *server) {
+		page, _ := acting(t, s)
+		s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
+		_, text := get(t, page, "/unlock?name=books")
+		address, form := formOf(t, text)
+		s.Do(t, "HSET", "books", program.SomeOwner, 1)
+		s.Do(t, "SET", "{books}:"+program.SomeOwner+":rwlock_timeout:1", 1, "PX", time.Hour.Milliseconds())
+		status, text := post(t, page, address, form)
+		require.Equal(t, 200, status, text)
+		require.EqualValues(t, 1, s.Do(t, "HEXISTS", "books", program.SomeOwner))
+		require.EqualValues(t, 0, s.Do(t, "HEXISTS", "books", program.RedissonOwner))
+	})
 }
 
 func TestFormTakesBackOnePermit(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	s.Do(t, "SET", "downloads", 0)
-	s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, "by hand")
-	for i, id := range []string{"0123456789abcdef", "by hand"} {
-		digits := hex.EncodeToString([]byte(id))
-		status, form, text := oneForm(t, page, "downloads", digits)
-		require.Equal(t, 200, status, text)
-		require.Equal(t, []string{digits}, form["holder"])
-		require.Contains(t, text, "The permit was taken back: "+digits+". No waiter was notified: no connection of the master is subscribed to the semaphore")
-		require.Equal(t, []byte{byte('1' + i)}, s.Do(t, "GET", "downloads"))
-		all := told.take()
-		require.Len(t, all, 2)
-		require.Equal(t, []string{digits}, all[1].Owners)
-		require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
-		status, text = post(t, page, "/unlock?name=downloads", takes(digits))
-		require.Equal(t, 409, status)
-		require.Contains(t, text, "no permit with the id "+digits+" is taken")
-		told.take()
-	}
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		s.Do(t, "SET", "downloads", 0)
+		s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, "by hand")
+		for i, id := range []string{"0123456789abcdef", "by hand"} {
+			digits := hex.EncodeToString([]byte(id))
+			status, form, text := oneForm(t, page, "downloads", digits)
+			require.Equal(t, 200, status, text)
+			require.Equal(t, []string{digits}, form["holder"])
+			require.Contains(t, text, "The permit was taken back: "+digits+". No waiter was notified: no connection of the master is subscribed to the semaphore")
+			require.Equal(t, []byte{byte('1' + i)}, s.Do(t, "GET", "downloads"))
+			all := told.take()
+			require.Len(t, all, 2)
+			require.Equal(t, []string{digits}, all[1].Owners)
+			require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
+			status, text = post(t, page, "/unlock?name=downloads", takes(digits))
+			require.Equal(t, 409, status)
+			require.Contains(t, text, "no permit with the id "+digits+" is taken")
+			told.take()
+		}
+	})
 }
 
 func TestLongPermitHasNoLink(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, _ := acting(t, s)
-	s.Do(t, "SET", "downloads", 0)
-	s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, strings.Repeat("x", 1000))
-	_, text := get(t, page, "/lock?name=downloads")
-	require.Contains(t, text, "(2000 bytes)")
-	require.Equal(t, 1, strings.Count(text, "unlock?"), "an address has room for short ids")
+	bubble(t, func(t *testing.T, s *server) {
+		page, _ := acting(t, s)
+		s.Do(t, "SET", "downloads", 0)
+		s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, strings.Repeat("x", 1000))
+		_, text := get(t, page, "/lock?name=downloads")
+		require.Contains(t, text, "(2000 bytes)")
+		require.Equal(t, 1, strings.Count(text, "unlock?"), "an address has room for short ids")
+	})
 }
 
 func TestLinksOfOneHolderNeedTheRight(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page := open(t, s, redlatchui.Options{Access: always(redlatchui.ReadOnly)})
-	s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
-	s.Do(t, "SET", "downloads", 0)
-	s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef")
-	for _, name := range []string{"books", "downloads"} {
-		_, text := get(t, page, "/lock?name="+name)
-		require.NotContains(t, text, "unlock?", name)
-		require.Equal(t, 1, strings.Count(text, "<h1>"))
-		status, _ := get(t, page, "/unlock?name="+name+"&owner="+evicts(program.SomeOwner).Get("owner"))
-		require.Equal(t, 403, status)
-	}
-	status, _ := get(t, open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), Audit: (&audits{}).add}), "/unlock?name=books&owner=!")
-	require.Equal(t, 400, status)
+	bubble(t, func(t *testing.T, s *server) {
+		page := open(t, s, redlatchui.Options{Access: always(redlatchui.ReadOnly)})
+		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
+		s.Do(t, "SET", "downloads", 0)
+		s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef")
+		for _, name := range []string{"books", "downloads"} {
+			_, text := get(t, page, "/lock?name="+name)
+			require.NotContains(t, text, "unlock?", name)
+			require.Equal(t, 1, strings.Count(text, "<h1>"))
+			status, _ := get(t, page, "/unlock?name="+name+"&owner="+evicts(program.SomeOwner).Get("owner"))
+			require.Equal(t, 403, status)
+		}
+		status, _ := get(t, open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), Audit: (&audits{}).add}), "/unlock?name=books&owner=!")
+		require.Equal(t, 400, status)
+	})
 }

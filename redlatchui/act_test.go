@@ -43,85 +43,85 @@ func formOf(t *testing.T, text string) (address string, form url.Values) {
 }
 
 func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "night@host-3")
-	long := strings.Repeat("long", 300)
-	for what, c := range map[string]struct {
-		name   string
-		fields []any
-		owners []string
-		from   string
-	}{
-		"plain": {"a&b=<c>", []any{program.SomeOwner, 1}, []string{program.SomeOwner}, "night@host-3 (Redlatch 00000001:7)"},
-		"long":  {long, []any{program.RedissonOwner, 2}, []string{program.RedissonOwner}, "Redisson 0b8f3a11:57"},
-		"readers": {
-			"r", []any{"mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1}, []string{program.SomeOwner, program.RedissonOwner},
-			"night@host-3 (Redlatch 00000001:7), Redisson 0b8f3a11:57",
-		},
-		"writer": {"w", []any{"mode", "write", program.SomeOwner + ":write", 1}, []string{program.SomeOwner + ":write"}, "night@host-3 (Redlatch 00000001:7w)"},
-	} {
-		s.Do(t, "HSET", append([]any{c.name}, c.fields...)...)
-		where := "name=" + url.QueryEscape(c.name)
-		if c.name == long {
-			_, text := get(t, page, "/") // the scan has found it
-			link := regexp.MustCompile(`lock\?(hash=[0-9a-f]{64})`).FindStringSubmatch(text)
-			require.NotNil(t, link)
-			where = link[1]
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "night@host-3")
+		long := strings.Repeat("long", 300)
+		for what, c := range map[string]struct {
+			name   string
+			fields []any
+			owners []string
+			from   string
+		}{
+			"plain": {"a&b=<c>", []any{program.SomeOwner, 1}, []string{program.SomeOwner}, "night@host-3 (Redlatch 00000001:7)"},
+			"long":  {long, []any{program.RedissonOwner, 2}, []string{program.RedissonOwner}, "Redisson 0b8f3a11:57"},
+			"readers": {
+				"r", []any{"mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1}, []string{program.SomeOwner, program.RedissonOwner},
+				"night@host-3 (Redlatch 00000001:7), Redisson 0b8f3a11:57",
+			},
+			"writer": {"w", []any{"mode", "write", program.SomeOwner + ":write", 1}, []string{program.SomeOwner + ":write"}, "night@host-3 (Redlatch 00000001:7w)"},
+		} {
+			s.Do(t, "HSET", append([]any{c.name}, c.fields...)...)
+			where := "name=" + url.QueryEscape(c.name)
+			if c.name == long {
+				_, text := get(t, page, "/") // the scan has found it
+				link := regexp.MustCompile(`lock\?(hash=[0-9a-f]{64})`).FindStringSubmatch(text)
+				require.NotNil(t, link)
+				where = link[1]
+			}
+			_, text := get(t, page, "/lock?"+where)
+			require.Contains(t, html.UnescapeString(text), `href="unlock?`+where+`"`, what)
+			status, text := get(t, page, "/unlock?"+where)
+			require.Equal(t, 200, status, what)
+			require.True(t, program.Exists(t, s, c.name), "looking takes nothing")
+			address, form := formOf(t, text)
+			require.ElementsMatch(t, c.owners, form["holder"], what)
+			began := time.Now()
+			status, text = post(t, page, address, form)
+			require.Equal(t, 200, status, text)
+			require.Contains(t, text, "<h1>Done", what)
+			require.Contains(t, text, "The lock was taken from "+c.from+". No waiter was notified: no connection", what)
+			require.False(t, program.Exists(t, s, c.name), what)
+			all := told.take()
+			require.Len(t, all, 2, what)
+			for i, outcome := range []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeDone} {
+				got := all[i]
+				require.WithinRange(t, got.At, began, time.Now())
+				require.Equal(t, time.UTC, got.At.Location())
+				require.ElementsMatch(t, c.owners, got.Owners)
+				require.Equal(t, outcome == redlatchui.OutcomeDone, got.Detail != "")
+				got.At, got.Owners, got.Detail = time.Time{}, nil, ""
+				require.Equal(t, redlatchui.Attempt{
+					Action: redlatchui.ActionUnlock, User: "ops", Remote: "192.0.2.1:1234", Lock: c.name, Reason: "host\nis gone", Outcome: outcome,
+				}, got, what)
+			}
 		}
-		_, text := get(t, page, "/lock?"+where)
-		require.Contains(t, html.UnescapeString(text), `href="unlock?`+where+`"`, what)
-		status, text := get(t, page, "/unlock?"+where)
-		require.Equal(t, 200, status, what)
-		require.True(t, program.Exists(t, s, c.name), "looking takes nothing")
-		address, form := formOf(t, text)
-		require.ElementsMatch(t, c.owners, form["holder"], what)
-		began := time.Now()
-		status, text = post(t, page, address, form)
-		require.Equal(t, 200, status, text)
-		require.Contains(t, text, "<h1>Done", what)
-		require.Contains(t, text, "The lock was taken from "+c.from+". No waiter was notified: no connection", what)
-		require.False(t, program.Exists(t, s, c.name), what)
-		all := told.take()
-		require.Len(t, all, 2, what)
-		for i, outcome := range []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeDone} {
-			got := all[i]
-			require.WithinRange(t, got.At, began, time.Now())
-			require.Equal(t, time.UTC, got.At.Location())
-			require.ElementsMatch(t, c.owners, got.Owners)
-			require.Equal(t, outcome == redlatchui.OutcomeDone, got.Detail != "")
-			got.At, got.Owners, got.Detail = time.Time{}, nil, ""
-			require.Equal(t, redlatchui.Attempt{
-				Action: redlatchui.ActionUnlock, User: "ops", Remote: "192.0.2.1:1234", Lock: c.name, Reason: "host\nis gone", Outcome: outcome,
-			}, got, what)
-		}
-	}
+	})
 }
 
 func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	_, text := get(t, page, "/unlock?name=job")
-	address, form := formOf(t, text)
-	for what, change := range map[string][]any{
-		"another owner":   {"job", program.RedissonOwner, 1},
-		"another's reads": {"job", "mode", "read", program.RedissonOwner, 1},
-		"free":            nil,
-	} {
-		s.Do(t, "DEL", "job")
-		if change != nil {
-			s.Do(t, "HSET", change...)
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		_, text := get(t, page, "/unlock?name=job")
+		address, form := formOf(t, text)
+		for what, change := range map[string][]any{
+			"another owner":   {"job", program.RedissonOwner, 1},
+			"another's reads": {"job", "mode", "read", program.RedissonOwner, 1},
+			"free":            nil,
+		} {
+			s.Do(t, "DEL", "job")
+			if change != nil {
+				s.Do(t, "HSET", change...)
+			}
+			status, text := post(t, page, address, form)
+			require.Equal(t, 409, status, what)
+			require.Contains(t, text, map[bool]string{true: `Lock "job" is no longer held as it was shown, and was not taken.`, false: `Lock "job" is free.`}[change != nil])
+			require.Contains(t, text, "<h1>Not done")
+			require.Equal(t, change != nil, program.Exists(t, s, "job"), what)
+			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes(), what)
 		}
-		status, text := post(t, page, address, form)
-		require.Equal(t, 409, status, what)
-		require.Contains(t, text, map[bool]string{true: `Lock "job" is no longer held as it was shown, and was not taken.`, false: `Lock "job" is free.`}[change != nil])
-		require.Contains(t, text, "<h1>Not done")
-		require.Equal(t, change != nil, program.Exists(t, s, "job"), what)
-		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes(), what)
-	}
+	})
 }
 
 func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
@@ -176,148 +176,137 @@ func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
 }
 
 func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
-	require.NoError(t, err)
-	status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
-	require.Equal(t, 409, status)
-	require.Contains(t, text, `Lock "job": its holder is alive, its lease was renewed just now.`)
-	all := told.take()
-	require.Len(t, all, 2)
-	require.Equal(t, redlatchui.OutcomeRefused, all[1].Outcome)
-	require.Contains(t, all[1].Detail, "its holder is alive")
-	require.NoError(t, hold.Unlock())
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		client := clientOf(t, s)
+		hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
+		require.NoError(t, err)
+		status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
+		require.Equal(t, 409, status)
+		require.Contains(t, text, `Lock "job": its holder is alive, its lease was renewed just now.`)
+		all := told.take()
+		require.Len(t, all, 2)
+		require.Equal(t, redlatchui.OutcomeRefused, all[1].Outcome)
+		require.Contains(t, all[1].Detail, "its holder is alive")
+		require.NoError(t, hold.Unlock())
+	})
 }
 
-// A holder that is cut off looks dead. When it is back, it learns that it has lost the lock.
-func TestAHolderWhoseLockWasTakenLearnsOfIt(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, _ := acting(t, s)
-	proxy := redistest.NewProxy(t, s.Addr())
-	client, err := redlatch.Open(t.Context(), proxy.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(15*time.Second))
-	require.NoError(t, err)
-	work := hold.Context(t.Context())
-	proxy.Refuse(true)
-	proxy.Reset()
-	status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
-	require.Equal(t, 200, status, text)
-	require.False(t, program.Exists(t, s, "job"))
-	require.NoError(t, work.Err(), "its lease is not over")
-	proxy.Refuse(false)
-	select {
-	case <-work.Done():
-	case <-time.After(program.Soon):
-		t.Fatal("the holder does not know")
-	}
-	require.ErrorIs(t, context.Cause(work), redlatch.ErrLost)
-	require.NotErrorIs(t, context.Cause(work), redlatch.LossNotRenewed)
+func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		page, _ := acting(t, s)
+		far := &server{MiniServer: s.MiniServer}
+		hold, err := rlock.New(clientOf(t, far), "job").TryLock(t.Context(), rlock.WithWatchdog(15*time.Second))
+		require.NoError(t, err)
+		work := hold.Context(t.Context())
+		far.stalls.Store(true)
+		status, text := post(t, page, "/unlock?name=job", takes(hold.Owner().String()))
+		require.Equal(t, 200, status, text)
+		require.False(t, program.Exists(t, s, "job"))
+		require.NoError(t, work.Err(), "its lease is not over")
+		far.stalls.Store(false)
+		<-work.Done()
+		require.ErrorIs(t, context.Cause(work), redlatch.ErrLost)
+		require.NotErrorIs(t, context.Cause(work), redlatch.LossNotRenewed)
+	})
 }
 
 func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	const odd = "\x1b[2J\xff\r\n"
-	for _, owner := range []string{odd, program.RedissonOwner, program.SomeOwner} {
-		program.Enqueue(t, s, "job", owner, time.Hour)
-	}
-	program.Listen(t, s, "job", program.RedissonOwner)
-	link := regexp.MustCompile(`href="(evict\?[^"]*)"`).FindStringSubmatch(deadWaiter(t, page, "job"))
-	require.NotNil(t, link)
-	status, text := get(t, page, "/"+html.UnescapeString(link[1]))
-	require.Equal(t, 200, status)
-	address, form := formOf(t, text)
-	status, text = post(t, page, address, form)
-	require.Equal(t, 200, status, text)
-	require.Contains(t, text, `The waiter "\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next in the queue was woken: `+program.RedissonOwner+".")
-	require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
-	all := told.take()
-	require.Len(t, all, 2)
-	require.Equal(t, []string{odd}, all[1].Owners)
-	require.Equal(t, redlatchui.ActionEvict, all[1].Action)
-	require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		const odd = "\x1b[2J\xff\r\n"
+		for _, owner := range []string{odd, program.RedissonOwner, program.SomeOwner} {
+			program.Enqueue(t, s, "job", owner, time.Hour)
+		}
+		program.Listen(t, s, "job", program.RedissonOwner)
+		link := regexp.MustCompile(`href="(evict\?[^"]*)"`).FindStringSubmatch(deadWaiter(t, page, "job"))
+		require.NotNil(t, link)
+		status, text := get(t, page, "/"+html.UnescapeString(link[1]))
+		require.Equal(t, 200, status)
+		address, form := formOf(t, text)
+		status, text = post(t, page, address, form)
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, `The waiter "\x1b[2J\xff\r\n" was evicted from the queue. The lock is free, and the next in the queue was woken: `+program.RedissonOwner+".")
+		require.Equal(t, []string{program.RedissonOwner, program.SomeOwner}, program.QueueOf(t, s, "job"))
+		all := told.take()
+		require.Len(t, all, 2)
+		require.Equal(t, []string{odd}, all[1].Owners)
+		require.Equal(t, redlatchui.ActionEvict, all[1].Action)
+		require.Equal(t, redlatchui.OutcomeDone, all[1].Outcome)
 
-	for owner, says := range map[string]string{
-		program.RedissonOwner: "has a subscriber, so the waiter is alive and stays in the queue", odd: "is not in the queue",
-	} {
-		status, text = post(t, page, "/evict?name=job", evicts(owner))
-		require.Equal(t, 409, status)
-		require.Contains(t, text, says)
-		require.NotContains(t, text, "--even-if-alive")
-		require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes())
-	}
-	require.Len(t, program.QueueOf(t, s, "job"), 2)
-	_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
-	require.Contains(t, text, "not among the first in the queue any more")
-	s.Do(t, "DEL", codec.QueueKey("job"))
+		for owner, says := range map[string]string{
+			program.RedissonOwner: "has a subscriber, so the waiter is alive and stays in the queue", odd: "is not in the queue",
+		} {
+			status, text = post(t, page, "/evict?name=job", evicts(owner))
+			require.Equal(t, 409, status)
+			require.Contains(t, text, says)
+			require.NotContains(t, text, "--even-if-alive")
+			require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun, redlatchui.OutcomeRefused}, told.outcomes())
+		}
+		require.Len(t, program.QueueOf(t, s, "job"), 2)
+		_, text = get(t, page, "/evict?name=job&owner="+evicts(odd).Get("owner"))
+		require.Contains(t, text, "not among the first in the queue any more")
+		s.Do(t, "DEL", codec.QueueKey("job"))
+	})
 }
 
 func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for what, c := range map[string]struct {
-		fails        redlatchui.Outcome
-		status       int
-		says         string
-		taken, calls bool
-	}{
-		"before": {redlatchui.OutcomeBegun, 500, "The audit was not written, so nothing was done: disk full.", false, false},
-		"after":  {redlatchui.OutcomeDone, 500, "The outcome is not in the audit: disk full.", true, true},
-	} {
-		s.Do(t, "HSET", "job", program.SomeOwner, 1)
-		var called []redlatchui.Outcome
-		page := open(t, s, redlatchui.Options{
-			Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error {
-				if called = append(called, a.Outcome); a.Outcome == c.fails {
-					return errors.New("disk full")
-				}
-				return nil
-			},
-		})
-		status, text := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
-		require.Equal(t, c.status, status, what)
-		require.Contains(t, text, c.says, what)
-		require.Equal(t, c.taken, !program.Exists(t, s, "job"), what)
-		require.Equal(t, c.taken, strings.Contains(text, "<h1>Done"), what)
-		require.Equal(t, c.calls, len(called) == 2, what)
-	}
+	bubble(t, func(t *testing.T, s *server) {
+		for what, c := range map[string]struct {
+			fails        redlatchui.Outcome
+			status       int
+			says         string
+			taken, calls bool
+		}{
+			"before": {redlatchui.OutcomeBegun, 500, "The audit was not written, so nothing was done: disk full.", false, false},
+			"after":  {redlatchui.OutcomeDone, 500, "The outcome is not in the audit: disk full.", true, true},
+		} {
+			s.Do(t, "HSET", "job", program.SomeOwner, 1)
+			var called []redlatchui.Outcome
+			page := open(t, s, redlatchui.Options{
+				Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error {
+					if called = append(called, a.Outcome); a.Outcome == c.fails {
+						return errors.New("disk full")
+					}
+					return nil
+				},
+			})
+			status, text := post(t, page, "/unlock?name=job", takes(program.SomeOwner))
+			require.Equal(t, c.status, status, what)
+			require.Contains(t, text, c.says, what)
+			require.Equal(t, c.taken, !program.Exists(t, s, "job"), what)
+			require.Equal(t, c.taken, strings.Contains(text, "<h1>Done"), what)
+			require.Equal(t, c.calls, len(called) == 2, what)
+		}
+	})
 }
 
 // The user gives up while it is looked whether the holder lives, or the program ends.
 func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for what, end := range map[string]func(page *redlatchui.Page, leave func()){
-		"request": func(_ *redlatchui.Page, leave func()) { leave() },
-		"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
-	} {
-		s.Do(t, "HSET", "job", program.SomeOwner, 1)
-		s.Do(t, "PEXPIRE", "job", time.Hour.Milliseconds())
-		told := make(chan redlatchui.Attempt, 2)
-		page := open(t, s, redlatchui.Options{
-			Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error { told <- a; return nil },
-		})
-		ctx, leave := context.WithCancel(t.Context())
-		done := make(chan *http.Response, 1)
-		go func() {
-			done <- answer(page, postRequest("/unlock?name=job", takes(program.SomeOwner)).WithContext(ctx))
-		}()
-		require.Equal(t, redlatchui.OutcomeBegun, (<-told).Outcome)
-		end(page, leave)
-		got := <-told
-		require.Equal(t, redlatchui.OutcomeFailed, got.Outcome, what)
-		require.Equal(t, "the request has ended before anything was done", got.Detail, what)
-		<-done
-		leave()
-		require.True(t, program.Exists(t, s, "job"), what)
-	}
+	bubble(t, func(t *testing.T, s *server) {
+		for what, end := range map[string]func(page *redlatchui.Page, leave func()){
+			"request": func(_ *redlatchui.Page, leave func()) { leave() },
+			"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
+		} {
+			s.Do(t, "HSET", "job", program.SomeOwner, 1)
+			s.Do(t, "PEXPIRE", "job", time.Hour.Milliseconds())
+			told := make(chan redlatchui.Attempt, 2)
+			page := open(t, s, redlatchui.Options{
+				Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error { told <- a; return nil },
+			})
+			ctx, leave := context.WithCancel(t.Context())
+			done := make(chan *http.Response, 1)
+			go func() {
+				done <- answer(page, postRequest("/unlock?name=job", takes(program.SomeOwner)).WithContext(ctx))
+			}()
+			require.Equal(t, redlatchui.OutcomeBegun, (<-told).Outcome)
+			end(page, leave)
+			got := <-told
+			require.Equal(t, redlatchui.OutcomeFailed, got.Outcome, what)
+			require.Equal(t, "the request has ended before anything was done", got.Detail, what)
+			<-done
+			leave()
+			require.True(t, program.Exists(t, s, "job"), what)
+		}
+	})
 }

@@ -21,25 +21,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
 )
-
-// open returns a page for the locks of a server.
-func open(t *testing.T, s *redistest.Server, o redlatchui.Options) *redlatchui.Page {
-	t.Helper()
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	page, err := redlatchui.New(client, o)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, page.Close())
-		require.NoError(t, client.Close())
-	})
-	return page
-}
 
 // answer is what a page answers to a request.
 func answer(page http.Handler, r *http.Request) *http.Response {
@@ -48,13 +33,19 @@ func answer(page http.Handler, r *http.Request) *http.Response {
 	return w.Result()
 }
 
-// get returns the status and the text of an answer to a browser on this machine.
-func get(t *testing.T, page http.Handler, address string) (status int, text string) {
+// load returns the status and the text of an answer.
+func load(t *testing.T, page http.Handler, r *http.Request) (status int, text string) {
 	t.Helper()
-	got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil))
+	got := answer(page, r)
 	body, err := io.ReadAll(got.Body)
 	require.NoError(t, err)
 	return got.StatusCode, string(body)
+}
+
+// get loads an address in a browser on this machine.
+func get(t *testing.T, page http.Handler, address string) (status int, text string) {
+	t.Helper()
+	return load(t, page, httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil))
 }
 
 func TestOnlyThePageItselfIsAnswered(t *testing.T) {
@@ -116,43 +107,43 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 }
 
 func TestFormsOfOtherSitesDoNothing(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	page, told := acting(t, s)
-	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
-	for what, c := range map[string]struct {
-		headers map[string]string
-		host    string
-		status  int
-	}{
-		"another site":               {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
-		"another port":               {map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
-		"its script":                 {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}, "localhost", 403},
-		"an old browser":             {map[string]string{"Origin": "http://evil.example"}, "localhost", 403},
-		"an old browser, port":       {map[string]string{"Origin": "http://localhost:1"}, "localhost:8374", 403},
-		"an old browser, no origin":  {map[string]string{"Origin": "null"}, "localhost", 403},
-		"rebinding":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, "evil.example", 421},
-		"rebinding, an old browser":  {map[string]string{"Origin": "http://evil.example:8374"}, "evil.example:8374", 421},
-		"rebinding, without headers": {nil, "evil.example", 421},
-	} {
-		for path, form := range map[string]url.Values{"/unlock?name=job": takes(program.SomeOwner), "/evict?name=job": evicts(program.RedissonOwner)} {
-			r := postRequest(path, form)
-			r.Host = c.host
-			for name, value := range c.headers {
-				r.Header.Set(name, value)
+	bubble(t, func(t *testing.T, s *server) {
+		page, told := acting(t, s)
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+		for what, c := range map[string]struct {
+			headers map[string]string
+			host    string
+			status  int
+		}{
+			"another site":               {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
+			"another port":               {map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, "localhost", 403},
+			"its script":                 {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}, "localhost", 403},
+			"an old browser":             {map[string]string{"Origin": "http://evil.example"}, "localhost", 403},
+			"an old browser, port":       {map[string]string{"Origin": "http://localhost:1"}, "localhost:8374", 403},
+			"an old browser, no origin":  {map[string]string{"Origin": "null"}, "localhost", 403},
+			"rebinding":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, "evil.example", 421},
+			"rebinding, an old browser":  {map[string]string{"Origin": "http://evil.example:8374"}, "evil.example:8374", 421},
+			"rebinding, without headers": {nil, "evil.example", 421},
+		} {
+			for path, form := range map[string]url.Values{"/unlock?name=job": takes(program.SomeOwner), "/evict?name=job": evicts(program.RedissonOwner)} {
+				r := postRequest(path, form)
+				r.Host = c.host
+				for name, value := range c.headers {
+					r.Header.Set(name, value)
+				}
+				require.Equal(t, c.status, answer(page, r).StatusCode, what+path)
 			}
-			require.Equal(t, c.status, answer(page, r).StatusCode, what+path)
 		}
-	}
-	require.Empty(t, told.take())
-	require.True(t, program.Exists(t, s, "job"))
-	require.Len(t, program.QueueOf(t, s, "job"), 1)
-	r := postRequest("/unlock?name=job", takes(program.SomeOwner))
-	r.Host = "localhost:8374"
-	r.Header.Set("Origin", "http://localhost:8374")
-	require.Equal(t, 200, answer(page, r).StatusCode, "while the page's own is done")
-	require.False(t, program.Exists(t, s, "job"))
+		require.Empty(t, told.take())
+		require.True(t, program.Exists(t, s, "job"))
+		require.Len(t, program.QueueOf(t, s, "job"), 1)
+		r := postRequest("/unlock?name=job", takes(program.SomeOwner))
+		r.Host = "localhost:8374"
+		r.Header.Set("Origin", "http://localhost:8374")
+		require.Equal(t, 200, answer(page, r).StatusCode, "while the page's own is done")
+		require.False(t, program.Exists(t, s, "job"))
+	})
 }
 
 // proxyOf serves a page as docs/ui.md has it behind a proxy: with TLS, below a path that the proxy
@@ -300,30 +291,30 @@ var rowID = regexp.MustCompile(`<(?:tr|li) id="([^"]*)"`)
 // Owners that are shown alike, an owner that is queued twice, and one lock that a client holds as
 // two owners: an update finds each row by an id of its own, which is no text of others.
 func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	for _, owner := range []string{"a\x1b", "a\x1c", "a\x1b", `"><i id="x">`, program.RedissonOwner} {
-		program.Enqueue(t, s, "job", owner, time.Hour)
-	}
-	s.Do(t, "HSET", "books", "mode", "read", javaA+":1", 1, javaA+":2", 1)
-	for i := range 3 {
-		s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), javaA+":1", 1)
-	}
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	says(t, page, "/", "5 locks")
-	for address, rows := range map[string]int{
-		"/": 5 + 1, "/?by=prefix": 2, "/lock?name=job": 5 + 1 + 1, "/lock?name=books": 2 + 2, "/who": 5, "/who?client=" + javaA: 5 + 1,
-	} {
-		_, text := get(t, page, address)
-		seen := map[string]bool{}
-		for _, id := range rowID.FindAllStringSubmatch(text, -1) {
-			require.Regexp(t, `^k[0-9a-f]{32}(-\d+)?$`, id[1], address)
-			require.False(t, seen[id[1]], "%s: %s", address, text)
-			seen[id[1]] = true
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "job", program.SomeOwner, 1)
+		for _, owner := range []string{"a\x1b", "a\x1c", "a\x1b", `"><i id="x">`, program.RedissonOwner} {
+			program.Enqueue(t, s, "job", owner, time.Hour)
 		}
-		require.Len(t, seen, rows, "%s: %s", address, textOf(text))
-	}
+		s.Do(t, "HSET", "books", "mode", "read", javaA+":1", 1, javaA+":2", 1)
+		for i := range 3 {
+			s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), javaA+":1", 1)
+		}
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		says(t, page, "/", "5 locks")
+		for address, rows := range map[string]int{
+			"/": 5 + 1, "/?by=prefix": 2, "/lock?name=job": 5 + 1 + 1, "/lock?name=books": 2 + 2, "/who": 5, "/who?client=" + javaA: 5 + 1,
+		} {
+			_, text := get(t, page, address)
+			seen := map[string]bool{}
+			for _, id := range rowID.FindAllStringSubmatch(text, -1) {
+				require.Regexp(t, `^k[0-9a-f]{32}(-\d+)?$`, id[1], address)
+				require.False(t, seen[id[1]], "%s: %s", address, text)
+				seen[id[1]] = true
+			}
+			require.Len(t, seen, rows, "%s: %s", address, textOf(text))
+		}
+	})
 }
 
 // A request that asks for no content is not held as a stream is, and costs the server nothing.

@@ -26,129 +26,129 @@ var (
 
 // Whatever bytes a name has, it is shown as text, and its link leads to its page.
 func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
-	t.Parallel()
-	names := map[string]string{ // as they are shown
-		"orders:42":                         "orders:42",
-		`<script>alert(1)</script>`:         `<script>alert(1)</script>`,
-		`"><img src=x onerror=alert(1)>`:    `"\"><img src=x onerror=alert(1)>"`,
-		"javascript:alert(1)":               "javascript:alert(1)",
-		"a&name=b#c?d%00/../e":              "a&name=b#c?d%00/../e",
-		"evil\u202egnp.exe":                 `"evil\u202egnp.exe"`,
-		"\x1b[31mred\x00\r\n":               `"\x1b[31mred\x00\r\n"`,
-		"bytes\xff\xfe":                     `"bytes\xff\xfe"`,
-		"שלום":                              "שלום",
-		" ":                                 `" "`,
-		".":                                 ".",
-		"..":                                "..",
-		"../../etc":                         "../../etc",
-		strings.Repeat("long", 300):         "longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong … longlonglonglonglonglonglonglonglonglong (1200 bytes)",
-		strings.Repeat("m", 1<<20) + "\xff": "",
-	}
-	s := redistest.Start(t)
-	for name := range names {
-		s.Do(t, "HSET", name, program.SomeOwner, 1)
-	}
-	page := open(t, s, redlatchui.Options{})
-	status, text := get(t, page, "/?sort=name")
-	require.Equal(t, 200, status)
-	require.Less(t, len(text), 100_000, "a name of a megabyte is cut")
-	links := rowLink.FindAllStringSubmatch(text, -1)
-	require.Len(t, links, len(names))
-	require.Equal(t, 2, strings.Count(text, "<script"), "the page's own")
-	require.NotContains(t, text, "<img src=x")
-	seen := map[string]bool{}
-	for _, l := range links {
-		link, shown := html.UnescapeString(l[1]), html.UnescapeString(l[2])
-		require.Truef(t, strings.HasPrefix(link, "lock?"), "a link that stays here: %q", link)
-		require.Less(t, len(link), 5000)
-		seen[shown] = true
-		status, text := get(t, page, "/"+link)
-		require.Equal(t, 200, status, shown)
-		h1 := heading.FindStringSubmatch(text)
-		require.NotNil(t, h1, shown)
-		require.Equal(t, shown, html.UnescapeString(h1[1]))
-		require.Contains(t, text, "held", shown)
-		require.NotContains(t, text, "\u202e")
-		require.NotContains(t, text, "\x1b")
-		require.Equal(t, 2, strings.Count(text, "<script"), shown)
-	}
-	for name, shown := range names {
-		if shown != "" {
-			require.True(t, seen[shown], "%q as %q", name, shown)
+	bubble(t, func(t *testing.T, s *server) {
+		names := map[string]string{ // as they are shown
+			"orders:42":                         "orders:42",
+			`<script>alert(1)</script>`:         `<script>alert(1)</script>`,
+			`"><img src=x onerror=alert(1)>`:    `"\"><img src=x onerror=alert(1)>"`,
+			"javascript:alert(1)":               "javascript:alert(1)",
+			"a&name=b#c?d%00/../e":              "a&name=b#c?d%00/../e",
+			"evil\u202egnp.exe":                 `"evil\u202egnp.exe"`,
+			"\x1b[31mred\x00\r\n":               `"\x1b[31mred\x00\r\n"`,
+			"bytes\xff\xfe":                     `"bytes\xff\xfe"`,
+			"שלום":                              "שלום",
+			" ":                                 `" "`,
+			".":                                 ".",
+			"..":                                "..",
+			"../../etc":                         "../../etc",
+			strings.Repeat("long", 300):         "longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong … longlonglonglonglonglonglonglonglonglong (1200 bytes)",
+			strings.Repeat("m", 1<<20) + "\xff": "",
 		}
-	}
+		for name := range names {
+			s.Do(t, "HSET", name, program.SomeOwner, 1)
+		}
+		page := open(t, s, redlatchui.Options{})
+		status, text := get(t, page, "/?sort=name")
+		require.Equal(t, 200, status)
+		require.Less(t, len(text), 100_000, "a name of a megabyte is cut")
+		links := rowLink.FindAllStringSubmatch(text, -1)
+		require.Len(t, links, len(names))
+		require.Equal(t, 2, strings.Count(text, "<script"), "the page's own")
+		require.NotContains(t, text, "<img src=x")
+		seen := map[string]bool{}
+		for _, l := range links {
+			link, shown := html.UnescapeString(l[1]), html.UnescapeString(l[2])
+			require.Truef(t, strings.HasPrefix(link, "lock?"), "a link that stays here: %q", link)
+			require.Less(t, len(link), 5000)
+			seen[shown] = true
+			status, text := get(t, page, "/"+link)
+			require.Equal(t, 200, status, shown)
+			h1 := heading.FindStringSubmatch(text)
+			require.NotNil(t, h1, shown)
+			require.Equal(t, shown, html.UnescapeString(h1[1]))
+			require.Contains(t, text, "held", shown)
+			require.NotContains(t, text, "\u202e")
+			require.NotContains(t, text, "\x1b")
+			require.Equal(t, 2, strings.Count(text, "<script"), shown)
+		}
+		for name, shown := range names {
+			if shown != "" {
+				require.True(t, seen[shown], "%q as %q", name, shown)
+			}
+		}
+	})
 }
 
 // A label, an owner and a field of a queue are as untrusted as a name.
 func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "a", program.SomeOwner, 1)
-	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "<b>\u202elabel")
-	s.Do(t, "RPUSH", "redisson_lock_queue:{a}", "</table><script>x</script>\x1b")
-	page := open(t, s, redlatchui.Options{})
-	for _, address := range []string{"/", "/lock?name=a"} {
-		status, text := get(t, page, address)
-		require.Equal(t, 200, status)
-		require.NotContains(t, text, "<b>")
-		require.NotContains(t, text, "</table><script>")
-		require.NotContains(t, text, "\u202e")
-		require.NotContains(t, text, "\x1b")
-	}
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "a", program.SomeOwner, 1)
+		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "<b>\u202elabel")
+		s.Do(t, "RPUSH", "redisson_lock_queue:{a}", "</table><script>x</script>\x1b")
+		page := open(t, s, redlatchui.Options{})
+		for _, address := range []string{"/", "/lock?name=a"} {
+			status, text := get(t, page, address)
+			require.Equal(t, 200, status)
+			require.NotContains(t, text, "<b>")
+			require.NotContains(t, text, "</table><script>")
+			require.NotContains(t, text, "\u202e")
+			require.NotContains(t, text, "\x1b")
+		}
+	})
 }
 
 func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
-	s.Do(t, "HSET", "secret:1", program.SomeOwner, 1)
-	page := open(t, s, redlatchui.Options{Pattern: "orders:*"})
-	_, text := get(t, page, "/")
-	require.Contains(t, text, "orders:1")
-	require.NotContains(t, text, "secret:1")
-	for _, path := range []string{"/lock", "/events"} {
-		status, text := get(t, page, path+"?name="+url.QueryEscape("secret:1"))
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+		s.Do(t, "HSET", "secret:1", program.SomeOwner, 1)
+		page := open(t, s, redlatchui.Options{Pattern: "orders:*"})
+		_, text := get(t, page, "/")
+		require.Contains(t, text, "orders:1")
+		require.NotContains(t, text, "secret:1")
+		for _, path := range []string{"/lock", "/events"} {
+			status, text := get(t, page, path+"?name="+url.QueryEscape("secret:1"))
+			require.Equal(t, 404, status)
+			require.NotContains(t, text, program.SomeOwner)
+			require.Contains(t, text, "Locks of that name are not shown here.")
+		}
+		status, _ := get(t, page, "/lock?hash="+strings.Repeat("0", 64))
 		require.Equal(t, 404, status)
-		require.NotContains(t, text, program.SomeOwner)
-		require.Contains(t, text, "Locks of that name are not shown here.")
-	}
-	status, _ := get(t, page, "/lock?hash="+strings.Repeat("0", 64))
-	require.Equal(t, 404, status)
-	status, _ = get(t, page, "/lock")
-	require.Equal(t, 400, status)
+		status, _ = get(t, page, "/lock")
+		require.Equal(t, 400, status)
+	})
 }
 
 // A lock with very many readers has a page that a browser can show.
 func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	readers := []any{"books", "mode", "read"}
-	for i := range 150 {
-		readers = append(readers, fmt.Sprint(javaA, ":", i+1), 1)
-	}
-	s.Do(t, "HSET", readers...)
-	page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess)})
-	text := says(t, page, "/lock?name=books", "and 149 others hold it")
-	require.Equal(t, 100, strings.Count(text, "entered 1 ×"))
-	require.Contains(t, text, "and 50 more Held for at least")
-	require.NotContains(t, text, "Force unlock")
-	require.Contains(t, says(t, page, "/unlock?name=books", "more holders than a form can name"), "books")
+	bubble(t, func(t *testing.T, s *server) {
+		readers := []any{"books", "mode", "read"}
+		for i := range 150 {
+			readers = append(readers, fmt.Sprint(javaA, ":", i+1), 1)
+		}
+		s.Do(t, "HSET", readers...)
+		page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess)})
+		text := says(t, page, "/lock?name=books", "and 149 others hold it")
+		require.Equal(t, 100, strings.Count(text, "entered 1 ×"))
+		require.Contains(t, text, "and 50 more Held for at least")
+		require.NotContains(t, text, "Force unlock")
+		require.Contains(t, says(t, page, "/unlock?name=books", "more holders than a form can name"), "books")
+	})
 }
 
 // A circle of very many owners.
 func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for i := range 60 {
-		lock := fmt.Sprint("orders:", i)
-		s.Do(t, "HSET", lock, fmt.Sprint(javaA, ":", i+1), 1)
-		waiter := fmt.Sprint(javaA, ":", (i+1)%60+1)
-		program.Enqueue(t, s, lock, waiter, time.Hour)
-		program.Listen(t, s, lock, waiter)
-	}
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	text := says(t, page, "/who", "and 10 more waits")
-	require.Equal(t, 50, strings.Count(text, " waits for orders:"))
+	bubble(t, func(t *testing.T, s *server) {
+		for i := range 60 {
+			lock := fmt.Sprint("orders:", i)
+			s.Do(t, "HSET", lock, fmt.Sprint(javaA, ":", i+1), 1)
+			waiter := fmt.Sprint(javaA, ":", (i+1)%60+1)
+			program.Enqueue(t, s, lock, waiter, time.Hour)
+			program.Listen(t, s, lock, waiter)
+		}
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		text := says(t, page, "/who", "and 10 more waits")
+		require.Equal(t, 50, strings.Count(text, " waits for orders:"))
+	})
 }
 
 // What was refused is written down, and no more of it than one can read.
@@ -176,21 +176,21 @@ func TestWhatIsRefusedIsCutForTheAudit(t *testing.T) {
 
 // The ids of permits are bytes that others wrote, too.
 func TestPermitsAreShownAsText(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "SET", "crawl", 3)
-	s.Do(t, "ZADD", codec.PermitsKey("crawl"), time.Now().Add(time.Hour).UnixMilli(), "\u202e<b>\x1b"+strings.Repeat("x", 100_000))
-	page := open(t, s, redlatchui.Options{})
-	says(t, page, "/lock?name=crawl", "Permits that are taken")
-	_, text := get(t, page, "/lock?name=crawl")
-	for _, raw := range []string{"\u202e", "<b>", "\x1b"} {
-		require.NotContains(t, text, raw)
-	}
-	require.Less(t, len(text), 10_000)
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "SET", "crawl", 3)
+		s.Do(t, "ZADD", codec.PermitsKey("crawl"), time.Now().Add(time.Hour).UnixMilli(), "\u202e<b>\x1b"+strings.Repeat("x", 100_000))
+		page := open(t, s, redlatchui.Options{})
+		says(t, page, "/lock?name=crawl", "Permits that are taken")
+		_, text := get(t, page, "/lock?name=crawl")
+		for _, raw := range []string{"\u202e", "<b>", "\x1b"} {
+			require.NotContains(t, text, raw)
+		}
+		require.Less(t, len(text), 10_000)
+	})
 }
 
 // waitScene makes one name of each kind that clients wait for.
-func waitScene(t *testing.T, s *redistest.Server) {
+func waitScene(t *testing.T, s redistest.Target) {
 	t.Helper()
 	for _, name := range []string{"app:plain", "app:calm"} {
 		s.Do(t, "HSET", name, program.SomeOwner, 1)
@@ -214,22 +214,22 @@ func waitScene(t *testing.T, s *redistest.Server) {
 
 // Who waits without a place in a queue is known from who listens, which is a hint.
 func TestThePageSaysHowManyListenForALock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	waitScene(t, s)
-	page := open(t, s, redlatchui.Options{})
-	text := says(t, page, "/?sort=queue", "5 locks")
-	for _, row := range []string{"app:plain plain Redlatch 00000001:7 at least", "2 listening app:books", "1 listening app:crawl semaphore 1 taken, 0 free 1 listening"} {
-		require.Contains(t, text, row)
-	}
-	require.NotContains(t, text, "not known")
-	text = says(t, page, "/lock?name=app:plain", "Held by")
-	require.Contains(t, text, "No client is queued on the server, and 2 connections listen for the release of the lock. That is a hint of how many clients wait")
-	text = says(t, page, "/lock?name=app:books", "Held by")
-	require.Contains(t, text, "1 connection listens for the release of the lock.")
-	text = says(t, page, "/lock?name=app:calm", "Held by")
-	require.Contains(t, text, "no connection listens for the release of the lock: no client seems to wait for it.")
-	require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "and 1 connection waits: until one is given back")
+	bubble(t, func(t *testing.T, s *server) {
+		waitScene(t, s)
+		page := open(t, s, redlatchui.Options{})
+		text := says(t, page, "/?sort=queue", "5 locks")
+		for _, row := range []string{"app:plain plain Redlatch 00000001:7 at least", "2 listening app:books", "1 listening app:crawl semaphore 1 taken, 0 free 1 listening"} {
+			require.Contains(t, text, row)
+		}
+		require.NotContains(t, text, "not known")
+		text = says(t, page, "/lock?name=app:plain", "Held by")
+		require.Contains(t, text, "No client is queued on the server, and 2 connections listen for the release of the lock. That is a hint of how many clients wait")
+		text = says(t, page, "/lock?name=app:books", "Held by")
+		require.Contains(t, text, "1 connection listens for the release of the lock.")
+		text = says(t, page, "/lock?name=app:calm", "Held by")
+		require.Contains(t, text, "no connection listens for the release of the lock: no client seems to wait for it.")
+		require.Contains(t, says(t, page, "/lock?name=app:crawl", "without a free permit"), "and 1 connection waits: until one is given back")
+	})
 }
 
 // Where subscribers cannot be counted, nothing says that none wait.

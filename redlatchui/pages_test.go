@@ -23,69 +23,67 @@ import (
 )
 
 func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for i := range 30 {
-		s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), program.SomeOwner, 1)
-		s.Do(t, "PEXPIRE", fmt.Sprintf("orders:%d", i), 60_000)
-	}
-	s.Do(t, "HSET", "billing:1", program.SomeOwner, 1) // no lease
-	program.Enqueue(t, s, "billing:2", javaB+":4", time.Minute)
-	program.Enqueue(t, s, "billing:2", javaB+":5", time.Minute)
-	s.Do(t, "HSET", "alone", program.SomeOwner, 1)
-	s.Do(t, "PEXPIRE", "alone", 60_000)
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	text := says(t, page, "/?by=prefix", "1–3 of 3")
-	billing, orders, other := strings.Index(text, "billing: Dead waiter in front 2 2 1 2"), strings.Index(text, "orders: 30 30"), strings.Index(text, "other names 1 1")
-	require.Positive(t, billing, text)
-	require.Less(t, billing, orders, text)
-	require.Positive(t, other, text)
-	_, raw := get(t, page, "/?by=prefix")
-	require.Contains(t, raw, `<a href="?q=billing%3A%2A"><bdi>billing:</bdi></a>`)
-	require.Contains(t, says(t, page, "/?q=billing%3A%2A", "2 of 33 locks"), "billing:2 fair Dead waiter in front")
+	bubble(t, func(t *testing.T, s *server) {
+		for i := range 30 {
+			s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), program.SomeOwner, 1)
+			s.Do(t, "PEXPIRE", fmt.Sprintf("orders:%d", i), 60_000)
+		}
+		s.Do(t, "HSET", "billing:1", program.SomeOwner, 1) // no lease
+		program.Enqueue(t, s, "billing:2", javaB+":4", time.Minute)
+		program.Enqueue(t, s, "billing:2", javaB+":5", time.Minute)
+		s.Do(t, "HSET", "alone", program.SomeOwner, 1)
+		s.Do(t, "PEXPIRE", "alone", 60_000)
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		text := says(t, page, "/?by=prefix", "1–3 of 3")
+		billing, orders, other := strings.Index(text, "billing: Dead waiter in front 2 2 1 2"), strings.Index(text, "orders: 30 30"), strings.Index(text, "other names 1 1")
+		require.Positive(t, billing, text)
+		require.Less(t, billing, orders, text)
+		require.Positive(t, other, text)
+		_, raw := get(t, page, "/?by=prefix")
+		require.Contains(t, raw, `<a href="?q=billing%3A%2A"><bdi>billing:</bdi></a>`)
+		require.Contains(t, says(t, page, "/?q=billing%3A%2A", "2 of 33 locks"), "billing:2 fair Dead waiter in front")
+	})
 }
 
 func TestEachKindIsShownForWhatItIs(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, client.Close()) }()
-	sem := rsemaphore.NewExpirable(client, "crawl")
-	_, err = sem.TrySetPermits(t.Context(), 3)
-	require.NoError(t, err)
-	permit, err := sem.Acquire(t.Context(), 1)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, permit.Release()) }()
-	latch := rlatch.New(client, "begin")
-	_, err = latch.TrySet(t.Context(), 2)
-	require.NoError(t, err)
-	waited := make(chan error, 1)
-	go func() { waited <- latch.Wait(t.Context()) }()
-	s.Do(t, "SET", "visits", 41)
-	s.Do(t, "HSET", "books", "mode", "read", javaA+":1", 1, javaB+":1", 1)
-	s.Do(t, "HSET", "fenced", program.SomeOwner, 1)
-	s.Do(t, "SET", "redisson_lock_token:{fenced}", 7)
+	bubble(t, func(t *testing.T, s *server) {
+		client := clientOf(t, s)
+		sem := rsemaphore.NewExpirable(client, "crawl")
+		_, err := sem.TrySetPermits(t.Context(), 3)
+		require.NoError(t, err)
+		permit, err := sem.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, permit.Release()) }()
+		latch := rlatch.New(client, "begin")
+		_, err = latch.TrySet(t.Context(), 2)
+		require.NoError(t, err)
+		waited := make(chan error, 1)
+		go func() { waited <- latch.Wait(t.Context()) }()
+		s.Do(t, "SET", "visits", 41)
+		s.Do(t, "HSET", "books", "mode", "read", javaA+":1", 1, javaB+":1", 1)
+		s.Do(t, "HSET", "fenced", program.SomeOwner, 1)
+		s.Do(t, "SET", "redisson_lock_token:{fenced}", 7)
 
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	text := says(t, page, "/?sort=name", "3 locks")
-	require.Contains(t, text, "books read/write, read")
-	require.Contains(t, text, "crawl semaphore 1 taken, 2 free")
-	require.Contains(t, text, "fenced fenced")
-	text = says(t, page, "/?only=numbers&sort=name", "begin latch 2 to count down 1 listening")
-	require.Contains(t, text, "crawl semaphore 1 taken, 2 free")
-	require.Contains(t, text, "visits counter number 41")
-	require.NotContains(t, text, "books")
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		text := says(t, page, "/?sort=name", "3 locks")
+		require.Contains(t, text, "books read/write, read")
+		require.Contains(t, text, "crawl semaphore 1 taken, 2 free")
+		require.Contains(t, text, "fenced fenced")
+		text = says(t, page, "/?only=numbers&sort=name", "begin latch 2 to count down 1 listening")
+		require.Contains(t, text, "crawl semaphore 1 taken, 2 free")
+		require.Contains(t, text, "visits counter number 41")
+		require.NotContains(t, text, "books")
 
-	says(t, page, "/lock?name=crawl", "It is a semaphore with 2 of its permits free")
-	require.Regexp(t, `Permits that are taken [0-9a-f]{32} [0-9.]+ s left`, says(t, page, "/lock?name=crawl", "Permits that are taken"))
-	says(t, page, "/lock?name=begin", "It is a count-down latch that is closed: 2 to count down, and 1 connection waits.")
-	says(t, page, "/lock?name=visits", "It is a number, 41: a semaphore with so many permits")
-	require.Contains(t, says(t, page, "/lock?name=books", "and another hold it"), "Redisson, held for at least ")
-	for range 2 {
-		require.NoError(t, latch.CountDown(t.Context()))
-	}
-	require.NoError(t, <-waited)
+		says(t, page, "/lock?name=crawl", "It is a semaphore with 2 of its permits free")
+		require.Regexp(t, `Permits that are taken [0-9a-f]{32} [0-9.]+ s left`, says(t, page, "/lock?name=crawl", "Permits that are taken"))
+		says(t, page, "/lock?name=begin", "It is a count-down latch that is closed: 2 to count down, and 1 connection waits.")
+		says(t, page, "/lock?name=visits", "It is a number, 41: a semaphore with so many permits")
+		require.Contains(t, says(t, page, "/lock?name=books", "and another hold it"), "Redisson, held for at least ")
+		for range 2 {
+			require.NoError(t, latch.CountDown(t.Context()))
+		}
+		require.NoError(t, <-waited)
+	})
 }
 
 func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
@@ -139,15 +137,15 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 
 // Only * and ? make a pattern: a bracket may be part of a name, or of one that is being typed.
 func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "job[1]", javaA+":1", 1)
-	s.Do(t, "HSET", "job2", javaA+":1", 1)
-	page := open(t, s, redlatchui.Options{})
-	for _, query := range []string{"job%5B1%5D", "job%5B", "job%5C%5B1*"} {
-		require.Contains(t, says(t, page, "/?q="+query, "1 of 2 locks"), "job[1] plain", query)
-	}
-	says(t, page, "/?q=job%5B12%5D*", "1 of 2 locks")
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "job[1]", javaA+":1", 1)
+		s.Do(t, "HSET", "job2", javaA+":1", 1)
+		page := open(t, s, redlatchui.Options{})
+		for _, query := range []string{"job%5B1%5D", "job%5B", "job%5C%5B1*"} {
+			require.Contains(t, says(t, page, "/?q="+query, "1 of 2 locks"), "job[1] plain", query)
+		}
+		says(t, page, "/?q=job%5B12%5D*", "1 of 2 locks")
+	})
 }
 
 // An error is not an empty page with status 200.
@@ -187,65 +185,65 @@ func says(t *testing.T, page *redlatchui.Page, address, what string) (text strin
 }
 
 func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "orders:1", javaA+":1", 1)
-	s.Do(t, "HSET", "orders:2", javaA+":1", 2)
-	s.Do(t, "HSET", "billing", program.SomeOwner, 1)
-	s.Do(t, "PEXPIRE", "billing", 60_000)
-	s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "billing@host-3")
-	program.Enqueue(t, s, "billing", javaB+":4", time.Minute)
-	program.Enqueue(t, s, "billing", javaA+":9", time.Minute)
-	program.Enqueue(t, s, "free", program.SomeOwner, time.Minute)
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "orders:1", javaA+":1", 1)
+		s.Do(t, "HSET", "orders:2", javaA+":1", 2)
+		s.Do(t, "HSET", "billing", program.SomeOwner, 1)
+		s.Do(t, "PEXPIRE", "billing", 60_000)
+		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "billing@host-3")
+		program.Enqueue(t, s, "billing", javaB+":4", time.Minute)
+		program.Enqueue(t, s, "billing", javaA+":9", time.Minute)
+		program.Enqueue(t, s, "free", program.SomeOwner, time.Minute)
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 
-	text := says(t, page, "/who", "3 clients hold or wait")
-	require.Contains(t, text, "billing@host-3 "+program.SomeOwner[:36]+" Redlatch since 2024-12-21")
-	require.Contains(t, text, "Redisson 0b8f3a11 "+javaA+" Redisson 2 1")
-	require.NotContains(t, says(t, page, "/who?q=billing", "1 client holds or waits"), javaA)
-	text = says(t, page, "/who?client="+javaA, "Holds (2)")
-	require.Contains(t, text, "orders:1 plain Held without a lease "+javaA+":1 , entered 1 ×, with 1 more lock")
-	require.Contains(t, text, "orders:2 plain Held without a lease "+javaA+":1 , entered 2 ×, with 1 more lock")
-	require.Contains(t, text, "Waits for (1)")
-	require.Contains(t, text, "billing fair 2 of 2 billing@host-3 (Redlatch 00000001:7) "+javaA+":9")
-	require.Contains(t, text, "which clients wait for plain locks", "what the server does not have")
-	text = says(t, page, "/who?client="+program.SomeOwner[:36], "billing@host-3 Redlatch since")
-	require.Contains(t, text, "free fair 1 of 1, dead free "+program.SomeOwner)
-	text = says(t, page, "/who?client=nobody", "It holds nothing. Waits for (0) It is in no queue.")
-	require.NotContains(t, text, "orders")
+		text := says(t, page, "/who", "3 clients hold or wait")
+		require.Contains(t, text, "billing@host-3 "+program.SomeOwner[:36]+" Redlatch since 2024-12-21")
+		require.Contains(t, text, "Redisson 0b8f3a11 "+javaA+" Redisson 2 1")
+		require.NotContains(t, says(t, page, "/who?q=billing", "1 client holds or waits"), javaA)
+		text = says(t, page, "/who?client="+javaA, "Holds (2)")
+		require.Contains(t, text, "orders:1 plain Held without a lease "+javaA+":1 , entered 1 ×, with 1 more lock")
+		require.Contains(t, text, "orders:2 plain Held without a lease "+javaA+":1 , entered 2 ×, with 1 more lock")
+		require.Contains(t, text, "Waits for (1)")
+		require.Contains(t, text, "billing fair 2 of 2 billing@host-3 (Redlatch 00000001:7) "+javaA+":9")
+		require.Contains(t, text, "which clients wait for plain locks", "what the server does not have")
+		text = says(t, page, "/who?client="+program.SomeOwner[:36], "billing@host-3 Redlatch since")
+		require.Contains(t, text, "free fair 1 of 1, dead free "+program.SomeOwner)
+		text = says(t, page, "/who?client=nobody", "It holds nothing. Waits for (0) It is in no queue.")
+		require.NotContains(t, text, "orders")
+	})
 }
 
 // Each owner that a page shows leads to the page of its client.
 func TestOwnersLeadToTheirClients(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "a", program.SomeOwner, 1)
-	program.Enqueue(t, s, "a", javaB+":4", time.Minute)
-	program.Enqueue(t, s, "a", "<b>odd\x1b", time.Minute)
-	program.Enqueue(t, s, "a", strings.Repeat("long", 1000), time.Minute)
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	ours, odd := "who?client="+program.SomeOwner[:36], "who?client="+url.QueryEscape("<b>odd\x1b")
-	for address, links := range map[string][]string{
-		"/":                    {ours, "who?client=" + javaB},
-		"/lock?name=a":         {ours, "who?client=" + javaB, odd},
-		"/who":                 {ours, "who?client=" + javaB, odd},
-		"/who?client=" + javaB: {ours},
-		"/" + ours:             {"who?client=" + javaB},
-	} {
-		_, text := get(t, page, address)
-		for _, link := range links {
-			require.Contains(t, text, `<a href="`+html.EscapeString(link)+`">`, address)
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "a", program.SomeOwner, 1)
+		program.Enqueue(t, s, "a", javaB+":4", time.Minute)
+		program.Enqueue(t, s, "a", "<b>odd\x1b", time.Minute)
+		program.Enqueue(t, s, "a", strings.Repeat("long", 1000), time.Minute)
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		ours, odd := "who?client="+program.SomeOwner[:36], "who?client="+url.QueryEscape("<b>odd\x1b")
+		for address, links := range map[string][]string{
+			"/":                    {ours, "who?client=" + javaB},
+			"/lock?name=a":         {ours, "who?client=" + javaB, odd},
+			"/who":                 {ours, "who?client=" + javaB, odd},
+			"/who?client=" + javaB: {ours},
+			"/" + ours:             {"who?client=" + javaB},
+		} {
+			_, text := get(t, page, address)
+			for _, link := range links {
+				require.Contains(t, text, `<a href="`+html.EscapeString(link)+`">`, address)
+			}
+			require.NotContains(t, text, "<b>")
+			require.NotContains(t, text, "\x1b")
 		}
-		require.NotContains(t, text, "<b>")
-		require.NotContains(t, text, "\x1b")
-	}
-	_, text := get(t, page, "/"+odd)
-	require.Contains(t, textOf(text), `"<b>odd\x1b"`)
-	require.Contains(t, textOf(text), "Waits for (1)")
+		_, text := get(t, page, "/"+odd)
+		require.Contains(t, textOf(text), `"<b>odd\x1b"`)
+		require.Contains(t, textOf(text), "Waits for (1)")
+	})
 }
 
 // deadlock makes two threads of two clients of Redisson's wait for each other's locks, x and y.
-func deadlock(t *testing.T, s *redistest.Server) {
+func deadlock(t *testing.T, s redistest.Target) {
 	t.Helper()
 	for lock, of := range map[string][2]string{"x": {javaA + ":1", javaB + ":2"}, "y": {javaB + ":2", javaA + ":1"}} {
 		s.Do(t, "HSET", lock, of[0], 1)
@@ -260,62 +258,62 @@ const (
 )
 
 func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	deadlock(t, s)
-	program.Listen(t, s, "x", javaB+":2")
-	program.Listen(t, s, "y", javaA+":1")
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	// The page of a lock says so although no other page is open.
-	_, text := get(t, page, "/lock?name=x")
-	require.Contains(t, textOf(text), "It is in a circle of waits: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
-		"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")
-	require.Contains(t, textOf(text), "Deadlock: owners wait for each other in a circle "+circleOfA+" "+circleOfB)
-	text = says(t, page, "/who", "Deadlock: owners wait for each other in a circle")
-	require.Contains(t, text, circleOfA+" "+circleOfB)
-	for _, client := range []string{javaA, javaB} {
-		require.Contains(t, says(t, page, "/who?client="+client, "Deadlock"), circleOfA+" "+circleOfB)
-	}
-	text = says(t, page, "/", "2 in trouble")
-	require.Contains(t, text, "Owners wait for each other in a circle")
-	require.Contains(t, text, "x fair In a circle of waits")
-	// Another thread waits: that may go on.
-	s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
-	program.Listen(t, s, "y", javaA+":5")
-	text = says(t, page, "/who", "Clients that wait for each other's locks")
-	require.NotContains(t, text, "Deadlock:")
-	require.NotContains(t, says(t, page, "/", "2 locks · seen"), "circle")
-	require.Contains(t, says(t, page, "/lock?name=x", "Clients wait for each other's locks"), "only if in each client the same thread")
+	bubble(t, func(t *testing.T, s *server) {
+		deadlock(t, s)
+		program.Listen(t, s, "x", javaB+":2")
+		program.Listen(t, s, "y", javaA+":1")
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		// The page of a lock says so although no other page is open.
+		_, text := get(t, page, "/lock?name=x")
+		require.Contains(t, textOf(text), "It is in a circle of waits: Redisson 0b8f3a11:1 waits for y, which Redisson 0b8f3a12:2 holds; "+
+			"Redisson 0b8f3a12:2 waits for x, which Redisson 0b8f3a11:1 holds.")
+		require.Contains(t, textOf(text), "Deadlock: owners wait for each other in a circle "+circleOfA+" "+circleOfB)
+		text = says(t, page, "/who", "Deadlock: owners wait for each other in a circle")
+		require.Contains(t, text, circleOfA+" "+circleOfB)
+		for _, client := range []string{javaA, javaB} {
+			require.Contains(t, says(t, page, "/who?client="+client, "Deadlock"), circleOfA+" "+circleOfB)
+		}
+		text = says(t, page, "/", "2 in trouble")
+		require.Contains(t, text, "Owners wait for each other in a circle")
+		require.Contains(t, text, "x fair In a circle of waits")
+		// Another thread waits: that may go on.
+		s.Do(t, "LSET", "redisson_lock_queue:{y}", 0, javaA+":5")
+		program.Listen(t, s, "y", javaA+":5")
+		text = says(t, page, "/who", "Clients that wait for each other's locks")
+		require.NotContains(t, text, "Deadlock:")
+		require.NotContains(t, says(t, page, "/", "2 locks · seen"), "circle")
+		require.Contains(t, says(t, page, "/lock?name=x", "Clients wait for each other's locks"), "only if in each client the same thread")
+	})
 }
 
 // Waiters that are dead are what is wrong, at the first answer, and nothing waits in a circle.
 func TestDeadWaitersAreNoDeadlock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	deadlock(t, s)
-	page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
-	_, text := get(t, page, "/")
-	require.Contains(t, textOf(text), "x fair Dead waiter in front")
-	for _, address := range []string{"/", "/who", "/who?client=" + javaA} {
-		_, text := get(t, page, address)
-		require.NotContains(t, textOf(text), "ircle of", address)
-		require.NotContains(t, textOf(text), "wait for each other", address)
-	}
-	_, text = get(t, page, "/lock?name=x")
-	require.Contains(t, textOf(text), "The first in the queue, Redisson 0b8f3a12:2, is dead")
-	require.NotContains(t, textOf(text), "ircle of")
+	bubble(t, func(t *testing.T, s *server) {
+		deadlock(t, s)
+		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
+		_, text := get(t, page, "/")
+		require.Contains(t, textOf(text), "x fair Dead waiter in front")
+		for _, address := range []string{"/", "/who", "/who?client=" + javaA} {
+			_, text := get(t, page, address)
+			require.NotContains(t, textOf(text), "ircle of", address)
+			require.NotContains(t, textOf(text), "wait for each other", address)
+		}
+		_, text = get(t, page, "/lock?name=x")
+		require.Contains(t, textOf(text), "The first in the queue, Redisson 0b8f3a12:2, is dead")
+		require.NotContains(t, textOf(text), "ircle of")
+	})
 }
 
 // A lock whose holder waits for another says so.
 func TestALocksPageSaysForWhatItsHolderWaits(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "x", javaA+":1", 1)
-	s.Do(t, "HSET", "y", javaB+":2", 1)
-	program.Enqueue(t, s, "y", javaA+":1", time.Minute)
-	program.Listen(t, s, "y", javaA+":1")
-	program.Enqueue(t, s, "x", program.SomeOwner, time.Minute)
-	page := open(t, s, redlatchui.Options{})
-	_, text := get(t, page, "/lock?name=x")
-	require.Contains(t, textOf(text), "Redisson 0b8f3a11:1 itself waits for y, which Redisson 0b8f3a12:2 holds.")
+	bubble(t, func(t *testing.T, s *server) {
+		s.Do(t, "HSET", "x", javaA+":1", 1)
+		s.Do(t, "HSET", "y", javaB+":2", 1)
+		program.Enqueue(t, s, "y", javaA+":1", time.Minute)
+		program.Listen(t, s, "y", javaA+":1")
+		program.Enqueue(t, s, "x", program.SomeOwner, time.Minute)
+		page := open(t, s, redlatchui.Options{})
+		_, text := get(t, page, "/lock?name=x")
+		require.Contains(t, textOf(text), "Redisson 0b8f3a11:1 itself waits for y, which Redisson 0b8f3a12:2 holds.")
+	})
 }

@@ -1,0 +1,116 @@
+package redlatchui_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/redlatchui"
+)
+
+// server is an embedded server that counts the commands of clients, and can stall.
+type server struct {
+	*redistest.MiniServer
+	stalls atomic.Bool
+	mu     sync.Mutex
+	sent   []byte // since the last call of count
+}
+
+// counted is a client's connection to a server.
+type counted struct {
+	net.Conn
+	to *server
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	c.to.mu.Lock()
+	c.to.sent = append(c.to.sent, p...)
+	c.to.mu.Unlock()
+	if c.to.stalls.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func (s *server) dial(ctx context.Context) (redis.Conn, error) {
+	c, err := s.DialNet(ctx, "", "")
+	return redis.NewConn(counted{c, s}, 0, 0), err
+}
+
+// count returns how often clients sent a command since the last call.
+func (s *server) count(command string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := bytes.Count(s.sent, []byte("\r\n"+command+"\r\n"))
+	s.sent = nil
+	return n
+}
+
+// bubble runs a test with an embedded server, on fake time.
+func bubble(t *testing.T, test func(t *testing.T, s *server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())})
+	})
+}
+
+// clientOf returns a client of a server.
+func clientOf(t *testing.T, s redistest.Target) *redlatch.Client {
+	t.Helper()
+	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }
+	if mini, is := s.(*server); is {
+		dial = mini.dial
+	}
+	client, err := redlatch.New(dial)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// open returns a page for the locks of a server.
+func open(t *testing.T, s redistest.Target, o redlatchui.Options) *redlatchui.Page {
+	t.Helper()
+	page, err := redlatchui.New(clientOf(t, s), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, page.Close()) })
+	return page
+}
+
+// tab is a stream that a browser has open.
+type tab struct {
+	header http.Header
+	events chan string   // the data of each event
+	over   chan struct{} // closed when the stream is over
+}
+
+func (b *tab) Header() http.Header { return b.header }
+func (b *tab) WriteHeader(int)     {}
+func (b *tab) Flush()              {}
+
+func (b *tab) Write(p []byte) (int, error) {
+	b.events <- string(p)
+	return len(p), nil
+}
+
+// openTab opens a stream and waits for its first event.
+func openTab(page http.Handler, r *http.Request) *tab {
+	b := &tab{header: http.Header{}, events: make(chan string, 10_000), over: make(chan struct{})}
+	go func() {
+		defer close(b.over)
+		page.ServeHTTP(b, r)
+	}()
+	<-b.events
+	return b
+}
