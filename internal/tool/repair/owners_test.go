@@ -32,7 +32,7 @@ func holdKey(name, owner string, n int) string {
 }
 
 // readBy lets an owner read a lock so many times, for a lease.
-func readBy(t *testing.T, s *redistest.Server, name, owner string, count int, lease time.Duration) {
+func readBy(t *testing.T, s redistest.Target, name, owner string, count int, lease time.Duration) {
 	t.Helper()
 	s.Do(t, "HSETNX", name, "mode", "read")
 	s.Do(t, "HSET", name, owner, count)
@@ -45,7 +45,7 @@ func readBy(t *testing.T, s *redistest.Server, name, owner string, count int, le
 }
 
 // busyTarget is a target that calls change before each look at what readers have left.
-func busyTarget(t *testing.T, s *redistest.Server, change func(look int)) Target {
+func busyTarget(t *testing.T, s redistest.Target, change func(look int)) Target {
 	t.Helper()
 	target := targetOf(t, s)
 	dial, looks := target.Dial, 0
@@ -59,30 +59,30 @@ func busyTarget(t *testing.T, s *redistest.Server, change func(look int)) Target
 
 // Live readers come and go, and renew the lock's lease, while the dead reader is looked at.
 func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	readBy(t, s, name, program.RedissonOwner, 2, time.Hour)
-	readBy(t, s, name, program.SomeOwner, 1, time.Hour)
-	last := ""
-	target := busyTarget(t, s, func(look int) {
-		if last != "" {
-			s.Do(t, "HDEL", name, last)
-		}
-		last = program.LongOwner(look)
-		readBy(t, s, name, last, 1, 2*time.Hour)
-		s.Do(t, "PEXPIRE", name, 3*time.Hour.Milliseconds())
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		name := redistest.Key(t)
+		readBy(t, s, name, program.RedissonOwner, 2, time.Hour)
+		readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+		last := ""
+		target := busyTarget(t, s, func(look int) {
+			if last != "" {
+				s.Do(t, "HDEL", name, last)
+			}
+			last = program.LongOwner(look)
+			readBy(t, s, name, last, 1, 2*time.Hour)
+			s.Do(t, "PEXPIRE", name, 3*time.Hour.Milliseconds())
+		})
+		u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
+		f, err := u.Run(t.Context())
+		require.NoError(t, err)
+		require.True(t, f.Taken)
+		require.Equal(t, []string{program.RedissonOwner}, f.TakenFrom)
+		require.Equal(t, notifiedNone, f.Notified)
+		require.EqualValues(t, 0, s.Do(t, "HEXISTS", name, program.RedissonOwner))
+		require.EqualValues(t, 0, s.Do(t, "EXISTS", holdKey(name, program.RedissonOwner, 1), holdKey(name, program.RedissonOwner, 2)))
+		require.Equal(t, map[string]string{"mode": "read", program.SomeOwner: "1", last: "1"}, hashOf(t, s, name), "a live reader has lost the lock")
+		require.EqualValues(t, 2, s.Do(t, "EXISTS", holdKey(name, last, 1), holdKey(name, program.SomeOwner, 1)))
 	})
-	u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
-	f, err := u.Run(t.Context())
-	require.NoError(t, err)
-	require.True(t, f.Taken)
-	require.Equal(t, []string{program.RedissonOwner}, f.TakenFrom)
-	require.Equal(t, notifiedNone, f.Notified)
-	require.EqualValues(t, 0, s.Do(t, "HEXISTS", name, program.RedissonOwner))
-	require.EqualValues(t, 0, s.Do(t, "EXISTS", holdKey(name, program.RedissonOwner, 1), holdKey(name, program.RedissonOwner, 2)))
-	require.Equal(t, map[string]string{"mode": "read", program.SomeOwner: "1", last: "1"}, hashOf(t, s, name), "a live reader has lost the lock")
-	require.EqualValues(t, 2, s.Do(t, "EXISTS", holdKey(name, last, 1), holdKey(name, program.SomeOwner, 1)))
 }
 
 // Renewals of other readers do not count.
@@ -192,23 +192,23 @@ func TestLookLastsUntilTheServerWasAsked(t *testing.T) {
 }
 
 func TestUnlockTakesLiveReaderOnlyWhenNamed(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	readBy(t, s, name, program.SomeOwner, 1, time.Hour)
-	readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
-	u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{program.SomeOwner}, For: 100 * time.Millisecond}
-	f, err := u.Run(t.Context())
-	require.ErrorContains(t, err, "its holder "+program.SomeOwner+" is not known to be dead")
-	require.Equal(t, RefusedUnknown, f.Refused)
-	require.Len(t, f.Losers(), 1)
-	u.EvenIfAlive = true
-	_, err = u.Run(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"mode": "read", program.RedissonOwner: "1"}, hashOf(t, s, name))
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		name := redistest.Key(t)
+		readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+		readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+		u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{program.SomeOwner}, For: 100 * time.Millisecond}
+		f, err := u.Run(t.Context())
+		require.ErrorContains(t, err, "its holder "+program.SomeOwner+" is not known to be dead")
+		require.Equal(t, RefusedUnknown, f.Refused)
+		require.Len(t, f.Losers(), 1)
+		u.EvenIfAlive = true
+		_, err = u.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"mode": "read", program.RedissonOwner: "1"}, hashOf(t, s, name))
+	})
 }
 
-func hashOf(t *testing.T, s *redistest.Server, name string) map[string]string {
+func hashOf(t *testing.T, s redistest.Target, name string) map[string]string {
 	t.Helper()
 	fields, err := redis.StringMap(s.Do(t, "HGETALL", name), nil)
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func hashOf(t *testing.T, s *redistest.Server, name string) map[string]string {
 
 // traces returns the keys of a lock with their minutes to live, the fields of its hash, and the
 // messages that were sent.
-func traces(t *testing.T, s *redistest.Server, name string, messages redis.PubSubConn) map[string]string {
+func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSubConn) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	keys, err := redis.Strings(s.Do(t, "KEYS", "*"+name+"*"), nil)
@@ -250,128 +250,128 @@ func traces(t *testing.T, s *redistest.Server, name string, messages redis.PubSu
 
 // UnlockAs does the same as Redisson's unlock, byte for byte.
 func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	target := targetOf(t, s)
-	readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
-	writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
-	owner, err := redlatch.ParseOwner(program.RedissonOwner)
-	require.NoError(t, err)
-	for what, c := range map[string]struct {
-		set   func(name string)
-		locks []func(name string) *rlock.Lock // to unlock by hand
-	}{
-		"last reader": {func(name string) { readBy(t, s, name, program.RedissonOwner, 1, time.Hour) }, []func(string) *rlock.Lock{readLock}},
-		"reader that entered twice beside others": {func(name string) {
-			readBy(t, s, name, program.RedissonOwner, 2, 3*time.Hour)
-			readBy(t, s, name, program.SomeOwner, 1, time.Hour)
-			readBy(t, s, name, thirdOwner, 2, 2*time.Hour)
-		}, []func(string) *rlock.Lock{readLock, readLock}},
-		"reader beside one whose lease is over": {func(name string) {
-			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
-			s.Do(t, "HSET", name, thirdOwner, 1)
-		}, []func(string) *rlock.Lock{readLock}},
-		"writer that reads": {func(name string) {
-			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
-			s.Do(t, "HSET", name, "mode", "write", program.RedissonOwner+":write", 1)
-		}, []func(string) *rlock.Lock{readLock, writeLock}},
-		"plain": {func(name string) {
-			s.Do(t, "HSET", name, program.RedissonOwner, 2)
-			s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
-		}, []func(string) *rlock.Lock{
-			func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
-			func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
-		}},
-		"fair": {func(name string) {
-			s.Do(t, "HSET", name, program.RedissonOwner, 1)
-			s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
-			program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
-		}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
-	} {
-		const name = "lock" // the keys and messages that are compared contain it
-		var left [2]map[string]string
-		for i := range left {
-			s.Do(t, "FLUSHALL")
-			c.set(name)
-			messages := redis.PubSubConn{Conn: s.Dial(t)}
-			require.NoError(t, messages.PSubscribe("*"+name+"*"))
-			require.IsType(t, redis.Subscription{}, messages.Receive())
-			if i == 0 {
-				for _, lock := range c.locks {
-					require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		target := targetOf(t, s)
+		readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
+		writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
+		owner, err := redlatch.ParseOwner(program.RedissonOwner)
+		require.NoError(t, err)
+		for what, c := range map[string]struct {
+			set   func(name string)
+			locks []func(name string) *rlock.Lock // to unlock by hand
+		}{
+			"last reader": {func(name string) { readBy(t, s, name, program.RedissonOwner, 1, time.Hour) }, []func(string) *rlock.Lock{readLock}},
+			"reader that entered twice beside others": {func(name string) {
+				readBy(t, s, name, program.RedissonOwner, 2, 3*time.Hour)
+				readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+				readBy(t, s, name, thirdOwner, 2, 2*time.Hour)
+			}, []func(string) *rlock.Lock{readLock, readLock}},
+			"reader beside one whose lease is over": {func(name string) {
+				readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+				s.Do(t, "HSET", name, thirdOwner, 1)
+			}, []func(string) *rlock.Lock{readLock}},
+			"writer that reads": {func(name string) {
+				readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+				s.Do(t, "HSET", name, "mode", "write", program.RedissonOwner+":write", 1)
+			}, []func(string) *rlock.Lock{readLock, writeLock}},
+			"plain": {func(name string) {
+				s.Do(t, "HSET", name, program.RedissonOwner, 2)
+				s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+			}, []func(string) *rlock.Lock{
+				func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
+				func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
+			}},
+			"fair": {func(name string) {
+				s.Do(t, "HSET", name, program.RedissonOwner, 1)
+				s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+				program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
+			}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
+		} {
+			const name = "lock" // the keys and messages that are compared contain it
+			var left [2]map[string]string
+			for i := range left {
+				s.Do(t, "FLUSHALL")
+				c.set(name)
+				messages := redis.PubSubConn{Conn: s.Dial(t)}
+				require.NoError(t, messages.PSubscribe("*"+name+"*"))
+				require.IsType(t, redis.Subscription{}, messages.Receive())
+				if i == 0 {
+					for _, lock := range c.locks {
+						require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
+					}
+				} else {
+					u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
+					_, err := u.Run(t.Context())
+					require.NoError(t, err)
 				}
-			} else {
-				u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
-				_, err := u.Run(t.Context())
-				require.NoError(t, err)
+				left[i] = traces(t, s, name, messages)
+				require.NotEmpty(t, left[i], what)
 			}
-			left[i] = traces(t, s, name, messages)
-			require.NotEmpty(t, left[i], what)
+			require.Equal(t, left[0], left[1], what)
 		}
-		require.Equal(t, left[0], left[1], what)
-	}
+	})
 }
 
 func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	s.Do(t, "SET", name, math.MaxInt64-1)
-	s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a", codec.PermitForever, "b")
-	u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{"61", "62"}, EvenIfAlive: true}
-	f, err := u.Run(t.Context())
-	require.ErrorContains(t, err, `semaphore "`+name+`": 61 was removed, but not 62: `)
-	require.Equal(t, []string{"61"}, f.TakenFrom)
-	require.True(t, f.Tried)
-	require.False(t, f.Taken)
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		name := redistest.Key(t)
+		s.Do(t, "SET", name, math.MaxInt64-1)
+		s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a", codec.PermitForever, "b")
+		u := &Unlock{Target: targetOf(t, s), Name: name, Owners: []string{"61", "62"}, EvenIfAlive: true}
+		f, err := u.Run(t.Context())
+		require.ErrorContains(t, err, `semaphore "`+name+`": 61 was removed, but not 62: `)
+		require.Equal(t, []string{"61"}, f.TakenFrom)
+		require.True(t, f.Tried)
+		require.False(t, f.Taken)
+	})
 }
 
 // Redisson's release of one permit: the id is gone, the number is one more, and the message has it.
 func TestUnlockTakesBackOnePermit(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	target := targetOf(t, s)
-	name := redistest.Key(t)
-	ends := time.Now().Add(time.Hour).UnixMilli()
-	s.Do(t, "SET", name, 0)
-	s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x", ends, "")
-	const id, forever = "30313233343536373839616263646566", "30303030303030303030303030303030"
-	for what, c := range map[string]struct {
-		u    Unlock
-		why  string
-		says string
-	}{
-		"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "is a number, not a lock: a permit of a semaphore is taken back by its id"},
-		"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no permit with the id " + id[2:] + "00 is taken"},
-		"too long":    {Unlock{Dead: []string{id + "0"}}, RefusedOther, "no permit with the id " + id + "0 is taken"},
-		"bad digits":  {Unlock{Dead: []string{id + "zz"}, EvenIfAlive: true}, RefusedOther, "no permit with the id " + id + "zz is taken"},
-		"empty":       {Unlock{Dead: []string{""}}, RefusedOther, "no permit with the id"},
-		"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
-		"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
-		"never ends":  {Unlock{Owners: []string{forever}}, RefusedUnknown, "its lease never ends"},
-		"is renewed":  {Unlock{Dead: []string{id}, Looks: func(time.Duration) { s.Do(t, "ZADD", codec.PermitsKey(name), 2*ends, "0123456789abcdef") }}, RefusedAlive, "its holder is alive"},
-		"is released": {Unlock{Dead: []string{"66656463626139383736353433323130"}, Looks: func(time.Duration) { s.Do(t, "ZREM", codec.PermitsKey(name), "fedcba9876543210") }}, RefusedChanged, "has changed"},
-	} {
-		c.u.Target, c.u.Name, c.u.For = target, name, 10*time.Millisecond
-		f, err := c.u.Run(t.Context())
-		require.ErrorContains(t, err, c.says, what)
-		require.Equal(t, c.why, f.Refused, what)
-	}
-	messages := redis.PubSubConn{Conn: s.Dial(t)}
-	require.NoError(t, messages.Subscribe(codec.SemaphoreChannel(name)))
-	require.IsType(t, redis.Subscription{}, messages.Receive())
-	for i, id := range []string{"0123456789abcdef", "by hand, and long", "x"} {
-		digits := hex.EncodeToString([]byte(id))
-		u := &Unlock{Target: target, Name: name, Dead: []string{strings.ToUpper(digits)}, For: time.Millisecond}
-		f, err := u.Run(t.Context())
+	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+		target := targetOf(t, s)
+		name := redistest.Key(t)
+		ends := time.Now().Add(time.Hour).UnixMilli()
+		s.Do(t, "SET", name, 0)
+		s.Do(t, "ZADD", codec.PermitsKey(name), ends, "0123456789abcdef", ends, "fedcba9876543210", codec.PermitForever, "0000000000000000", ends, "by hand, and long", ends, "x", ends, "")
+		const id, forever = "30313233343536373839616263646566", "30303030303030303030303030303030"
+		for what, c := range map[string]struct {
+			u    Unlock
+			why  string
+			says string
+		}{
+			"no id":       {Unlock{EvenIfAlive: true}, RefusedKind, "is a number, not a lock: a permit of a semaphore is taken back by its id"},
+			"another id":  {Unlock{Dead: []string{id[2:] + "00"}}, RefusedOther, "no permit with the id " + id[2:] + "00 is taken"},
+			"too long":    {Unlock{Dead: []string{id + "0"}}, RefusedOther, "no permit with the id " + id + "0 is taken"},
+			"bad digits":  {Unlock{Dead: []string{id + "zz"}, EvenIfAlive: true}, RefusedOther, "no permit with the id " + id + "zz is taken"},
+			"empty":       {Unlock{Dead: []string{""}}, RefusedOther, "no permit with the id"},
+			"no hex":      {Unlock{Dead: []string{"permit"}}, RefusedOther, "no permit with the id permit is taken"},
+			"not stated":  {Unlock{Owners: []string{id}}, RefusedUnknown, "not known to be dead: it was not watched long enough"},
+			"never ends":  {Unlock{Owners: []string{forever}}, RefusedUnknown, "its lease never ends"},
+			"is renewed":  {Unlock{Dead: []string{id}, Looks: func(time.Duration) { s.Do(t, "ZADD", codec.PermitsKey(name), 2*ends, "0123456789abcdef") }}, RefusedAlive, "its holder is alive"},
+			"is released": {Unlock{Dead: []string{"66656463626139383736353433323130"}, Looks: func(time.Duration) { s.Do(t, "ZREM", codec.PermitsKey(name), "fedcba9876543210") }}, RefusedChanged, "has changed"},
+		} {
+			c.u.Target, c.u.Name, c.u.For = target, name, 10*time.Millisecond
+			f, err := c.u.Run(t.Context())
+			require.ErrorContains(t, err, c.says, what)
+			require.Equal(t, c.why, f.Refused, what)
+		}
+		messages := redis.PubSubConn{Conn: s.Dial(t)}
+		require.NoError(t, messages.Subscribe(codec.SemaphoreChannel(name)))
+		require.IsType(t, redis.Subscription{}, messages.Receive())
+		for i, id := range []string{"0123456789abcdef", "by hand, and long", "x"} {
+			digits := hex.EncodeToString([]byte(id))
+			u := &Unlock{Target: target, Name: name, Dead: []string{strings.ToUpper(digits)}, For: time.Millisecond}
+			f, err := u.Run(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{digits}, f.TakenFrom)
+			require.EqualValues(t, 1, *f.Subscribers)
+			require.Equal(t, []byte(strconv.Itoa(i+1)), s.Do(t, "GET", name))
+			message, _ := messages.Receive().(redis.Message)
+			require.Equal(t, strconv.Itoa(i+1), string(message.Data))
+		}
+		left, err := redis.Strings(s.Do(t, "ZRANGE", codec.PermitsKey(name), 0, -1), nil)
 		require.NoError(t, err)
-		require.Equal(t, []string{digits}, f.TakenFrom)
-		require.EqualValues(t, 1, *f.Subscribers)
-		require.Equal(t, []byte(strconv.Itoa(i+1)), s.Do(t, "GET", name))
-		message, _ := messages.Receive().(redis.Message)
-		require.Equal(t, strconv.Itoa(i+1), string(message.Data))
-	}
-	left, err := redis.Strings(s.Do(t, "ZRANGE", codec.PermitsKey(name), 0, -1), nil)
-	require.NoError(t, err)
-	require.Equal(t, []string{"", "0000000000000000"}, left)
+		require.Equal(t, []string{"", "0000000000000000"}, left)
+	})
 }
