@@ -75,6 +75,11 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 		{redis.Error("MASTERDOWN Link with MASTER is down"), "It is a replica without a link to its master"},
 		{redis.Error("CLUSTERDOWN The cluster is down"), "A master is down, or slots have none."},
 		{redis.Error("TRYAGAIN Multiple keys request during rehashing of slot"), "The slot of this name is being moved"},
+		{redis.Error("READONLY You can't write against a read only replica"), "replica. It is a replica: name its master"},
+		{redis.Error("OOM command not allowed when used memory > 'maxmemory'"), "'maxmemory'. Its memory is full: make room"},
+		{redis.Error("LOADING Redis is loading the dataset in memory"), "memory. It has just started: wait until it has read its data"},
+		{redis.Error("BUSY Redis is busy running a script"), "script. A script of some client runs for long: SCRIPT KILL"},
+		{redis.Error("MISCONF Redis is configured to save RDB snapshots"), "snapshots. It cannot save its data, and so refuses to write: see its log and its disk"},
 		{x509.UnknownAuthorityError{}, "with --tls-ca"},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. It does not speak TLS on this port"},
@@ -94,54 +99,32 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
 }
 
-// Servers word it differently, by itself and within a script.
+// Servers word it differently, also within scripts.
 func TestDenialsNameTheRight(t *testing.T) {
 	t.Parallel()
-	const script = "4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0"
-	const remedy = "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+	const (
+		script = " script: 4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0, on @user_script:17."
+		remedy = "`redlatch doctor` shows which rights are missing, docs/operations.md what they are for."
+		this   = "The user may not use this name (see doctor --prefix). "
+	)
 	s := at(t, "redis://h:1")
-	for _, c := range []struct{ text, plain, lacks string }{
+	for _, c := range []struct{ before, text, behind, lacks string }{
+		{"", "NOPERM User locks has no permissions to run the 'client|info' command", "", "The user lacks +client|info. "},
+		{"", "NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command", script, "The user lacks +hset. "},
+		{"", "NOPERM No permissions to access a key", "", this},
+		{"", "NOPERM No permissions to access a channel", "", this},
+		{"", "ERR ACL failure in script: User locks has no permissions to run the 'hset' command", script, "The user lacks +hset. "},
+		{"", "ERR The user executing the script can't run this command or subcommand", script, ""},
 		{
-			"NOPERM User locks has no permissions to run the 'client|info' command",
-			"NOPERM User locks has no permissions to run the 'client|info' command",
-			"The user lacks +client|info. ",
-		},
-		{
-			"NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
-			"NOPERM ACL failure in script: User locks has no permissions to run the 'hset' command",
-			"The user lacks +hset. ",
-		},
-		{
-			"NOPERM No permissions to access a key",
-			"NOPERM No permissions to access a key",
-			"The user may not use this name (see doctor --prefix). ",
-		},
-		{
-			"NOPERM No permissions to access a channel",
-			"NOPERM No permissions to access a channel",
-			"The user may not use this name (see doctor --prefix). ",
-		},
-		{
-			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command script: " + script + ", on @user_script:17.",
-			"ERR ACL failure in script: User locks has no permissions to run the 'hset' command",
-			"The user lacks +hset. ",
-		},
-		{
-			"ERR The user executing the script can't run this command or subcommand script: " + script + ", on @user_script:9.",
-			"ERR The user executing the script can't run this command or subcommand",
-			"",
-		},
-		{
-			"ERR Error running script (call to f_" + script + "): @user_script:9: @user_script: 9: " +
-				"The user executing the script can't run this command or subcommand",
-			"The user executing the script can't run this command or subcommand",
-			"",
+			"ERR Error running script (call to f_4f0bd94a7ab6a9ec2bea6ac9b84f4ab9ed26a6a0): @user_script:9: @user_script: 9: ",
+			"The user executing the script can't run this command or subcommand", "", "",
 		},
 	} {
-		for _, err := range []error{redis.Error(c.text), fmt.Errorf("lock: %w", &transport.ServerError{Text: c.text})} {
-			require.EqualError(t, s.Problem(err), "Redis at redis://h:1 refuses: "+c.plain+". "+c.lacks+remedy)
+		text := c.before + c.text + c.behind
+		for _, err := range []error{redis.Error(text), fmt.Errorf("lock: %w", &transport.ServerError{Text: text})} {
+			require.EqualError(t, s.Problem(err), "Redis at redis://h:1 refuses: "+c.text+". "+c.lacks+remedy)
 			require.True(t, Denied(err))
-			require.Equal(t, c.plain, Reason(err))
+			require.Equal(t, c.text, Reason(err))
 			require.Equal(t, c.lacks+remedy, Remedy(err))
 			require.Equal(t, "The user lacks +hset +hget. "+remedy, Remedy(err, "+hset", "+hget"))
 		}
@@ -297,10 +280,13 @@ func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
 
 func TestReasonIsTheInnermostCause(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "no such host", Reason(fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "h"})))
-	require.Equal(t, "timed out", Reason(fmt.Errorf("x: %w", context.DeadlineExceeded)))
+	for want, err := range map[string]error{
+		"no such host": fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "h"}), "timed out": fmt.Errorf("x: %w", context.DeadlineExceeded),
+		"a; b": errors.Join(errors.New("a"), errors.New("b")),
+	} {
+		require.Equal(t, want, Reason(err))
+	}
 	require.Equal(t, "timed out", Reason(os.ErrDeadlineExceeded))
-	require.Equal(t, "a; b", Reason(errors.Join(errors.New("a"), errors.New("b"))))
 }
 
 func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
@@ -330,22 +316,6 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	require.ErrorContains(t, err, "cannot reach Redis at unix:///no/such/socket: no such file or directory. Start one")
 	_, err = New(Settings{Address: "elsewhere"})
 	require.EqualError(t, err, "--redis or REDIS_URL: invalid address: the scheme is missing: write redis://host:port, rediss://host:port for TLS, or unix:///path")
-}
-
-func TestRefusalsToWriteAreNotBlamedOnThePassword(t *testing.T) {
-	t.Parallel()
-	s := at(t, "redis://h:1")
-	for text, says := range map[string]string{
-		"READONLY You can't write against a read only replica":   "It is a replica: name its master",
-		"OOM command not allowed when used memory > 'maxmemory'": "Its memory is full",
-		"LOADING Redis is loading the dataset in memory":         "wait until it has read its data",
-		"BUSY Redis is busy running a script":                    "SCRIPT KILL",
-		"MISCONF Redis is configured to save RDB snapshots":      "see its log and its disk",
-	} {
-		err := s.Problem(redis.Error(text))
-		require.ErrorContains(t, err, says)
-		require.NotContains(t, err.Error(), "password")
-	}
 }
 
 // The system takes connections for a program that stands still.
@@ -379,19 +349,8 @@ func TestAServerThatDoesNotAnswerIsNotCalledAbsent(t *testing.T) {
 func TestARoleOtherThanReplicaNamesNoMaster(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "h:6379", masterOf([]any{[]byte("slave"), []byte("h"), int64(6379), []byte("connected"), int64(1)}, nil))
-	require.Empty(t, masterOf([]any{[]byte("master"), int64(1), []any{}}, nil))
-	require.Empty(t, masterOf([]any{[]byte("sentinel"), []any{}}, nil))
-	require.Empty(t, masterOf(nil, redis.Error("NOPERM")))
-}
-
-// The client of a server leaves a user without a password out, and would be another user's.
-func TestAUserOfADeploymentNeedsAPassword(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{"redis-cluster://onlooker@127.0.0.1:1", "redis-sentinel://onlooker@127.0.0.1:1/m"} {
-		_, err := New(Settings{Address: address})
-		require.ErrorContains(t, err, "needs a password", address)
-		require.NotContains(t, err.Error(), "onlooker")
-		_, err = New(Settings{Address: address, Password: "any"})
-		require.NoError(t, err)
+	for _, role := range []any{[]any{[]byte("master"), int64(1), []any{}}, []any{[]byte("sentinel"), []any{}}, redis.Error("NOPERM")} {
+		require.Empty(t, masterOf(role, nil))
 	}
+	require.Empty(t, masterOf(nil, redis.Error("NOPERM")))
 }

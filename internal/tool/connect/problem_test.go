@@ -31,17 +31,19 @@ func TestRefusalsWithinAScriptAreUnderstood(t *testing.T) {
 	require.ErrorContains(t, s.Problem(redis.Error(within+"-MISCONF Redis is configured to save RDB snapshots.  ")), "snapshots. It cannot save its data")
 }
 
-// As redlatch.Open has it. Over TCP a user alone, without a colon, is the password.
-func TestAUserOfOneServerNeedsAPassword(t *testing.T) {
+// The client leaves a user without a password out, and would be another user's.
+func TestUserInAddressNeedsPassword(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"redis://onlooker:@127.0.0.1:1", "unix://onlooker@/no/such/socket", "unix://onlooker:@/no/such/socket"} {
+	for _, address := range []string{
+		"redis://onlooker:@127.0.0.1:1", "unix://onlooker@/no/such/socket", "unix://onlooker:@/no/such/socket",
+		"redis-cluster://onlooker@127.0.0.1:1", "redis-sentinel://onlooker@127.0.0.1:1/m",
+	} {
 		_, err := New(Settings{Address: address})
 		require.ErrorContains(t, err, "needs a password", address)
 		require.NotContains(t, err.Error(), "onlooker")
-		_, err = New(Settings{Address: address, Password: "any"})
-		require.NoError(t, err)
+		server(t, Settings{Address: address, Password: "any"})
 	}
-	require.Equal(t, "redis://sesame@h:6379", at(t, "redis://sesame@h").at.Full())
+	require.Equal(t, "redis://sesame@h:6379", at(t, "redis://sesame@h").at.Full(), "over TCP it is the password")
 }
 
 func TestHealthIsJudgedByTheProbe(t *testing.T) {
