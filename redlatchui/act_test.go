@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"html"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -281,32 +281,27 @@ func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
 	})
 }
 
-// The user gives up while it is looked whether the holder lives, or the program ends.
+// The viewer leaves while the holder is examined, or the program ends.
 func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		for what, end := range map[string]func(page *redlatchui.Page, leave func()){
-			"request": func(_ *redlatchui.Page, leave func()) { leave() },
-			"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
-		} {
-			s.Do(t, "HSET", "job", program.SomeOwner, 1)
-			s.Do(t, "PEXPIRE", "job", time.Hour.Milliseconds())
-			told := make(chan redlatchui.Attempt, 2)
-			page := open(t, s, redlatchui.Options{
-				Access: always(redlatchui.FullAccess), Audit: func(_ context.Context, a redlatchui.Attempt) error { told <- a; return nil },
+	t.Parallel()
+	for what, end := range map[string]func(page *redlatchui.Page, leave func()){
+		"request": func(_ *redlatchui.Page, leave func()) { leave() },
+		"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				page, told := acting(t, s)
+				leave := busy(t, s, page, [][2]string{{"ops", "192.0.2.1:1"}})
+				require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun}, told.outcomes())
+				end(page, leave)
+				synctest.Wait()
+				all := told.take()
+				require.Len(t, all, 1)
+				require.Equal(t, redlatchui.OutcomeFailed, all[0].Outcome)
+				require.Equal(t, "the request has ended before anything was done", all[0].Detail)
+				leave()
+				require.True(t, program.Exists(t, s, "long"))
 			})
-			ctx, leave := context.WithCancel(t.Context())
-			done := make(chan *http.Response, 1)
-			go func() {
-				done <- answer(page, postRequest("/unlock?name=job", takes(program.SomeOwner)).WithContext(ctx))
-			}()
-			require.Equal(t, redlatchui.OutcomeBegun, (<-told).Outcome)
-			end(page, leave)
-			got := <-told
-			require.Equal(t, redlatchui.OutcomeFailed, got.Outcome, what)
-			require.Equal(t, "the request has ended before anything was done", got.Detail, what)
-			<-done
-			leave()
-			require.True(t, program.Exists(t, s, "job"), what)
-		}
-	})
+		})
+	}
 }

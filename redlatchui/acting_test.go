@@ -4,9 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,88 +24,73 @@ func by(user, remote string, r *http.Request) *http.Request {
 	return r
 }
 
-// One viewer has four actions under way, which look at leases for long: a fifth is refused, and
-// neither the actions of others nor pages wait for them. Without users, addresses tell viewers apart.
-func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		user := func(r *http.Request) string { return r.Header.Get("X-User") }
-		for what, c := range map[string]struct {
-			user             func(*http.Request) string
-			busy, same, free [2]string // user and address
-		}{
-			"users":     {user, [2]string{"ops", "192.0.2.1:1"}, [2]string{"ops", "192.0.2.2:1"}, [2]string{"night", "192.0.2.1:1"}},
-			"addresses": {nil, [2]string{"", "192.0.2.1:1"}, [2]string{"", "192.0.2.1:2"}, [2]string{"", "192.0.2.2:1"}},
-		} {
-			told := &audits{}
-			begun := make(chan struct{}, 16)
-			page := open(t, s, redlatchui.Options{
-				Access: always(redlatchui.FullAccess), User: c.user, Audit: func(ctx context.Context, a redlatchui.Attempt) error {
-					err := told.add(ctx, a)
-					if a.Outcome == redlatchui.OutcomeBegun {
-						begun <- struct{}{}
-					}
-					return err
-				},
-			})
-			for _, name := range []string{"long", "job"} {
-				s.Do(t, "HSET", name, program.SomeOwner, 1)
-			}
-			s.Do(t, "PEXPIRE", "long", time.Hour.Milliseconds())
-			ctx, leave := context.WithCancel(t.Context())
-			var acts sync.WaitGroup
-			for range 4 {
-				acts.Go(func() {
-					answer(page, by(c.busy[0], c.busy[1], postRequest("/unlock?name=long", takes(program.SomeOwner)).WithContext(ctx)))
-				})
-				<-begun
-			}
-			told.take()
-			got := answer(page, by(c.same[0], c.same[1], postRequest("/unlock?name=job", takes(program.SomeOwner))))
-			require.Equal(t, http.StatusServiceUnavailable, got.StatusCode, what)
-			all := told.take()
-			require.Len(t, all, 1, what)
-			require.Equal(t, redlatchui.OutcomeRefused, all[0].Outcome)
-			require.Equal(t, "you have 4 actions under way: wait until one has ended. Nothing was done", all[0].Detail)
-			require.True(t, program.Exists(t, s, "job"), what)
+func userOf(r *http.Request) string { return r.Header.Get("X-User") }
 
-			got = answer(page, by(c.same[0], c.same[1], httptest.NewRequest(http.MethodGet, "http://localhost/lock?name=job", nil)))
-			require.Equal(t, 200, got.StatusCode, what)
-			got = answer(page, by(c.free[0], c.free[1], postRequest("/unlock?name=job", takes(program.SomeOwner))))
-			require.Equal(t, 200, got.StatusCode, what)
-			require.False(t, program.Exists(t, s, "job"), what)
-
-			leave()
-			acts.Wait()
-			s.Do(t, "HSET", "job", program.SomeOwner, 1)
-			got = answer(page, by(c.busy[0], c.busy[1], postRequest("/unlock?name=job", takes(program.SomeOwner))))
-			require.Equal(t, 200, got.StatusCode, "those have ended: "+what)
-		}
-	})
+// busy starts actions that watch a long lease, by requests of a viewer each, until leave is called.
+func busy(t *testing.T, s *server, page http.Handler, viewers [][2]string) (leave func()) {
+	t.Helper()
+	s.Do(t, "HSET", "long", program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", "long", time.Hour.Milliseconds())
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, v := range viewers {
+		go func() {
+			answer(page, by(v[0], v[1], postRequest("/unlock?name=long", takes(program.SomeOwner)).WithContext(ctx)))
+		}()
+	}
+	synctest.Wait()
+	return func() {
+		cancel()
+		synctest.Wait()
+	}
 }
 
-// All slots are taken, by many viewers.
+// A viewer may have four actions under way. Others, and pages, need not wait for them. Without users, the
+// address identifies a viewer.
+func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		user             func(*http.Request) string
+		busy, same, free [2]string // user and address
+	}{
+		"users":     {userOf, [2]string{"ops", "192.0.2.1:1"}, [2]string{"ops", "192.0.2.2:1"}, [2]string{"night", "192.0.2.1:1"}},
+		"addresses": {nil, [2]string{"", "192.0.2.1:1"}, [2]string{"", "192.0.2.1:2"}, [2]string{"", "192.0.2.2:1"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				told := &audits{}
+				page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), User: c.user, Audit: told.add})
+				unlock := func(viewer [2]string) int {
+					s.Do(t, "HSET", "job", program.SomeOwner, 1)
+					return answer(page, by(viewer[0], viewer[1], postRequest("/unlock?name=job", takes(program.SomeOwner)))).StatusCode
+				}
+				leave := busy(t, s, page, slices.Repeat([][2]string{c.busy}, 4))
+				told.take()
+				require.Equal(t, http.StatusServiceUnavailable, unlock(c.same))
+				all := told.take()
+				require.Len(t, all, 1)
+				require.Equal(t, redlatchui.OutcomeRefused, all[0].Outcome)
+				require.Equal(t, "you have 4 actions under way: wait until one has ended. Nothing was done", all[0].Detail)
+				require.True(t, program.Exists(t, s, "job"))
+				got := answer(page, by(c.same[0], c.same[1], httptest.NewRequest(http.MethodGet, "http://localhost/lock?name=job", nil)))
+				require.Equal(t, 200, got.StatusCode)
+				require.Equal(t, 200, unlock(c.free))
+				require.False(t, program.Exists(t, s, "job"))
+				leave()
+				require.Equal(t, 200, unlock(c.busy))
+			})
+		})
+	}
+}
+
 func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		begun := make(chan struct{}, 64)
-		page := open(t, s, redlatchui.Options{
-			Access: always(redlatchui.FullAccess), User: func(r *http.Request) string { return r.Header.Get("X-User") },
-			Audit: func(_ context.Context, a redlatchui.Attempt) error {
-				if a.Outcome == redlatchui.OutcomeBegun {
-					begun <- struct{}{}
-				}
-				return nil
-			},
-		})
-		s.Do(t, "HSET", "long", program.SomeOwner, 1)
-		s.Do(t, "PEXPIRE", "long", time.Hour.Milliseconds())
-		ctx, leave := context.WithCancel(t.Context())
-		var acts sync.WaitGroup
+		page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), User: userOf})
+		var viewers [][2]string
 		for i := range 32 {
-			acts.Go(func() {
-				answer(page, by(string(rune('a'+i/4)), "192.0.2.1:1", postRequest("/unlock?name=long", takes(program.SomeOwner)).WithContext(ctx)))
-			})
-			<-begun
+			viewers = append(viewers, [2]string{string(rune('a' + i/4)), "192.0.2.1:1"})
 		}
+		leave := busy(t, s, page, viewers)
+		defer leave()
 		status, text := post(t, page, "/unlock?name=long", takes(program.SomeOwner))
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		require.Contains(t, text, "Too many actions are under way: try again in a minute. Nothing was done.")
@@ -112,12 +98,9 @@ func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
 			status, _ := get(t, page, path)
 			require.Equal(t, 200, status, path)
 		}
-		leave()
-		acts.Wait()
 	})
 }
 
-// A command is said only to a viewer who has no link in its place.
 func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const link = `<a href="evict?name=job&amp;owner=`
@@ -157,8 +140,6 @@ func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
 	})
 }
 
-// A bar says how much of a lease is left only when its beginning was seen: the first look finds a
-// lease that may be half over.
 func TestALeaseWhoseBeginningWasNotSeenHasNoBar(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		page := open(t, s, redlatchui.Options{})
