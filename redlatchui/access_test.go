@@ -21,7 +21,6 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
-// audits collects what an audit is told.
 type audits struct {
 	mu  sync.Mutex
 	all []redlatchui.Attempt
@@ -51,12 +50,10 @@ func (a *audits) outcomes() (all []redlatchui.Outcome) {
 	return all
 }
 
-// always grants every viewer the same.
 func always(a redlatchui.Access) func(*http.Request) redlatchui.Access {
 	return func(*http.Request) redlatchui.Access { return a }
 }
 
-// acting returns a page that grants every viewer all rights, and its audit.
 func acting(t *testing.T, s redistest.Target) (*redlatchui.Page, *audits) {
 	t.Helper()
 	told := &audits{}
@@ -65,26 +62,22 @@ func acting(t *testing.T, s redistest.Target) (*redlatchui.Page, *audits) {
 	}), told
 }
 
-// postRequest is a form that is sent.
 func postRequest(address string, form url.Values) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return r
 }
 
-// post returns the status and the text of the answer to a form.
 func post(t *testing.T, page http.Handler, address string, form url.Values) (status int, text string) {
 	t.Helper()
 	status, text = load(t, page, postRequest(address, form))
 	return status, html.UnescapeString(text)
 }
 
-// takes is the form that takes a lock from owners.
 func takes(owners ...string) url.Values {
 	return url.Values{"holder": owners, "dead": owners, "reason": {"host is gone"}}
 }
 
-// evicts is the form that evicts an owner.
 func evicts(owner string) url.Values {
 	return url.Values{"owner": {base64.RawURLEncoding.EncodeToString([]byte(owner))}, "reason": {"pod was deleted"}}
 }
@@ -196,7 +189,6 @@ func TestFormTakesLockFromOneReader(t *testing.T) {
 	})
 }
 
-// Readers that come after the form was made keep the lock, and do not keep it from being taken.
 func TestFormLeavesNewReadersAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		page, _ := acting(t, s)

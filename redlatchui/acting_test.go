@@ -17,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// by returns a form that a user sends from an address.
 func by(user, remote string, r *http.Request) *http.Request {
 	r.RemoteAddr = remote
 	r.Header.Set("X-User", user)

@@ -66,7 +66,6 @@ func bubble(t *testing.T, test func(t *testing.T, s *server)) {
 	})
 }
 
-// clientOf returns a client of a server.
 func clientOf(t *testing.T, s redistest.Target) *redlatch.Client {
 	t.Helper()
 	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }
@@ -79,7 +78,6 @@ func clientOf(t *testing.T, s redistest.Target) *redlatch.Client {
 	return client
 }
 
-// open returns a page for the locks of a server.
 func open(t *testing.T, s redistest.Target, o redlatchui.Options) *redlatchui.Page {
 	t.Helper()
 	page, err := redlatchui.New(clientOf(t, s), o)
@@ -88,7 +86,6 @@ func open(t *testing.T, s redistest.Target, o redlatchui.Options) *redlatchui.Pa
 	return page
 }
 
-// tab is a stream that a browser has open.
 type tab struct {
 	header http.Header
 	events chan string   // the data of each event

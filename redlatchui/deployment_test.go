@@ -43,12 +43,10 @@ func pagesOf(t *testing.T, address string) map[string]*redlatchui.Page {
 	return map[string]*redlatchui.Page{"New": own, "redlatch ui": command}
 }
 
-// deployment is where commands are sent.
 type deployment interface {
 	Do(tb testing.TB, cmd string, args ...any) any
 }
 
-// scene makes some locks.
 func scene(t *testing.T, s deployment) {
 	t.Helper()
 	for i := range 20 { // on all masters
@@ -63,7 +61,6 @@ func scene(t *testing.T, s deployment) {
 	s.Do(t, "SET", "visits", 41)
 }
 
-// showScene checks that a page shows the locks of scene.
 func showScene(t *testing.T, page *redlatchui.Page) {
 	t.Helper()
 	text := says(t, page, "/?sort=name", "21 locks")
@@ -148,7 +145,6 @@ func TestTheLocksOfAMasterOfSentinelsAreShown(t *testing.T) {
 	}
 }
 
-// Many tabs of a cluster's page cost its nodes what one costs, too.
 func TestTheClientOfAClusterIsAskedOncePerScan(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	c := redistest.StartCluster(t, 3, 0)
@@ -182,7 +178,7 @@ func TestAClusterOfAnAdapterIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "use a client of redlatch.Open")
 }
 
-// Of some names the keys are on two nodes: no lock of them works in a cluster.
+// The keys of some names are on two nodes: locks with such names do not work in a cluster.
 func TestANameThatNoClusterTakesHidesNoDeadWaiters(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()

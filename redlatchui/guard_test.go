@@ -26,14 +26,12 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
-// answer is what a page answers to a request.
 func answer(page http.Handler, r *http.Request) *http.Response {
 	w := httptest.NewRecorder()
 	page.ServeHTTP(w, r)
 	return w.Result()
 }
 
-// load returns the status and the text of an answer.
 func load(t *testing.T, page http.Handler, r *http.Request) (status int, text string) {
 	t.Helper()
 	got := answer(page, r)
@@ -42,7 +40,6 @@ func load(t *testing.T, page http.Handler, r *http.Request) (status int, text st
 	return got.StatusCode, string(body)
 }
 
-// get loads an address in a browser on this machine.
 func get(t *testing.T, page http.Handler, address string) (status int, text string) {
 	t.Helper()
 	return load(t, page, httptest.NewRequest(http.MethodGet, "http://localhost"+address, nil))
@@ -236,7 +233,6 @@ func TestThePageWorksBehindAProxy(t *testing.T) {
 	require.False(t, program.Exists(t, s, "job"))
 }
 
-// Without the host that the browser names, the origin of a form cannot be compared with it.
 func TestBehindAProxyThatDropsTheHostFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -251,7 +247,6 @@ func TestBehindAProxyThatDropsTheHostFormsAreRefused(t *testing.T) {
 // ownLines is how many lines the page's own JavaScript has at most.
 const ownLines = 300
 
-// What others wrote is served as its package has it, with its licence, and all else is few lines.
 func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile(filepath.Join("page", "vendored.txt"))
@@ -288,8 +283,6 @@ func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
 
 var rowID = regexp.MustCompile(`<(?:tr|li) id="([^"]*)"`)
 
-// Owners that are shown alike, an owner that is queued twice, and one lock that a client holds as
-// two owners: an update finds each row by an id of its own, which is no text of others.
 func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
@@ -317,7 +310,6 @@ func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
 	})
 }
 
-// A request that asks for no content is not held as a stream is, and costs the server nothing.
 func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

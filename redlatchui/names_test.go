@@ -24,7 +24,6 @@ var (
 	heading = regexp.MustCompile(`<h1><bdi>([^<]*)</bdi></h1>`)
 )
 
-// Whatever bytes a name has, it is shown as text, and its link leads to its page.
 func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		names := map[string]string{ // as they are shown
@@ -79,7 +78,6 @@ func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 	})
 }
 
-// A label, an owner and a field of a queue are as untrusted as a name.
 func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
@@ -118,7 +116,6 @@ func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
 	})
 }
 
-// A lock with very many readers has a page that a browser can show.
 func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		readers := []any{"books", "mode", "read"}
@@ -135,7 +132,6 @@ func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
 	})
 }
 
-// A circle of very many owners.
 func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		for i := range 60 {
@@ -151,7 +147,6 @@ func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
 	})
 }
 
-// What was refused is written down, and no more of it than one can read.
 func TestWhatIsRefusedIsCutForTheAudit(t *testing.T) {
 	t.Parallel()
 	page, told := acting(t, redistest.Shared(t))
@@ -174,7 +169,6 @@ func TestWhatIsRefusedIsCutForTheAudit(t *testing.T) {
 	}
 }
 
-// The ids of permits are bytes that others wrote, too.
 func TestPermitsAreShownAsText(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.Do(t, "SET", "crawl", 3)
@@ -189,7 +183,6 @@ func TestPermitsAreShownAsText(t *testing.T) {
 	})
 }
 
-// waitScene makes one name of each kind that clients wait for.
 func waitScene(t *testing.T, s redistest.Target) {
 	t.Helper()
 	for _, name := range []string{"app:plain", "app:calm"} {
@@ -212,7 +205,6 @@ func waitScene(t *testing.T, s redistest.Target) {
 	}
 }
 
-// Who waits without a place in a queue is known from who listens, which is a hint.
 func TestThePageSaysHowManyListenForALock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		waitScene(t, s)
@@ -232,7 +224,6 @@ func TestThePageSaysHowManyListenForALock(t *testing.T) {
 	})
 }
 
-// Where subscribers cannot be counted, nothing says that none wait.
 func TestWhatAUserMayNotCountIsNotKnown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -262,7 +253,7 @@ func TestWhatAUserMayNotCountIsNotKnown(t *testing.T) {
 	require.Contains(t, text, "is alive is not known: subscribers cannot be counted.")
 }
 
-// Users are not replicated: without one on the replicas it is not known which waiters are dead.
+// Users are not replicated.
 func TestTheUserMustExistOnReplicas(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

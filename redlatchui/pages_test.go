@@ -107,7 +107,6 @@ func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
 	require.Contains(t, textOf(again), "keepalive warning", "it is not examined anew for each browser")
 }
 
-// A user that may only look gets what it may see, and no error of a right that it does not need.
 func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -124,7 +123,6 @@ func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	require.Contains(t, says(t, page, "/who", "1 client holds or waits"), program.SomeOwner[:36])
 }
 
-// A key beside the lock that holds something else is named, not the lock.
 func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -135,7 +133,6 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 	require.Contains(t, html.UnescapeString(text), `The key "`+codec.QueueKey(name)+`" holds a string, and the queue of a fair lock is a list`)
 }
 
-// Only * and ? make a pattern: a bracket may be part of a name, or of one that is being typed.
 func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.Do(t, "HSET", "job[1]", javaA+":1", 1)
@@ -148,7 +145,6 @@ func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
 	})
 }
 
-// An error is not an empty page with status 200.
 func TestClosedPageReturnsAnError(t *testing.T) {
 	t.Parallel()
 	page := open(t, redistest.Shared(t), redlatchui.Options{})
@@ -167,12 +163,10 @@ const (
 
 var tags = regexp.MustCompile(`<[^>]*>|\s+`)
 
-// textOf returns what a page says, without markup.
 func textOf(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// says loads an address until the page says something, and returns its text.
 func says(t *testing.T, page *redlatchui.Page, address, what string) (text string) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(50 * time.Millisecond) {
@@ -213,7 +207,6 @@ func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
 	})
 }
 
-// Each owner that a page shows leads to the page of its client.
 func TestOwnersLeadToTheirClients(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
@@ -242,7 +235,6 @@ func TestOwnersLeadToTheirClients(t *testing.T) {
 	})
 }
 
-// deadlock makes two threads of two clients of Redisson's wait for each other's locks, x and y.
 func deadlock(t *testing.T, s redistest.Target) {
 	t.Helper()
 	for lock, of := range map[string][2]string{"x": {javaA + ":1", javaB + ":2"}, "y": {javaB + ":2", javaA + ":1"}} {
@@ -286,7 +278,6 @@ func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
 	})
 }
 
-// Waiters that are dead are what is wrong, at the first answer, and nothing waits in a circle.
 func TestDeadWaitersAreNoDeadlock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		deadlock(t, s)
@@ -304,7 +295,6 @@ func TestDeadWaitersAreNoDeadlock(t *testing.T) {
 	})
 }
 
-// A lock whose holder waits for another says so.
 func TestALocksPageSaysForWhatItsHolderWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.Do(t, "HSET", "x", javaA+":1", 1)

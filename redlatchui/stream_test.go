@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
-// request is a GET from an address.
 func request(ctx context.Context, address, path string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
 	r.RemoteAddr = address + ":4711"

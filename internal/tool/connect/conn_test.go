@@ -99,7 +99,6 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
 }
 
-// Servers word it differently, also within scripts.
 func TestDenialsNameTheRight(t *testing.T) {
 	t.Parallel()
 	const (
@@ -318,7 +317,7 @@ func TestServerIsReachedAndSaysWhyNot(t *testing.T) {
 	require.EqualError(t, err, "--redis or REDIS_URL: invalid address: the scheme is missing: write redis://host:port, rediss://host:port for TLS, or unix:///path")
 }
 
-// The system takes connections for a program that stands still.
+// The kernel accepts connections for a stopped process.
 func TestAServerThatDoesNotAnswerIsNotCalledAbsent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

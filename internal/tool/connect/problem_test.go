@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Redis before version 7 says within the error of a script what it refuses, with a minus sign.
+// Redis 6 puts a minus sign before a refusal within a script.
 func TestRefusalsWithinAScriptAreUnderstood(t *testing.T) {
 	t.Parallel()
 	s := at(t, "redis://h:1")
@@ -31,7 +31,7 @@ func TestRefusalsWithinAScriptAreUnderstood(t *testing.T) {
 	require.ErrorContains(t, s.Problem(redis.Error(within+"-MISCONF Redis is configured to save RDB snapshots.  ")), "snapshots. It cannot save its data")
 }
 
-// The client leaves a user without a password out, and would be another user's.
+// Without a password, clients do not send the user.
 func TestUserInAddressNeedsPassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
@@ -82,7 +82,6 @@ func TestSentinelBehindServerAddressIsNamed(t *testing.T) {
 	require.ErrorContains(t, at(t, "redis-cluster://"+sentinel.Addr()).Problem(err), "It is a Sentinel")
 }
 
-// A pause of writes is that of CLIENT PAUSE and of FAILOVER.
 func TestPausedWritesAreReported(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -148,7 +147,6 @@ func program(t *testing.T, answer func(net.Conn)) (addr string) {
 	return l.Addr().String()
 }
 
-// says is a program that says something first; answers is one that reads before.
 func says(text string) func(net.Conn) {
 	return func(c net.Conn) { talk(c, text) }
 }

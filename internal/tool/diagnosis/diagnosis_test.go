@@ -15,7 +15,6 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// examined examines a server and returns the findings by their checks.
 func examined(t *testing.T, url, prefix string, needs ...string) map[string]Finding {
 	t.Helper()
 	srv, err := connect.New(connect.Settings{Address: url})
@@ -67,7 +66,6 @@ func TestMemoryThatIsNearlyFullIsAWarning(t *testing.T) {
 	}
 }
 
-// Without the password no check finds out anything, and none is made.
 func TestDoctorWithoutThePasswordMakesNoFindings(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
@@ -169,7 +167,6 @@ func TestWorstIsTheWorst(t *testing.T) {
 	}
 }
 
-// answered is a connection on which every command has one answer.
 type answered struct {
 	redis.Conn
 	reply any

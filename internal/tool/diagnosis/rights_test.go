@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// everything returns all words of all needs, below app:, each once.
 func everything() (words []string) {
 	for _, need := range acl.All() {
 		for _, word := range need.Words("app:") {
@@ -28,7 +27,6 @@ func everything() (words []string) {
 	return words
 }
 
-// userWith makes a user with these rights and returns its URL.
 func userWith(t *testing.T, s *redistest.Server, words ...string) string {
 	t.Helper()
 	args := []any{"SETUSER", "tried", "reset", "on", ">" + redistest.Password}
@@ -39,7 +37,6 @@ func userWith(t *testing.T, s *redistest.Server, words ...string) string {
 	return s.UserURL("tried")
 }
 
-// send sends a command that was found.
 func send(t *testing.T, s *redistest.Server, command string) {
 	t.Helper()
 	var args []any
@@ -89,7 +86,6 @@ func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 	}
 }
 
-// Each right of the manual is tried, and by all needs that it belongs to.
 func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
@@ -140,7 +136,6 @@ func TestTheLinesGiveAUserWithoutRightsAllThatItNeeds(t *testing.T) {
 	}
 }
 
-// The manual's first user may lack what it says is for others.
 func TestPlainLocksNeedWhatTheManualSaysAndNoMore(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -208,7 +203,6 @@ func TestEveryNeedIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-// What cannot be tried is reported as unknown, and neither called missing nor left out.
 func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -233,7 +227,6 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	require.Equal(t, "ACL SETUSER tried +lpop +rpush", examined(t, url, "app:")["fair rights"].Command)
 }
 
-// A command that is refused says nothing about the server.
 func TestShardedPubSubIsNotMissingWhereItIsMerelyNotPermitted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -294,7 +287,7 @@ func TestWhatIsTriedByWritingHasATimeToLiveWhenTheReplyIsLost(t *testing.T) {
 	}
 }
 
-// Rules are printed to be pasted: a name with a space in it would become a further rule.
+// Rules are pasted: a name with a space would add a rule.
 func TestRulesLeaveOutNamesThatTheyCannotHold(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -316,7 +309,6 @@ func TestRulesLeaveOutNamesThatTheyCannotHold(t *testing.T) {
 	require.Equal(t, "ACL SETUSER NAME +ping", e.grant([]string{"+ping"}))
 }
 
-// whoami is a connection on which ACL WHOAMI returns it.
 type whoami string
 
 func (w whoami) Close() error                    { return nil }

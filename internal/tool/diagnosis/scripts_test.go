@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// noError requires that checks other than these have found no error.
 func noError(t *testing.T, all map[string]Finding, but ...string) {
 	t.Helper()
 	for name, f := range all {

@@ -11,10 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// at is a moment.
 func at(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
 
-// State is a lock as it was seen.
 type State struct {
 	At           time.Time
 	Owner, Count string
@@ -25,7 +23,6 @@ type State struct {
 	Waiting      int
 }
 
-// snapshot returns it as it is read.
 func (s State) snapshot() *inspect.Snapshot {
 	now := &inspect.Snapshot{Answered: s.At, Mode: s.Mode, TTL: s.Lease, Waiting: s.Waiting}
 	if s.Owner != "" {
@@ -37,7 +34,6 @@ func (s State) snapshot() *inspect.Snapshot {
 	return now
 }
 
-// brief is an event in few words.
 func brief(events []Event) (all []string) {
 	for i := range events {
 		e := &events[i]
@@ -152,8 +148,6 @@ func TestTheFirstLookReportsTheState(t *testing.T) {
 	require.Equal(t, []string{"released "}, brief(l.Look(State{}.snapshot())))
 }
 
-// A message comes on a connection of its own: a look may already have seen what it tells
-// of.
 func TestALateMessageCausesNoEvent(t *testing.T) {
 	t.Parallel()
 	held := func(second int, owner string) State {

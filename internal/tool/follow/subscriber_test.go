@@ -37,7 +37,7 @@ func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
 	require.Empty(t, called)
 }
 
-// A message that two patterns match would be received twice.
+// A message that matches two patterns would be received twice.
 func TestOnePatternMatchesEachChannel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,7 +70,6 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 	}
 }
 
-// fakeTransport are a transport with channels alone.
 type fakeTransport struct {
 	transport.Transport
 	mu     sync.Mutex // guards what follows
@@ -78,7 +77,6 @@ type fakeTransport struct {
 	subs   map[string]*fakeSubscription // that are not closed, by channel
 }
 
-// fakeSubscription is a subscription.
 type fakeSubscription struct {
 	transport *fakeTransport
 	channel   string
@@ -178,10 +176,8 @@ func TestAFailedSubscriptionIsMadeAnewWithTheNextLook(t *testing.T) {
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon bounds waits for what should happen at once.
 const soon = 10 * time.Second
 
-// listen receives messages of the locks that match until the test ends.
 func listen(t *testing.T, s redistest.Target, pattern string) *PatternSubscriber {
 	t.Helper()
 	return run(t, func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }, pattern)

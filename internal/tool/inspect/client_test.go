@@ -53,7 +53,6 @@ func TestJSONTellsFreeFromNoTTLAndKeepsEachByteOfAName(t *testing.T) {
 	}
 }
 
-// The line that has it begins with the program's name already.
 func TestWhyListenersAreNotCountedNamesTheProgramNowhere(t *testing.T) {
 	t.Parallel()
 	err := &redlatch.LockError{Op: "listeners", Name: "job", Err: fmt.Errorf("%w: redlatch: subscribers on the master cannot be counted: ROLE", admin.ErrNotCounted)}

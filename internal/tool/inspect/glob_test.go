@@ -35,7 +35,6 @@ func TestPatternsMatchAsRedisHasThem(t *testing.T) {
 	}
 }
 
-// A pattern of many stars must match in bounded time.
 func TestManyStarsTakeNoTime(t *testing.T) {
 	t.Parallel()
 	stars, name := "", ""
@@ -45,7 +44,6 @@ func TestManyStarsTakeNoTime(t *testing.T) {
 	require.False(t, Match(stars+"b")(name))
 }
 
-// The server is the judge: KEYS finds the names that match.
 func TestTheServerMatchesAlike(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

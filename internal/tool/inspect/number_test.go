@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// addNumbers makes semaphores, latches, and what looks like them.
 func addNumbers(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "SET", "pool", 3)

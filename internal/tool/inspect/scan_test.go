@@ -21,7 +21,6 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// found runs a scan and returns the locks by name, each of which was reported once.
 func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
 	t.Helper()
 	locks := map[string]*Lock{}
@@ -35,7 +34,6 @@ func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
 	return locks
 }
 
-// undated checks when a lock was read, and forgets it.
 func undated(t *testing.T, l *Lock) *Lock {
 	t.Helper()
 	require.WithinDuration(t, time.Now(), l.At, time.Minute)
@@ -43,7 +41,6 @@ func undated(t *testing.T, l *Lock) *Lock {
 	return l
 }
 
-// addLocks makes locks of all kinds, and keys that are none.
 func addLocks(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "HSET", "plain", java, 2)
@@ -71,7 +68,6 @@ func addLocks(t *testing.T, s redistest.Target) {
 	s.Do(t, "SET", engine.LabelKey(uuid.MustParse(ours[:36])), "billing@host-3")
 }
 
-// owners are fields and values of a hash with so many owners.
 func owners(n int) (fields []any) {
 	for i := range n {
 		fields = append(fields, redlatch.NewOwner(uuid.Max, int64(i)).String(), 1)
@@ -196,7 +192,6 @@ func TestUnreadNamesTheServersReason(t *testing.T) {
 	require.Equal(t, "2 keys were not looked into: this user may not read them (NOPERM No permissions to access a key)", u.Text("keys"))
 }
 
-// A key that cannot be looked into is no key of another program.
 func TestRefusedKeysAreDistinguishedFromOtherReplies(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"NOPERM No permissions", "CLUSTERDOWN The cluster is down", "MOVED 7 h:1", "ASK 7 h:1"} {

@@ -88,7 +88,6 @@ func TestALeaseThatIsNotRenewedAnyMoreIsNotCalledRenewed(t *testing.T) {
 	require.Empty(t, look(19, "2", redlatch.NoTTL))
 }
 
-// Waiters leave the queue, and others join it, between the reads of its parts.
 func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {
 	t.Parallel()
 	for _, at := range []Part{{First: 1, Last: 10_000}, {First: 1, Last: 700}, {First: 301, Last: 900}} {

@@ -26,12 +26,10 @@ import (
 
 const thirdOwner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
 
-// holdKey is the key of an owner's n-th hold as a reader.
 func holdKey(name, owner string, n int) string {
 	return fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, owner, n)
 }
 
-// readBy lets an owner read a lock so many times, for a lease.
 func readBy(t *testing.T, s redistest.Target, name, owner string, count int, lease time.Duration) {
 	t.Helper()
 	s.Do(t, "HSETNX", name, "mode", "read")
@@ -44,7 +42,6 @@ func readBy(t *testing.T, s redistest.Target, name, owner string, count int, lea
 	}
 }
 
-// busyTarget is a target that calls change before each look at what readers have left.
 func busyTarget(t *testing.T, s redistest.Target, change func(look int)) Target {
 	t.Helper()
 	target := targetOf(t, s)
@@ -57,7 +54,6 @@ func busyTarget(t *testing.T, s redistest.Target, change func(look int)) Target 
 	return target
 }
 
-// Live readers come and go, and renew the lock's lease, while the dead reader is looked at.
 func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		name := redistest.Key(t)
@@ -85,7 +81,6 @@ func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
 	})
 }
 
-// Renewals of other readers do not count.
 func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -116,7 +111,6 @@ func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
 	}
 }
 
-// A reader whose lease cannot be read may renew it.
 func TestUnlockKeepsReaderWhoseLeaseIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -161,7 +155,6 @@ func TestUnlockKeepsReaderWhoseLeaseCannotBeReadAtLast(t *testing.T) {
 	require.ErrorContains(t, err, "whether reader is alive is unknown")
 }
 
-// readerLook is a look at one reader that has so much left.
 func readerLook(left time.Duration) *look {
 	ms := left.Milliseconds()
 	return &look{Forced: &Forced{Holders: []inspect.Holder{{Owner: "reader", Mode: "read", LeftMillis: &ms}}}}
@@ -248,7 +241,7 @@ func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSub
 	}
 }
 
-// UnlockAs does the same as Redisson's unlock, byte for byte.
+// UnlockAs does the same as Redisson's unlock.
 func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		target := targetOf(t, s)
@@ -326,7 +319,6 @@ func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
 	})
 }
 
-// Redisson's release of one permit: the id is gone, the number is one more, and the message has it.
 func TestUnlockTakesBackOnePermit(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		target := targetOf(t, s)

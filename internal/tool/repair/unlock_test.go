@@ -37,8 +37,6 @@ func targetOf(t *testing.T, s redistest.Target) Target {
 	return Target{Client: client, Dial: dial}
 }
 
-// Between the last look and the taking a lock may change hands, however long the
-// user, or a connection, took.
 func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		target := targetOf(t, s)
@@ -62,7 +60,6 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 	})
 }
 
-// The owner releases the lock and then reads with others, under the same name.
 func TestUnlockOfReleasedLockRemovesNoNewHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
@@ -145,7 +142,6 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 	})
 }
 
-// What is stated does not stand in for a look that was too short to see a renewal.
 func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)

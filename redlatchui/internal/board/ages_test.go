@@ -10,12 +10,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// at is a moment some seconds after another.
 func at(second float64) time.Time {
 	return time.Unix(1_000_000, 0).Add(time.Duration(second * float64(time.Second)))
 }
 
-// seenAt is what a look has found: owners, and what the lease had left in seconds.
 func seenAt(second, left float64, owners ...string) *look {
 	l := &look{at: at(second), ttl: time.Duration(left * float64(time.Second))}
 	for _, owner := range owners {
@@ -24,7 +22,6 @@ func seenAt(second, left float64, owners ...string) *look {
 	return l
 }
 
-// since is the age of the first holder that a look shows, as a second.
 func since(a *ages, l *look) (second float64, exact bool) {
 	age := a.sees("x", l)[0]
 	return age.Since.Sub(at(0)).Seconds(), age.Exact
@@ -62,7 +59,7 @@ func TestAScanThatHasFoundNoLockShowsWhenItWasTaken(t *testing.T) {
 	require.False(t, exact, "the scan has not kept all locks")
 }
 
-// A lease that is renewed to 30 s had been set 10 s before it was first seen with 20 s.
+// A lease that is renewed to 30 s began 10 s before it was first seen with 20 s.
 func TestALeaseShowsHowLongALockIsHeldAtLeast(t *testing.T) {
 	t.Parallel()
 	var a ages
@@ -110,7 +107,6 @@ func TestAnOwnerThatTakesTheLockAnewHoldsItSinceThen(t *testing.T) {
 	require.InDelta(t, 4, second, 0, "a message shows it")
 }
 
-// A reader that comes beside others changes nothing about these.
 func TestEachReaderHasAnAgeOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var a ages
@@ -127,7 +123,6 @@ func TestEachReaderHasAnAgeOfItsOwn(t *testing.T) {
 	require.Equal(t, []Age{{at(2), true}}, all)
 }
 
-// A look that was slower than another one says nothing new.
 func TestALateLookChangesNothing(t *testing.T) {
 	t.Parallel()
 	var a ages

@@ -62,7 +62,6 @@ func inBubble(t *testing.T, test func(t *testing.T, s *server, b *Board)) {
 	})
 }
 
-// first returns the first value that a viewer sees.
 func first[T any](t *testing.T, f *Feed[T]) *T {
 	t.Helper()
 	value, _, err := f.Get(t.Context())
@@ -70,7 +69,6 @@ func first[T any](t *testing.T, f *Feed[T]) *T {
 	return value
 }
 
-// firstOf is first of the lock a.
 func firstOf(t *testing.T, b *Board) *Lock {
 	t.Helper()
 	f, err := b.Lock("a", "")
@@ -78,7 +76,6 @@ func firstOf(t *testing.T, b *Board) *Lock {
 	return first(t, f)
 }
 
-// awaitStop waits until the feeds have stopped.
 func awaitStop(t *testing.T, b *Board) {
 	t.Helper()
 	time.Sleep(2 * (lingers + lookEvery)) // the feed of the lock asks that of all locks
@@ -166,7 +163,6 @@ func feedOf(t *testing.T, run func(ctx context.Context, last *Locks, publish fun
 	return &Feed[Locks]{board: b, run: run}
 }
 
-// A server stands still when the first viewer comes back.
 func TestWhatWasSeenLastIsShownWhenNothingNewComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +243,6 @@ func TestWhatFailedOrIsOverdueIsOld(t *testing.T) {
 	}
 }
 
-// After a look that has waited for a server in vain the next one is soon.
 func TestAFailedLookIsMadeAgainSoon(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no answer")

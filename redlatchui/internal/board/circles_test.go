@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// Clients of the tests, and what they are called there.
 var clients = map[string]string{
 	"A": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11", "B": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a12", "C": "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a13",
 }
@@ -36,7 +35,6 @@ func lockOf(text string) Entry {
 	return Entry{Lock: l}
 }
 
-// sure are the circles that are.
 func (l *Locks) sure() (all []Circle) {
 	for _, c := range l.Circles {
 		if c.Sure {
@@ -129,7 +127,6 @@ func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
 	}
 }
 
-// A waiter that is dead waits for nothing: it is in no circle, and is what is wrong.
 func TestADeadWaiterIsInFrontAndNotInACircle(t *testing.T) {
 	t.Parallel()
 	m := newScans("y A1")
@@ -144,7 +141,6 @@ func TestADeadWaiterIsInFrontAndNotInACircle(t *testing.T) {
 	}
 }
 
-// More circles with dead waiters than are shown leave room for one of the living.
 func TestCirclesOfDeadWaitersHideNone(t *testing.T) {
 	t.Parallel()
 	m := newScans()
@@ -161,7 +157,6 @@ func TestCirclesOfDeadWaitersHideNone(t *testing.T) {
 	require.Equal(t, "A99 z B99, B99 y A99", shown(&found[0]))
 }
 
-// A waiter that has no subscriber for a moment makes no circle, until that is known.
 func TestACircleIsNotSureWhileAWaiterMayBeDead(t *testing.T) {
 	t.Parallel()
 	m := newScans()
@@ -178,7 +173,6 @@ func TestACircleIsNotSureWhileAWaiterMayBeDead(t *testing.T) {
 	require.Len(t, found.sure(), 1, "the dead waiter is in front of one that is in the circle")
 }
 
-// Until it is known whether a waiter is dead, its clients do not wait for each other.
 func TestClientsWhoseWaitersMayBeDeadAreInNoCircle(t *testing.T) {
 	t.Parallel()
 	m := newScans("x B7", "y A8")
@@ -188,7 +182,6 @@ func TestClientsWhoseWaitersMayBeDeadAreInNoCircle(t *testing.T) {
 	require.Len(t, m.scan(locks...).Circles, 1, "they were alive")
 }
 
-// More queues than are counted at once are counted in turn.
 func TestEachDeadFrontIsFound(t *testing.T) {
 	t.Parallel()
 	m := newScans()
@@ -256,7 +249,6 @@ func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
 	require.Nil(t, found.Client("other"))
 }
 
-// Of a lock with several readers each client has the age of its own hold.
 func TestAClientsHoldHasItsOwnAge(t *testing.T) {
 	t.Parallel()
 	e := lockOf("x A1")
@@ -268,7 +260,6 @@ func TestAClientsHoldHasItsOwnAge(t *testing.T) {
 	require.Equal(t, e.Ages[1], all[1].Holds[0].Age)
 }
 
-// A lock that is free with a queue may be on its way to the first in it, for a moment.
 func TestALockOnItsWayToTheNextIsInNoTrouble(t *testing.T) {
 	t.Parallel()
 	m := newScans()
@@ -284,7 +275,6 @@ func TestALockOnItsWayToTheNextIsInNoTrouble(t *testing.T) {
 	require.Equal(t, Untaken, free("B1"))
 }
 
-// Thousands of locks with queues take seconds, and not many minutes.
 func TestCirclesOfManyLocksAreFoundSoon(t *testing.T) {
 	t.Parallel()
 	found := &Locks{}
