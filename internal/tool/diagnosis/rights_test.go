@@ -303,20 +303,19 @@ func TestRulesLeaveOutNamesThatTheyCannotHold(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, lacks, "~app:*")
 
-	e := &examination{c: whoami("guest")}
+	e := &examination{c: whoami{name: "guest"}}
 	require.Equal(t, "ACL SETUSER guest +ping", e.grant([]string{"+ping"}))
-	e.c = whoami("guest +@all ~*")
+	e.c = whoami{name: "guest +@all ~*"}
 	require.Equal(t, "ACL SETUSER NAME +ping", e.grant([]string{"+ping"}))
 }
 
-type whoami string
+// whoami is a connection on which ACL WHOAMI returns it.
+type whoami struct {
+	redis.Conn
+	name string
+}
 
-func (w whoami) Close() error                    { return nil }
-func (w whoami) Err() error                      { return nil }
-func (w whoami) Do(string, ...any) (any, error)  { return []byte(w), nil }
-func (w whoami) Send(string, ...any) error       { return nil }
-func (w whoami) Flush() error                    { return nil }
-func (w whoami) Receive() (reply any, err error) { return nil, nil }
+func (w whoami) Do(string, ...any) (any, error) { return []byte(w.name), nil }
 
 func TestDoctorTriesTheCountDownOfALatch(t *testing.T) {
 	t.Parallel()

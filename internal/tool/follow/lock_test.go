@@ -34,9 +34,9 @@ func (s State) snapshot() *inspect.Snapshot {
 	return now
 }
 
+// brief describes events in few words.
 func brief(events []Event) (all []string) {
-	for i := range events {
-		e := &events[i]
+	for _, e := range events {
 		said := e.What + " " + e.Owner
 		if e.From != "" {
 			said += " from " + e.From

@@ -3,7 +3,8 @@ package follow
 import (
 	"context"
 	"errors"
-	"sync"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,15 +23,11 @@ const owner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
 func TestChannelsNameTheLockAndTheWaiter(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orders", "orders:42", "a}b", "{eu}orders", "x{y", "a:b:c", "ä ö"} {
-		got, called := Parse(codec.LockChannel(name))
-		require.Equal(t, name, got)
-		require.Empty(t, called)
-		got, called = Parse(codec.OwnerChannel(name, owner))
-		require.Equal(t, name, got)
-		require.Equal(t, owner, called)
-		got, called = Parse(codec.ReadWriteChannel(name))
-		require.Equal(t, name, got)
-		require.Empty(t, called)
+		for channel, owner := range map[string]string{codec.LockChannel(name): "", codec.OwnerChannel(name, owner): owner, codec.ReadWriteChannel(name): ""} {
+			got, called := Parse(channel)
+			require.Equal(t, name, got)
+			require.Equal(t, owner, called)
+		}
 	}
 	name, called := Parse(codec.LockChannel("{a}"))
 	require.Equal(t, "a", name, "they have one channel")
@@ -70,61 +67,40 @@ func TestOnePatternMatchesEachChannel(t *testing.T) {
 	}
 }
 
+// fakeTransport has the subscriptions that are not closed, by channel.
 type fakeTransport struct {
 	transport.Transport
-	mu     sync.Mutex // guards what follows
 	refuse bool
-	subs   map[string]*fakeSubscription // that are not closed, by channel
+	subs   map[string]*fakeSubscription
 }
 
 type fakeSubscription struct {
-	transport *fakeTransport
-	channel   string
-	events    chan transport.Event
-	err       error
+	close  func()
+	events chan transport.Event
+	err    error
 }
 
 func (b *fakeTransport) Subscribe(_ context.Context, channel string) (transport.Subscription, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.refuse {
 		return nil, errors.New("no")
 	}
-	sub := &fakeSubscription{transport: b, channel: channel, events: make(chan transport.Event, 1)}
-	b.subs[channel] = sub
-	return sub, nil
+	b.subs[channel] = &fakeSubscription{close: func() { delete(b.subs, channel) }, events: make(chan transport.Event, 1)}
+	return b.subs[channel], nil
 }
 
-func (b *fakeTransport) Close() error {
-	for _, sub := range b.subs {
-		close(sub.events)
-	}
-	return nil
-}
-
-func (b *fakeTransport) channels() (all []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for channel := range b.subs {
-		all = append(all, channel)
-	}
-	return all
-}
+func (b *fakeTransport) channels() []string { return slices.Collect(maps.Keys(b.subs)) }
 
 func (b *fakeSubscription) Events() <-chan transport.Event { return b.events }
 
 func (b *fakeSubscription) Err() error { return b.err }
 
-func (b *fakeSubscription) Close() {
-	b.transport.mu.Lock()
-	defer b.transport.mu.Unlock()
-	delete(b.transport.subs, b.channel)
-}
+func (b *fakeSubscription) Close() { b.close() }
 
 func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	t.Parallel()
 	b := &fakeTransport{subs: map[string]*fakeSubscription{}}
 	s := NewChannelSubscriber(b)
+	defer s.Close()
 	channel, rw := codec.LockChannel("jobs"), codec.ReadWriteChannel("jobs")
 	s.Follow(t.Context(), "jobs", nil)
 	require.ElementsMatch(t, []string{channel, rw}, b.channels())
@@ -132,27 +108,22 @@ func TestChannelSubscriberListensToALockAndTheFirstOfItsQueue(t *testing.T) {
 	require.ElementsMatch(t, []string{channel, rw, channel + ":one", channel + ":two"}, b.channels())
 
 	b.subs[channel].events <- transport.Event{Gap: true}
-	b.subs[channel].events <- transport.Event{Payload: "0"}
-	m := <-s.Messages
-	require.Equal(t, "jobs", m.Name)
-	require.Empty(t, m.Owner)
-	require.False(t, m.At.IsZero())
-	b.subs[rw].events <- transport.Event{Payload: "1"}
-	m = <-s.Messages
-	require.Equal(t, Message{At: m.At, Name: "jobs"}, m)
-	b.subs[channel+":two"].events <- transport.Event{Payload: "0"}
-	require.Equal(t, "two", (<-s.Messages).Owner)
+	for at, owner := range map[string]string{channel: "", rw: "", channel + ":two": "two"} {
+		b.subs[at].events <- transport.Event{Payload: "0"}
+		m := <-s.Messages
+		require.Equal(t, Message{At: m.At, Name: "jobs", Owner: owner}, m)
+		require.False(t, m.At.IsZero())
+	}
 
 	many := make([]admin.Waiter, 2*firstWaiters)
 	for i := range many {
 		many[i].Text = string(rune('A' + i))
 	}
 	s.Follow(t.Context(), "jobs", many)
-	require.Len(t, b.channels(), 2+firstWaiters, "owners that left have no subscription, nor those far behind")
+	require.Len(t, b.channels(), 2+firstWaiters, "neither former owners nor owners far behind")
 	s.Follow(t.Context(), "other", nil)
 	s.Forget("jobs")
 	require.ElementsMatch(t, []string{codec.LockChannel("other"), codec.ReadWriteChannel("other")}, b.channels())
-	s.Close()
 }
 
 func TestAFailedSubscriptionIsMadeAnewWithTheNextLook(t *testing.T) {
