@@ -167,7 +167,8 @@ func textOf(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-func says(t *testing.T, page *redlatchui.Page, address, what string) (text string) {
+// says returns the text of a page, when it says something.
+func says(t *testing.T, page http.Handler, address, what string) (text string) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(50 * time.Millisecond) {
 		_, got := get(t, page, address)
