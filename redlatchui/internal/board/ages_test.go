@@ -27,22 +27,44 @@ func since(a *ages, l *look) (second float64, exact bool) {
 	return age.Since.Sub(at(0)).Seconds(), age.Exact
 }
 
-func TestAHoldThatWasSeenToBeginHasATime(t *testing.T) {
+// sighted is a look with the age that it shows of its first holder.
+type sighted struct {
+	look  *look
+	since float64
+	exact bool
+}
+
+func TestAgesOfHolds(t *testing.T) {
 	t.Parallel()
-	var a ages
-	a.sees("x", seenAt(0, 0))
-	second, exact := since(&a, seenAt(2, 30, "A"))
-	require.True(t, exact)
-	require.InDelta(t, 2, second, 0)
-	second, exact = since(&a, seenAt(60, 25, "A"))
-	require.True(t, exact)
-	require.InDelta(t, 2, second, 0)
-	second, exact = since(&a, seenAt(61, 30, "B"))
-	require.True(t, exact, "it has passed to another")
-	require.InDelta(t, 61, second, 0)
-	second, exact = since(&a, seenAt(70, 30, "C"))
-	require.False(t, exact, "it was not looked at for long")
-	require.InDelta(t, 70, second, 0)
+	token := func(l *look, token int64, anew bool) *look { l.token, l.anew = token, anew; return l }
+	entered := seenAt(1, 30, "A")
+	entered.holders[0].Count = "2"
+	eternal := seenAt(0, 0, "A")
+	eternal.ttl = redlatch.NoTTL
+	for what, looks := range map[string][]sighted{
+		"seen to begin": {
+			{seenAt(0, 0), 0, false}, {seenAt(2, 30, "A"), 2, true}, {seenAt(60, 25, "A"), 2, true},
+			{seenAt(61, 30, "B"), 61, true}, {seenAt(70, 30, "C"), 70, false},
+		},
+		"renewal":         {{seenAt(0, 20, "A"), 0, false}, {seenAt(1, 30, "A"), -10, false}, {seenAt(5, 26, "A"), -10, false}},
+		"another lease":   {{seenAt(0, 5, "A"), 0, false}, {seenAt(1, 60, "A"), 0, false}},
+		"entered again":   {{seenAt(0, 20, "A"), 0, false}, {entered, 0, false}},
+		"no lease before": {{eternal, 0, false}, {seenAt(1, 30, "A"), 0, false}},
+		"taken anew": {
+			{token(seenAt(0, 30, "A"), 7, false), 0, false}, {token(seenAt(2, 30, "A"), 8, false), 2, true}, {token(seenAt(4, 30, "A"), 8, true), 4, true},
+		},
+		"late look": {{seenAt(0, 30, "A"), 0, false}, {seenAt(3, 0), 0, false}, {seenAt(2, 28, "A"), 2, false}, {seenAt(4, 30, "A"), 4, true}},
+		"forgotten": {{seenAt(0, 30, "A"), 0, false}, {seenAt(200, 30, "A"), 0, false}, {seenAt(201+remembers.Seconds(), 30, "A"), 201 + remembers.Seconds(), false}},
+	} {
+		var a ages
+		for i, l := range looks {
+			all := a.sees("x", l.look)
+			if len(l.look.holders) > 0 {
+				require.InDelta(t, l.since, all[0].Since.Sub(at(0)).Seconds(), 0, "%s, look %d", what, i)
+				require.Equal(t, l.exact, all[0].Exact, "%s, look %d", what, i)
+			}
+		}
+	}
 }
 
 func TestAScanThatHasFoundNoLockShowsWhenItWasTaken(t *testing.T) {
@@ -57,54 +79,6 @@ func TestAScanThatHasFoundNoLockShowsWhenItWasTaken(t *testing.T) {
 	a.ended(at(1), false)
 	_, exact = since(&a, seenAt(3, 30, "A"))
 	require.False(t, exact, "the scan has not kept all locks")
-}
-
-// A lease that is renewed to 30 s began 10 s before it was first seen with 20 s.
-func TestALeaseShowsHowLongALockIsHeldAtLeast(t *testing.T) {
-	t.Parallel()
-	var a ages
-	second, exact := since(&a, seenAt(0, 20, "A"))
-	require.False(t, exact)
-	require.InDelta(t, 0, second, 0)
-	second, exact = since(&a, seenAt(1, 30, "A"))
-	require.False(t, exact)
-	require.InDelta(t, -10, second, 0)
-	second, _ = since(&a, seenAt(5, 26, "A"))
-	require.InDelta(t, -10, second, 0)
-
-	a = ages{}
-	since(&a, seenAt(0, 5, "A"))
-	second, _ = since(&a, seenAt(1, 60, "A"))
-	require.InDelta(t, 0, second, 0, "it is another lease")
-
-	a = ages{}
-	since(&a, seenAt(0, 20, "A"))
-	again := seenAt(1, 30, "A")
-	again.holders[0].Count = "2"
-	second, _ = since(&a, again)
-	require.InDelta(t, 0, second, 0, "it has entered again, which sets the lease")
-
-	a = ages{}
-	since(&a, &look{at: at(0), ttl: redlatch.NoTTL, holders: []inspect.Holder{{Owner: "A", Count: "1"}}})
-	second, _ = since(&a, seenAt(1, 30, "A"))
-	require.InDelta(t, 0, second, 0, "there was no lease")
-}
-
-func TestAnOwnerThatTakesTheLockAnewHoldsItSinceThen(t *testing.T) {
-	t.Parallel()
-	var a ages
-	first := seenAt(0, 30, "A")
-	first.token = 7
-	since(&a, first)
-	next := seenAt(2, 30, "A")
-	next.token = 8
-	second, exact := since(&a, next)
-	require.True(t, exact)
-	require.InDelta(t, 2, second, 0, "it has another token")
-	next = seenAt(4, 30, "A")
-	next.token, next.anew = 8, true
-	second, _ = since(&a, next)
-	require.InDelta(t, 4, second, 0, "a message shows it")
 }
 
 func TestEachReaderHasAnAgeOfItsOwn(t *testing.T) {
@@ -123,27 +97,8 @@ func TestEachReaderHasAnAgeOfItsOwn(t *testing.T) {
 	require.Equal(t, []Age{{at(2), true}}, all)
 }
 
-func TestALateLookChangesNothing(t *testing.T) {
+func TestAbsenceIsForgotten(t *testing.T) {
 	t.Parallel()
-	var a ages
-	since(&a, seenAt(0, 30, "A"))
-	a.sees("x", seenAt(3, 0))
-	since(&a, seenAt(2, 28, "A"))
-	second, exact := since(&a, seenAt(4, 30, "A"))
-	require.True(t, exact)
-	require.InDelta(t, 4, second, 0, "it was free in between")
-}
-
-func TestWhatWasSeenLongAgoIsForgotten(t *testing.T) {
-	t.Parallel()
-	var a ages
-	since(&a, seenAt(0, 30, "A"))
-	second, _ := since(&a, seenAt(200, 30, "A"))
-	require.InDelta(t, 0, second, 0)
-	second, exact := since(&a, seenAt(200+remembers.Seconds()+1, 30, "A"))
-	require.False(t, exact)
-	require.InDelta(t, 200+remembers.Seconds()+1, second, 0)
-
 	var p presence
 	require.Equal(t, Unknown, p.sees("x", "A", 0, at(0)))
 	require.Equal(t, Dead, p.sees("x", "A", 0, at(1)))

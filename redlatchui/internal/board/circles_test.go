@@ -127,17 +127,37 @@ func TestOwnersThatWaitForEachOtherAreACircleWhenTwoScansSawThem(t *testing.T) {
 	}
 }
 
-func TestADeadWaiterIsInFrontAndNotInACircle(t *testing.T) {
+func TestCirclesNeedLiveWaitersInTwoScans(t *testing.T) {
 	t.Parallel()
-	m := newScans("y A1")
-	locks := []string{"x A1 B1", "y B1 A1"}
-	require.Empty(t, m.scan(locks...).sure(), "at one scan it may be two moments")
-	for range 2 {
-		found := m.scan(locks...)
-		require.Empty(t, found.Circles)
-		require.Equal(t, DeadFront, found.Entries[0].Trouble)
-		require.Equal(t, "y", found.Entries[0].Name, "it comes first")
-		require.Empty(t, found.Entries[1].Trouble)
+	const (
+		two, sure, maybe = "x A1 B1/y B1 A1", "true A1 y B1, B1 x A1", "false A1 y B1, B1 x A1"
+		three, clients   = "x A1 C7 B1/y B1 A1", "x A1 B1/y B2 A2"
+		unasked          = "x A1 C1 B7/y B2 C2 A8" // counted only as part of a circle
+	)
+	for what, steps := range map[string][]struct{ dead, locks, circles, front string }{
+		"dead waiter":             {{"y A1", two, "", ""}, {"y A1", two, "", "y"}, {"y A1", two, "", "y"}},
+		"gone between":            {{"", two, maybe, ""}, {"", "x A1 B1/y B1", "", ""}, {"", two, maybe, ""}, {"", two, sure, ""}},
+		"absent once":             {{"", three, maybe, ""}, {"", three, sure, ""}, {"x B1", three, "", ""}, {"", three, sure, ""}},
+		"dead waiter in front":    {{"", three, maybe, ""}, {"x C7", three, sure, ""}, {"x C7", three, sure, ""}},
+		"clients":                 {{"", clients, "false A2 y B2, B1 x A1", ""}, {"", clients, "false A2 y B2, B1 x A1", ""}},
+		"clients, waiters absent": {{"x B7/y A8", unasked, "", ""}, {"", unasked, "false A8 y B2, B7 x A1", ""}},
+	} {
+		m := newScans()
+		for i, step := range steps {
+			m.dead = strings.Split(step.dead, "/")
+			found := m.scan(strings.Split(step.locks, "/")...)
+			circles, front := "", ""
+			for _, c := range found.Circles {
+				circles += fmt.Sprintf("%t %s", c.Sure, shown(&c))
+			}
+			require.Equal(t, step.circles, circles, "%s, scan %d", what, i)
+			if found.Entries[0].Trouble == DeadFront { // it comes first
+				front = found.Entries[0].Name
+			}
+			require.Equal(t, step.front, front, "%s, scan %d", what, i)
+			inCircle := slices.ContainsFunc(clientsOf(found.Entries, found.Circles, m.isDead), func(c Client) bool { return c.InCircle })
+			require.Equal(t, step.circles == sure, inCircle, "%s, scan %d", what, i)
+		}
 	}
 }
 
@@ -155,31 +175,6 @@ func TestCirclesOfDeadWaitersHideNone(t *testing.T) {
 	found := m.scan(locks...).sure()
 	require.Len(t, found, 1)
 	require.Equal(t, "A99 z B99, B99 y A99", shown(&found[0]))
-}
-
-func TestACircleIsNotSureWhileAWaiterMayBeDead(t *testing.T) {
-	t.Parallel()
-	m := newScans()
-	locks := []string{"x A1 C7 B1", "y B1 A1"}
-	m.scan(locks...)
-	require.Len(t, m.scan(locks...).sure(), 1)
-	m.dead = []string{"x B1"}
-	require.Empty(t, m.scan(locks...).sure())
-	m.dead = nil
-	require.Len(t, m.scan(locks...).sure(), 1, "it was alive")
-	m.dead = []string{"x C7"}
-	m.scan(locks...)
-	found := m.scan(locks...)
-	require.Len(t, found.sure(), 1, "the dead waiter is in front of one that is in the circle")
-}
-
-func TestClientsWhoseWaitersMayBeDeadAreInNoCircle(t *testing.T) {
-	t.Parallel()
-	m := newScans("x B7", "y A8")
-	locks := []string{"x A1 C1 B7", "y B2 C2 A8"} // counted only as part of a circle
-	require.Empty(t, m.scan(locks...).Circles)
-	m.dead = nil
-	require.Len(t, m.scan(locks...).Circles, 1, "they were alive")
 }
 
 func TestEachDeadFrontIsFound(t *testing.T) {
@@ -202,28 +197,6 @@ func TestEachDeadFrontIsFound(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(m.dead), n)
-}
-
-func TestACircleThatWasGoneBetweenIsNotSure(t *testing.T) {
-	t.Parallel()
-	m := newScans()
-	m.scan("x A1 B1", "y B1 A1")
-	m.scan("x A1 B1", "y B1")
-	require.False(t, m.scan("x A1 B1", "y B1 A1").Circles[0].Sure)
-	require.True(t, m.scan("x A1 B1", "y B1 A1").Circles[0].Sure)
-}
-
-func TestClientsThatWaitForEachOtherAreNoDeadlockForSure(t *testing.T) {
-	t.Parallel()
-	m := newScans()
-	m.scan("x A1 B1", "y B2 A2")
-	found := m.scan("x A1 B1", "y B2 A2")
-	require.Len(t, found.Circles, 1)
-	require.Equal(t, "A2 y B2, B1 x A1", shown(&found.Circles[0]))
-	require.False(t, found.Circles[0].Sure)
-	all := clientsOf(found.Entries, found.Circles, m.isDead)
-	require.Len(t, all, 2)
-	require.False(t, all[0].InCircle)
 }
 
 func TestAClientHasAllThatItsOwnersHoldAndWaitFor(t *testing.T) {
