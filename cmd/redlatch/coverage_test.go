@@ -80,8 +80,8 @@ func (e *coverage) missing(t *testing.T) (all []string) {
 				}
 			}
 		case c.Flags().Lookup("json") != nil:
-			require.FileExists(t, filepath.Join(path, "testdata", path+".golden"))
-			require.FileExists(t, filepath.Join(path, "testdata", path+".json.golden"))
+			require.FileExists(t, filepath.Join("internal", "show", "testdata", path+".golden"))
+			require.FileExists(t, filepath.Join("internal", "show", "testdata", path+".json.golden"))
 		}
 	}
 	for path := range showNoLocks {

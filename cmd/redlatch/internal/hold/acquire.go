@@ -22,11 +22,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// undoLimit bounds the time after a failed attempt in which what it may have left is undone. It adds
-// to --wait. Closing the connections ends a command that the server delays.
+// undoLimit bounds how long a failed acquire undoes its attempt. It adds to --wait.
 const undoLimit = 500 * time.Millisecond
 
-// acquired is a lock that was taken.
+// acquired is an acquired lock or permit.
 type acquired struct {
 	hold  *rlock.Hold
 	lock  locker
@@ -36,11 +35,11 @@ type acquired struct {
 	client *redlatch.Client
 }
 
-// disconnect ends the connections. It also finishes, for a moment, what an Unlock without an answer
-// left open.
+// disconnect closes the client, which briefly retries an uncertain Unlock.
 func (h *acquired) disconnect() { _ = h.client.Close() }
 
-// acquire connects and takes the lock. A signal ends the waiting. An error is a cli.ExitError.
+// acquire connects and acquires the lock. A signal ends the wait. Errors are of type
+// *cli.ExitError.
 func (o *lockFlags) acquire(ctx context.Context, name string, signals <-chan os.Signal) (*acquired, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -61,13 +60,13 @@ func (o *lockFlags) acquire(ctx context.Context, name string, signals <-chan os.
 		return h, err
 	}
 	if err == nil {
-		_ = h.hold.Unlock() // the signal is what counts; the lease frees it at worst
+		_ = h.hold.Unlock() // the lease frees it at worst
 		h.disconnect()
 	}
 	return nil, &cli.ExitError{Code: cli.SignalCode(sig)}
 }
 
-// open connects and takes the lock. Its errors have their exit codes.
+// open connects and acquires the lock. Errors are of type *cli.ExitError.
 func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
 	if err := limits.Name(name); err != nil {
 		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
@@ -88,7 +87,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			_ = engine.EngineOf(client).CloseWithin(undoLimit) // the first error tells more
+			_ = engine.EngineOf(client).CloseWithin(undoLimit) // the first error says more
 		}()
 		err = o.notTaken(ctx, srv, name, err)
 		<-closed
@@ -97,7 +96,6 @@ func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
 	return &acquired{hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
 }
 
-// take takes the lock as the flags say.
 func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
 	var opts []rlock.Option
 	if o.lease > 0 {
@@ -115,7 +113,7 @@ func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) 
 	return lock.Lock(ctx, opts...)
 }
 
-// notTaken makes the exit code and the line of an acquire that failed.
+// notTaken returns the *cli.ExitError for a failed acquire.
 func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var refusal *transport.ServerError
 	var odd *inspect.NotLock
@@ -145,7 +143,7 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 }
 
-// heldBy says why a lock was not acquired.
+// heldBy says why the lock was not acquired.
 func (o *lockFlags) heldBy(err error) string {
 	var at *redlatch.LockError
 	switch {
@@ -160,17 +158,17 @@ func (o *lockFlags) heldBy(err error) string {
 	return "held by another owner"
 }
 
-// denied names the rights that a user lacks. Servers do not always name what a script
-// lacks, so the rights are tried.
+// denied names the rights that the user lacks. It tries them: not all servers name the command that
+// a script lacks.
 func (o *lockFlags) denied(ctx context.Context, srv *connect.Server, name string, err error) string {
 	lacks, unknown := diagnosis.Lacks(ctx, srv, name, o.needs()...)
 	if unknown != nil {
-		lacks = nil // the server's own words remain
+		lacks = nil // the server's message remains
 	}
 	return connect.Reason(err) + ". " + connect.Remedy(err, lacks...)
 }
 
-// needs returns what rights are for that the flags ask for, in one order.
+// needs returns the needs, as package acl names them, that the flags imply, in a fixed order.
 func (o *lockFlags) needs() []string {
 	needs := []string{acl.Plain}
 	for _, need := range []struct {
@@ -187,7 +185,7 @@ func (o *lockFlags) needs() []string {
 	return needs
 }
 
-// why says why the lock could not be given up, or kept, in few words.
+// why says in few words why the lock could not be released or kept.
 func (o *lockFlags) why(ctx context.Context, h *acquired, err error) string {
 	if connect.Denied(err) {
 		return o.denied(ctx, h.srv, h.lock.Name(), err)
@@ -195,16 +193,16 @@ func (o *lockFlags) why(ctx context.Context, h *acquired, err error) string {
 	return sanitize.WithoutPrefix(connect.Reason(err))
 }
 
-// owner returns the owner that holds the lock, or the id of the permit.
+// owner returns the owner of the hold, or the ID of the permit.
 func (h *acquired) owner() string {
 	if owner := h.hold.Owner(); !owner.IsZero() {
 		return owner.String()
 	}
-	text, _ := h.hold.Internal().Request().Owner.(string) // always one
+	text, _ := h.hold.Internal().Request().Owner.(string)
 	return text
 }
 
-// token returns the fencing token, "" where there is none.
+// token returns the fencing token, "" for none.
 func (h *acquired) token() string {
 	if token := h.hold.Internal().Token(); token > 0 {
 		return strconv.FormatInt(token, 10)
@@ -212,23 +210,23 @@ func (h *acquired) token() string {
 	return ""
 }
 
-// The variables that tell of a hold.
+// The variables that describe a hold.
 const (
 	envLock   = "REDLATCH_LOCK"
 	envOwner  = "REDLATCH_OWNER"
 	envPermit = "REDLATCH_PERMIT"
 	envToken  = "REDLATCH_TOKEN" //nolint:gosec // the name of a fencing token, which is no secret
-	// envHold is the socket of a hold in the background, envPID its process.
+	// The socket and the process of a hold in the background.
 	envHold = "REDLATCH_HOLD"
 	envPID  = "REDLATCH_HOLD_PID"
-	// envLoss has the reason of a loss.
+	// The reason for a loss.
 	envLoss = "REDLATCH_LOSS"
 )
 
-// variables are the names of those that a hold sets.
+// variables are the variables that a hold sets.
 var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID}
 
-// environment tells a command of the hold. REDLATCH_TOKEN is in it only if there is one.
+// environment returns the variables for the command.
 func (h *acquired) environment() []string {
 	id := envOwner
 	if h.hold.Owner().IsZero() {

@@ -13,9 +13,9 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// background is what -s leaves in the background.
+// background holds the lock of hold -s, in a process of its own.
 func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
-	_ = os.Unsetenv("NOTIFY_SOCKET") // the service's main process is another one
+	_ = os.Unsetenv("NOTIFY_SOCKET") // another process is the service's main process
 	ended, stop := endings()
 	defer stop()
 	ctx, cancel := context.WithCancel(cmd.Context())
@@ -23,7 +23,7 @@ func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	printed := make(chan bool, 1)
 	go func() {
 		var word [1]byte
-		n, _ := os.Stdin.Read(word[:]) // an end of the pipe is a no
+		n, _ := os.Stdin.Read(word[:]) // the end of the pipe means no
 		if n != 1 || word[0] != taken {
 			cancel()
 		}
@@ -36,19 +36,19 @@ func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	defer h.disconnect()
 	server, err := listen(h.owner())
 	if err != nil {
-		_ = h.hold.Unlock() // its lease frees it at worst
+		_ = h.hold.Unlock() // the lease frees it at worst
 		return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 	}
 	defer server.close()
 	if !report(h, server, printed) {
-		_ = h.hold.Unlock() // its lease frees it at worst
+		_ = h.hold.Unlock() // the lease frees it at worst
 		return cli.Errorf(cli.CodeRunFailed, "the assignments of lock %q were not read", h.lock.Name())
 	}
 	return h.serve(cmd.Context(), server, ended)
 }
 
-// report prints the assignments, and gives standard input and outputs up when they have been read.
-// It reports whether they were.
+// report prints the assignments, and closes standard input and outputs when they have been read. It
+// reports whether they were.
 func report(h *held, server *socket, printed <-chan bool) bool {
 	env := append(h.environment(), envHold+"="+server.path(), envPID+"="+strconv.Itoa(os.Getpid()))
 	if _, err := os.Stdout.WriteString(assignments(env)); err != nil {
@@ -65,8 +65,8 @@ func report(h *held, server *socket, printed <-chan bool) bool {
 	return redirect(null, os.Stdin) == nil && redirect(null, os.Stderr) == nil
 }
 
-// serve holds the lock until it is not needed any more. When it is lost, the process stays to tell
-// redlatch release.
+// serve holds the lock until a release, a signal or the end of the watched process. After a loss it
+// stays to report the loss to redlatch release.
 func (h *held) serve(ctx context.Context, server *socket, ended <-chan os.Signal) error {
 	a, lost := answer{}, h.lost.Done()
 	for {
@@ -90,6 +90,6 @@ func (h *held) serve(ctx context.Context, server *socket, ended <-chan os.Signal
 	}
 }
 
-// redirect makes the number of one file that of another: the runtime writes to standard error by
-// its number.
+// redirect makes one descriptor a copy of another: the runtime writes to standard error by its
+// number.
 func redirect(to, of *os.File) error { return unix.Dup2(int(to.Fd()), int(of.Fd())) }

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// socketLimit bounds how long the two ends wait for what is not the release itself.
+	// socketLimit bounds reads and writes on the socket, but not the release.
 	socketLimit = 5 * time.Second
-	// longestPath is how long the path of a socket may be on all systems.
+	// longestPath is the length of a socket's path that all systems accept.
 	longestPath = 100
 	runtimeEnv  = "XDG_RUNTIME_DIR"
 )
 
-// codeOther is the code of an answer that says that the hold is one of another owner.
+// codeOther means that the hold belongs to another owner.
 const codeOther = -1
 
-// socket is how redlatch release reaches the process that redlatch hold -s has left in the
-// background: a socket in a folder of the user's own.
+// socket connects redlatch release with the process that redlatch hold -s started, in a folder that
+// only the user can access.
 //
 //	hold -s: listen(owner) ─▶ requests ─▶ (the lock is freed) ─▶ request.answer
 //	                             ▲                                   │
 //	release:  ask(path, owner) ──┘◀──────────────────────────────────┘
 //
-// Nothing is sent to a number of a process, which another one may have by then: a socket without
-// its process refuses, and a process answers for its own owner alone.
+// Process numbers, which may be reused, play no role: a socket without its process refuses
+// connections, and a process answers for its owner only.
 type socket struct {
 	owner    string
 	listener *net.UnixListener
@@ -46,10 +46,10 @@ type socket struct {
 	done     chan struct{}
 }
 
-// request asks for the hold to be released. It must be answered.
+// request is a request to release the hold. It must be answered.
 type request struct{ conn net.Conn }
 
-// listen opens the socket of an owner's hold. Its errors are those of socketPath and of the system.
+// listen opens the socket for an owner's hold. It returns errors of socketPath and of the system.
 func listen(owner string) (*socket, error) {
 	path, err := socketPath(owner)
 	if err != nil {
@@ -64,17 +64,16 @@ func listen(owner string) (*socket, error) {
 	return s, nil
 }
 
-// path returns the path of the socket.
 func (s *socket) path() string { return s.listener.Addr().String() }
 
 // close removes the socket.
 func (s *socket) close() {
-	_ = s.listener.Close() // it is on no disk
+	_ = s.listener.Close()
 	close(s.stop)
 	<-s.done
 }
 
-// run takes one connection after the other: each is from a program of the same user.
+// run serves one connection at a time, each from a program of the same user.
 func (s *socket) run() {
 	defer close(s.done)
 	for {
@@ -83,7 +82,7 @@ func (s *socket) run() {
 			select {
 			case <-s.stop:
 				return
-			case <-time.After(socketLimit / 50): // too many files are open, for a time
+			case <-time.After(socketLimit / 50): // too many open files, temporarily
 				continue
 			}
 		}
@@ -91,9 +90,9 @@ func (s *socket) run() {
 	}
 }
 
-// read reads for whom a release is asked, and passes that on. Another owner is refused.
+// read passes on a request for the owner, and rejects one for another owner.
 func (s *socket) read(conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(socketLimit)) // a socket has deadlines
+	_ = conn.SetDeadline(time.Now().Add(socketLimit))
 	var owner string
 	if json.NewDecoder(conn).Decode(&owner) != nil {
 		_ = conn.Close()
@@ -105,20 +104,20 @@ func (s *socket) read(conn net.Conn) {
 	}
 	select {
 	case s.requests <- request{conn}:
-	case <-s.stop: // the socket is gone, which says that the hold has ended
+	case <-s.stop: // the closed socket says that the hold has ended
 		_ = conn.Close()
 	}
 }
 
-// answer tells what became of the hold, and ends the request.
+// answer reports how the hold ended, and closes the connection.
 func (r request) answer(a answer) {
 	_ = r.conn.SetDeadline(time.Now().Add(socketLimit))
-	_ = json.NewEncoder(r.conn).Encode(a) // the program that asked may be gone
+	_ = json.NewEncoder(r.conn).Encode(a) // the client may be gone
 	_ = r.conn.Close()
 }
 
-// ask has the process at a socket release the hold of an owner, and returns what became of it when
-// the lock is freed. Its errors are errEnded, errKilled, errOther, that of ctx, and others of the system.
+// ask requests the release of an owner's hold, and returns how it ended once the lock is free. It
+// returns errEnded, errKilled, errOther, ctx's error, and errors of the system.
 func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {
@@ -128,7 +127,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 			return a, errors.New(path + " is no socket")
 		}
-		_ = os.Remove(path) // its process can no longer
+		_ = os.Remove(path) // its process cannot
 		return a, errKilled
 	case err != nil:
 		return a, err
@@ -143,7 +142,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 		return answer{}, ctx.Err()
 	case err != nil:
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-			return answer{}, errEnded // it removes its socket, and a process that is killed does not
+			return answer{}, errEnded // a killed process leaves its socket behind
 		}
 		return answer{}, errKilled
 	case a.Code == codeOther:
@@ -152,9 +151,9 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	return a, nil
 }
 
-// socketPath returns the path of the socket of an owner's hold. It makes the folder, in
-// XDG_RUNTIME_DIR or else in that for temporary files. An error says that the folder cannot be
-// made, or can be written by other users.
+// socketPath returns the path of the socket for an owner's hold, in XDG_RUNTIME_DIR or the folder
+// for temporary files. It returns an error if it cannot make the folder, or if other users can
+// access it.
 func socketPath(owner string) (string, error) {
 	folder := filepath.Join(os.TempDir(), "redlatch-"+strconv.Itoa(os.Geteuid()))
 	if own := os.Getenv(runtimeEnv); filepath.IsAbs(own) {
@@ -171,7 +170,7 @@ func socketPath(owner string) (string, error) {
 	return path, nil
 }
 
-// makePrivate makes a folder that this user alone can use, or finds it.
+// makePrivate makes a folder, or checks that only this user can access it.
 func makePrivate(folder string) error {
 	//nolint:gosec // the user's own environment names the folder
 	if err := os.Mkdir(folder, 0o700); err != nil && !os.IsExist(err) {

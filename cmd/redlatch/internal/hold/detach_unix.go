@@ -16,16 +16,16 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// taken is what the process in the background reads when its assignments were printed.
+// taken tells the process in the background that its assignments were printed.
 const taken = 't'
 
-// detach starts the process that holds the lock in the background, waits until it does, and prints
-// the assignments. The process ends when this one does before that.
+// detach starts the background process, waits until it holds the lock, and prints the assignments.
+// The background process ends if this one ends before that.
 func (o *holdFlags) detach(cmd *cobra.Command) error {
 	ended, stop := endings()
 	defer stop()
-	// The command line is this one, with another command, and with the parent process where none
-	// is named.
+	// The same command line with another command, and the parent process as the default of
+	// --for-pid.
 	_, rest, err := cmd.Root().Find(os.Args[1:])
 	if err != nil {
 		return refuse(cmd, err)
@@ -44,7 +44,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	}()
 	text, err := io.ReadAll(report)
 	if err != nil || len(text) == 0 {
-		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // it has said why
+		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // it has printed the reason
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
 		return cli.Errorf(cli.CodeRunFailed, "the assignments could not be printed: %w", err)
@@ -55,8 +55,8 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	return nil
 }
 
-// startAlone starts a process, and returns its standard input and output. Of the files that are open
-// here it gets standard error alone: others would stay open for as long as the lock is held.
+// startAlone starts a process and returns its standard input and output. It closes all other files
+// but standard error: they would stay open as long as the lock is held.
 func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
 	const most = 1024
 	for fd := 3; fd < most; fd++ {
@@ -71,9 +71,9 @@ func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err erro
 	return line, report, proc.Start()
 }
 
-// codeOf waits for the end of a process that could not hold the lock, and returns its exit code.
+// codeOf waits for a process that failed to hold the lock, and returns its exit code.
 func codeOf(proc *exec.Cmd) int {
-	_ = proc.Wait() // the state tells
+	_ = proc.Wait() // ProcessState has the result
 	if code := proc.ProcessState.ExitCode(); code > 0 {
 		return code
 	}

@@ -16,32 +16,32 @@ import (
 const (
 	defaultLease  = 30 * time.Second
 	maxExitStatus = 255
-	// maxPermits is how many permits a semaphore can have, as in Java.
+	// maxPermits is Java's limit.
 	maxPermits = 1<<31 - 1
 )
 
-// lockFlags are the flags that say which lock is taken, and how.
+// lockFlags select the lock and how to acquire it. Commands run and hold share them.
 type lockFlags struct {
 	*cli.Globals
 
-	lease    time.Duration // without renewal; 0 for a lease that is renewed
-	watchdog time.Duration // the renewed lease
-	maxHold  time.Duration // 0 for no bound
-	atLeast  time.Duration // 0 for as long as it is used
+	lease    time.Duration // fixed lease; 0 for a renewed one
+	watchdog time.Duration // renewed lease
+	maxHold  time.Duration // 0 for no limit
+	atLeast  time.Duration // 0 for no minimum
 	wait     time.Duration
 	try      bool
-	conflict int // exit code when the lock was not acquired
+	conflict int // exit code if the lock was not acquired
 
-	fair, fenced, read, write bool   // the kind of the lock
+	fair, fenced, read, write bool
 	permits                   string // NAME:N, "" for a lock
 
-	bounded bool // wait is given
-	// semaphore and count are permits, parsed.
+	bounded bool // --wait was given
+	// The parts of permits.
 	semaphore string
 	count     int
 }
 
-// register adds the flags. Those that mean something else without a COMMAND say so.
+// register adds the flags. Some differ for run, which has a command.
 func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 	of := func(run, hold string) string {
 		if command {
@@ -68,7 +68,7 @@ func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 	f.IntVar(&o.conflict, "conflict-exit-code", cli.CodeConflict, "exit code when the lock was not acquired")
 }
 
-// check refuses flags that make no sense. Its errors have [cli.CodeRunFailed].
+// check rejects contradictory flags. Its errors have [cli.CodeRunFailed].
 func (o *lockFlags) check(cmd *cobra.Command) error {
 	if why := o.wrong(cmd.Flags().Changed); why != "" {
 		return cli.Errorf(cli.CodeRunFailed, "%s", why)
@@ -76,7 +76,8 @@ func (o *lockFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// wrong says which flags make no sense, "" for none. changed reports which were given.
+// wrong says what is wrong with the flags, "" for nothing. changed reports whether a flag was
+// given.
 func (o *lockFlags) wrong(changed func(string) bool) string {
 	o.bounded = changed("wait")
 	switch {
@@ -107,7 +108,7 @@ func (o *lockFlags) wrong(changed func(string) bool) string {
 	return o.wrongAtLeast(changed)
 }
 
-// wrongPermits is wrong for --permits, which it parses. The name may have colons.
+// wrongPermits parses and checks --permits. The name may contain colons.
 func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	switch {
 	case o.fair, o.fenced, o.read, o.write:
@@ -124,7 +125,7 @@ func (o *lockFlags) wrongPermits(changed func(string) bool) string {
 	return ""
 }
 
-// wrongAtLeast is wrong for the rest.
+// wrongAtLeast checks --at-least and --conflict-exit-code.
 func (o *lockFlags) wrongAtLeast(changed func(string) bool) string {
 	switch {
 	case o.atLeast < 0:
@@ -141,7 +142,7 @@ func (o *lockFlags) wrongAtLeast(changed func(string) bool) string {
 	return ""
 }
 
-// name returns the name that is taken: that of --permits, or else the argument.
+// name returns the name in --permits or else the argument.
 func (o *lockFlags) name(args []string) string {
 	if o.permits != "" {
 		return o.semaphore
@@ -149,7 +150,7 @@ func (o *lockFlags) name(args []string) string {
 	return args[0]
 }
 
-// names returns how many arguments name what is taken, and what is wrong if there are others.
+// names returns how many arguments are names, and says what is wrong with args, "" for nothing.
 func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	switch {
 	case !cmd.Flags().Changed("permits"):
@@ -160,8 +161,7 @@ func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	return 0, wrong
 }
 
-// margin returns how long before the end of the lease the hold ends, so that what uses the lock can be
-// ended in time: a tenth of the lease, at most 1 s.
+// margin returns the loss margin: a tenth of the lease, at most 1 s.
 func (o *lockFlags) margin() time.Duration {
 	lease := o.watchdog
 	if o.lease > 0 {

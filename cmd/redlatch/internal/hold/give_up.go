@@ -14,9 +14,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// giveUp frees the lock, or sees to it that it stays for as long as atLeast says: it waits until
-// then when that is within one lease, or leaves the lock to a lease of what remains, at once when
-// signals is nil.
+// giveUp releases the lock, or keeps it for --at-least: it waits if the rest is at most one lease
+// and signals is not nil, and otherwise leaves the lock with the rest as its lease.
 func (o *lockFlags) giveUp(ctx context.Context, h *acquired, signals <-chan os.Signal) error {
 	left := o.atLeast - time.Since(h.since)
 	if left <= 0 || h.hold.Err() != nil {
@@ -31,16 +30,15 @@ func (o *lockFlags) giveUp(ctx context.Context, h *acquired, signals <-chan os.S
 	case errors.Is(err, errUntold):
 		return err
 	case err != nil && !errors.Is(err, redlatch.ErrMaxHold):
-		// A loss at this time is none of the command's.
+		// A loss here is not the command's.
 		return fmt.Errorf("it may be free before --at-least is over: %s", o.why(ctx, h, err))
 	}
 	return nil
 }
 
-// errUntold means that the lock is free, but that its waiters were not notified.
+// errUntold means that the lock was released but its waiters were not notified.
 var errUntold = errors.New("its waiters were not notified, and ask for it when they next poll")
 
-// unlock frees the lock.
 func (o *lockFlags) unlock(ctx context.Context, h *acquired) error {
 	err := h.hold.Unlock()
 	switch {
@@ -52,9 +50,8 @@ func (o *lockFlags) unlock(ctx context.Context, h *acquired) error {
 	return errors.New(o.why(ctx, h, err))
 }
 
-// await keeps the lock, renewed, for the time that is left, and frees it then: left
-// to its lease, it would stay for up to the whole of it. A signal leaves it to a lease
-// of what is left.
+// await keeps the lock renewed for the time left and releases it: its lease alone might last
+// longer. On a signal it leaves the lock with the rest as its lease.
 func (o *lockFlags) await(ctx context.Context, h *acquired, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)
@@ -70,16 +67,16 @@ func (o *lockFlags) await(ctx context.Context, h *acquired, left time.Duration, 
 			if !errors.Is(h.hold.Err(), redlatch.ErrMaxHold) {
 				return h.hold.Err()
 			}
-			lost = nil // MaxHold is as long, and began a moment before atLeast
+			lost = nil // MaxHold is as long, and began a moment earlier
 		}
 	}
 }
 
-// leave leaves the lock to a lease of the time that is left.
+// leave leaves the lock with a fixed lease.
 func (h *acquired) leave(ctx context.Context, left time.Duration) error {
 	owner, err := h.hold.HandOver()
 	if err != nil {
-		_ = h.hold.LetExpire() // the first error tells more
+		_ = h.hold.LetExpire() // the first error says more
 		return err
 	}
 	kept, err := h.lock.Resume(ctx, owner, rlock.WithLease(left))
@@ -89,7 +86,7 @@ func (h *acquired) leave(ctx context.Context, left time.Duration) error {
 	return kept.LetExpire()
 }
 
-// lossOf says why the lock was lost, by how its hold ended and how the unlocking went.
+// lossOf says why the lock was lost, given the hold's error and that of the unlock.
 func (o *lockFlags) lossOf(over, unlocked error) string {
 	var why redlatch.Loss
 	var refusal *transport.ServerError
@@ -104,7 +101,7 @@ func (o *lockFlags) lossOf(over, unlocked error) string {
 	return string(why)
 }
 
-// notFreed says what there is to say of a lock that was not lost, "" if it was freed in order.
+// notFreed describes a failed unlock of a lock that was not lost, "" for none.
 func (o *lockFlags) notFreed(name string, unlocked error) string {
 	switch {
 	case unlocked == nil:

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -56,7 +55,7 @@ func TestGraceEndsWithinTheMargin(t *testing.T) {
 		margin := (&lockFlags{lease: lease}).margin()
 		require.LessOrEqual(t, margin, lease/10)
 		require.LessOrEqual(t, margin, time.Second)
-		require.Less(t, runner.Grace(margin), margin)
-		require.Greater(t, runner.Grace(margin), margin/2)
+		require.Less(t, grace(margin), margin)
+		require.Greater(t, grace(margin), margin/2)
 	}
 }

@@ -1,6 +1,6 @@
 package hold
 
-// docs/shell.md has what is longer than a help can be.
+// docs/shell.md has the details.
 const (
 	runHelp = `Runs COMMAND while holding the lock NAME, and frees the lock when COMMAND has
 ended. Standard input and outputs, and the exit code, are COMMAND's own.

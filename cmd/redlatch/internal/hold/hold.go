@@ -1,12 +1,30 @@
 // Package hold has the commands that hold a lock: run for a command, hold for a shell script, and
-// release, which ends what hold -s has left in the background.
+// release, which ends a hold -s in the background.
 //
-//	run:   acquire ─▶ runner.Start ─▶ runner.Supervise ─▶ giveUp ─▶ exit code
-//	hold:  acquire ─▶ the owner is printed ─▶ a signal, a loss or the end of a process ─▶ giveUp
-//	 └ -s: detach ─▶ background, another process: the same, and the socket for release
+//	run:   acquire ─▶ startCommand ─▶ supervise ─▶ giveUp ─▶ exit code
+//	hold:  acquire ─▶ print the owner ─▶ a signal, a loss or the end of a process ─▶ giveUp
+//	 └ -s: detach ─▶ background, another process: the same, with a socket for release
 //
-// lockFlags are the flags that run and hold share. Package runner has the processes of run, and
-// the guard that kills them with redlatch.
+// # Processes of run
+//
+//	redlatch ──pipe, held by redlatch alone──▶ guard ┐
+//	    └────────────────────────────────────▶ command ┤ one process group
+//	                                             └ its children ┘
+//
+// On Unix the command runs in a process group of its own, so that signals also reach its children.
+// The group's leader is the guard, a second redlatch that reads a pipe. If redlatch dies, the pipe
+// ends without the byte that dismisses the guard, and the guard sends SIGKILL to the group. On
+// Linux the kernel also kills the command itself immediately (PR_SET_PDEATHSIG), so the thread that
+// starts the command lives as long as the command. A process that leaves the group (setsid) is out
+// of reach. On Windows only the command is killed after a loss, and nothing if redlatch dies.
+//
+// A hold ends before its lease, by the loss margin. Then run sends SIGTERM to the group, and
+// SIGKILL after a grace shorter than the margin: before the server can grant the lock to another
+// owner.
+//
+// If redlatch is the foreground job of the terminal that is its standard input, the command's group
+// becomes the foreground group: it may read, and receives Ctrl-C. If the command is suspended, so
+// is redlatch. If the lease has expired when redlatch continues, it kills the command.
 package hold
 
 import (
@@ -24,10 +42,9 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// detachedCommand is the name of the hidden command that -s leaves in the background.
+// detachedCommand is the hidden command that hold -s starts in the background.
 const detachedCommand = "__hold"
 
-// holdFlags are the flags of hold.
 type holdFlags struct {
 	lockFlags
 
@@ -47,7 +64,7 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// NewDetached returns the hidden command that -s leaves in the background.
+// NewDetached returns the hidden command that hold -s starts in the background.
 func NewDetached(g *cli.Globals) *cobra.Command {
 	o := &holdFlags{lockFlags: lockFlags{Globals: g}}
 	cmd := o.command(o.background)
@@ -56,7 +73,7 @@ func NewDetached(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// command makes a command with the flags of hold.
+// command returns a command with the flags of hold.
 func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -90,7 +107,6 @@ func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *c
 	return cmd
 }
 
-// check refuses flags that make no sense.
 func (o *holdFlags) check(cmd *cobra.Command) error {
 	if err := o.lockFlags.check(cmd); err != nil {
 		return err
@@ -126,7 +142,7 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 		text += token + "\n"
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil {
-		_ = h.hold.Unlock() // its lease frees it at worst
+		_ = h.hold.Unlock() // the lease frees it at worst
 		return cli.Errorf(cli.CodeRunFailed, "the owner could not be printed: %w", err)
 	}
 	notify(notifyReady, h.status())
@@ -142,8 +158,8 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	return h.release(cmd.Context()).exit()
 }
 
-// endings returns the signals that end a hold. One that is ignored, as under nohup, stays ignored.
-// Without a reader of its output this process goes on: it has a lock to free.
+// endings returns the signals that end a hold. A signal that is ignored, as under nohup, stays
+// ignored. SIGPIPE is ignored: this process has a lock to release.
 func endings() (<-chan os.Signal, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ch := make(chan os.Signal, 1)
@@ -155,19 +171,18 @@ func endings() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// held is a lock that is held, and what it is held for.
+// held is a lock of hold, and the process that it is for.
 type held struct {
 	*acquired
 
 	o       *holdFlags
-	watched *watched        // nil when the lock is held for no process
+	watched *watched        // nil for none
 	lost    context.Context // ends with the hold
 }
 
-// errNotNeeded is why a wait was given up.
 var errNotNeeded = errors.New("it is no longer needed")
 
-// begin takes the lock. A signal, and the end of the process that it is for, end the waiting.
+// begin acquires the lock. A signal or the end of the process in --for-pid ends the wait.
 func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Signal) (*held, error) {
 	var w *watched
 	if o.forPID != 0 {
@@ -196,8 +211,8 @@ func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Sign
 	return nil, err
 }
 
-// loss signals the process that the lock was held for, and tells why the lock was lost. A hold that
-// --max-hold has ended is still to be freed.
+// loss signals the process in --for-pid, and says why the hold ended. A lock whose --max-hold is
+// over is still to be released.
 func (h *held) loss(ctx context.Context) answer {
 	over, failed := h.hold.Err(), error(nil)
 	if h.o.onLostSignal != "" {
@@ -210,21 +225,18 @@ func (h *held) loss(ctx context.Context) answer {
 	return a
 }
 
-// release gives the lock up.
 func (h *held) release(ctx context.Context) answer {
 	return h.outcome(h.hold.Err(), h.o.giveUp(ctx, h.acquired, nil))
 }
 
-// answer is what became of a hold.
+// answer is how a hold ended.
 type answer struct {
-	// Code is the exit code for that.
 	Code int `json:"code"`
-	// Text tells of it, "" where all went well.
+	// Text is the message, "" for success.
 	Text string `json:"text,omitempty"`
 }
 
-// outcome tells how a hold ended, by its error, nil for one that was not lost, and by that of
-// giving it up.
+// outcome describes how a hold ended, given the hold's error and that of the unlock.
 func (h *held) outcome(over, unlocked error) answer {
 	name := h.lock.Name()
 	switch {
@@ -236,7 +248,7 @@ func (h *held) outcome(over, unlocked error) answer {
 	return answer{0, h.o.notFreed(name, unlocked)}
 }
 
-// exit prints what is to be told, and makes the exit code.
+// exit prints the message or returns it with the exit code.
 func (a answer) exit() error {
 	switch {
 	case a.Code != 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// locker is a lock of any kind: an *rlock.Lock, or a fenced one.
+// locker is a lock of any kind.
 type locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
@@ -21,7 +21,7 @@ type locker interface {
 	Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error)
 }
 
-// lock returns the lock of the kind that the flags say.
+// lock returns a lock of the kind that the flags select.
 func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
 	switch {
 	case o.fenced && o.fair:
@@ -38,7 +38,7 @@ func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
 	return rlock.New(client, name)
 }
 
-// fenced is a lock with tokens as a locker: its holds have them inside.
+// fenced adapts a fenced lock to locker.
 type fenced struct{ lock *rfencedlock.Lock }
 
 func (f fenced) Name() string { return f.lock.Name() }
@@ -62,7 +62,7 @@ func inner(h *rfencedlock.Hold, err error) (*rlock.Hold, error) {
 	return h.Hold, nil
 }
 
-// takePermit sets how many permits there are, and takes one.
+// takePermit sets the number of permits and acquires one.
 func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (locker, *rlock.Hold, error) {
 	sem := rsemaphore.NewExpirable(client, o.semaphore)
 	setting, set := o.connecting(ctx)
@@ -77,9 +77,8 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 	return lock, hold, err
 }
 
-// setPermits makes the semaphore, or sets how many permits it has. A number of which no permit
-// is taken, and that is another one, may be something else, such as a counter or a latch: it is
-// left alone.
+// setPermits sets the number of permits. It leaves another number alone if no permit is taken: that
+// may be a counter or a latch.
 func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) error {
 	made, err := sem.TrySetPermits(ctx, o.count)
 	if made || err != nil {
@@ -98,8 +97,8 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	return sem.SetPermits(ctx, o.count)
 }
 
-// noPermit makes the exit code and the line of a permit that was not taken, nil when the error
-// says nothing of permits.
+// noPermit returns the *cli.ExitError for a failed acquire of a permit, nil if the error is a
+// general one.
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:

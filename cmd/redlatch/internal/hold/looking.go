@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// leastConnect is how long connecting may take, however short --wait is.
+	// leastConnect is the minimum time for connecting, however short --wait is.
 	leastConnect = 2 * time.Second
-	// lookAfter is how long a lock is waited for before it is looked at.
+	// lookAfter is how long to wait for a lock before inspecting its key.
 	lookAfter = 250 * time.Millisecond
-	// lookLimit bounds a look after the wait.
+	// lookLimit bounds an inspection after the wait.
 	lookLimit = 500 * time.Millisecond
-	// replicaAfter is for how long after that a replica may become the master.
+	// replicaAfter is how long a replica may then take to become the master.
 	replicaAfter = 3 * time.Second
 )
 
-// connecting returns a context for connecting: with --wait, or --try, it does not take much
-// longer than the lock is waited for.
+// connecting returns a context for connecting, bounded with --wait or --try.
 func (o *lockFlags) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if o.bounded || o.try {
 		return context.WithTimeout(ctx, max(o.wait, leastConnect))
@@ -33,7 +32,7 @@ func (o *lockFlags) connecting(ctx context.Context) (context.Context, context.Ca
 	return context.WithCancel(ctx)
 }
 
-// lockOrPermit takes the lock, or a permit.
+// lockOrPermit acquires the lock or a permit.
 func (o *lockFlags) lockOrPermit(
 	ctx context.Context, srv *connect.Server, client *redlatch.Client, name string,
 ) (lock locker, hold *rlock.Hold, err error) {
@@ -52,9 +51,9 @@ func (o *lockFlags) lockOrPermit(
 	return lock, hold, err
 }
 
-// whileLooking takes a lock. A key that is no lock looks held, for ever, and a replica gives no
-// lock away: when the lock is not had soon, or not had at all, that is looked at, and the error is
-// an *inspect.NotLock or a *connect.OnReplica.
+// whileLooking calls take. A key that is not a lock looks like a lock held forever, and a replica
+// grants no locks: if take fails or lasts, whileLooking inspects the key and the server. It may
+// return an *inspect.NotLock or a *connect.OnReplica.
 func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name string, take func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	looked := make(chan struct{})
@@ -81,20 +80,18 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 	return cmp.Or(why, err)
 }
 
-// asksForALook reports whether a lock was refused for a reason that a look at the key, or at the
-// server, may explain.
+// asksForALook reports whether an inspection may explain an error.
 func asksForALook(err error) bool {
 	var refusal *transport.ServerError
 	return errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, redlatch.ErrWrongType) ||
 		errors.As(err, &refusal) && refusal.HasCode("READONLY")
 }
 
-// look returns why a lock that is waited for cannot be had, nil when there is no such reason by
-// the end of ctx. A replica may become the master soon, in a failover: one that is waited for gets
-// the time for that, and is suspected when ctx ends before.
+// look returns why a lock cannot be acquired, or nil. A replica may soon become the master, in a
+// failover: it is only suspected if ctx ends before replicaAfter.
 func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) (why, suspected error) {
 	if !pauses(ctx, lookAfter) {
-		return nil, nil // the lock is had, or is not to be had
+		return nil, nil // take has returned
 	}
 	why = o.hopeless(ctx, srv, name)
 	var on *connect.OnReplica
@@ -107,11 +104,11 @@ func (o *lockFlags) look(ctx context.Context, srv *connect.Server, name string) 
 	return why, nil
 }
 
-// pauses waits for d, and reports whether that was over before ctx.
+// pauses waits for d, and reports whether it elapsed before ctx ended.
 func pauses(ctx context.Context, d time.Duration) bool { return inspect.Pause(ctx, d) == nil }
 
-// hopeless returns why the lock cannot be had here, nil when it may be had, or may not be looked
-// at.
+// hopeless returns why the lock cannot be acquired on this server, nil if it may be or if the user
+// lacks the rights to inspect it.
 func (o *lockFlags) hopeless(ctx context.Context, srv *connect.Server, name string) error {
 	var other *inspect.NotLock
 	if o.permits == "" && errors.As(inspect.CheckIsLock(ctx, srv, name), &other) {

@@ -13,19 +13,18 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// releaseWait is how long the process may take.
+// releaseWait is the default of --wait.
 const releaseWait = time.Minute
 
 var (
-	// errEnded means that there is no socket: the process has ended in order, or never was.
+	// errEnded: there is no socket. The process ended in order or never existed.
 	errEnded = errors.New("no hold of this owner is left")
-	// errKilled means that the process is gone without an answer.
+	// errKilled: the process ended without an answer.
 	errKilled = errors.New("the process that held it was killed")
-	// errOther means that the process holds for another owner.
+	// errOther: the process holds a lock for another owner.
 	errOther = errors.New("it is a hold of another owner")
 )
 
-// releaseFlags are the flags of release.
 type releaseFlags struct {
 	owner string
 	wait  time.Duration
@@ -59,7 +58,7 @@ func NewRelease(*cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// release asks the process, and tells what became of the hold.
+// release asks the process to release, and reports how the hold ended.
 func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if o.wait < time.Millisecond {
 		return cli.Errorf(cli.CodeRunFailed, "--wait must be at least 1ms")

@@ -14,24 +14,22 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/cmd/redlatch/internal/runner"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
 const (
 	onLostIgnore = "ignore"
-	// lossLimit is how long the command of --on-lost-exec may take, and lossOutput for how long
-	// after that its outputs may stay open.
+	// lossLimit bounds the command of --on-lost-exec, and lossOutput how long its outputs may stay
+	// open after that.
 	lossLimit  = 10 * time.Second
 	lossOutput = time.Second
 )
 
-// onLost is what the values of --on-lost mean.
-var onLost = map[string]runner.Action{
-	"term": runner.Terminate, "kill": runner.Kill, onLostIgnore: runner.Ignore,
+// onLost has the values of --on-lost.
+var onLost = map[string]lossAction{
+	"term": terminateCommand, "kill": killCommand, onLostIgnore: ignoreLoss,
 }
 
-// runFlags are the flags of run.
 type runFlags struct {
 	lockFlags
 
@@ -76,14 +74,17 @@ func NewRun(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// NewGuard returns the hidden command of a command's guard, see package runner.
+// guardCommand is the hidden command that runs guardGroup.
+const guardCommand = "__guard"
+
+// NewGuard returns the hidden command that kills a command if redlatch dies.
 func NewGuard(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
-		Use:    runner.GuardCommand,
+		Use:    guardCommand,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if code := runner.Guard(); code != 0 {
+			if code := guardGroup(); code != 0 {
 				return &cli.ExitError{Code: code}
 			}
 			return nil
@@ -91,11 +92,10 @@ func NewGuard(*cli.Globals) *cobra.Command {
 	}
 }
 
-// completeRun offers what may stand after the flags of run: a name, the dashes, and
-// then the command and its arguments, as the shell has them.
+// completeRun completes the dashes after the name, and then as the shell does for any command.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	// Cobra parses the command line with dashes added, and does not report afterwards
-	// whether there were any.
+	// Cobra adds dashes to the command line that it parses, and does not report whether there were
+	// any.
 	switch {
 	case slices.Contains(os.Args, "--"):
 		return nil, cobra.ShellCompDirectiveDefault
@@ -125,7 +125,6 @@ func wrongRun(cmd *cobra.Command, args []string) string {
 	return ""
 }
 
-// check refuses flags that make no sense.
 func (o *runFlags) check(cmd *cobra.Command) error {
 	if err := o.lockFlags.check(cmd); err != nil {
 		return err
@@ -140,13 +139,13 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// run is the whole life: acquire, start, wait, unlock, exit code.
+// run acquires the lock, runs the command, releases the lock and returns the exit code.
 func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
-	path, err := runner.Find(argv[0])
+	path, err := findCommand(argv[0])
 	if err != nil {
 		return err
 	}
-	signals, stop := runner.Signals()
+	signals, stop := forwardedSignals()
 	defer stop()
 	notify(notifyStatus("waits for lock " + sanitize.Word(name)))
 	held, err := o.acquire(ctx, name, signals)
@@ -154,15 +153,15 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 		return err
 	}
 	defer held.disconnect()
-	proc, err := runner.Start(path, argv, environ(held.environment()))
+	proc, err := startCommand(path, argv, environ(held.environment()))
 	if err != nil {
-		_ = held.hold.Unlock() // the lock was not used: its lease frees it at worst
+		_ = held.hold.Unlock() // the lease frees it at worst
 		return err
 	}
 	notify(notifyReady, held.status())
 	lost := held.hold.Context(ctx)
 	finish := o.onLoss(lost, name, held)
-	end := runner.Supervise(lost, proc, signals, onLost[o.onLost], runner.Grace(o.margin()))
+	end := supervise(lost, proc, signals, onLost[o.onLost], grace(o.margin()))
 	reported := finish()
 	over := held.hold.Err()
 	if over == nil {
@@ -175,36 +174,35 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	return o.finish(name, end, over, unlocked)
 }
 
-// status is what the service manager shows of a lock that is held.
+// status is the service's status while the lock is held.
 func (h *acquired) status() string {
 	return notifyStatus("holds lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
 }
 
-// finish makes the exit code of how the command, its hold and the unlocking went.
-func (o *runFlags) finish(name string, end runner.End, over, unlocked error) error {
-	lost := end.Lost || errors.Is(unlocked, redlatch.ErrLost)
+// finish returns the *cli.ExitError for how the command and its hold ended.
+func (o *runFlags) finish(name string, end commandEnd, over, unlocked error) error {
+	lost := end.lost || errors.Is(unlocked, redlatch.ErrLost)
 	switch {
-	case end.Lost && errors.Is(over, redlatch.ErrMaxHold):
+	case end.lost && errors.Is(over, redlatch.ErrMaxHold):
 		return cli.Errorf(cli.CodeRunFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
 	case lost && o.onLost == onLostIgnore:
 		cli.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))
 	case lost:
 		return cli.Errorf(cli.CodeRunFailed, "lock %q was lost while the command ran: %s", name, o.lossOf(over, unlocked))
 	default:
-		// The command had the lock to its end, which is what its user needs to know.
+		// The command held the lock to its end.
 		if text := o.notFreed(name, unlocked); text != "" {
 			cli.Messagef(os.Stderr, "%s", text)
 		}
 	}
-	if end.Code != 0 {
-		return &cli.ExitError{Code: end.Code}
+	if end.code != 0 {
+		return &cli.ExitError{Code: end.code}
 	}
 	return nil
 }
 
-// onLoss reports a loss at the moment at which the hold ends, while the command is being ended:
-// that does not wait for the report. It returns a function that ends the watching, or waits for
-// the report, and says whether there was one.
+// onLoss reports a loss as soon as the hold ends, concurrently with the command's end. The function
+// that it returns stops that, or waits for the report, and says whether there was one.
 func (o *runFlags) onLoss(lost context.Context, name string, h *acquired) (finish func() (reported bool)) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(lost, func() {
@@ -220,8 +218,7 @@ func (o *runFlags) onLoss(lost context.Context, name string, h *acquired) (finis
 	}
 }
 
-// report tells the service manager, and the command of --on-lost-exec, that the lock was lost, by
-// how its hold ended and how the unlocking went.
+// report reports a loss to the service manager and the command of --on-lost-exec.
 func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
 	if errors.Is(over, redlatch.ErrMaxHold) {
 		return
@@ -241,8 +238,8 @@ func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
 	}
 }
 
-// execute runs a command line of the shell. What it prints goes to standard error: standard output
-// is that of the command under the lock.
+// execute runs a shell command line. Its output goes to standard error: standard output belongs to
+// the command under the lock.
 func execute(line string, env []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lossLimit)
 	defer cancel()
@@ -258,9 +255,8 @@ func execute(line string, env []string) error {
 	return err
 }
 
-// environ returns the environment of this process with more, each as name=value, in place of the
-// variables of another hold: this program may run within the command of another run, or in a script that
-// holds a lock.
+// environ returns this process's environment with more, each as name=value, and without the
+// variables of an enclosing hold.
 func environ(more []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(old string) bool {
 		name, _, _ := strings.Cut(old, "=")

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// assignments are lines for eval: each NAME=value of env is set and exported, and the other
-// variables of a hold are removed.
+// assignments returns lines for eval that set and export env, and unset the other variables of a
+// hold.
 func assignments(env []string) string {
 	var b strings.Builder
 	b.WriteString("unset " + strings.Join(variables, " ") + ";\n")
@@ -26,14 +26,12 @@ func assignments(env []string) string {
 	return b.String()
 }
 
-// failure is a line for eval that fails with the code. Without it eval would succeed: it is not
-// told how the command ended.
+// failure returns lines for eval that fail with code. Eval ignores how the command ended.
 func failure(code int) string {
 	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
 }
 
-// asksForShell reports whether an argument is the flag -s, however it is written, or -s with
-// something behind it.
+// asksForShell reports whether an argument is -s in any spelling, or begins with -s.
 func asksForShell(arg string) bool {
 	value, is := strings.CutPrefix(arg, "--shell")
 	if !is {
@@ -43,13 +41,13 @@ func asksForShell(arg string) bool {
 	return is && (on || err != nil)
 }
 
-// refuse returns err with an exit code, and fails the eval of -s.
+// refuse returns err with an exit code, and makes eval fail.
 func refuse(cmd *cobra.Command, err error) error {
 	var said *cli.ExitError
 	if !errors.As(err, &said) {
 		said = &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 	}
-	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not have been parsed
+	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not be parsed yet
 		fmt.Fprint(cmd.OutOrStdout(), failure(said.Code))
 	}
 	return said

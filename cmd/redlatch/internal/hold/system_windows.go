@@ -12,13 +12,13 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// shell is what reads a command line.
+// shell is the command that reads a command line.
 var shell = []string{"cmd.exe", "/c"}
 
 // endWithChildren does nothing: there are no process groups.
 func endWithChildren(*exec.Cmd) {}
 
-// signals are the values of --on-lost-signal: a process can be ended, and nothing else.
+// signals are the values of --on-lost-signal: a process can only be killed.
 var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL}
 
 func (o *holdFlags) detach(*cobra.Command) error { return noShell() }
@@ -29,14 +29,56 @@ func noShell() error {
 	return cli.Errorf(cli.CodeRunFailed, "-s is not there on Windows: use redlatch hold without it, or redlatch run")
 }
 
-// socketPath returns an error: there are no shells that take assignments.
 func socketPath(string) (string, error) { return "", errors.ErrUnsupported }
 
-// ask returns an error.
 func ask(context.Context, string, string) (answer, error) { return answer{}, errors.ErrUnsupported }
 
-// await returns when the process has ended: it need not be a child here.
+// await returns when the process has ended, which need not be a child here.
 func (w *watched) await() { _, _ = w.process.Wait() }
 
-// exists reports whether there is a process: one that there is not was not found.
+// exists returns true: os.FindProcess fails if there is no such process.
 func exists(*os.Process) bool { return true }
+
+var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+func guardGroup() int { return cli.CodeRunFailed }
+
+// process is a running command.
+type process struct {
+	cmd   *exec.Cmd
+	stops chan os.Signal // never used here
+	done  chan struct{}  // closed when the command has ended
+	code  int            // set before done is closed
+}
+
+// startCommand starts the program at path with the standard input and outputs of this process. Its
+// errors are of type *cli.ExitError. Every process must go through supervise.
+func startCommand(path string, argv, env []string) (*process, error) {
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if err := cmd.Start(); err != nil {
+		return nil, cli.Errorf(cli.CodeNotRunnable, "run %s: %w", argv[0], err)
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // ProcessState has the result
+		p.code = cmd.ProcessState.ExitCode()
+	}()
+	return p, nil
+}
+
+// pass kills the command on SIGTERM. The console sends Ctrl-C to all of its processes.
+func (p *process) pass(sig os.Signal) {
+	if sig == syscall.SIGTERM {
+		p.kill()
+	}
+}
+
+// terminate does nothing: not every program handles a polite request.
+func (p *process) terminate() {}
+
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by itself
+
+func (p *process) suspend(context.Context) {}
+
+func (p *process) release() {}

@@ -7,18 +7,16 @@ import (
 	"syscall"
 )
 
-// errNoProcess means that there is no process with a number.
 var errNoProcess = errors.New("there is no such process")
 
-// watched is a process that is no child of this one. Where the system has handles for processes, as
-// Linux and Windows do, another process that gets its number later is not taken for it. A nil
-// watched process never ends.
+// watched is a process that is not a child. On Linux and Windows, which have process handles, it is
+// never confused with a later process of the same number. A nil watched never ends.
 type watched struct {
 	process *os.Process
 	done    chan struct{} // closed when the process has ended
 }
 
-// watch begins to watch the process with a number, until this program ends.
+// watch watches a process until this program ends.
 func watch(pid int) (*watched, error) {
 	p, err := os.FindProcess(pid)
 	if err != nil || !exists(p) {
@@ -40,7 +38,7 @@ func (w *watched) ended() <-chan struct{} {
 	return w.done
 }
 
-// signal sends a signal to the process, unless it has ended.
+// signal signals the process unless it has ended.
 func (w *watched) signal(s syscall.Signal) error {
 	err := w.process.Signal(s)
 	if errors.Is(err, os.ErrProcessDone) {

@@ -1,0 +1,358 @@
+// Package evict is the command redlatch evict: it evicts a dead waiter from the queue of
+// a fair lock.
+package force
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/repair"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+const evictHelp = `Evicts the waiter OWNER, as redlatch status shows it, from the queue of the
+fair lock NAME. If the lock is free, the next in the queue is woken. Clients of
+Redlatch that wait for the lock evict dead waiters by themselves.
+
+A waiter whose channel has a subscriber is alive and stays, and so does one
+whose subscribers cannot be counted, unless --even-if-alive is given. One that
+has no subscriber may be about to subscribe, or to reconnect: redlatch status
+--for 40s looks longer. A live waiter that is evicted queues anew, as the last;
+no lock is lost by that.
+
+With --all-dead all waiters are evicted that have no subscriber now and none
+after --for. Queues of more than 100,000 are cleared from the end in parts of
+as many, and at most 10,000 evicted waiters are shown.
+
+Exit codes:
+  0  OWNER was evicted, or with --all-dead what was dead, though it be nothing
+  1  it was not: it is alive, is not queued, or something failed
+  2  the server is a replica, where nothing can be written, or the command
+     line or the address is wrong`
+
+// evicted is the output of evict.
+type evicted struct {
+	inspect.Named
+	inspect.Waiter
+	// Next is the next owner in the queue, nil when it is empty.
+	Next *nextInQueue `json:"next"`
+
+	absent int // how many of those that are left have no subscriber: of the first inspect.LookedAt
+}
+
+// nextInQueue is the next owner in the queue.
+type nextInQueue struct {
+	inspect.Owned
+	inspect.Client
+	// Notified is true when the lock was free, so that it was sent its wake-up.
+	Notified bool `json:"notified"`
+	// Subscribed is whether a connection is there that gets the wake-up.
+	Subscribed string `json:"subscribed"`
+
+	held bool // the lock is held
+}
+
+// NewEvict returns the command redlatch evict.
+func NewEvict(g *cli.Globals) *cobra.Command {
+	var asJSON, force bool
+	all := &allDead{atOnce: 100_000}
+	var names cli.Names
+	cmd := &cobra.Command{
+		Use:   "evict NAME OWNER|--all-dead",
+		Short: "Evict a dead waiter from the queue of a fair lock",
+		Long:  evictHelp,
+		Example: `  redlatch status --for 40s billing-run
+  redlatch evict billing-run 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57
+  redlatch evict --all-dead billing-run`,
+		Args: func(cmd *cobra.Command, args []string) error { return all.args(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := all.check(cmd, force); err != nil {
+				return err
+			}
+			args, err := names.Read(args...)
+			if err != nil {
+				return err
+			}
+			var done interface{ print(w io.Writer) }
+			ctx, name := cmd.Context(), args[0]
+			err = cli.OnMaster(ctx, g, name, func(t repair.Target) (err error) {
+				if all.on {
+					done, err = all.run(ctx, t, name)
+				} else {
+					done, err = evictOne(ctx, &repair.Evict{Target: t, Name: name, Owner: args[1], EvenIfAlive: force})
+				}
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return cli.PrintJSON(cmd, done)
+			}
+			done.print(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&force, "even-if-alive", false,
+		"evict it although its channel has a subscriber, or although that cannot be counted")
+	names.Register(cmd, "NAME and OWNER are")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all.on, "all-dead", false, "evict all waiters that have no subscriber")
+	cmd.Flags().DurationVar(&all.look, "for", repair.AbsentFor, "with --all-dead, for how long a waiter must have none")
+	return cmd
+}
+
+// notEvicted gives errors that are not the server's their exit code.
+func notEvicted(err error) error {
+	var refusal *transport.ServerError
+	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
+		return err
+	}
+	return &cli.ExitError{Code: 1, Err: err}
+}
+
+// evictOne evicts a waiter, and finds out what of the queue that is left looks dead.
+func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
+	done, err := e.Run(ctx)
+	if err != nil {
+		return nil, notEvicted(err)
+	}
+	out := &evicted{Named: inspect.NameOf(e.Name), Waiter: inspect.WaiterOf(&done.Waiter, time.Now())}
+	if done.Next == "" {
+		return out, nil
+	}
+	out.Next = nextOf(ctx, e.Client, e.Name, &nextInQueue{Owned: inspect.OwnedBy(done.Next), Notified: done.Woken, held: !done.Woken})
+	left := inspect.Part{Name: e.Name, First: 1, Last: inspect.LookedAt}
+	if absent, err := left.Absent(ctx, e.Client, nil); err == nil {
+		out.absent = len(absent)
+	}
+	return out, nil
+}
+
+// nextOf finds out whether the next in the queue of a lock gets its wake-up.
+func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextInQueue) *nextInQueue {
+	n.Client, n.Subscribed = inspect.ClientOf(n.Owner), inspect.SubscribedUnknown
+	counts, err := admin.Listeners(ctx, rfairlock.New(client, name), n.Owner)
+	switch {
+	case err != nil: // it stays unknown
+	case counts[0] > 0:
+		n.Subscribed = inspect.SubscribedYes
+	default:
+		n.Subscribed = n.without(ctx, client, name)
+	}
+	return n
+}
+
+// without returns whether the next in the queue, to whose channel none is subscribed now, was
+// subscribed when its wake-up was sent: it was if it holds the lock since, and one that has left
+// the queue may have been.
+func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
+	in, err := inspect.Read(ctx, client, name, 1)
+	switch {
+	case err != nil:
+		return inspect.SubscribedUnknown
+	case slices.ContainsFunc(in.Holders, func(h inspect.Holder) bool { return h.Owner == n.Owner }):
+		return inspect.SubscribedYes
+	case len(in.Queue) == 0 || in.Queue[0].Text != n.Owner:
+		return inspect.SubscribedUnknown
+	}
+	return inspect.SubscribedNo
+}
+
+func (n *nextInQueue) note() string {
+	switch {
+	case n.held:
+		return "subscribed " + n.Subscribed + ", not woken: the lock is held"
+	case !n.Notified:
+		return "subscribed " + n.Subscribed + ", not woken: it was the next one before"
+	case n.Subscribed == inspect.SubscribedNo:
+		return "subscribed no: the lock is free, and its wake-up was sent, but no client was there to get it"
+	}
+	return "subscribed " + n.Subscribed + ", woken: the lock is free"
+}
+
+func (e *evicted) print(w io.Writer) {
+	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: a waiter was evicted from the queue", e.Name)))
+	printWaiter(w, &e.Waiter)
+	e.Next.print(w)
+	command := "`redlatch evict --all-dead " + inspect.Args(e.Name) + "`"
+	switch {
+	case e.absent == 1:
+		fmt.Fprint(w, cli.Indented("left", "1 waiter has no subscriber: "+command+" evicts it if it is dead"))
+	case e.absent > 1:
+		number := strconv.Itoa(e.absent)
+		if e.absent == inspect.LookedAt {
+			number = "at least " + number
+		}
+		fmt.Fprint(w, cli.Indented("left", number+" waiters have no subscriber: "+command+" evicts those that are dead"))
+	}
+}
+
+func printWaiter(w io.Writer, p *inspect.Waiter) {
+	fmt.Fprintf(w, "  owner  %s\n", inspect.Shown(p.Owner))
+	fmt.Fprint(w, cli.Indented("", p.String()+", place "+strconv.Itoa(p.Position)+
+		", subscribed "+p.Subscribed+", deadline "+cli.Deadline(p.DeadlineMillis)))
+}
+
+func (n *nextInQueue) print(w io.Writer) {
+	if n == nil {
+		fmt.Fprintln(w, "  next   none: the queue is empty")
+		return
+	}
+	fmt.Fprintf(w, "  next   %s\n", inspect.Shown(n.Owner))
+	fmt.Fprint(w, cli.Indented("", n.String()+", "+n.note()))
+}
+
+// allDead evicts all dead waiters of a lock.
+type allDead struct {
+	on     bool
+	look   time.Duration
+	atOnce int // how many places are looked at, and cleared, together
+}
+
+// allEvicted is its output.
+type allEvicted struct {
+	inspect.Named
+	// Evicted are the waiters that were evicted, the first in the queue first: the first
+	// inspect.LookedAt of EvictedCount.
+	Evicted      []inspect.Waiter `json:"evicted"`
+	EvictedCount int              `json:"evicted_count"`
+	// QueueLength is how many are queued now.
+	QueueLength int `json:"queue_length"`
+	// Next is the next owner in the queue, nil when it is empty.
+	Next *nextInQueue `json:"next"`
+}
+
+func (a *allDead) args(cmd *cobra.Command, args []string) error {
+	if a.on {
+		return cobra.ExactArgs(1)(cmd, args)
+	}
+	return cobra.ExactArgs(2)(cmd, args)
+}
+
+func (a *allDead) check(cmd *cobra.Command, force bool) error {
+	switch {
+	case a.on && force:
+		return cli.Usagef("--all-dead and --even-if-alive contradict each other")
+	case !a.on && cmd.Flags().Changed("for"):
+		return cli.Usagef("--for goes with --all-dead")
+	case a.look < 0:
+		return cli.Usagef("--for must not be negative")
+	}
+	return nil
+}
+
+func (a *allDead) run(ctx context.Context, t repair.Target, name string) (*allEvicted, error) {
+	if err := t.CheckIsLock(ctx, name); err != nil {
+		return nil, notEvicted(err)
+	}
+	done, err := a.evict(ctx, t.Client, name)
+	return done, a.failed(name, done, err)
+}
+
+// failed returns the error of an eviction of which a part may be done.
+func (a *allDead) failed(name string, done *allEvicted, err error) error {
+	if errors.Is(err, admin.ErrNotCounted) {
+		err = cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
+	}
+	if err != nil && done != nil && done.EvictedCount > 0 {
+		return fmt.Errorf("after %d waiters of lock %q were evicted: %w", done.EvictedCount, name, err)
+	}
+	return err
+}
+
+// evict evicts the waiters without a subscriber, the last one first, so that the first that is left
+// is woken. With an error it returns what was done before.
+func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
+	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	out, woken := &allEvicted{Named: inspect.NameOf(name), Evicted: []inspect.Waiter{}}, ""
+	for last := in.Waiting; last > 0; last -= a.atOnce {
+		at := inspect.Part{Name: name, First: max(1, last-a.atOnce+1), Last: last}
+		first, err := a.evictAt(ctx, client, at, out)
+		if err != nil {
+			return out, err
+		}
+		woken = cmp.Or(first, woken) // parts in front may have no dead waiter
+	}
+	return out, out.readNext(ctx, client, woken)
+}
+
+// evictAt looks twice for waiters without a subscriber at some places, and evicts them. It returns the
+// owner that was woken.
+func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
+	dead, err := at.Absent(ctx, client, nil)
+	if err == nil && len(dead) > 0 {
+		if err = inspect.Pause(ctx, a.look); err == nil {
+			dead, err = at.Absent(ctx, client, dead)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	evicted, woken, err := repair.EvictAll(ctx, client, at, dead)
+	out.add(evicted)
+	return woken, err
+}
+
+// add adds waiters that were in front of those that it has.
+func (e *allEvicted) add(evicted []admin.Waiter) {
+	e.EvictedCount += len(evicted)
+	places := []inspect.Waiter{}
+	for i := range evicted[:min(len(evicted), inspect.LookedAt)] {
+		places = append(places, inspect.WaiterOf(&evicted[i], time.Now()))
+	}
+	e.Evicted = append(places, e.Evicted[:min(len(e.Evicted), inspect.LookedAt-len(places))]...)
+}
+
+// readNext reads what is left of the queue. woken is the owner that was sent its wake-up last.
+func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woken string) error {
+	now, err := inspect.Read(ctx, client, e.Name, 1)
+	if err != nil {
+		return err
+	}
+	e.QueueLength = now.Waiting
+	if len(now.Queue) > 0 {
+		next := now.Queue[0].Text
+		e.Next = nextOf(ctx, client, e.Name, &nextInQueue{Owned: inspect.OwnedBy(next), Notified: next == woken, held: now.Held()})
+	}
+	return nil
+}
+
+func (e *allEvicted) print(w io.Writer) {
+	said := fmt.Sprintf("%d waiters were evicted from the queue", e.EvictedCount)
+	switch e.EvictedCount {
+	case 0:
+		said = "no waiter was evicted: each has a subscriber"
+	case 1:
+		said = "a waiter was evicted from the queue"
+	}
+	if len(e.Evicted) == 0 && e.QueueLength == 0 {
+		said = "no waiter was evicted: the queue is empty"
+	}
+	fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("lock %q: %s", e.Name, said)))
+	for i := range e.Evicted {
+		printWaiter(w, &e.Evicted[i])
+	}
+	if more := e.EvictedCount - len(e.Evicted); more > 0 {
+		fmt.Fprint(w, cli.Indented("", fmt.Sprintf("and %d more", more)))
+	}
+	if len(e.Evicted) > 0 {
+		e.Next.print(w)
+	}
+}

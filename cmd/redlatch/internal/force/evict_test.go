@@ -1,0 +1,305 @@
+package force
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+func TestEvictPrintsText(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		for i, owner := range []string{program.RedissonOwner, "\x1b[2J", program.RedlatchOwner} {
+			program.Enqueue(t, s, name, owner, time.Duration(i+1)*time.Hour)
+		}
+		got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`": a waiter was evicted from the queue
+  owner  `+program.RedissonOwner+`
+         Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
+  next   "\\x1b\[2J"
+         of unknown kind, subscribed no: the lock is free, and its wake-up was
+         sent, but no client was there to get it
+  left   2 waiters have no subscriber:
+         `+"`redlatch evict --all-dead "+regexp.QuoteMeta(name)+"`"+`\s+evicts\s+those\s+that\s+are\s+dead
+$`, got.Stdout)
+		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
+		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
+
+		program.Listen(t, s, name, program.RedlatchOwner)
+		program.Enqueue(t, s, name, program.RedissonOwner, 4*time.Hour)
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		got = program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
+		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
+		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
+			"\n         Redlatch since "+program.RedlatchSince+", subscribed yes, not woken: the\n         lock is held\n"+
+			"  left   1 waiter has no subscriber:\n         `redlatch evict --all-dead "+name+"`", got.Stderr)
+		require.Contains(t, program.Words(got.Stdout), name+"` evicts it if it is dead")
+		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
+		require.Equal(t, 0, program.Finish(t, s.URL(), "evict", name, program.RedissonOwner).Code)
+		got = program.Finish(t, s.URL(), "evict", "--even-if-alive", name, program.RedlatchOwner)
+		require.Contains(t, got.Stdout, "  next   none: the queue is empty\n", got.Stderr)
+		require.Empty(t, program.QueueOf(t, s, name))
+	})
+}
+
+func TestEvictPrintsJSON(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedlatchOwner, 0)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	evict := func(owner string) (reported map[string]any) {
+		t.Helper()
+		got := program.Finish(t, s.URL(), "evict", "--json", name, owner)
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported), got.Stderr)
+		return reported
+	}
+	require.Equal(t, map[string]any{
+		"name": name, "owner": program.RedlatchOwner, "client": "redlatch", "client_started": "2024-12-21T01:06:31.296Z",
+		"position": 1.0, "deadline_in_ms": nil, "subscribed": "no",
+		"next": map[string]any{"owner": program.RedissonOwner, "client": "redisson", "notified": true, "subscribed": "no"},
+	}, evict(program.RedlatchOwner))
+	reported := evict(program.RedissonOwner)
+	require.Nil(t, reported["next"])
+	require.Contains(t, reported, "next")
+	require.InDelta(t, time.Hour.Milliseconds(), reported["deadline_in_ms"], 30_000)
+}
+
+// The next one acquires the lock at once, and unsubscribes before evict looks whether it is there.
+func TestEvictSeesThatTheNextOneGotItsWakeUp(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedlatchOwner, time.Hour)
+	waiter := redis.PubSubConn{Conn: s.Dial(t)}
+	require.NoError(t, waiter.Subscribe(codec.OwnerChannel(name, program.RedlatchOwner)))
+	require.IsType(t, redis.Subscription{}, waiter.ReceiveWithTimeout(program.Soon))
+	acquired := make(chan any, 1)
+	go func() {
+		woken := waiter.ReceiveWithTimeout(program.Soon)
+		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
+		s.Do(t, "LPOP", codec.QueueKey(name))
+		_ = waiter.Close()
+		acquired <- woken
+	}()
+	p := redistest.NewProxy(t, s.Addr())
+	p.Latency(redistest.ToServer, 20*time.Millisecond)
+	got := program.Finish(t, p.URL(), "evict", name, program.RedissonOwner)
+	require.IsType(t, redis.Message{}, <-acquired)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed yes, woken: the lock\n         is free\n")
+}
+
+func TestEvictLeavesLiveWaiters(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	program.Listen(t, s, name, program.RedissonOwner)
+	got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
+	require.Equal(t, 1, got.Code)
+	require.Empty(t, got.Stdout)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "the channel of "+program.RedissonOwner+" has a subscriber")
+	require.Contains(t, got.Stderr, "--even-if-alive")
+	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
+
+	got = program.Finish(t, s.URL(), "evict", "--even-if-alive", name, program.RedissonOwner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed yes")
+	require.Empty(t, program.QueueOf(t, s, name))
+}
+
+func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name, user = "some-lock", "evictor"
+	s.Do(t, "ACL", "SETUSER", user, "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
+	blind := "redis://" + user + ":password@" + s.Addr()
+	s.Do(t, "SET", codec.QueueKey("no-queue"), "text")
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	for _, c := range []struct{ url, name, owner, says string }{
+		{s.URL(), name, program.RedlatchOwner, program.RedlatchOwner + " is not in the queue. `redlatch status` shows the queue"},
+		{s.URL(), "no-queue", program.RedlatchOwner, "holds a string, and the queue of a fair lock is a list"},
+		{blind, name, program.RedissonOwner, "whether " + program.RedissonOwner + " is alive is unknown: "},
+		{blind, name, program.RedissonOwner, "NOPERM"},
+		{blind, name, program.RedissonOwner, "use --even-if-alive"},
+		{s.URL(), "", program.RedlatchOwner, "name"},
+		{program.NoServer(t), name, program.RedlatchOwner, "connection refused. Start one"},
+		{"sesame", name, program.RedlatchOwner, "the scheme is missing"},
+	} {
+		got := program.Finish(t, c.url, "evict", c.name, c.owner)
+		code := 1
+		if c.name == "" || c.url == "sesame" {
+			code = 2
+		}
+		require.Equal(t, code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
+	got := program.Finish(t, blind, "evict", "--even-if-alive", name, program.RedissonOwner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "subscribed unknown")
+}
+
+// evict may run on a machine whose clock is wrong.
+func TestEvictGoesByTheServersClock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	name, now := redistest.Key(t), time.Now().Add(10*time.Minute)
+	s.SetTime(now)
+	for i, owner := range []string{program.RedissonOwner, program.RedlatchOwner} {
+		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+		s.Do(t, "ZADD", codec.TimeoutKey(name), now.Add(time.Duration(i+1)*5*time.Minute).UnixMilli(), owner)
+	}
+	got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	left, err := redis.Int64(s.Do(t, "ZSCORE", codec.TimeoutKey(name), program.RedlatchOwner), nil)
+	require.NoError(t, err)
+	require.InDelta(t, now.Add(5*time.Minute+15*time.Second).UnixMilli(), left, 5000)
+}
+
+func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		for _, owner := range []string{program.LongOwner(1), program.LongOwner(2), program.RedlatchOwner, program.LongOwner(3)} {
+			program.Enqueue(t, s, name, owner, time.Hour)
+		}
+		program.Listen(t, s, name, program.RedlatchOwner)
+		got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "100ms", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Contains(t, got.Stdout, `lock "`+name+`": 3 waiters were evicted from the queue`)
+		for _, line := range []string{
+			"  owner  " + program.LongOwner(1) + "\n         Redisson, place 1, subscribed no,", ", place 2,", ", place 4,",
+			"  next   " + program.RedlatchOwner + "\n         Redlatch since " + program.RedlatchSince + ", subscribed yes, woken: the lock\n         is free\n",
+		} {
+			require.Contains(t, got.Stdout, line)
+		}
+		require.Equal(t, []string{program.RedlatchOwner}, program.QueueOf(t, s, name))
+
+		got = program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", name)
+		require.Equal(t, program.Outcome{Code: 0, Stdout: `lock "` + name + `": no waiter was evicted: each has a subscriber` + "\n", Stderr: ""}, got)
+	})
+}
+
+// No command is longer the longer the queue is, and there are fewer commands than waiters. It is not
+// parallel: other tests would make the machine busier.
+func TestEvictOfALongDeadQueueIsNoBurden(t *testing.T) {
+	s := redistest.Start(t)
+	const name, waiting = "billing-run", 3000
+	program.LongQueue(t, s, name, program.SomeOwner, waiting)
+	slow, before := program.WatchSlow(t, s, 5*time.Millisecond), s.CommandStats(t)["evalsha"]
+	got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Less(t, s.CommandStats(t)["evalsha"]-before, int64(waiting/10))
+	require.Empty(t, slow())
+	var reported struct {
+		Evicted []struct {
+			Owner    string
+			Position int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.Len(t, reported.Evicted, waiting)
+	for i, e := range reported.Evicted {
+		require.Equal(t, program.LongOwner(i), e.Owner)
+		require.Equal(t, i+1, e.Position)
+	}
+	require.Empty(t, program.QueueOf(t, s, name))
+}
+
+func TestEvictReadsAPartOfALongQueueAtATime(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name, waiting = "billing-run", 5000
+	program.LongQueue(t, s, name, program.SomeOwner, waiting)
+	longest := program.WatchReads(t, s, waiting)
+	for _, c := range []struct {
+		args  []string
+		bound int
+	}{
+		{[]string{name, program.LongOwner(waiting - 2)}, 1100},
+		{[]string{name, program.LongOwner(0)}, waiting + 1000}, // all deadlines change
+		{[]string{"--all-dead", "--for", "0s", name}, 2000},    // twice a thousand deadlines, behind the first
+	} {
+		got := program.Finish(t, s.URL(), append([]string{"evict"}, c.args...)...)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.LessOrEqual(t, longest(), c.bound, "%v", c.args)
+	}
+	require.Empty(t, program.QueueOf(t, s, name))
+}
+
+func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	var reported map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.Nil(t, reported["next"])
+	require.InDelta(t, 0, reported["queue_length"], 0)
+	require.Equal(t, program.RedissonOwner, reported["evicted"].([]any)[0].(map[string]any)["owner"])
+	require.Contains(t, program.Finish(t, s.URL(), "evict", "--all-dead", name).Stdout, "no waiter was evicted: the queue is empty")
+}
+
+// A waiter that reconnects has no subscriber for a moment.
+func TestEvictAllDeadLooksTwice(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	p := program.Start(t, s.URL(), "evict", "--all-dead", "--for", "8s", name)
+	time.AfterFunc(time.Second, func() { program.Listen(t, s, name, program.RedissonOwner) })
+	got := p.Outcome(2 * program.Soon)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "no waiter was evicted")
+	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
+}
+
+func TestEvictAllDeadRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
+	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	for _, c := range []struct {
+		url, says string
+		args      []string
+	}{
+		{s.URL(), "contradict each other", []string{"--all-dead", "--even-if-alive", "job"}},
+		{s.URL(), "--for goes with --all-dead", []string{"--for", "1s", "job", program.RedissonOwner}},
+		{s.URL(), "must not be negative", []string{"--all-dead", "--for", "-1s", "job"}},
+		{s.UserURL("blind"), "which waiters are dead is unknown: ", []string{"--all-dead", "job"}},
+	} {
+		got := program.Finish(t, c.url, append([]string{"evict"}, c.args...)...)
+		code := 2
+		if c.url != s.URL() {
+			code = 1 // it was looked at
+		}
+		require.Equal(t, code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+	}
+	require.EqualValues(t, 1, s.Do(t, "LLEN", codec.QueueKey("job")))
+}

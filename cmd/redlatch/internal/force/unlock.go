@@ -1,0 +1,299 @@
+// Package unlock is the command redlatch unlock: it takes a lock away from a holder that
+// is dead, and writes down that it did.
+//
+//	look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
+package force
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"os/user"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/repair"
+)
+
+// The exit codes of unlock other than 0 and 1.
+const (
+	codeRefused = 2
+	codeFree    = 3
+)
+
+// unlockOptions are the flags of unlock.
+type unlockOptions struct {
+	*cli.Globals
+	names                         cli.Names
+	force, evenIfAlive, yes, json bool
+	owners, dead                  []string
+	reason, auditFile             string
+	look                          time.Duration
+	shown                         bool // the user has seen the holder
+}
+
+// NewUnlock returns the command redlatch unlock.
+func NewUnlock(g *cli.Globals) *cobra.Command {
+	o := &unlockOptions{Globals: g}
+	cmd := &cobra.Command{
+		Use:     "unlock --force NAME",
+		Short:   "Take a lock or a permit away from a holder that is dead",
+		Long:    unlockHelp,
+		Example: unlockExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !o.force:
+				return cli.Errorf(codeRefused, "a lock is released by its holder, or when its lease is over; "+
+					"--force takes it away from a dead holder: see redlatch unlock --help")
+			case o.look <= 0:
+				return cli.Usagef("--for must be more than 0s")
+			case len(o.dead) > 0 && o.evenIfAlive:
+				return cli.Usagef("--dead and --even-if-alive contradict each other: --owner and --even-if-alive take the lock from one live holder")
+			}
+			args, err := o.names.Read(args...)
+			if err != nil {
+				return err
+			}
+			return o.unlock(cmd, args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.force, "force", false, "take the lock away, if its holder is dead")
+	f.StringArrayVar(&o.dead, "dead", nil, "take it from this owner, or permit, of which you know that it is dead; may be repeated")
+	f.StringArrayVar(&o.owners, "owner", nil, "take it from this owner, or permit, alone; may be repeated")
+	f.BoolVar(&o.evenIfAlive, "even-if-alive", false, "take it immediately, even from a live holder")
+	f.BoolVar(&o.yes, "yes", false, "do not ask, on a terminal")
+	f.StringVar(&o.reason, "reason", "", "why, for the audit")
+	f.StringVar(&o.auditFile, "audit-file", "", "append the audit to this file, in JSON")
+	f.DurationVar(&o.look, "for", inspect.RenewalLook, "how long to look whether the lease is renewed, at most")
+	o.names.Register(cmd, "NAME is")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	cli.CompleteFiles(cmd, "audit-file")
+	return cmd
+}
+
+func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
+	log, err := openAudit(o.auditFile)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // each line was written when it was made; a nil file is none
+	ctx := cmd.Context()
+	return cli.OnMaster(ctx, o.Globals, name, func(t repair.Target) error {
+		u := repair.Unlock{
+			Target: t, Name: name, Owners: o.owners, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
+			Looks: func(limit time.Duration) { tellLook(name, limit) },
+			// What is done is written down, some seconds later at most.
+			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },
+		}
+		if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
+			u.Confirm = o.confirm
+		}
+		f, err := u.Run(ctx)
+		if f == nil {
+			return err
+		}
+		err = o.record(f, log, exitOf(err))
+		o.print(cmd, f)
+		return err
+	})
+}
+
+// briefLook is how long it may look at a lease without saying so.
+const briefLook = 1500 * time.Millisecond
+
+func tellLook(name string, limit time.Duration) {
+	if limit > briefLook {
+		cli.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+			limit.Round(time.Second), name)
+	}
+}
+
+func (o *unlockOptions) confirm(f *repair.Forced) bool {
+	printLock(os.Stderr, f)
+	o.shown = true
+	return cli.Confirm(os.Stdin, os.Stderr, question(f))
+}
+
+// exitOf gives a refusal its exit code. That a lock is free is printed as the state that was
+// found.
+func exitOf(err error) error {
+	var refused *repair.Refusal
+	switch {
+	case repair.IsFree(err):
+		return &cli.ExitError{Code: codeFree}
+	case errors.As(err, &refused):
+		return &cli.ExitError{Code: codeRefused, Err: refused}
+	}
+	return err
+}
+
+// record writes the audit of a lock that was to be taken. err is how that went.
+func (o *unlockOptions) record(f *repair.Forced, log *os.File, err error) error {
+	if !f.Tried {
+		return err
+	}
+	a := &audit{
+		Time: time.Now().UTC().Truncate(time.Second), Action: "unlock --force", Server: o.Target(), Forced: *f,
+		EvenIfAlive: o.evenIfAlive, Reason: o.reason, Outcome: outcomeTaken,
+	}
+	a.By, a.Host = whoami()
+	switch {
+	case f.Refused == repair.RefusedFree:
+		a.Outcome = outcomeFree
+	case err != nil:
+		a.Outcome = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if unwritten := a.write(log); unwritten != nil {
+		return &cli.ExitError{Code: 1, Err: errors.Join(unwritten, err)}
+	}
+	return err
+}
+
+const unlockHelp = `Takes the lock NAME away from a holder and wakes the waiters, if you state that
+the holder is dead: --force alone shows the holders, and whether each of them
+renews its lease.
+
+  alive      the lease is seen to be renewed, as a watchdog does every third of
+             it. The lock is not taken.
+  not known  the lease is not renewed. Its holder may be dead, cut off from the
+             server, or at work under a fixed lease, which is never renewed:
+             the server cannot tell these apart. The lock is not taken either.
+  dead       the lease is not renewed, and you have looked at the process
+             yourself: --dead OWNER states it. The lock is taken from OWNER if
+             OWNER still holds it, and leaves what its own unlock leaves.
+
+Readers of a read/write lock are judged one by one, each by its own lease, and
+only those named lose the lock. A live reader of Redisson before 4.4 also
+renews the leases of dead ones: they look alive until it has left.
+
+Of a semaphore with permits that have ids, OWNER is the id of a permit, as
+redlatch status shows it: the permit is released as by its own holder.
+
+--even-if-alive takes the lock immediately, from a live holder as well: with
+--owner OWNER from that one, and otherwise from all holders, as Redisson's
+forceUnlock does. A live holder notices at its next renewal, a third of its
+lease later; until then two may be at work. One with a fixed lease never
+notices. The lock of a dead holder is free when its lease is over: mostly it is
+better to wait.
+
+On a terminal it asks before it takes the lock, unless --yes is given. Each
+lock that is taken costs a line on standard error, and in --audit-file a line
+of JSON. The output says who has the lock after that. A user that may not read
+the queue of a fair lock wakes no waiter in it; the output says so.
+
+Exit codes:
+  0  the lock was taken away
+  1  something failed
+  2  it was not taken: its holder is alive or not known to be dead, you
+     answered no, the server is a replica, or the command line or the address
+     is wrong
+  3  it is free`
+
+const unlockExamples = `  # Which holder would lose it, and is it alive?
+  redlatch unlock --force nightly-report
+
+  # The process was examined, and is gone
+  redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
+    --reason "host was shut down, ticket 4711" nightly-report
+
+  # Two of many readers, both gone; the others keep the lock
+  redlatch unlock --force --dead 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 \
+    --dead 0193e6c0-6f00-7000-8000-0000000000aa:2 books
+
+  # One reader, dead or not
+  redlatch unlock --force --even-if-alive \
+    --owner 71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57 books
+
+  # A permit of a semaphore, whose holder is gone
+  redlatch unlock --force --dead 6f1d3c1a0b9e4c7f8a52f4e07b3d9c11 downloads
+
+  # In any case, at once
+  redlatch unlock --force --even-if-alive --yes \
+    --audit-file /var/log/redlatch.jsonl nightly-report`
+
+// How it went.
+const (
+	outcomeTaken = "taken"
+	outcomeFree  = "free"
+)
+
+// audit is the record of a lock that was taken from its holder.
+type audit struct {
+	Time   time.Time `json:"time"`
+	By     string    `json:"by"`
+	Host   string    `json:"host"`
+	Action string    `json:"action"`
+	Server string    `json:"server"`
+	repair.Forced
+	EvenIfAlive bool   `json:"even_if_alive"`
+	Reason      string `json:"reason"`
+	// Outcome is "taken", "free" when the lock was free by then, or what went wrong.
+	Outcome string `json:"outcome"`
+}
+
+// String is the line for people.
+func (a *audit) String() string {
+	what := "took " + subject(&a.Forced)
+	if a.Outcome != outcomeTaken {
+		what = fmt.Sprintf("tried to take %s (%s)", subject(&a.Forced), a.Outcome)
+	}
+	reason := "no reason given"
+	if a.Reason != "" {
+		reason = fmt.Sprintf("reason %q", a.Reason)
+	}
+	return fmt.Sprintf("audit: %s %s@%s %s on %s from %s; %s",
+		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
+}
+
+// openAudit opens the file that audits are appended to, before anything is done that belongs into it. It
+// is nil without a path.
+func openAudit(path string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the file that the user names
+	if err != nil {
+		return nil, fmt.Errorf("--audit-file: %w; nothing was done", err)
+	}
+	return f, nil
+}
+
+// write tells standard error, and the file in one line of JSON.
+func (a *audit) write(file *os.File) error {
+	cli.Messagef(os.Stderr, "%s", a)
+	if file == nil {
+		return nil
+	}
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = file.Write(append(line, '\n')) // at once: others may append as well
+	}
+	if err != nil {
+		return fmt.Errorf("the audit file was not written: %w", err)
+	}
+	return nil
+}
+
+func whoami() (name, host string) {
+	name = fmt.Sprint("uid ", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if sudo := os.Getenv("SUDO_USER"); sudo != "" && sudo != name {
+		name += " (sudo by " + strings.ToValidUTF8(sudo, "?") + ")"
+	}
+	if host, _ = os.Hostname(); host == "" {
+		host = "unknown"
+	}
+	return name, host
+}

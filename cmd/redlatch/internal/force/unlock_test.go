@@ -1,0 +1,378 @@
+package force
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
+	got := program.Finish(t, s.URL(), "unlock", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "--force takes it away from a dead holder")
+	require.True(t, program.Exists(t, s, name))
+}
+
+func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		client, err := redlatch.Open(t.Context(), s.URL())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		lock := rlock.New(client, redistest.Key(t))
+		hold, err := lock.TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
+		require.NoError(t, err)
+		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
+			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
+			require.Equal(t, 2, got.Code, got.Stderr)
+			program.OneLine(t, afterLook(t, got.Stderr, "[23]s", lock.Name()))
+			require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
+			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.Stdout)
+			program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
+		}
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+// afterLook returns what comes behind the line that says for how long is looked. Scripts get
+// that line, too. The limit is a pattern: it follows from what is left of the lease by then.
+func afterLook(t *testing.T, text, limit, name string) string {
+	t.Helper()
+	look, rest, _ := strings.Cut(text, "\n")
+	require.Regexp(t, "^redlatch: looking for up to "+limit+` whether the lease of lock "`+regexp.QuoteMeta(name)+`" is renewed, as that of a live holder is$`, look)
+	return rest
+}
+
+// A look that is over soon needs no line.
+func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "100ms", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	s.Do(t, "PERSIST", name)
+	got = program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "the lock has no lease, so there is nothing to renew")
+}
+
+func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
+	testlevel.All(t, "real leases, 18 s")
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, 15*time.Second)
+	got := program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, 2, got.Code)
+	program.OneLine(t, afterLook(t, got.Stderr, "[456]s", name))
+	require.Contains(t, got.Stderr, "its lease is not renewed, but it may have a lease of its own, or be cut off. If you know that it is dead: --dead "+program.RedissonOwner)
+	require.Contains(t, got.Stdout, " left, not renewed when it was due\n")
+
+	s.Do(t, "PEXPIRE", name, 15_000)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedlatchOwner, name)
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Stderr, "is not held by "+program.RedlatchOwner)
+	require.True(t, program.Exists(t, s, name))
+
+	s.Do(t, "PEXPIRE", name, 15_000)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--dead", program.RedissonOwner, "--reason", "host\nis gone", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  taken  no waiter was notified: no connection of the master is subscribed to\n")
+	require.Contains(t, got.Stdout, "lock \""+name+"\" was taken from its holder\n")
+	require.Contains(t, got.Stdout, "\n  now    free\n")
+	got.Stderr = afterLook(t, got.Stderr, "[456]s", name)
+	program.OneLine(t, got.Stderr)
+	require.Regexp(t, `^redlatch: audit: \S+Z \S+.*@\S+ took lock "`+name+`" on redis://127.0.0.1:\d+ from `+program.RedissonOwner+
+		` \(Redisson, count 1\), lease \S+ left, not renewed when it was due; reason "host\\nis gone"\n$`, got.Stderr)
+	require.False(t, program.Exists(t, s, name))
+
+	got = program.Finish(t, s.URL(), "unlock", "--force", name)
+	require.Equal(t, program.Outcome{Code: 3, Stdout: "lock \"" + name + "\" is free\n", Stderr: ""}, got)
+}
+
+func TestUnlockWithForceTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, fair := range []string{"--fair=false", "--fair"} {
+		name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+		next := program.Start(t, s.URL(), "run", fair, name, "--", "echo", "in")
+		awaitListener(t, s, name)
+		began := time.Now()
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Equal(t, "in", next.Line())
+		require.Less(t, time.Since(began), 9*time.Second, "it was found by a poll")
+		var reported map[string]any
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+		require.Equal(t, true, reported["taken"])
+		require.Contains(t, reported, "now")
+		require.Equal(t, inspect.RenewedUnknown, reported["renewed"])
+		holder := reported["holders"].([]any)[0].(map[string]any)
+		require.Equal(t, program.RedlatchOwner, holder["owner"])
+		require.Equal(t, "redlatch", holder["client"])
+		require.Contains(t, got.Stderr, "no reason given")
+	}
+}
+
+func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	c := s.Dial(t)
+	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, program.RedissonOwner))
+	require.NoError(t, err)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  queue  1 waiting\n")
+	require.Contains(t, got.Stdout, "  taken  the first in the queue whose deadline is not over was notified\n")
+	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
+	require.NoError(t, err)
+	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
+}
+
+// A message to a channel without a subscriber notifies no waiter.
+func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, program.Words(got.Stdout), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
+		program.RedissonOwner+". If it is dead, `redlatch evict "+name+" "+program.RedissonOwner+"` takes it out of the queue, and `redlatch evict --all-dead "+
+		name+"` all that are dead")
+
+	for subscribers, channel := range []string{"", codec.LockChannel(name)} {
+		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
+		s.Do(t, "DEL", codec.QueueKey(name))
+		if channel != "" {
+			_, err := s.Dial(t).Do("SUBSCRIBE", channel)
+			require.NoError(t, err)
+		}
+		got = program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		var reported map[string]any
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+		require.Equal(t, "all", reported["notified"])
+		require.InDelta(t, subscribers, reported["subscribers"], 0)
+	}
+}
+
+// awaitListener waits until a waiter listens for the lock, plain or fair.
+func awaitListener(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, channel := range s.Channels(t) {
+			if strings.HasPrefix(channel, codec.LockChannel(name)) {
+				return true
+			}
+		}
+		return false
+	}, program.Soon, program.PollEvery)
+}
+
+func TestUnlockWritesItsAuditToAFile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	var names []string
+	for range 2 {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+		names = append(names, name)
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 2)
+	for i, line := range lines {
+		var reported map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &reported))
+		require.Equal(t, names[i], reported["name"])
+		require.Equal(t, "why", reported["reason"])
+		require.Equal(t, "taken", reported["outcome"])
+		require.Equal(t, true, reported["even_if_alive"])
+		require.Equal(t, "redis://"+s.Addr(), reported["server"])
+		require.NotEmpty(t, reported["by"])
+		require.NotEmpty(t, reported["host"])
+		require.Equal(t, program.RedissonOwner, reported["holders"].([]any)[0].(map[string]any)["owner"])
+		require.WithinDuration(t, time.Now(), parseTime(t, reported["time"]), time.Minute)
+	}
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "nothing was done")
+	require.True(t, program.Exists(t, s, name), "it was taken without an audit")
+}
+
+func parseTime(t *testing.T, text any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text.(string))
+	require.NoError(t, err)
+	return at
+}
+
+func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	eternal, readers, long := redistest.Key(t), redistest.Key(t), program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", eternal, program.RedissonOwner, 1)
+	s.Do(t, "HSET", readers, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1)
+	s.Do(t, "SET", readKey(readers, program.RedlatchOwner), 1)
+	few := []string{"--owner", program.RedlatchOwner, "--dead", program.RedissonOwner}
+	for _, c := range []struct {
+		name  string
+		flags []string
+		code  int
+		says  string
+	}{
+		{eternal, nil, 2, "the lock has no lease, so there is nothing to renew"},
+		{readers, few, 2, "its holder " + program.RedlatchOwner + " is not known to be dead: the lock has no lease, so there is nothing to renew. " +
+			"If you know that it is dead: --dead " + program.RedlatchOwner},
+		{long, []string{"--for", "1s"}, 2, "it was not watched long enough to see whether its lease is renewed"},
+		{long, []string{"--for", "0s"}, 2, "--for"},
+		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "contradict"},
+		{"", nil, 2, "name"},
+	} {
+		got := program.Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
+		require.Equal(t, c.code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+	}
+	for _, name := range []string{eternal, readers, long} {
+		require.True(t, program.Exists(t, s, name))
+	}
+}
+
+func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		fields []any
+		flag   string
+	}{
+		{[]any{"mode", "read", program.RedissonOwner, 1}, program.RedissonOwner},
+		{[]any{"mode", "write", program.RedissonOwner + ":write", 1, program.RedissonOwner, 1}, program.RedissonOwner + ":write"},
+	} {
+		name := redistest.Key(t)
+		s.Do(t, "HSET", append([]any{name}, c.fields...)...)
+		s.Do(t, "PEXPIRE", name, 3_000_000)
+		next := program.Start(t, s.URL(), "run", "--write", name, "--", "echo", "in")
+		require.Eventually(t, func() bool {
+			pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.ReadWriteChannel(name)).([]any)
+			return len(pair) == 2 && pair[1] == int64(1)
+		}, 30*time.Second, 5*time.Millisecond)
+		got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", c.flag, name)
+		require.Equal(t, 0, got.Code, got.Stderr)
+		require.Contains(t, got.Stdout, "  taken  all waiters were notified\n")
+		require.Equal(t, "in", next.Line())
+	}
+}
+
+// Each reader has a lease of its own, so that each one is stated to be dead.
+func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name, over := redistest.Key(t), "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:99"
+	s.Do(t, "HSET", name, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1, over, 1)
+	s.Do(t, "PEXPIRE", name, 3_000_000)
+	for _, owner := range []string{program.RedissonOwner, program.RedlatchOwner} {
+		s.Do(t, "SET", readKey(name, owner), 1, "PX", 2_000_000)
+	}
+	for _, c := range []struct {
+		dead []string
+		says string
+	}{
+		{nil, "its holders are not known to be dead: it was not watched long enough to see whether its lease is renewed. " +
+			"If you know that they are dead: --dead " + program.RedissonOwner + " --dead " + program.RedlatchOwner + ". --even"},
+		{[]string{"a:1", "b:1"}, "is not held by a:1 or b:1\n"},
+	} {
+		args := []string{"unlock", "--force", "--for", "1s", name}
+		for _, owner := range c.dead {
+			args = append(args, "--dead", owner)
+		}
+		got := program.Finish(t, s.URL(), args...)
+		require.Equal(t, 2, got.Code, got.Stderr)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.True(t, program.Exists(t, s, name))
+	}
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, "--dead", program.RedissonOwner, name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "\n  kind   read/write, held for reading\n")
+	require.Regexp(t, "Redisson, reads, 33m\\S+s left\n", got.Stdout)
+	require.Contains(t, got.Stdout, "\n  others 0, and 1 whose leases are over\n")
+	require.Regexp(t, `from .*`+program.RedissonOwner+` \(Redisson, reads, 33m\S+s left, count 1\)`, got.Stderr)
+	require.False(t, program.Exists(t, s, name))
+}
+
+// Even if the leases of all readers are over, a lock is taken only when a holder is stated.
+func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, "mode", "read", program.RedissonOwner, 1, program.RedlatchOwner, 1)
+	s.Do(t, "PEXPIRE", name, 3_000_000)
+	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--json", name)
+	require.Equal(t, 2, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "If you know that it is dead: --dead "+program.RedissonOwner+". --even")
+	var reported map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.Equal(t, "readwrite", reported["kind"])
+	require.Equal(t, "read", reported["mode"])
+	holder := reported["holders"].([]any)[0].(map[string]any)
+	require.Equal(t, "read", holder["mode"])
+	require.InDelta(t, 0, holder["left_ms"], 0)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, name)
+	require.Equal(t, 0, got.Code, got.Stderr)
+}
+
+// readKey is the key of an owner's hold of a read lock.
+func readKey(name, owner string) string { return "{" + name + "}:" + owner + ":rwlock_timeout:1" }
+
+// A signal that comes when the lock is taken ends nothing before that is written down.
+func TestUnlockWritesItsAuditAlsoWhenASignalComes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	far := redistest.NewProxy(t, s.Addr())
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+		file := filepath.Join(t.TempDir(), "audit.jsonl")
+		far.Latency(redistest.ToClient, 300*time.Millisecond)
+		p := program.Start(t, far.URL(), "unlock", "--force", "--even-if-alive", "--yes", "--audit-file", file, name)
+		require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, 20*time.Millisecond)
+		require.NoError(t, p.Cmd.Process.Signal(sig))
+		got := p.Outcome(program.Soon)
+		require.Equal(t, 0, got.Code)
+		require.Contains(t, got.Stderr, "took lock ")
+		line, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(line), `"outcome":"taken"`)
+	}
+}

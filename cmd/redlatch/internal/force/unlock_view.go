@@ -1,0 +1,146 @@
+package force
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/repair"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+func leaseText(f *repair.Forced) string {
+	switch {
+	case f.TTLMillis == nil:
+		return "none: it stays until it is released"
+	case f.Mode == codec.ModeRead: // each reader has a lease of its own
+		return cli.Millis(*f.TTLMillis) + " left"
+	case f.Renewed == inspect.RenewedYes:
+		return cli.Millis(*f.TTLMillis) + " left, renewed"
+	case f.Renewed == inspect.RenewedNo:
+		return cli.Millis(*f.TTLMillis) + " left, not renewed when it was due"
+	}
+	return cli.Millis(*f.TTLMillis) + " left, fixed or renewed"
+}
+
+// describe names the owners that lose the lock, in one line.
+func describe(f *repair.Forced) string {
+	var all []string
+	losers := f.Losers()
+	for _, h := range losers {
+		if f.IsSemaphore() {
+			all = append(all, fmt.Sprintf("%s (%s)", sanitize.Word(h.Owner), h.Describe(cli.Millis)))
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s (%s, count %s)", sanitize.Word(h.Owner), h.Describe(cli.Millis), sanitize.Word(string(h.Count))))
+	}
+	said := strings.Join(all, ", ")
+	if !f.IsSemaphore() {
+		said += ", lease " + leaseText(f)
+	}
+	switch others, _ := f.Others(); {
+	case others == 1:
+		said += ", left to 1 other"
+	case others > 1:
+		said += fmt.Sprintf(", left to %d others", others)
+	}
+	return said
+}
+
+func question(f *repair.Forced) string {
+	others, _ := f.Others()
+	this := "this holder"
+	if len(f.Losers()) > 1 {
+		this = "these holders"
+	}
+	switch {
+	case f.IsSemaphore():
+		return fmt.Sprintf("Take these %s back?", subject(f))
+	case others > 0:
+		return fmt.Sprintf("Take lock %q away from %s, and leave it to the others?", f.Name, this)
+	}
+	return fmt.Sprintf("Take lock %q away from %s?", f.Name, this)
+}
+
+func subject(f *repair.Forced) string {
+	if f.IsSemaphore() {
+		return fmt.Sprintf("permits of semaphore %q", f.Name)
+	}
+	return fmt.Sprintf("lock %q", f.Name)
+}
+
+func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
+	if o.json {
+		_ = cli.PrintJSON(cmd, f) // cli.Execute reports the error
+		return
+	}
+	if !o.shown && f.IsLock() { // the fields of a hash that is not a lock may be private
+		printLock(cmd.OutOrStdout(), f)
+	}
+	if f.Taken {
+		fmt.Fprint(cmd.OutOrStdout(), cli.Indented("taken", f.Heard()))
+	}
+	if f.Now != nil {
+		fmt.Fprint(cmd.OutOrStdout(), cli.Indented("now", f.Now.String()))
+	}
+}
+
+func printLock(w io.Writer, f *repair.Forced) {
+	if len(f.Holders) == 0 {
+		if !f.IsSemaphore() { // the error says what is wrong
+			fmt.Fprintf(w, "lock %q is free\n", f.Name)
+		}
+		return
+	}
+	losers := f.Losers()
+	fmt.Fprintf(w, "%s %s\n", subject(f), state(f, len(losers)))
+	if f.Mode != "" {
+		fmt.Fprintf(w, "  kind   %s\n", inspect.ModeText(f.Mode))
+	}
+	for _, h := range losers {
+		if f.IsSemaphore() {
+			fmt.Fprint(w, cli.WithDetails("  permit "+sanitize.Word(h.Owner), strings.TrimPrefix(h.Describe(cli.Millis), "permit, ")))
+			continue
+		}
+		fmt.Fprint(w, cli.WithDetails("  owner  "+sanitize.Word(h.Owner), "count "+sanitize.Word(string(h.Count))))
+		fmt.Fprint(w, cli.Indented("", h.Describe(cli.Millis)))
+	}
+	if others, over := f.Others(); over > 0 {
+		fmt.Fprintf(w, "  others %d, and %d whose leases are over\n", others, over)
+	} else if others > 0 {
+		fmt.Fprintf(w, "  others %d\n", others)
+	}
+	if f.IsSemaphore() {
+		return
+	}
+	fmt.Fprintf(w, "  lease  %s\n", leaseText(f))
+	switch {
+	case f.QueueLength == nil:
+		fmt.Fprint(w, cli.Indented("queue", "not shown: "+sanitize.Line(f.QueueError)))
+	case *f.QueueLength > 0:
+		fmt.Fprintf(w, "  queue  %d waiting\n", *f.QueueLength)
+	}
+}
+
+// state says what has become of the lock, or of permits, that so many holders were to lose.
+func state(f *repair.Forced, losers int) string {
+	others, _ := f.Others()
+	switch {
+	case f.IsSemaphore() && f.Taken:
+		return "were taken back"
+	case f.IsSemaphore():
+		return "are taken"
+	case !f.Taken:
+		return "is held"
+	case others > 0:
+		return fmt.Sprintf("was taken from %d of its %d holders", losers, losers+others)
+	case losers > 1:
+		return "was taken from its holders"
+	}
+	return "was taken from its holder"
+}

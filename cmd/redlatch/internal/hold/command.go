@@ -1,0 +1,126 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+)
+
+// grace returns the time from SIGTERM to SIGKILL. The rest of the margin allows for the kernel and
+// for clock drift.
+func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
+
+// findCommand returns the path of a command as exec.LookPath does. Its errors are of type
+// *cli.ExitError.
+func findCommand(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	code := cli.CodeNotRunnable
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = cli.CodeNotFound
+	}
+	if there := inPath(name); code == cli.CodeNotFound && there != "" {
+		code, err = cli.CodeNotRunnable, fmt.Errorf("%s: %w", there, fs.ErrPermission)
+	}
+	return "", cli.Errorf(code, "run %s: %w", name, cause(err))
+}
+
+// inPath returns the first file of that name in PATH, "" for none. LookPath skips files that are not
+// executable.
+func inPath(name string) string {
+	if name == "" || strings.ContainsRune(name, filepath.Separator) {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path) //nolint:gosec // looking for what the user named, where the user said
+		if err == nil && !info.IsDir() {
+			return path
+		}
+	}
+	return ""
+}
+
+// cause strips the operation and the path, which the caller's message repeats.
+func cause(err error) error {
+	var named *exec.Error
+	var at *fs.PathError
+	switch {
+	case errors.As(err, &named):
+		return named.Err
+	case errors.As(err, &at):
+		return at.Err
+	}
+	return err
+}
+
+// forwardedSignals returns the signals to pass on to the command, and a function that ends the
+// delivery. A signal that is ignored, as under nohup, stays ignored.
+func forwardedSignals() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 8)
+	for _, sig := range forwarded {
+		if !signal.Ignored(sig) {
+			signal.Notify(ch, sig)
+		}
+	}
+	return ch, func() { signal.Stop(ch) }
+}
+
+// commandEnd is how a command ended.
+type commandEnd struct {
+	code int  // its exit code, or 128 plus the number of the signal that ended it
+	lost bool // the lock was lost before
+}
+
+// lossAction is a value of --on-lost.
+type lossAction int
+
+const (
+	terminateCommand lossAction = iota // SIGTERM to the group, and SIGKILL after the grace
+	killCommand                        // SIGKILL
+	ignoreLoss                         // let the command go on without the lock
+)
+
+// supervise waits for the command to end, and passes signals on to it. If held, the context of the
+// hold, ends first, supervise ends the command as onLoss says.
+func supervise(held context.Context, p *process, signals <-chan os.Signal, onLoss lossAction, grace time.Duration) commandEnd {
+	defer p.release()
+	watched := held
+	if onLoss == ignoreLoss {
+		watched = context.Background()
+	}
+	for {
+		select {
+		case <-p.done:
+			return commandEnd{code: p.code, lost: held.Err() != nil}
+		case <-watched.Done():
+			p.end(onLoss, grace)
+			return commandEnd{code: p.code, lost: true}
+		case sig := <-signals:
+			p.pass(sig)
+		case <-p.stops:
+			p.suspend(watched)
+		}
+	}
+}
+
+// end ends the command and the rest of its group.
+func (p *process) end(onLoss lossAction, grace time.Duration) {
+	if onLoss == terminateCommand {
+		p.terminate()
+		time.Sleep(grace) // in full: the command's children may outlive it
+	}
+	p.kill()
+	<-p.done
+}

@@ -1,0 +1,304 @@
+//go:build unix
+
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+)
+
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+}
+
+// process is a running command, with its guard.
+type process struct {
+	guard   *guard
+	tty     *terminal      // nil unless standard input is the controlling terminal
+	started chan error     // receives the result of the start, once
+	stops   chan os.Signal // receives signals that suspend redlatch, or have suspended the command
+	done    chan struct{}  // closed when the command has ended
+
+	pid  int // set before started receives
+	code int // set before done is closed
+}
+
+// startCommand starts the program at path as a process group of its own, with the standard input and
+// outputs of this process. Its errors are of type *cli.ExitError. Every process must go through
+// supervise.
+func startCommand(path string, argv, env []string) (*process, error) {
+	g, err := startGuard()
+	if err != nil {
+		return nil, cli.Errorf(cli.CodeRunFailed, "start the guard of %s: %w", argv[0], err)
+	}
+	p := &process{
+		guard:   g,
+		tty:     controlling(),
+		started: make(chan error, 1),
+		stops:   make(chan os.Signal, 1),
+		done:    make(chan struct{}),
+	}
+	signal.Notify(p.stops, syscall.SIGTSTP) // it must not stop redlatch alone: the command would go on
+	go p.run(path, argv, env)
+	if err := <-p.started; err != nil {
+		p.release()
+		return nil, cli.Errorf(startCode(err), "run %s: %w", argv[0], cause(err))
+	}
+	return p, nil
+}
+
+// run starts the command and waits for its end, both on one OS thread: the kernel regards the thread
+// that started a process as its parent.
+func (p *process) run(path string, argv, env []string) {
+	defer close(p.done)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: p.guard.proc.Pid}
+	dieWithParent(attr)
+	p.tty.give(attr)
+	proc, err := os.StartProcess(path, argv, &os.ProcAttr{
+		Env:   env,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   attr,
+	})
+	if err != nil {
+		p.started <- err
+		return
+	}
+	p.pid = proc.Pid
+	_ = proc.Release() // await waits by number, which also reports stops
+	p.started <- nil
+	p.await()
+}
+
+// await waits until the command has ended.
+func (p *process) await() {
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // cannot happen: nothing else waits for it
+			p.code = cli.CodeRunFailed
+			return
+		case status.Exited():
+			p.code = status.ExitStatus()
+			return
+		case status.Signaled():
+			p.code = cli.SignalCode(status.Signal())
+			return
+		case status.Stopped() && p.tty != nil && byTerminal(status.StopSignal()):
+			select {
+			case p.stops <- status.StopSignal():
+			default: // an earlier stop is still to be handled
+			}
+		}
+	}
+}
+
+// signal sends sig to the group. The group's number cannot have been reused: its leader, the guard,
+// has not been waited for.
+func (p *process) signal(sig syscall.Signal) {
+	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
+}
+
+// terminate asks the group to end.
+func (p *process) terminate() {
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGCONT) // a stopped process would not receive it
+}
+
+// kill ends the group, guard included.
+func (p *process) kill() { p.signal(syscall.SIGKILL) }
+
+// pass sends the group a signal that redlatch received.
+func (p *process) pass(sig os.Signal) {
+	if number, ok := sig.(syscall.Signal); ok {
+		p.signal(number)
+	}
+}
+
+// suspend stops the group and then this process. When this process continues, so does the group,
+// unless the lock was lost by then: the group is killed.
+func (p *process) suspend(held context.Context) {
+	p.signal(syscall.SIGSTOP)
+	_ = syscall.Kill(p.guard.proc.Pid, syscall.SIGCONT) // the guard alone goes on
+	p.tty.takeBack(p.guard.proc.Pid)
+	stopSelf()
+	if held.Err() != nil {
+		p.kill()
+		return
+	}
+	p.tty.handOver(p.guard.proc.Pid)
+	p.signal(syscall.SIGCONT)
+}
+
+// stopSelf stops this process and returns when it continues. The kill may return before the stop:
+// the kernel may deliver the signal to another thread.
+func stopSelf() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGSTOP); err == nil {
+		<-continued
+	}
+}
+
+// release dismisses the guard and takes the terminal back.
+func (p *process) release() {
+	signal.Stop(p.stops)
+	p.tty.takeBack(p.guard.proc.Pid)
+	p.guard.dismiss()
+}
+
+// startCode returns the exit code for a program that did not start.
+func startCode(err error) int {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the program, or the interpreter that its first line names
+		return cli.CodeNotFound
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
+		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return cli.CodeRunFailed
+	}
+	return cli.CodeNotRunnable
+}
+
+// orderlyExit is the byte that dismisses the guard.
+const orderlyExit = 'b'
+
+// guard is the leader of the command's process group. It kills the group if redlatch dies.
+type guard struct {
+	proc *os.Process
+	line *os.File // only redlatch has this end: it closes without orderlyExit if redlatch dies
+}
+
+// startGuard starts a guard and returns when it is ready.
+func startGuard() (*guard, error) {
+	in, line, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	ready, out, err := os.Pipe()
+	if err != nil {
+		shut(in, line)
+		return nil, err
+	}
+	defer shut(ready)
+	proc, err := os.StartProcess(cli.Executable(), []string{"redlatch", guardCommand}, &os.ProcAttr{
+		// Without standard error: a guard must not keep another process's pipe open.
+		Files: []*os.File{in, out, nil},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	shut(in, out)
+	if err != nil {
+		shut(line)
+		return nil, err
+	}
+	g := &guard{proc: proc, line: line}
+	if _, err := io.ReadFull(ready, make([]byte, 1)); err != nil {
+		g.dismiss()
+		return nil, fmt.Errorf("it did not come up: %w", err)
+	}
+	return g, nil
+}
+
+// dismiss ends the guard and waits for it. The group goes on.
+func (g *guard) dismiss() {
+	_, _ = g.line.Write([]byte{orderlyExit}) // fails if the guard was killed with its group
+	shut(g.line)
+	_, _ = g.proc.Wait()
+}
+
+func shut(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close() // a pipe, nothing is buffered
+	}
+}
+
+// guardGroup is the guard's program. It kills its process group, itself included, if standard input
+// ends without orderlyExit. It returns the exit code.
+func guardGroup() int {
+	if syscall.Getpgrp() != syscall.Getpid() {
+		fmt.Fprintln(os.Stderr, "redlatch: "+guardCommand+" is started by redlatch run, not by hand")
+		return cli.CodeRunFailed
+	}
+	// Signals to the group are not meant for its guard.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
+	_, _ = os.Stdout.Write([]byte{1}) // the parent may be dead by now
+	shut(os.Stdout)
+	var word [1]byte
+	if n, _ := os.Stdin.Read(word[:]); n == 1 && word[0] == orderlyExit {
+		return 0
+	}
+	_ = syscall.Kill(0, syscall.SIGKILL) // does not return
+	return cli.CodeRunFailed
+}
+
+// terminal is the controlling terminal, if standard input is one. All methods do nothing on a nil
+// terminal.
+type terminal struct {
+	fd    int
+	group int // redlatch's process group
+}
+
+// controlling returns the terminal, nil for none.
+func controlling() *terminal {
+	t := &terminal{fd: int(os.Stdin.Fd()), group: syscall.Getpgrp()}
+	if _, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err != nil {
+		return nil
+	}
+	return t
+}
+
+// isFront reports whether group is the foreground group.
+func (t *terminal) isFront(group int) bool {
+	front, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return err == nil && front == group
+}
+
+// give makes the command start as the foreground group if redlatch is in it.
+func (t *terminal) give(attr *syscall.SysProcAttr) {
+	if t != nil && t.isFront(t.group) {
+		attr.Foreground, attr.Ctty = true, t.fd
+	}
+}
+
+// handOver makes group the foreground group if redlatch's is.
+func (t *terminal) handOver(group int) {
+	if t != nil && t.isFront(t.group) {
+		t.set(group)
+	}
+}
+
+// takeBack makes redlatch's group the foreground group if group is.
+func (t *terminal) takeBack(group int) {
+	if t != nil && t.isFront(group) {
+		t.set(t.group)
+	}
+}
+
+// set makes group the foreground group. A background process that does this is stopped unless it
+// ignores SIGTTOU, which must be reset: children would inherit it.
+func (t *terminal) set(group int) {
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) // the terminal may have hung up
+}
+
+// byTerminal reports whether a terminal stops processes with this signal.
+func byTerminal(sig syscall.Signal) bool {
+	return sig == syscall.SIGTSTP || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU
+}

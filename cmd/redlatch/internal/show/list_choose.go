@@ -1,0 +1,224 @@
+package show
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// choice is which locks are listed, in what order and how many of them.
+type choice struct {
+	pattern string
+	kind    string
+	stuck   bool // free with a queue
+	noTTL   bool // held without a lease
+	dead    bool // with waiters that have no subscriber
+	sort    string
+	limit   int // 0 for all
+}
+
+// The orders.
+const (
+	byName  = "name"
+	byLease = "lease"
+	byQueue = "queue"
+)
+
+// orders compare two locks, the first one to be listed being less.
+var orders = map[string]func(a, b *inspect.Lock) int{
+	byName: func(a, b *inspect.Lock) int { return cmp.Compare(a.Name, b.Name) },
+	byLease: func(a, b *inspect.Lock) int {
+		return cmp.Or(ends(a).Compare(ends(b)), cmp.Compare(a.Name, b.Name))
+	},
+	byQueue: func(a, b *inspect.Lock) int {
+		return cmp.Or(cmp.Compare(waiting(b), waiting(a)), cmp.Compare(a.Name, b.Name))
+	},
+}
+
+// ends is when a lock ends by itself: what is free has ended, and without a lease it never does.
+// A scan of many locks takes its time, so that what they have left was read at several times.
+func ends(l *inspect.Lock) time.Time {
+	switch {
+	case isFree(l):
+		return time.Time{}
+	case l.TTL == redlatch.NoTTL:
+		return time.Unix(1<<48, 0)
+	}
+	return l.At.Add(l.TTL)
+}
+
+// waiting is how many wait for something, as its line says.
+func waiting(l *inspect.Lock) int64 {
+	if l.Number != nil {
+		return l.Number.Waiters()
+	}
+	return l.Queue
+}
+
+// permits reports whether semaphores of which permits are taken are looked for, beside locks.
+func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead }
+
+func (c *choice) things() string {
+	if inspect.Kind(c.kind).IsNumber() {
+		return "numbers"
+	}
+	return "locks"
+}
+
+// wants reports whether a lock that was found is listed, as far as one look tells.
+func (c *choice) wants(l *inspect.Lock) bool {
+	held := len(l.Holders) > 0
+	switch {
+	case c.kind != "" && string(l.Kind) != c.kind,
+		c.stuck && (held || l.Queue == 0),
+		c.noTTL && (!held || l.TTL != redlatch.NoTTL),
+		c.dead && l.Queue == 0:
+		return false
+	}
+	return true
+}
+
+// collects reports whether locks are listed only when all are found: in an order, or some of
+// them.
+func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead }
+
+func (c *choice) matching() string {
+	said := ""
+	if c.kind != "" {
+		said = " of kind " + c.kind
+	}
+	if c.stuck {
+		said += " that are free with a queue"
+	}
+	if c.noTTL {
+		said += " without a lease"
+	}
+	if c.dead {
+		said += " with waiters that have no subscriber"
+	}
+	if c.pattern != "" {
+		said += " that match " + sanitize.Word(c.pattern)
+	}
+	return said
+}
+
+// collection keeps the first locks in an order.
+type collection struct {
+	order func(a, b *inspect.Lock) int
+	limit int // 0 for all
+	locks []*inspect.Lock
+	total int
+}
+
+func (c *choice) collection() *collection {
+	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
+}
+
+// leastKept is how many are kept at least before those beyond the limit are dropped.
+const leastKept = 1024
+
+func (c *collection) add(l *inspect.Lock) error {
+	c.total++
+	c.locks = append(c.locks, l)
+	if c.limit > 0 && len(c.locks) > max(2*c.limit, leastKept) {
+		c.first()
+	}
+	return nil
+}
+
+func (c *collection) first() []*inspect.Lock {
+	slices.SortFunc(c.locks, c.order)
+	if c.limit > 0 && len(c.locks) > c.limit {
+		clear(c.locks[c.limit:])
+		c.locks = c.locks[:c.limit]
+	}
+	return c.locks
+}
+
+const (
+	// absentFor is how long a waiter must be without a subscriber to be called dead: a live one may
+	// be so for a moment.
+	absentFor = time.Second
+	// placesAtOnce is how many places of all queues are looked at before the second look.
+	placesAtOnce = 100_000
+)
+
+// withDead returns the locks that have waiters without a subscriber, and notes how many.
+func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*inspect.Lock, err error) {
+	if len(locks) == 0 {
+		return nil, nil
+	}
+	client, err := cli.Client(ctx, l.from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }() // it only asked
+	for len(locks) > 0 {
+		n := together(locks)
+		absent, err := l.absent(ctx, client, locks[:n], nil)
+		if err == nil && len(absent) > 0 {
+			if err = inspect.Pause(ctx, absentFor); err == nil {
+				absent, err = l.absent(ctx, client, locks[:n], absent)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, lock := range locks[:n] {
+			if lock.NotSubscribed = len(absent[lock]); lock.NotSubscribed > 0 {
+				dead = append(dead, lock)
+			}
+		}
+		locks = locks[n:]
+	}
+	return dead, nil
+}
+
+// together returns how many of the locks are looked at together: one at least.
+func together(locks []*inspect.Lock) int {
+	places := int64(0)
+	for i, lock := range locks {
+		if places += min(lock.Queue, inspect.LookedAt); places > placesAtOnce && i > 0 {
+			return i
+		}
+	}
+	return len(locks)
+}
+
+// absentees are the owners without a subscriber in the queues of locks.
+type absentees map[*inspect.Lock][]string
+
+// absent looks once, and if among is not nil only for those in it.
+func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*inspect.Lock, among absentees) (absentees, error) {
+	found := absentees{}
+	for _, lock := range locks {
+		if among != nil && among[lock] == nil {
+			continue
+		}
+		owners, err := inspect.Part{Name: lock.Name, First: 1, Last: inspect.LookedAt}.Absent(ctx, client, among[lock])
+		switch {
+		case errors.Is(err, redlatch.ErrWrongType), errors.Is(err, redlatch.ErrInvalid):
+			l.message("lock %q is left out: its queue cannot be read. `redlatch status` says why", lock.Name)
+		case err != nil:
+			return nil, l.notCounted(err)
+		case len(owners) > 0:
+			found[lock] = owners
+		}
+	}
+	return found, nil
+}
+
+func (l *lister) notCounted(err error) error {
+	if errors.Is(err, admin.ErrNotCounted) {
+		return cli.Errorf(1, "--dead-waiters: which waiters are dead is unknown: %s", inspect.NotCounted(err))
+	}
+	return l.from.Problem(err)
+}

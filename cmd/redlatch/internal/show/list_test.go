@@ -1,0 +1,251 @@
+package show
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+// listedNames returns the names that redlatch list --json tells.
+func listedNames(t *testing.T, s redistest.Target, args ...string) (names []string) {
+	t.Helper()
+	got := program.Finish(t, s.URL(), append([]string{"list", "--json"}, args...)...)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	for line := range strings.Lines(got.Stdout) {
+		var l struct{ Name string }
+		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func TestListPrintsTheLocksThatMatch(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here\n"}, program.Finish(t, s.URL(), "list"))
+		s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+		s.Do(t, "HSET", "{eu}orders:2", program.RedissonOwner, 1)
+		program.Enqueue(t, s, "{eu}orders:2", program.RedlatchOwner, time.Hour)
+		program.Enqueue(t, s, "stuck", program.RedissonOwner, time.Hour)
+		s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
+		s.Do(t, "HSET", "user", "name", "Ada")
+		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2", "stuck", "books"}, listedNames(t, s))
+		require.ElementsMatch(t, []string{"orders:1", "{eu}orders:2"}, listedNames(t, s, "*orders:?"))
+		require.ElementsMatch(t, []string{"{eu}orders:2", "stuck"}, listedNames(t, s, "--kind", "fair"))
+		require.Equal(t, []string{"orders:1"}, listedNames(t, s, "--kind", "plain"))
+		require.Equal(t, []string{"books"}, listedNames(t, s, "--kind", "readwrite"))
+		got := program.Finish(t, s.URL(), "list", "--kind", "fair", "none*")
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here of kind fair that match none*\n"}, got)
+	})
+}
+
+func TestListShowsTwoKindsUnderOneName(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "orders", program.SomeOwner, 1)
+	s.Do(t, "HSET", "queued", "mode", "read", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "jobs", program.SomeOwner, 1)
+	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "mixed")
+	program.Enqueue(t, s, "queued", program.RedissonOwner, time.Hour)
+	conn := s.Dial(t)
+	for _, channel := range []string{codec.LockChannel("books"), codec.ReadWriteChannel("orders")} {
+		require.NoError(t, conn.Send("SUBSCRIBE", channel))
+		require.NoError(t, conn.Flush())
+		_, err := redis.ReceiveWithTimeout(conn, program.Soon)
+		require.NoError(t, err)
+	}
+	got := program.Finish(t, s.URL(), "list")
+	require.Equal(t, 3, strings.Count(got.Stdout, "  mixed  two kinds of lock have this name: redlatch status says which"), got.Stdout)
+	program.Narrow(t, got.Stdout)
+	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", "books").Stdout, `"plain_waiters":1`)
+	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", "orders").Stdout, `"read_write_waiters":1`)
+	require.NotContains(t, program.Finish(t, s.URL(), "list", "--json", "jobs").Stdout, `waiters`)
+}
+
+func TestListRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		url, says string
+		args      []string
+	}{
+		{s.URL(), "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter", []string{"--kind", "big"}},
+		{s.URL(), "--sort must be name, lease or queue", []string{"--sort", "age"}},
+		{s.URL(), "--limit must be how many to list, or 0 for all", []string{"--limit", "-1"}},
+		{s.URL(), "--every must be at least 100ms", []string{"--watch", "--every", "0s"}},
+		{s.URL(), "--every is how often --watch looks", []string{"--every", "10s"}},
+		{s.URL(), "--watch prints text only", []string{"--watch", "--json"}},
+		{program.NoServer(t), "connection refused", nil},
+	} {
+		got := program.Finish(t, c.url, append([]string{"list"}, c.args...)...)
+		code := 2
+		if c.args == nil {
+			code = 1
+		}
+		require.Equal(t, code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+}
+
+func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
+	s.Do(t, "HSET", "secret", program.SomeOwner, 1)
+	s.Do(t, "ACL", "SETUSER", "onlooker", "reset", "on", ">password", "+scan", "+hscan", "+pttl", "+llen", "+lindex", "+hget", "~app:*")
+	url := "redis://onlooker:password@" + s.Addr()
+	got := program.Finish(t, url, "list")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "app:job ")
+	require.NotContains(t, got.Stdout, "secret")
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "1 key was not looked into: this user may not read it (NOPERM")
+	got = program.Finish(t, url, "list", "sec*")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Empty(t, got.Stdout)
+	require.Contains(t, got.Stderr, "\nredlatch: no locks that this user may see that match sec*\n")
+
+	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
+	got = program.Finish(t, url, "list")
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "refuses: NOPERM")
+}
+
+func TestListWatchesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := program.Start(t, s.URL(), "list", "--watch", "--every", "100ms")
+	require.Regexp(t, `^\d\d:\d\d:\d\dZ  0 locks$`, p.Line())
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	lines := strings.Join(program.ToEvent(p, "job  "), "\n")
+	require.Contains(t, lines, "  1 lock\nNAME  ")
+	require.Contains(t, lines, "Redlatch 00000001:7")
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
+	require.Empty(t, got.Stderr)
+}
+
+func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 79)
+	for _, l := range []*inspect.Lock{
+		{Name: "orders", Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: program.SomeOwner, Count: "1"}}, TTL: time.Second},
+		{Name: long, Kind: inspect.Fair, Holders: []inspect.Holder{{
+			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("word ", 40),
+		}}, TTL: redlatch.NoTTL, Queue: 99999},
+		{Name: long, Kind: inspect.Fair, Queue: 1, Next: program.RedissonOwner, NextLabel: strings.Repeat("word ", 39)},
+		{Name: "日本語ロック", Kind: inspect.Fair, Holders: []inspect.Holder{{
+			Owner: program.RedissonOwner[:37] + "9999999999", Count: "99999", Label: strings.Repeat("請求書 ", 20),
+		}}, TTL: 99 * time.Hour, Queue: 99999},
+		{Name: strings.Repeat("🔒", 11), Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: strings.Repeat("所", 40), Count: "1"}}, TTL: time.Second},
+		{Name: "x", Kind: inspect.ReadWrite, More: true, Holders: []inspect.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
+		{Name: "x", Kind: inspect.ReadWrite, Holders: make([]inspect.Holder, 12), TTL: 9999 * time.Hour},
+	} {
+		for _, line := range append(rowOf(l, cli.Look{}).lines, heading(cli.Look{})) {
+			program.Narrow(t, line)
+		}
+	}
+}
+
+func TestPagesAreSortedAndBounded(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	const page = 1000
+	table := &printer{out: &out, page: page}
+	for i := range 2*page + 1 {
+		table.keep(row{name: fmt.Sprintf("%04d", 9999-i), lines: []string{fmt.Sprintf("%04d", 9999-i)}})
+		table.tally.locks++
+		require.Less(t, len(table.rows), page)
+	}
+	table.flush()
+	require.Equal(t, 2*page+1, table.printed)
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 2*page+3, "one heading")
+	require.True(t, strings.HasPrefix(lines[1], fmt.Sprint(9999-page+1)))
+	require.True(t, strings.HasPrefix(lines[page], "9999"))
+	out.Reset()
+	table.end(2*page + 1)
+	require.Equal(t, "2001 locks, sorted in pages of 1000: --sort name sorts all\n", out.String())
+	for _, alike := range []struct {
+		sorted  bool
+		printed int
+	}{{true, 2*page + 1}, {false, page}} {
+		out.Reset()
+		table.sorted, table.printed, table.tally.locks = alike.sorted, alike.printed, alike.printed
+		table.end(alike.printed)
+		require.Equal(t, fmt.Sprintf("%d locks\n", alike.printed), out.String())
+	}
+}
+
+func TestProgressIsReportedPeriodically(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	report := progress(&out, noteEvery)
+	report(0.1, 1)
+	require.Empty(t, out.String(), "a short scan is quiet")
+	report = progress(&out, 0)
+	report(0.25, 1234)
+	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
+}
+
+// The connections that are made one after the other do not add up.
+func TestListGivesASilentServerUpOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Pause()
+	defer s.Resume()
+	began := time.Now()
+	got := program.Finish(t, s.URL(), "list")
+	require.Less(t, time.Since(began), 9*time.Second)
+	require.Equal(t, 1, got.Code)
+	program.OneLine(t, got.Stderr)
+	require.Contains(t, got.Stderr, "accepts connections, but does not answer in time")
+}
+
+func TestListShowsSemaphores(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "SET", "pool", 3, "PX", time.Hour.Milliseconds())
+	s.Do(t, "ZADD", codec.PermitsKey("pool"), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
+	s.Do(t, "SET", "visits", 41)
+	got := program.Finish(t, s.URL(), "list")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Regexp(t, `(?m)^pool +sem    2 taken, 3 available +- +(1h|59m)\S* +-$`, got.Stdout)
+	require.NotContains(t, got.Stdout, "visits")
+	require.Contains(t, got.Stdout, "\n1 semaphore\n")
+	program.Narrow(t, got.Stdout)
+
+	s.Do(t, "HSET", "orders", program.SomeOwner, 1)
+	s.Do(t, "PERSIST", "pool")
+	require.Contains(t, program.Finish(t, s.URL(), "list").Stdout, "\n2 locks and semaphores\n")
+	require.JSONEq(t, `{"name":"pool","kind":"semaphore","available":3,"taken":2,"ttl_ms":null}`,
+		program.Finish(t, s.URL(), "list", "--json", "pool").Stdout)
+	require.Equal(t, []string{"orders", "pool"}, listedNames(t, s, "--sort", "name"))
+	require.Equal(t, []string{"orders"}, listedNames(t, s, "--kind", "plain"))
+	require.Equal(t, []string{"pool"}, listedNames(t, s, "--kind", "semaphore"))
+	require.Equal(t, []string{"visits"}, listedNames(t, s, "--kind", "counter"))
+	require.Empty(t, listedNames(t, s, "--no-ttl", "pool"), "it is no lock that is held")
+	got = program.Finish(t, s.URL(), "list", "--kind", "latch")
+	require.Equal(t, program.Outcome{Code: 0, Stderr: "redlatch: no numbers here of kind latch\n"}, got)
+	got = program.Finish(t, s.URL(), "list", "--kind", "counter")
+	require.Regexp(t, `(?m)^visits +count  41 +- +- +-$`, got.Stdout)
+}

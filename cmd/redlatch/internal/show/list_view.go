@@ -1,0 +1,346 @@
+package show
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+// listed is a lock for programs.
+type listed struct {
+	inspect.View
+	// More means that there are holders that are not listed.
+	More  bool  `json:"more_holders,omitempty"`
+	Queue int64 `json:"queue_length"`
+	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters, and
+	// NotLookedAt how many of a long queue were not looked at: the last ones.
+	NotSubscribed int   `json:"not_subscribed,omitempty"`
+	NotLookedAt   int64 `json:"not_looked_at,omitempty"`
+	// Next is the first in the queue, nil when the queue is empty.
+	Next *listedNext `json:"next,omitempty"`
+}
+
+// listedNext is the first in a queue.
+type listedNext struct {
+	inspect.Owned
+	inspect.Client
+	Label string `json:"label,omitempty"`
+}
+
+func listedOf(l *inspect.Lock) *listed {
+	out := &listed{View: l.View(), More: l.More, Queue: l.Queue, NotSubscribed: l.NotSubscribed}
+	if l.NotSubscribed > 0 {
+		out.NotLookedAt = max(0, l.Queue-inspect.LookedAt)
+	}
+	if l.Next != "" {
+		out.Next = &listedNext{Owned: inspect.OwnedBy(l.Next), Client: inspect.ClientOf(l.Next), Label: l.NextLabel}
+	}
+	return out
+}
+
+// row is a lock for people.
+type row struct {
+	name  string
+	lines []string
+}
+
+// The table's columns make a line of 79, one less than a terminal has.
+const (
+	nameWidth   = 22
+	holderWidth = 28
+	cells       = "%-5s  %s %5s %7s %5s"
+)
+
+// shortKinds are the names of kinds that do not fit their column. Tokens have a line of their own.
+var shortKinds = map[inspect.Kind]string{
+	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
+}
+
+func rowOf(l *inspect.Lock, look cli.Look) row {
+	who, entered, lease, queue := "free", "-", "-", "-"
+	if l.Number != nil {
+		who = numberText(l)
+		if l.TTL != redlatch.NoTTL {
+			lease = cli.Lease(l.TTL)
+		}
+	} else if len(l.Holders) > 0 {
+		who, entered, lease = holdersOf(l), sanitize.Word(string(l.Holders[0].Count)), cli.Lease(l.TTL)
+	}
+	if n := waiting(l); n > 0 {
+		queue = strconv.FormatInt(n, 10)
+	}
+	kind := cmp.Or(shortKinds[l.Kind], string(l.Kind))
+	shown := strings.TrimRight(fmt.Sprintf(cells, kind, sanitize.Pad(who, holderWidth), entered, lease, queue), " ")
+	if isFree(l) {
+		shown = look.Paint(cli.Yellow, shown)
+	}
+	r := row{name: sanitize.Word(l.Name)}
+	if sanitize.Width(r.name) > nameWidth {
+		r.lines = append(r.lines, r.name, strings.Repeat(" ", nameWidth+2)+shown)
+	} else {
+		r.lines = append(r.lines, sanitize.Pad(r.name, nameWidth)+"  "+shown)
+	}
+	if l.Number == nil {
+		r.lines = append(r.lines, notesOf(l)...)
+	}
+	return r
+}
+
+func isFree(l *inspect.Lock) bool { return l.Number == nil && len(l.Holders) == 0 }
+
+// notesOf returns the lines below the line of a lock.
+func notesOf(l *inspect.Lock) []string {
+	notes := ""
+	if in := inspect.Base64(l.Name); in != "" {
+		notes += "  base64 " + in + "\n"
+	}
+	for _, h := range l.Holders {
+		if h.Label != "" {
+			notes += cli.Indented("label", sanitize.Line(h.Label))
+		}
+	}
+	if l.Token > 0 {
+		notes += cli.Indented("token", strconv.FormatInt(l.Token, 10))
+	}
+	if l.HasTwoKinds() {
+		notes += cli.Indented("mixed", "two kinds of lock have this name: redlatch status says which")
+	}
+	if l.NotSubscribed > 0 {
+		notes += cli.Indented("dead", absentOf(int64(l.NotSubscribed), l.Queue))
+	}
+	if isFree(l) {
+		next := inspect.ShortOwner(l.Next)
+		if inspect.Base64(l.Next) != "" {
+			next = inspect.Shown(l.Next)
+		}
+		if l.NextLabel != "" {
+			next += ", " + sanitize.Line(l.NextLabel)
+		}
+		notes += cli.Indented("next", next)
+	}
+	if notes == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(notes, "\n"), "\n")
+}
+
+// numberText says what a name holds that holds a number.
+func numberText(l *inspect.Lock) string {
+	n, said := l.Number, strconv.FormatInt(l.Number.Available, 10)
+	switch {
+	case l.Kind == inspect.Semaphore:
+		said = fmt.Sprintf("%d taken, %d available", n.Taken, n.Available)
+	case l.Kind == inspect.Latch && n.Available > 0:
+		said = fmt.Sprintf("closed, %d to count down", n.Available)
+	case l.Kind == inspect.Latch:
+		said = "open"
+	}
+	return sanitize.Truncate(said, holderWidth)
+}
+
+func absentOf(absent, queue int64) string {
+	waiters, have := "waiters", "have"
+	if queue == 1 {
+		waiters = "waiter"
+	}
+	if absent == 1 {
+		have = "has"
+	}
+	of := strconv.FormatInt(queue, 10)
+	if queue > inspect.LookedAt {
+		of = fmt.Sprintf("the first %d of %d", inspect.LookedAt, queue)
+	}
+	return fmt.Sprintf("%d of %s %s %s no subscriber", absent, of, waiters, have)
+}
+
+// holdersOf names the first holder, as far as its column has room, and says how many
+// others there are.
+func holdersOf(l *inspect.Lock) string {
+	others := ""
+	switch n := len(l.Holders) - 1; {
+	case l.More:
+		others = " +..."
+	case n > 0:
+		others = fmt.Sprintf(" +%d", n)
+	}
+	return sanitize.Truncate(inspect.ShortOwner(l.Holders[0].Owner), holderWidth-len(others)) + others
+}
+
+func heading(look cli.Look) string {
+	return look.Paint(cli.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
+}
+
+// page is how many rows are sorted, and kept, at most.
+const page = 100_000
+
+// printer prints locks: for programs as they come, and for people in sorted pages.
+type printer struct {
+	out     io.Writer
+	json    *json.Encoder // nil for people
+	look    cli.Look
+	page    int
+	sorted  bool // they come in order
+	rows    []row
+	printed int
+	tally   tally
+}
+
+func (l *lister) printer() *printer {
+	p := &printer{out: l.out, look: cli.LookOf(l.out), page: page, sorted: l.collects()}
+	if l.json {
+		p.json = json.NewEncoder(l.out)
+		p.json.SetEscapeHTML(false)
+	}
+	return p
+}
+
+func (t *printer) add(l *inspect.Lock) error {
+	switch {
+	case t.json == nil:
+		t.tally.add(l)
+		t.keep(rowOf(l, t.look))
+		return nil
+	case l.Number != nil:
+		return t.json.Encode(l.Shown())
+	}
+	return t.json.Encode(listedOf(l))
+}
+
+func (t *printer) keep(r row) {
+	t.rows = append(t.rows, r)
+	if len(t.rows) == t.page {
+		t.flush()
+	}
+}
+
+func (t *printer) flush() {
+	if len(t.rows) == 0 {
+		return
+	}
+	if t.printed == 0 {
+		fmt.Fprintln(t.out, heading(t.look))
+	}
+	if !t.sorted {
+		slices.SortFunc(t.rows, func(a, b row) int { return cmp.Compare(a.name, b.name) })
+	}
+	for i := range t.rows {
+		fmt.Fprintln(t.out, strings.Join(t.rows[i].lines, "\n"))
+	}
+	t.printed += len(t.rows)
+	t.rows = t.rows[:0]
+}
+
+// end prints how many locks there are, of which some or all were printed.
+func (t *printer) end(total int) {
+	if t.json != nil {
+		return // programs count lines
+	}
+	said := t.tally.of(total)
+	if !t.sorted && t.printed > t.page {
+		said += fmt.Sprintf(", sorted in pages of %d: --sort name sorts all", t.page)
+	}
+	fmt.Fprintln(t.out, said)
+}
+
+// tally counts what is shown.
+type tally struct{ locks, numbers, semaphores int }
+
+func (t *tally) add(l *inspect.Lock) {
+	if l.Number != nil {
+		t.numbers++
+		if l.Kind == inspect.Semaphore {
+			t.semaphores++
+		}
+		return
+	}
+	t.locks++
+}
+
+// of says how many there are, of which these are shown.
+func (t *tally) of(total int) string {
+	shown, what := t.locks+t.numbers, "lock"
+	switch {
+	case t.numbers > 0 && t.locks > 0:
+		what = "locks and semaphore"
+	case t.semaphores < t.numbers:
+		what = "number"
+	case t.semaphores > 0:
+		what = "semaphore"
+	}
+	of := ""
+	if shown < total {
+		of = fmt.Sprintf("%d of ", shown)
+	}
+	if total != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%s%d %s", of, total, what)
+}
+
+// repeat lists the locks until ctx ends. A server that goes away after the first look is
+// reported and waited for.
+func (l *lister) repeat(ctx context.Context) error {
+	draw := l.draw
+	if cli.IsLive(l.out) {
+		screen := cli.NewScreen(l.out)
+		defer screen.Close()
+		draw = screen.Draw
+	}
+	for first := true; ; first = false {
+		began := time.Now()
+		lines, err := l.picture(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil:
+			lines = []string{sanitize.Message(err.Error())}
+		}
+		draw(lines)
+		if inspect.Pause(ctx, max(l.every, inspect.PauseFactor*time.Since(began))) != nil {
+			return nil
+		}
+	}
+}
+
+func (l *lister) draw(lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(l.out, line)
+	}
+	fmt.Fprintln(l.out)
+}
+
+// pictured is how many locks a picture has at most, unless the user says.
+const pictured = 1000
+
+func (l *lister) picture(ctx context.Context) ([]string, error) {
+	l.limit = cmp.Or(l.limit, pictured)
+	locks, n, err := l.collect(ctx, func(float64, int) {})
+	if err != nil {
+		return nil, err
+	}
+	look, shown := cli.LookOf(l.out), tally{}
+	for _, lock := range locks {
+		shown.add(lock)
+	}
+	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), shown.of(n), l.matching()), heading(look)}
+	if l.away != nil {
+		lines = slices.Insert(lines, 1, sanitize.Message("not complete: "+l.away.Error()))
+	}
+	for _, lock := range locks {
+		lines = append(lines, rowOf(lock, look).lines...)
+	}
+	return lines, nil
+}

@@ -1,0 +1,357 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+	"github.com/redlatch/redlatch/rfairlock"
+)
+
+// The reasons for which a free lock is not taken, as far as is known.
+const (
+	whyAbsent     = "no_subscriber"
+	whySubscribed = "subscribed"
+	whyUnknown    = "unknown"
+	whyOverdue    = "overdue"
+)
+
+// why says why a free lock with a queue is not taken.
+type why struct {
+	Reason string `json:"reason"`
+	// Owner is the first in the queue.
+	inspect.Owned
+	inspect.Client
+	// FirstMillis is for how long it was seen to be the first while the lock was
+	// free.
+	FirstMillis int64 `json:"first_for_ms"`
+	// AbsentMillis is for how long its channel was seen without a subscriber, nil when it
+	// has one or that is unknown.
+	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
+}
+
+// watch looks at a lock for as long as there may be more to see, at most for the time given
+// after the first look: while it is free although its queue is not empty, and, with
+// --lease, while it is held and its lease was not seen to be renewed.
+func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
+	var head absence
+	var lease inspect.Renewal
+	var first time.Time
+	for {
+		s, answered, err := q.once(ctx, client, &lease)
+		if err != nil {
+			return nil, err
+		}
+		waits := !s.Held && len(s.Queue) > 0
+		if waits {
+			head.observe(&s.Queue[0], answered, time.Now())
+		}
+		if !waits && !q.waitsForRenewal(s) {
+			return s, q.complete(ctx, client, s)
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		left := q.look - answered.Sub(first)
+		if left <= 0 {
+			if waits {
+				s.explain(&head, answered)
+			}
+			return s, q.complete(ctx, client, s)
+		}
+		if err := inspect.Pause(ctx, min(left, q.look/4, inspect.Interval)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once looks at the lock, and returns when that was answered.
+func (q *question) once(ctx context.Context, client *redlatch.Client, lease *inspect.Renewal) (*status, time.Time, error) {
+	seen, err := inspect.Read(ctx, client, q.name, inspect.Places)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	s := statusOf(seen)
+	lease.See(seen)
+	s.Renewed = lease.Known()
+	return s, seen.Answered, s.count(ctx, client, s.Queue)
+}
+
+// waitsForRenewal reports whether it was asked for more than is known of the lease.
+func (q *question) waitsForRenewal(s *status) bool {
+	return q.lease && s.Renewed == inspect.RenewedUnknown
+}
+
+// absence is what was seen of the first in the queue while the lock was free.
+type absence struct {
+	owner  string
+	since  time.Time // when it was first seen as the first
+	absent time.Time // since when its channel had no listener; zero: it has one, or unknown
+}
+
+// observe records a look that was asked for and answered at these times, so that the absence
+// reported is never longer than the one seen.
+func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
+	if v.owner != first.Owner || v.since.IsZero() {
+		*v = absence{owner: first.Owner, since: asked}
+	}
+	switch {
+	case first.Subscribed != inspect.SubscribedNo:
+		v.absent = time.Time{}
+	case v.absent.IsZero():
+		v.absent = answered
+	}
+}
+
+// explain says why the lock is not taken, by what was seen until now.
+func (s *status) explain(head *absence, now time.Time) {
+	first := &s.Queue[0]
+	w := &why{Owned: first.Owned, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
+	if !head.absent.IsZero() {
+		ms := max(0, now.Sub(head.absent).Milliseconds())
+		w.AbsentMillis = &ms
+	}
+	switch {
+	case first.DeadlineMillis != nil && *first.DeadlineMillis <= 0:
+		w.Reason = whyOverdue
+	case w.AbsentMillis != nil:
+		w.Reason = whyAbsent
+	case first.Subscribed == inspect.SubscribedYes:
+		w.Reason = whySubscribed
+	default:
+		w.Reason = whyUnknown
+	}
+	s.Why, s.Note = w, s.explanation(w)
+}
+
+// explanation explains the reason in the text output: what is known, and no more.
+func (s *status) explanation(w *why) string {
+	who := "the first in the queue, " + sanitize.Word(w.Owner)
+	if w.Kind != "unknown" {
+		who += " (" + w.Name() + "),"
+	} else {
+		who += ","
+	}
+	switch w.Reason {
+	case whyOverdue:
+		return fmt.Sprintf("%s has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for %s",
+			who, cli.Millis(w.FirstMillis))
+	case whySubscribed:
+		return fmt.Sprintf("%s is subscribed, but has not come for the lock in %s: it comes when it is woken, or with its next poll",
+			who, cli.Millis(w.FirstMillis))
+	case whyUnknown:
+		return fmt.Sprintf("%s has not come for the lock in %s, and whether it is alive is unknown: %s",
+			who, cli.Millis(w.FirstMillis), s.Uncounted)
+	}
+	said := fmt.Sprintf("%s has had no subscriber for %s", who, cli.Millis(*w.AbsentMillis))
+	if first := s.Queue[0].DeadlineMillis; first != nil {
+		said += ": if it is dead, it blocks the lock for " + cli.Millis(*first) + " more"
+	} else {
+		said += ", and no deadline: if it is dead, it blocks the lock for ever"
+	}
+	return said + s.evictAdvice()
+}
+
+func (s *status) evictAdvice() string {
+	absent := 0
+	for i := range s.Queue {
+		switch q := &s.Queue[i]; {
+		case q.Kind == "redlatch" && q.Subscribed == inspect.SubscribedYes:
+			return fmt.Sprintf(", unless a waiting Redlatch client, as at place %d, evicts it", q.Position)
+		case q.Subscribed == inspect.SubscribedNo:
+			absent++
+		}
+	}
+	use := "use `redlatch evict " + inspect.Args(s.Name, s.Queue[0].Owner) + "`"
+	if absent > 1 {
+		use = fmt.Sprintf("use `redlatch evict --all-dead %s`, since %d have no subscriber", inspect.Args(s.Name), absent)
+	}
+	if s.length() > len(s.Queue) {
+		return fmt.Sprintf("; among the first %d there is no Redlatch client that would evict it: %s", len(s.Queue), use)
+	}
+	return "; no Redlatch client waits that would evict it: " + use
+}
+
+// more describes the waiters that are not shown.
+type more struct {
+	Count int `json:"count"`
+	// Subscribed and NotSubscribed are how many of them have a subscriber and how many have
+	// none; Unknown is how many could not be counted.
+	Subscribed    int `json:"subscribed"`
+	NotSubscribed int `json:"not_subscribed"`
+	Unknown       int `json:"unknown"`
+}
+
+// String returns the text output.
+func (m *more) String() string {
+	var said []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{m.Subscribed, "subscribed"}, {m.NotSubscribed, "not subscribed"}, {m.Unknown, "unknown"}} {
+		switch part.n {
+		case 0:
+		case m.Count:
+			return fmt.Sprintf("and %d more, all %s", m.Count, part.what)
+		default:
+			said = append(said, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
+}
+
+// complete reads the part of the queue that is to be shown, or the rest of it up to
+// inspect.LookedAt places, counts the listeners of these waiters, and keeps as many as are to be
+// shown. What is not read, or cannot be, is marked as unknown, in the second case with the reason.
+func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
+	if s.QueueLength == nil {
+		return nil
+	}
+	var err error
+	switch {
+	case q.from > 1:
+		err = s.turnTo(ctx, client, q.from, q.show)
+	case len(s.Queue) < s.length():
+		err = s.readRest(ctx, client)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && s.Uncounted == "":
+		s.Uncounted = inspect.NotCounted(err)
+	}
+	if q.from == 1 {
+		s.show(q.show)
+	}
+	return nil
+}
+
+// turnTo keeps n places from first on in place of the first ones, 0 for inspect.LookedAt.
+func (s *status) turnTo(ctx context.Context, client *redlatch.Client, first, n int) error {
+	if n == 0 {
+		n = inspect.LookedAt
+	}
+	places, waiting, err := inspect.Part{Name: s.Name, First: first, Last: first + n - 1}.Read(ctx, client)
+	s.Queue = []inspect.Waiter{}
+	if err == nil {
+		s.QueueLength = &waiting
+		err = s.add(ctx, client, places, first)
+	}
+	s.More = nil
+	if rest := s.length() - len(s.Queue); rest > 0 {
+		s.More = &more{Count: rest, Unknown: rest}
+	}
+	return err
+}
+
+func (s *status) readRest(ctx context.Context, client *redlatch.Client) error {
+	all, _, err := inspect.Part{Name: s.Name, First: 1, Last: inspect.LookedAt}.Read(ctx, client)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool, len(s.Queue))
+	for i := range s.Queue {
+		known[s.Queue[i].Owner] = true
+	}
+	rest := slices.DeleteFunc(all, func(w admin.Waiter) bool { return known[w.Text] })
+	rest = rest[:min(len(rest), inspect.LookedAt-len(s.Queue))]
+	defer s.settle()
+	return s.add(ctx, client, rest, len(s.Queue)+1)
+}
+
+// add adds waiters, of whom the first has a place, and counts their listeners.
+func (s *status) add(ctx context.Context, client *redlatch.Client, waiters []admin.Waiter, place int) error {
+	begin, now := len(s.Queue), time.Now()
+	for i := range waiters {
+		waiters[i].Position = place + i
+		s.Queue = append(s.Queue, inspect.WaiterOf(&waiters[i], now))
+	}
+	for part := range slices.Chunk(s.Queue[begin:], inspect.CountedAtOnce) {
+		if err := s.count(ctx, client, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle corrects the length of the queue of the first look: owners have come and left since.
+func (s *status) settle() {
+	if n := len(s.Queue); n < inspect.LookedAt || n > s.length() {
+		s.QueueLength = &n
+	}
+}
+
+// show keeps the first n of the queue, all for 0, and counts the others.
+func (s *status) show(n int) {
+	shown := len(s.Queue)
+	if n > 0 {
+		shown = min(n, shown)
+	}
+	s.More = nil
+	if rest := s.length() - shown; rest > 0 {
+		s.More = &more{Count: rest, Unknown: s.length() - len(s.Queue)}
+		for _, w := range s.Queue[shown:] {
+			switch w.Subscribed {
+			case inspect.SubscribedYes:
+				s.More.Subscribed++
+			case inspect.SubscribedNo:
+				s.More.NotSubscribed++
+			default:
+				s.More.Unknown++
+			}
+		}
+	}
+	s.Queue = s.Queue[:shown]
+}
+
+func (s *status) length() int {
+	if s.QueueLength == nil {
+		return 0
+	}
+	return *s.QueueLength
+}
+
+// count counts the listeners of a part of the queue.
+func (s *status) count(ctx context.Context, client *redlatch.Client, part []inspect.Waiter) error {
+	if len(part) == 0 {
+		return nil
+	}
+	owners := make([]string, len(part))
+	for i := range part {
+		owners[i] = part[i].Owner
+	}
+	counts, err := admin.Listeners(ctx, rfairlock.New(client, s.Name), owners...)
+	if err != nil && !errors.Is(err, admin.ErrNotCounted) {
+		return err
+	}
+	s.record(part, counts, err)
+	return nil
+}
+
+// record records the numbers of listeners of a part of the queue, or why there are none.
+// Without them the inspection counts on the master alone: a listener there is one, but a
+// waiter without one may listen on a replica.
+func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
+	if err != nil {
+		s.Uncounted = inspect.NotCounted(err)
+	}
+	for i := range part {
+		q := &part[i]
+		switch {
+		case i < len(counts) && counts[i] > 0:
+			q.Subscribed = inspect.SubscribedYes
+		case i < len(counts):
+			q.Subscribed = inspect.SubscribedNo
+		case q.Subscribed == inspect.SubscribedNo:
+			q.Subscribed = inspect.SubscribedUnknown
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package show
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+var errNotCountable = fmt.Errorf("%w: %w", admin.ErrNotCounted, errors.New("not\ncountable"))
+
+// age is a time in the text output.
+const age = `\d+(\.\d)?m?s`
+
+func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, c := range []struct {
+		what          string
+		owner         string
+		deadline      time.Duration
+		listens, help bool // the first; one of Redlatch's behind it
+		reason, says  string
+	}{
+		{
+			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
+			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
+				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead NAME`, since 2 have no subscriber",
+		},
+		{
+			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
+			program.RedlatchOwner + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
+				`unless a waiting Redlatch client, as at place 2, evicts it`,
+		},
+		{
+			"dead for ever", "first:1", 0, false, false, whyAbsent,
+			`first:1, has had no subscriber for AGE, and no deadline: if it is dead, it blocks the lock for ever;`,
+		},
+		{
+			"overdue", program.RedissonOwner, -time.Second, true, false, whyOverdue,
+			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for AGE`,
+		},
+		{
+			"alive", program.RedissonOwner, time.Hour, true, false, whySubscribed,
+			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or with its next poll`,
+		},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			name := redistest.Key(t)
+			program.Enqueue(t, s, name, c.owner, c.deadline)
+			second := redlatch.NewOwner(program.ClientID, 2).String()
+			program.Enqueue(t, s, name, second, time.Hour)
+			if c.listens {
+				program.Listen(t, s, name, c.owner)
+			}
+			if c.help {
+				program.Listen(t, s, name, second)
+			}
+			got := program.Finish(t, s.URL(), "status", name)
+			require.Equal(t, 0, got.Code, got.Stderr)
+			require.Contains(t, got.Stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
+			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+strings.ReplaceAll(c.says, "NAME", name)), age)
+			require.Regexp(t, says, program.Words(got.Stdout))
+			require.Contains(t, got.Stdout, "\n  note   the first in the queue, ")
+			program.Narrow(t, got.Stdout[len("lock ")+len(name):])
+
+			as := asJSON(t, s, name)
+			require.Regexp(t, says, as.Note)
+			require.Equal(t, c.reason, as.Why.Reason)
+			require.Equal(t, c.owner, as.Why.Owner)
+			require.Equal(t, inspect.ClientOf(c.owner), as.Why.Client)
+			require.GreaterOrEqual(t, as.Why.FirstMillis, aMoment.Milliseconds(), "it was looked at for a moment")
+			require.Equal(t, c.listens, as.Why.AbsentMillis == nil)
+		})
+	}
+}
+
+func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	began := time.Now()
+	got := program.Finish(t, s.URL(), "status", "--for", "3s", name)
+	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, program.Words(got.Stdout))
+	got = program.Finish(t, s.URL(), "status", "--for", "0s", name)
+	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, got)
+}
+
+// A lock that was on its way from one to the next is no lock that is stuck.
+func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+	p := program.Start(t, s.URL(), "status", "--for", "1m", name)
+	require.Eventually(t, func() bool { // it counts listeners, and so it has looked
+		return s.CommandStats(t)["subscribe"] > 0
+	}, program.Soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, program.RedissonOwner, 1)
+	s.Do(t, "DEL", codec.QueueKey(name))
+	got := p.Outcome(2 * program.Soon)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+program.RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until it is released\n", got.Stdout)
+}
+
+func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
+	t.Parallel()
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	var v absence
+	first := &inspect.Waiter{Owned: inspect.OwnedBy("a"), Subscribed: "no"}
+	v.observe(first, at(0), at(10))
+	v.observe(first, at(1000), at(1010))
+	require.Equal(t, absence{"a", at(0), at(10)}, v)
+	first.Subscribed = "unknown"
+	v.observe(first, at(2000), at(2010))
+	require.Equal(t, absence{"a", at(0), time.Time{}}, v)
+	first.Subscribed = "no"
+	v.observe(first, at(3000), at(3010))
+	require.Equal(t, absence{"a", at(0), at(3010)}, v)
+	v.observe(&inspect.Waiter{Owned: inspect.OwnedBy("b"), Subscribed: "yes"}, at(4000), at(4010))
+	require.Equal(t, absence{"b", at(4000), time.Time{}}, v)
+}
+
+func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
+	t.Parallel()
+	queue := func() *status {
+		return &status{Queue: []inspect.Waiter{{Subscribed: "yes"}, {Subscribed: "no"}, {Subscribed: "unknown"}}}
+	}
+	reported := func(s *status) (all []string) {
+		for _, q := range s.Queue {
+			all = append(all, q.Subscribed)
+		}
+		return all
+	}
+	s := queue()
+	s.record(s.Queue, nil, errNotCountable)
+	require.Equal(t, []string{"yes", "unknown", "unknown"}, reported(s))
+	require.Equal(t, "not; countable", s.Uncounted)
+	s = queue()
+	s.record(s.Queue, []int64{0, 2}, nil)
+	require.Equal(t, []string{"no", "yes", "unknown"}, reported(s))
+	require.Empty(t, s.Uncounted)
+}

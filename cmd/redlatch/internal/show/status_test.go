@@ -1,0 +1,227 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+func TestStatusPrintsText(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		free, held := redistest.Key(t), redistest.Key(t)
+		s.Do(t, "HSET", held, program.SomeOwner, 2)
+		s.Do(t, "PEXPIRE", held, 60_000)
+
+		got := program.Finish(t, s.URL(), "status", free)
+		require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"" + free + "\" is free\n", Stderr: ""}, got)
+
+		got = program.Finish(t, s.URL(), "status", held)
+		require.Equal(t, 0, got.Code)
+		require.Regexp(t, `^lock "`+held+`" is held
+  owner  `+program.SomeOwner+`   count 2
+         Redlatch since `+program.RedlatchSince+`
+  lease  (1m0|5\d(\.\d)?)s left, fixed or renewed \(--for 2\ds would show\)
+$`, got.Stdout)
+		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+held))
+
+		s.Do(t, "PERSIST", held)
+		require.Contains(t, program.Finish(t, s.URL(), "status", held).Stdout, "  lease  none: it stays until it is released\n")
+	})
+}
+
+func TestStatusPrintsJSON(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	got := program.Finish(t, s.URL(), "status", "--json", name)
+	require.JSONEq(t, `{"name":"`+name+`","held":false,"holders":[],"ttl_ms":null,"queue_length":0,"queue":[]}`, got.Stdout)
+	s.Do(t, "HSET", name, program.SomeOwner, 2)
+	got = program.Finish(t, s.URL(), "status", "--json", name)
+	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+program.SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"no_ttl":true,"queue_length":0,"queue":[]}`, got.Stdout)
+	s.Do(t, "PEXPIRE", name, 60_000)
+	got = program.Finish(t, s.URL(), "status", "--json", name)
+	require.Equal(t, 0, got.Code)
+	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, got.Stdout)
+	text, err := inspect.Count("many").MarshalJSON()
+	require.NoError(t, err)
+	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
+}
+
+func TestStatusExitsWithOneWhenItFails(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	notALock := redistest.Key(t)
+	s.Do(t, "RPUSH", notALock, "text")
+	noQueue, noDeadlines := redistest.Key(t), redistest.Key(t)
+	s.Do(t, "SET", codec.QueueKey(noQueue), "text")
+	s.Do(t, "SADD", codec.TimeoutKey(noDeadlines), "text")
+	for _, c := range []struct{ url, name, says string }{
+		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), noQueue, "holds a string, and the queue of a fair lock is a list"},
+		{s.URL(), noDeadlines, "holds a set, and the deadlines of a fair lock are a zset"},
+		{s.URL(), "", "name"},
+		{program.NoServer(t), "x", "connection refused. Start one"},
+		{"sesame", "x", "the scheme is missing"},
+	} {
+		got := program.Finish(t, c.url, "status", c.name)
+		code := 1
+		if c.name == "" || c.url == "sesame" {
+			code = 2
+		}
+		require.Equal(t, code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+}
+
+func TestTheExitCodeTellsHeldFromFree(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	free, held := redistest.Key(t), program.HeldBy(t, s, program.SomeOwner, time.Minute)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{free}, 0},
+		{[]string{"--exit-code", held}, 0},
+		{[]string{"--exit-code", free}, 3},
+		{[]string{"--exit-code", "--json", free}, 3},
+	} {
+		got := program.Finish(t, s.URL(), append([]string{"status"}, c.args...)...)
+		require.Equal(t, c.code, got.Code, c.args)
+		require.Empty(t, got.Stderr)
+		require.NotEmpty(t, got.Stdout)
+	}
+	require.Equal(t, 1, program.Finish(t, program.NoServer(t), "status", "--exit-code", free).Code)
+}
+
+// otherThread is a thread of the Java client of golden files that is not the first.
+const otherThread = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
+
+// statusGolden checks the text and the JSON output.
+func statusGolden(t *testing.T, s *redistest.Server, name string, code int) {
+	t.Helper()
+	for _, as := range []struct{ file, flag string }{{"status-" + name, "--json=false"}, {"status-" + name + ".json", "--json"}} {
+		got := program.Finish(t, s.URL(), "status", as.flag, name)
+		require.Equal(t, code, got.Code, got.Stderr)
+		if as.flag != "--json" {
+			program.Narrow(t, got.Stdout)
+		}
+		program.Golden(t, as.file, got.Stdout+got.Stderr)
+	}
+}
+
+func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "user", "name", "Ada", "mode", "dark")
+	statusGolden(t, s, "user", 1)
+	s.Do(t, "RPUSH", "mails", "one")
+	statusGolden(t, s, "mails", 1)
+
+	// What stands there must get neither to a terminal nor to a log.
+	s.Do(t, "HSET", "odd", "mode", "read", "\x1b[2J", "1")
+	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: \"odd\" is a hash, but no lock: its field \"\\x1b[2J\" is no owner\n"},
+		program.Finish(t, s.URL(), "status", "odd"))
+	s.Do(t, "HSET", "secret", program.RedissonOwner, "sesame")
+	got := program.Finish(t, s.URL(), "status", "--json", "secret")
+	require.Contains(t, got.Stdout, `"why": "what it has for `+program.RedissonOwner+` is no count"`)
+	require.NotContains(t, got.Stdout+got.Stderr, "sesame")
+}
+
+// A user that may not glance at hashes gets the same answer, and a hash that is not a lock
+// is not read.
+func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	var fields, owners []any
+	for i := range 1000 {
+		fields = append(fields, fmt.Sprint("field", i), 1)
+		owners = append(owners, redlatch.NewOwner(program.ClientID, int64(i)).String(), 1)
+	}
+	s.Do(t, "HSET", append([]any{"big-map"}, fields...)...)
+	s.Do(t, "HSET", append([]any{"owners"}, owners...)...)
+	s.Do(t, "HSET", append([]any{"readers"}, owners...)...)
+	s.Do(t, "HSET", "readers", "mode", "read")
+	s.Do(t, "CONFIG", "RESETSTAT")
+	require.Contains(t, program.Finish(t, s.URL(), "status", "big-map").Stderr, " is no owner\n")
+	require.Contains(t, program.Finish(t, s.URL(), "status", "owners").Stderr, `it has many owners, and no field "mode"`)
+	require.Contains(t, program.Finish(t, s.URL(), "watch", "big-map").Stderr, " is no owner\n")
+	require.Zero(t, s.CommandStats(t)["hgetall"])
+	got := program.Finish(t, s.URL(), "status", "readers")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "  kind   read/write, held for reading\n")
+
+	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl",
+		"+lrange", "+zrange", "+psubscribe", "allkeys", "allchannels")
+	for _, command := range []string{"status", "watch"} {
+		got = program.Finish(t, "redis://reader:password@"+s.Addr(), command, "big-map")
+		require.Equal(t, 1, got.Code)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, " is no owner\n")
+	}
+}
+
+func TestStatusShowsTheHoldersOfAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	hold := func(name, owner string, n int, left time.Duration) {
+		s.Do(t, "SET", fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, owner, n), 1, "PX", left.Milliseconds())
+	}
+	s.Do(t, "HSET", "atlas", "mode", "read", program.RedissonOwner, 2, otherThread, 1)
+	s.Do(t, "PEXPIRE", "atlas", time.Hour.Milliseconds())
+	hold("atlas", program.RedissonOwner, 1, time.Hour)
+	hold("atlas", program.RedissonOwner, 2, time.Minute)
+	statusGolden(t, s, "atlas", 0)
+
+	s.Do(t, "HSET", "ledger", "mode", "write", program.RedissonOwner+":write", 1, program.RedissonOwner, 1)
+	s.Do(t, "PEXPIRE", "ledger", time.Hour.Milliseconds())
+	hold("ledger", program.RedissonOwner, 1, time.Hour)
+	statusGolden(t, s, "ledger", 0)
+
+	got := program.Finish(t, s.URL(), "list", "--json", "ledger")
+	require.Contains(t, got.Stdout, `"kind":"readwrite","held":true,"mode":"write"`)
+	require.Contains(t, got.Stdout, `"owner":"`+program.RedissonOwner+`:write","count":1,"client":"redisson","mode":"write"`)
+	got = program.Finish(t, s.URL(), "unlock", "--force", "--json", "--even-if-alive", "ledger")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, `"taken": true`)
+	require.NotContains(t, got.Stdout, "unknown\",\n      \"count", "each has an owner")
+	require.NotContains(t, got.Stdout, `"owner": "mode"`)
+}
+
+func TestStatusAndListTellTheTokenOfAFencedLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	s.Do(t, "SET", codec.TokenKey(name), 41)
+	got := program.Finish(t, s.URL(), "status", name)
+	require.Equal(t, "lock \""+name+"\" is free\n  token  41\n", got.Stdout)
+
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"kind": "fenced"`)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"token": 41`)
+	require.Contains(t, program.Finish(t, s.URL(), "list", "--json", name).Stdout, `"kind":"fenced"`)
+	require.Regexp(t, `token +41\n`, program.Finish(t, s.URL(), "list", name).Stdout)
+
+	s.Do(t, "RPUSH", codec.QueueKey(name), program.SomeOwner)
+	got = program.Finish(t, s.URL(), "list", "--json", "--kind", "fair-fenced", name)
+	require.Contains(t, got.Stdout, `"kind":"fair-fenced"`)
+	require.Contains(t, got.Stdout, `"token":41`)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"kind": "fair-fenced"`)
+
+	s.Do(t, "SET", codec.TokenKey(name), "no number")
+	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"kind": "fair"`)
+}

@@ -1,0 +1,241 @@
+// Package watch is the command redlatch watch: it tells what happens to locks, one line
+// for each event.
+//
+//	messages ─┐
+//	searches ─┼▶ follower ─▶ look at the lock ─▶ follow.Lock ─▶ events ─▶ lines
+//	time     ─┘
+package show
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/follow"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+)
+
+// watcher tells what happens to locks.
+type watcher struct {
+	pattern string
+	single  bool // it is a name
+	json    bool
+	length  time.Duration // how long to watch, 0 until interrupted
+
+	srv    *connect.Server
+	out    io.Writer
+	errors io.Writer
+	failed bool // the last look had no answer
+}
+
+// NewWatch returns the command redlatch watch.
+func NewWatch(g *cli.Globals) *cobra.Command {
+	w := &watcher{}
+	var names cli.Names
+	cmd := &cobra.Command{
+		Use:     "watch NAME|PATTERN",
+		Short:   "Tell what happens to locks, as it happens",
+		Long:    watchHelp,
+		Example: watchExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if args, err = names.Read(args...); err != nil {
+				return err
+			}
+			w.pattern, w.single = args[0], names.Base64 || !inspect.IsPattern(args[0])
+			w.out, w.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if w.length <= 0 && cmd.Flags().Changed("for") {
+				return cli.Usagef("--for must be more than 0s")
+			}
+			if w.pattern == "" {
+				return &cli.ExitError{Code: cli.CodeUsage, Err: limits.Name(w.pattern)}
+			}
+			if w.srv, err = g.Server(); err != nil {
+				return err
+			}
+			return cli.UntilSignal(cmd.Context(), nil, w.run)
+		},
+	}
+	f := cmd.Flags()
+	names.Register(cmd, "NAME is")
+	f.BoolVar(&w.json, "json", false, "print JSON, one event a line")
+	f.DurationVar(&w.length, "for", 0, "how long to watch (default: until interrupted)")
+	return cmd
+}
+
+func (w *watcher) run(ctx context.Context) error {
+	client, err := cli.Client(ctx, w.srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // it only asked
+	var number *numberFollower
+	if w.single {
+		if err := inspect.CheckIsLock(ctx, w.srv, w.pattern); err != nil {
+			return err
+		}
+		number = w.numberOf(ctx, client)
+	}
+	if _, err := cli.WarnOfReplica(ctx, w.srv, w.errors); err != nil {
+		return err
+	}
+	if w.length > 0 { // from now on: to connect takes its time
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.length)
+		defer cancel()
+	}
+	if number != nil {
+		return number.run(ctx)
+	}
+	inner, cancel := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	f := newFollower(w, client)
+	heard, err := f.hear(inner, &helpers)
+	if err != nil {
+		return err
+	}
+	if f.channels != nil {
+		defer f.channels.Close()
+	}
+	found := make(chan discovery)
+	if !w.single {
+		helpers.Go(func() { w.find(inner, found) })
+	}
+	return f.run(inner, heard, found)
+}
+
+// hear subscribes to the channels of the locks: by patterns, or in a cluster channel by channel where
+// there are locks.
+func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, error) {
+	if f.srv.IsCluster() {
+		f.channels = follow.NewChannelSubscriber(engine.EngineOf(f.client).Transport)
+		return f.channels.Messages, nil
+	}
+	subscriber, err := follow.SubscribePatterns(ctx, f.srv.Dial, f.pattern, !f.single)
+	if err != nil {
+		return nil, f.srv.Problem(err)
+	}
+	if err := subscriber.Unheard(); err != nil {
+		f.message("messages of read/write locks are not heard, they are looked at each second: %v", err)
+	}
+	helpers.Go(func() { subscriber.Run(ctx) })
+	return subscriber.Messages, nil
+}
+
+// findEvery is the least time between two searches for locks.
+const findEvery = 10 * time.Second
+
+// discovery is a lock that was found, or why none can be.
+type discovery struct {
+	name string
+	err  error
+}
+
+// find looks for locks that match, again and again until ctx ends: those that are
+// taken without a message before are found by it.
+func (w *watcher) find(ctx context.Context, found chan<- discovery) {
+	tell := func(f discovery) {
+		select {
+		case found <- f:
+		case <-ctx.Done():
+		}
+	}
+	for {
+		began := time.Now()
+		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
+			tell(discovery{err: err})
+		}
+		if inspect.Pause(ctx, max(findEvery, inspect.PauseFactor*time.Since(began))) != nil {
+			return
+		}
+	}
+}
+
+func (w *watcher) search(ctx context.Context, tell func(name string)) error {
+	unread, err := inspect.RunOnMasters(ctx, w.srv, inspect.Request{Pattern: w.pattern, Found: func(l *inspect.Lock) error {
+		tell(l.Name)
+		return nil
+	}})
+	return cmp.Or(err, unread.Away)
+}
+
+func (w *watcher) emit(event any, line string) {
+	if w.json {
+		_ = json.NewEncoder(w.out).Encode(event) // a closed output has ended the command, too
+		return
+	}
+	fmt.Fprintln(w.out, cli.Fit(w.out, line))
+}
+
+func (w *watcher) message(format string, args ...any) {
+	cli.Messagef(w.errors, format, args...)
+}
+
+// looked takes in what came of a look. An error of the server is reported once.
+func (w *watcher) looked(err error) {
+	if err != nil && !w.failed {
+		w.message("%v", err)
+	}
+	if err == nil && w.failed {
+		w.message("the server answers again")
+	}
+	w.failed = err != nil
+}
+
+const watchHelp = `Prints what happens to the lock NAME, or to the locks whose names match
+PATTERN, one line for each event, until it is interrupted. A pattern is as in
+redlatch list.
+
+  held      it was held when watching began
+  free      it was free then
+  taken     a free lock was taken
+  passed    it went from one owner to another
+  released  it was released
+  expired   its lease was over
+  gone      it is free, and there was no message: it was deleted, or it is a
+            fair lock that was released with an empty queue
+  entered, left   its holder entered it once more, or left it once; a holder of
+                  a read/write lock came beside others, or left others there
+  queued, quit    an owner is queued for a fair lock, or is not any more
+  woken           a message wakes a waiter of a fair lock; it may not come
+
+A lock is looked at after each message on its channels, and once a second. Of
+locks that change owners faster than that not each change is shown; --json has
+the number of messages since the last look. New locks that match a pattern are
+found by a message, in a cluster only by the search of the keys every ten
+seconds. At most 1,000 locks are watched, and the first 256 places of a queue.
+The number of an owner that writes ends in w.
+
+NAME may also be a semaphore or a count-down latch. Then the events are
+
+  number    it was there when watching began, or is there now
+  taken, released, expired   a permit with an id was taken, given back, or its
+            lease was over
+  changed   the number is another one, and no permit explains it: a plain
+            semaphore, a latch that counts down, or permits that were set anew
+  gone      the number is gone: a latch is open, a semaphore deleted
+
+Of more than 1,000 permits that are taken only the numbers are told.
+
+Exit codes:
+  0      the time of --for is over
+  1      something failed
+  2      the command line or the address is wrong
+  128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
+
+const watchExamples = `  redlatch watch nightly-report
+  redlatch watch 'orders:*'
+  redlatch watch --json --for 1m billing-run |
+    jq -c 'select(.event == "passed")'`

@@ -1,0 +1,314 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/follow"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/sanitize"
+)
+
+const (
+	// watched is how many locks are watched at most.
+	watched = 1000
+	// followedPlaces is how many of the first in a queue are followed: what a look costs
+	// the server must not grow with the queue.
+	followedPlaces = 256
+	// forgetAfter is for how long a lock of a pattern is watched that is free.
+	forgetAfter = time.Minute
+)
+
+// follower looks at locks and tells what has happened. It is for one goroutine.
+type follower struct {
+	*watcher
+	client   *redlatch.Client
+	side     redis.Conn                // for labels, through the client
+	channels *follow.ChannelSubscriber // the channels of locks in a cluster, nil elsewhere
+
+	locks         map[string]*followed
+	limitReported bool // the limit of locks was reported
+	searchFailed  bool // that locks cannot be searched for was reported
+}
+
+// followed is a lock that is watched.
+type followed struct {
+	follow.Lock
+	idle time.Time // since when it is free, zero: it is not
+}
+
+func newFollower(w *watcher, client *redlatch.Client) *follower {
+	return &follower{watcher: w, client: client, side: connect.Over(engine.EngineOf(client).Transport), locks: map[string]*followed{}}
+}
+
+// run handles each message, each lock that is found, and looks at all locks now and then,
+// until ctx ends. A server that does not answer at first is an error; later it is reported
+// and waited for.
+func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
+	if f.single {
+		f.add(f.pattern)
+		f.listen(ctx, f.pattern, nil) // before the look, so that nothing is missed between
+		if err := f.look(ctx, f.locks[f.pattern]); err != nil {
+			return err
+		}
+	}
+	next := time.NewTimer(inspect.Interval)
+	defer next.Stop()
+	for {
+		select {
+		case m := <-heard:
+			f.receive(&m)
+			for more := true; more; { // what is there already costs no look of its own
+				select {
+				case m := <-heard:
+					f.receive(&m)
+				default:
+					more = false
+				}
+			}
+			f.lookAt(ctx, func(l *followed) bool { return l.Unseen() })
+		case m := <-found:
+			f.find(ctx, m)
+		case <-next.C:
+			began := time.Now()
+			f.lookAt(ctx, func(*followed) bool { return true })
+			f.forget(began)
+			next.Reset(max(inspect.Interval, inspect.PauseFactor*time.Since(began)))
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *follower) find(ctx context.Context, m discovery) {
+	switch {
+	case m.err != nil && !f.searchFailed:
+		f.searchFailed = true
+		f.message("locks that are taken without a message are not found: %v", m.err)
+	case m.err == nil && f.locks[m.name] == nil && f.add(m.name):
+		f.try(ctx, f.locks[m.name])
+	}
+}
+
+// add begins to watch a lock, unless there are too many.
+func (f *follower) add(name string) bool {
+	if len(f.locks) >= watched {
+		if !f.limitReported {
+			f.message("more than %d locks match: others than these are not watched", watched)
+		}
+		f.limitReported = true
+		return false
+	}
+	f.locks[name] = &followed{Lock: follow.Lock{Name: name}}
+	return true
+}
+
+func (f *follower) listen(ctx context.Context, name string, queue []admin.Waiter) {
+	if f.channels != nil {
+		f.channels.Follow(ctx, name, queue)
+	}
+}
+
+func (f *follower) drop(name string) {
+	delete(f.locks, name)
+	if f.channels != nil {
+		f.channels.Forget(name)
+	}
+}
+
+func (f *follower) receive(m *follow.Message) {
+	switch {
+	case m.Gap != nil:
+		f.message("messages may be missed for a while: %v", m.Gap)
+		return
+	case m.Name == "":
+		f.message("messages are heard again")
+		return
+	}
+	if f.single {
+		m.Name = f.pattern
+	}
+	l := f.locks[m.Name]
+	if l == nil {
+		if !f.add(m.Name) {
+			return
+		}
+		l = f.locks[m.Name]
+	}
+	l.Receive(m)
+	if m.Owner != "" {
+		f.print(&follow.Event{At: m.At, Name: m.Name, What: follow.Woken, Owner: m.Owner, Lease: -1}, "")
+	}
+}
+
+func (f *follower) lookAt(ctx context.Context, chosen func(*followed) bool) {
+	for _, l := range f.locks {
+		if ctx.Err() != nil {
+			return
+		}
+		if chosen(l) {
+			f.try(ctx, l)
+		}
+	}
+}
+
+func (f *follower) try(ctx context.Context, l *followed) {
+	if err := f.look(ctx, l); ctx.Err() == nil {
+		f.looked(err)
+	}
+}
+
+// look looks at a lock and tells what has happened to it.
+func (f *follower) look(ctx context.Context, l *followed) error {
+	s, err := inspect.Read(ctx, f.client, l.Name, followedPlaces)
+	other := (*inspect.NotLock)(nil)
+	isOther, wrongType := errors.As(err, &other), errors.Is(err, redlatch.ErrWrongType)
+	switch {
+	case (isOther || wrongType) && !f.single:
+		f.drop(l.Name)
+		return nil
+	case wrongType:
+		return inspect.WrongType(ctx, f.srv, l.Name)
+	case isOther:
+		return err
+	case err != nil:
+		return f.srv.Problem(err)
+	}
+	f.listen(ctx, l.Name, s.Queue)
+	if events := l.Look(s); len(events) > 0 {
+		f.printAll(events)
+	}
+	switch {
+	case !l.Idle():
+		l.idle = time.Time{}
+	case l.idle.IsZero():
+		l.idle = s.Answered
+	}
+	return nil
+}
+
+// forget ends the watching of locks that have been free for a while. When they are
+// taken again, a message or a search finds them.
+func (f *follower) forget(now time.Time) {
+	for name, l := range f.locks {
+		if !f.single && !l.idle.IsZero() && now.Sub(l.idle) > forgetAfter {
+			f.drop(name)
+		}
+	}
+}
+
+func (f *follower) printAll(events []follow.Event) {
+	var owners []string
+	for i := range events {
+		owners = append(owners, events[i].Owner)
+	}
+	labels, _ := inspect.Labels(f.side, owners) // none, if they cannot be read
+	for i := range events {
+		f.print(&events[i], labels[events[i].Owner])
+	}
+}
+
+func (f *follower) print(e *follow.Event, label string) {
+	f.emit(eventJSONOf(e, label), eventLine(e, label, !f.single))
+}
+
+// eventJSON is an event in the JSON output.
+type eventJSON struct {
+	At time.Time `json:"at"`
+	inspect.Named
+	Event string `json:"event"`
+	Owner string `json:"owner,omitempty"`
+	// OwnerBase64 has the bytes of an owner that is no UTF-8.
+	OwnerBase64 string `json:"owner_base64,omitempty"`
+	*inspect.Client
+	Label string `json:"label,omitempty"`
+	// From is the owner that had the lock before.
+	From  string        `json:"from,omitempty"`
+	Count inspect.Count `json:"count,omitempty"`
+	// Mode is what a read/write lock is held for, "read" or "write".
+	Mode string `json:"mode,omitempty"`
+	// LeaseMillis is what the lease has left, nil when it has none or it is not the
+	// owner's.
+	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
+	// NoTTL says that the owner holds the lock and has no lease.
+	NoTTL    bool `json:"no_ttl,omitempty"`
+	Position int  `json:"position,omitempty"`
+	Queue    int  `json:"queue_length"`
+	// Messages is how many messages there were since the last look.
+	Messages int `json:"messages"`
+}
+
+func eventJSONOf(e *follow.Event, label string) *eventJSON {
+	t := &eventJSON{
+		At: e.At.UTC(), Named: inspect.NameOf(e.Name), Event: e.What, Owner: e.Owner, OwnerBase64: inspect.Base64(e.Owner), Label: label, From: e.From, Count: inspect.Count(e.Count), Mode: e.Mode,
+		Position: e.Place, Queue: e.Queue, Messages: e.Messages,
+	}
+	if e.Owner != "" {
+		c := inspect.ClientOf(e.Owner)
+		t.Client = &c
+	}
+	lease := inspect.LeaseOf(e.Count != "", e.Lease)
+	t.LeaseMillis, t.NoTTL = lease.TTLMillis, lease.NoTTL
+	return t
+}
+
+// leastLabel is how much of a label is shown where there is no room for it.
+const leastLabel = 8
+
+// eventLine formats an event as a line that fits a terminal, as far as names let it.
+func eventLine(e *follow.Event, label string, named bool) string {
+	line := fmt.Sprintf("%s %-8s  %s", e.At.UTC().Format("15:04:05.000Z"), e.What, eventWords(e))
+	if named {
+		line += "  " + sanitize.Word(e.Name)
+	}
+	if label == "" {
+		return line
+	}
+	room := max(leastLabel, cli.Columns-2-sanitize.Width(line))
+	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
+}
+
+// eventWords formats the details of an event after its name.
+func eventWords(e *follow.Event) string {
+	who := "owner unknown"
+	if e.Owner != "" {
+		who = inspect.ShortOwner(e.Owner)
+	}
+	switch e.What {
+	case follow.Free:
+		if e.Queue == 0 {
+			return "the queue is empty"
+		}
+		return fmt.Sprintf("%d queued, next %s", e.Queue, inspect.ShortOwner(e.Next))
+	case follow.Held:
+		return fmt.Sprintf("%s, count %s, %s", who, sanitize.Word(e.Count), leaseWords(e))
+	case follow.Taken:
+		return who + ", " + leaseWords(e)
+	case follow.Passed:
+		return who + " from " + inspect.OwnerNumber(e.From)
+	case follow.Entered, follow.Left:
+		if e.Count == "" {
+			return who + ", others hold it"
+		}
+		return who + ", count " + sanitize.Word(e.Count)
+	case follow.Queued:
+		return fmt.Sprintf("%s, place %d", who, e.Place)
+	}
+	return who
+}
+
+func leaseWords(e *follow.Event) string {
+	if e.Lease < 0 {
+		return "no lease"
+	}
+	return "lease " + cli.Lease(e.Lease)
+}

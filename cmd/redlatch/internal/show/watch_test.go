@@ -1,0 +1,324 @@
+package show
+
+import (
+	"context"
+	"encoding/hex"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/program"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlatch"
+	"github.com/redlatch/redlatch/rsemaphore"
+)
+
+func TestWatchPrintsWhatHappensToALock(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		p := program.Start(t, s.URL(), "watch", "--json", name)
+		require.Equal(t, "free", program.Events(p, "free")[0]["event"])
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		e := program.Events(p, "taken")[0]
+		require.Equal(t, program.SomeOwner, e["owner"])
+		require.Equal(t, "redlatch", e["client"])
+		require.Equal(t, name, e["name"])
+		require.NotContains(t, e, "ttl_ms", "it has no lease")
+		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
+		require.InDelta(t, 2, program.Events(p, "entered")[0]["count"], 0)
+		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+		e = program.Events(p, "queued")[0]
+		require.Equal(t, program.RedissonOwner, e["owner"])
+		require.Equal(t, "redisson", e["client"])
+		require.InDelta(t, 1, e["position"], 0)
+		s.Do(t, "DEL", name)
+		require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
+		s.Do(t, "DEL", codec.QueueKey(name))
+		require.Equal(t, program.RedissonOwner, program.Events(p, "quit")[0]["owner"])
+		s.Do(t, "PUBLISH", codec.OwnerChannel(name, program.RedissonOwner), codec.MessageUnlock)
+		require.Equal(t, program.RedissonOwner, program.Events(p, "woken")[0]["owner"])
+		require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+		require.Equal(t, program.CodeInterrupted, p.Outcome(program.Soon).Code)
+	})
+}
+
+func TestWatchFollowsAPatternAndForgetsNoLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
+	s.Do(t, "HSET", "{eu}orders:2", program.RedissonOwner, 1)
+	s.Do(t, "HSET", "other", program.RedissonOwner, 1)
+	p := program.Start(t, s.URL(), "watch", "--json", "*orders:*")
+	seen := map[any]bool{program.Events(p, "held")[0]["name"]: true, program.Events(p, "held")[0]["name"]: true}
+	require.Equal(t, map[any]bool{"orders:1": true, "{eu}orders:2": true}, seen)
+	s.Do(t, "HSET", "orders:3", program.SomeOwner, 1) // no message
+	s.Do(t, "PUBLISH", codec.LockChannel("other"), codec.MessageUnlock)
+	s.Do(t, "DEL", "{eu}orders:2")
+	s.Do(t, "PUBLISH", codec.LockChannel("{eu}orders:2"), codec.MessageUnlock)
+	require.Equal(t, "{eu}orders:2", program.Events(p, "released")[0]["name"])
+	s.Do(t, "PUBLISH", codec.LockChannel("orders:3"), codec.MessageUnlock)
+	e := program.Events(p, "held")[0]
+	require.Equal(t, "orders:3", e["name"], "a message tells of it")
+	require.InDelta(t, 1, e["messages"], 0)
+}
+
+func TestWatchFollowsTheHoldersOfAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		p := program.Start(t, s.URL(), "watch", "--json", name)
+		program.Events(p, "free")
+		writer := program.RedissonOwner + ":write"
+		s.Do(t, "HSET", name, "mode", "write", writer, 1)
+		e := program.Events(p, "taken")[0]
+		require.Equal(t, writer, e["owner"])
+		require.Equal(t, "redisson", e["client"])
+		require.Equal(t, "write", e["mode"])
+		s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'mode', 'read', ARGV[1], 1)", 1, name, program.SomeOwner)
+		e = program.Events(p, "passed")[0]
+		require.Equal(t, program.SomeOwner, e["owner"])
+		require.Equal(t, writer, e["from"])
+		require.Equal(t, "read", e["mode"])
+		s.Do(t, "HSET", name, program.RedissonOwner, 1)
+		require.Equal(t, program.RedissonOwner, program.Events(p, "entered")[0]["owner"])
+		s.Do(t, "HDEL", name, program.SomeOwner)
+		require.Equal(t, program.SomeOwner, program.Events(p, "left")[0]["owner"])
+	})
+}
+
+// The message of a read/write lock is heard, on a channel of its own: the lock was found by it.
+func TestWatchHearsAReadWriteLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "first:1", program.SomeOwner, 1)
+	p := program.Start(t, s.URL(), "watch", "--json", "*:1")
+	program.Events(p, "held")
+	s.Do(t, "HSET", "second:1", "mode", "read", program.SomeOwner, 1)
+	s.Do(t, "PUBLISH", codec.ReadWriteChannel("second:1"), codec.MessageUnlock)
+	e := program.Events(p, "held")[0]
+	require.Equal(t, "second:1", e["name"])
+	require.InDelta(t, 1, e["messages"], 0)
+}
+
+func TestWatchSaysThatReadWriteLocksAreNotHeard(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&redisson_lock__channel:*")
+	got := program.Finish(t, s.URL(), "watch", "--for", "1s", "orders")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "redlatch: messages of read/write locks are not heard, they are looked at each second: NOPERM")
+}
+
+// A waiter that is called and does not come has not got the lock, and nor has its holder
+// once more.
+func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+		p := program.Start(t, s.URL(), "watch", "--json", name)
+		program.Events(p, "held")
+		calling := publishing(t, s, codec.OwnerChannel(name, program.RedissonOwner))
+		program.Events(p, "woken")
+		program.Events(p, "woken") // the first might have been on its way as the lock was seen
+		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
+		for _, e := range program.Events(p, "entered") {
+			require.Contains(t, []any{"woken", "entered"}, e["event"])
+		}
+		calling()
+		// The release of a plain lock wakes all of its waiters.
+		publishing(t, s, codec.LockChannel(name))
+		reported := program.Events(p, "passed")
+		e := reported[len(reported)-1]
+		require.Equal(t, program.SomeOwner, e["owner"])
+		require.Equal(t, program.SomeOwner, e["from"])
+	})
+}
+
+// publishing publishes to the channel until end is called: a message that comes while watch
+// looks at the lock may be older than what it sees, and causes no event then.
+func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
+	t.Helper()
+	var publisher sync.WaitGroup
+	stop := make(chan struct{})
+	publisher.Go(func() {
+		for {
+			s.Do(t, "PUBLISH", channel, codec.MessageUnlock)
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	end = sync.OnceFunc(func() {
+		close(stop)
+		publisher.Wait()
+	})
+	t.Cleanup(end)
+	return end
+}
+
+func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	program.LongQueue(t, s, "job", program.SomeOwner, 1000)
+	p := program.Start(t, s.URL(), "watch", "--json", "job")
+	require.InDelta(t, 1000, program.Events(p, "held")[0]["queue_length"], 0)
+	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // those behind come forward
+	reported := program.Events(p, "quit")
+	require.Len(t, reported, 1)
+	require.Equal(t, program.LongOwner(100), reported[0]["owner"])
+	require.InDelta(t, 999, reported[0]["queue_length"], 0)
+	s.Do(t, "DEL", codec.QueueKey("job"))
+	s.Do(t, "RPUSH", codec.QueueKey("job"), program.RedissonOwner)
+	program.Events(p, "quit")
+}
+
+func TestWatchOutlivesTheServersAbsence(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	name := redistest.Key(t)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	p := program.Start(t, s.URL(), "watch", "--json", "--for", "60s", name)
+	program.Events(p, "held")
+	s.Kill()
+	time.Sleep(2500 * time.Millisecond) // until it was tried in vain to listen again
+	s.Restart()
+	require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
+	require.Eventually(t, func() bool { return len(s.Channels(t)) == 0 && s.Do(t, "PUBSUB", "NUMPAT") == int64(3) }, 2*program.Soon, 10*time.Millisecond)
+	s.Do(t, "HSET", name, program.RedissonOwner, 1)
+	require.Equal(t, program.RedissonOwner, program.Events(p, "taken")[0]["owner"])
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
+	require.Contains(t, got.Stderr, "redlatch: messages may be missed for a while: ")
+	require.Contains(t, got.Stderr, "redlatch: messages are heard again\n")
+}
+
+func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	began := time.Now()
+	got := program.Finish(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\dZ free      the queue is empty\n$`, got.Stdout)
+	for _, none := range []string{"-1s", "0s"} {
+		require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, program.Finish(t, s.URL(), "watch", "--for", none, "x"))
+	}
+}
+
+func TestWatchSaysWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	notALock, hash := redistest.Key(t), redistest.Key(t)
+	s.Do(t, "RPUSH", notALock, "text")
+	s.Do(t, "HSET", hash, "name", "Ada")
+	for _, c := range []struct{ url, name, says string }{
+		{s.URL(), notALock, "holds a list, and a lock is a hash"},
+		{s.URL(), hash, "is a hash, but no lock: its field \"name\" is no owner"},
+		{s.URL(), "", "name is empty"},
+		{program.NoServer(t), "x", "connection refused"},
+	} {
+		got := program.Finish(t, c.url, "watch", c.name)
+		code := 1
+		if c.name == "" || c.url == "sesame" {
+			code = 2
+		}
+		require.Equal(t, code, got.Code, c.says)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, c.says)
+		require.NotContains(t, got.Stderr, "sesame")
+	}
+}
+
+func open(t *testing.T, url string) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.Open(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+func TestWatchFollowsASemaphore(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	pool := rsemaphore.NewExpirable(open(t, s.URL()), "pool")
+	_, err := pool.TrySetPermits(t.Context(), 3)
+	require.NoError(t, err)
+	p := program.Start(t, s.URL(), "watch", "--json", "pool")
+	e := program.Events(p, "number")[0]
+	require.Equal(t, "pool", e["name"])
+	require.InDelta(t, 3, e["available"], 0)
+
+	hold, err := pool.Acquire(t.Context(), 1)
+	require.NoError(t, err)
+	e = program.Events(p, "taken")[0]
+	require.Equal(t, hold.ID(), e["permit"])
+	require.InDelta(t, 2, e["available"], 0)
+	require.InDelta(t, 1, e["taken"], 0)
+	require.NoError(t, hold.Release())
+	began := time.Now()
+	e = program.Events(p, "released")[0]
+	require.Equal(t, hold.ID(), e["permit"])
+	require.InDelta(t, 3, e["available"], 0)
+	require.InDelta(t, 1, e["messages"], 0, "a message tells of it, after %v", time.Since(began))
+
+	// One of another client, which dies.
+	s.Do(t, "EVAL", "redis.call('DECR', KEYS[1]) return redis.call('ZADD', KEYS[2], ARGV[1], ARGV[2])", 2,
+		"pool", codec.PermitsKey("pool"), time.Now().Add(2*time.Second).UnixMilli(), "0123456789abcdef")
+	program.Events(p, "taken")
+	ctx, cancel := context.WithTimeout(t.Context(), program.Soon)
+	defer cancel()
+	other, err := pool.Acquire(ctx, 3)
+	require.NoError(t, err)
+	e = program.Events(p, "expired")[0]
+	require.Equal(t, hex.EncodeToString([]byte("0123456789abcdef")), e["permit"])
+	require.NoError(t, other.Release())
+	require.NoError(t, pool.SetPermits(t.Context(), 7))
+	events := program.Events(p, "changed")
+	e = events[len(events)-1]
+	require.InDelta(t, 7, e["available"], 0)
+	s.Do(t, "DEL", "pool")
+	require.Nil(t, program.Events(p, "gone")[0]["available"])
+	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
+	got := p.Outcome(program.Soon)
+	require.Equal(t, program.CodeInterrupted, got.Code)
+	require.Empty(t, got.Stderr)
+}
+
+func TestWatchFollowsALatchAndAPlainSemaphore(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	latch := rlatch.New(open(t, s.URL()), "imports")
+	_, err := latch.TrySet(t.Context(), 2)
+	require.NoError(t, err)
+	p := program.Start(t, s.URL(), "watch", "imports")
+	require.Contains(t, program.ToEvent(p, "number")[0], "2 available, 0 taken")
+	require.NoError(t, latch.CountDown(t.Context()))
+	lines := program.ToEvent(p, "changed")
+	require.Contains(t, lines[len(lines)-1], "1 available, 0 taken, it was 2")
+	require.NoError(t, latch.CountDown(t.Context()))
+	lines = program.ToEvent(p, "gone")
+	require.Contains(t, lines[len(lines)-1], "a latch is open")
+	_, err = latch.TrySet(t.Context(), 5)
+	require.NoError(t, err)
+	program.ToEvent(p, "5 available")
+	s.Do(t, "SET", "imports", "text")
+	got := p.Outcome(program.Soon)
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stderr, "holds a string")
+}
