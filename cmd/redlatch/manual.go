@@ -14,13 +14,13 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// manual is what packages bring beside the program: a man page for redlatch and for each of its
-// commands, and the completions of three shells. A page has the help of its command as it is: that
-// is written for 80 columns, with lists and tables of its own.
+// manual makes the files that packages install: a man page for redlatch and for each command, and
+// completions for three shells. A man page contains its command's help verbatim, which is formatted
+// for 80 columns.
 type manual struct{ date, version string }
 
-// newManual returns the hidden command that writes the files, which scripts/package-files.sh runs.
-// What is the same in help, date and version is the same in all bytes.
+// newManual returns the hidden command that scripts/package-files.sh runs to write the files. Equal
+// help, date and version produce equal bytes.
 func newManual(*cli.Globals) *cobra.Command {
 	var m manual
 	cmd := &cobra.Command{
@@ -42,7 +42,6 @@ func newManual(*cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// write writes the files.
 func (m manual) write(root *cobra.Command, folder string) error {
 	for _, sub := range []string{"man", "completions"} {
 		if err := os.MkdirAll(filepath.Join(folder, sub), 0o755); err != nil { //nolint:gosec // for all users to read
@@ -66,8 +65,8 @@ func (m manual) write(root *cobra.Command, folder string) error {
 	return nil
 }
 
-// documented returns the commands that have a page: the root, and all that are no helpers of cobra's
-// or of redlatch itself.
+// documented returns the commands that have a page: the root and all visible commands except
+// cobra's own.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, cmd := range root.Commands() {
@@ -78,10 +77,9 @@ func documented(root *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// pageName returns the name that man finds the page of a command by.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// writePage writes a page, compressed as Debian wants it, without a time and a name.
+// writePage writes a page, compressed as Debian requires: without a time and a name.
 func (m manual) writePage(cmd *cobra.Command, name string) error {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -97,7 +95,7 @@ func (m manual) writePage(cmd *cobra.Command, name string) error {
 	return os.WriteFile(name, out.Bytes(), 0o644) //nolint:gosec // for all users to read
 }
 
-// page returns the page of a command in the language of man pages, man(7).
+// page returns the page of a command in man(7) markup.
 func (m manual) page(cmd *cobra.Command) string {
 	var page strings.Builder
 	name := pageName(cmd)
@@ -138,8 +136,7 @@ func (m manual) page(cmd *cobra.Command) string {
 	return page.String()
 }
 
-// roff escapes what would mean something in a page. A hyphen is the one that readers can copy into a
-// shell.
+// roff escapes special characters. A hyphen stays one that readers can copy into a shell.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
 // verbatim returns a line of a page that shows as it is, whatever it begins with.

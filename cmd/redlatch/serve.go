@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// newServe returns the command serve, which starts a server for development, in memory.
+// newServe returns the command serve.
 func newServe(*cli.Globals) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ Exit codes:
 	return cmd
 }
 
-// serve starts the server and ends it with ctx.
+// serve runs the server until ctx ends.
 func serve(ctx context.Context, addr string, out io.Writer) error {
 	srv, err := embedded.Start(embedded.WithAddr(addr))
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// Columns is the width that is assumed for a terminal of unknown width.
+	// Columns is the assumed width of a terminal whose width is unknown.
 	Columns = 80
-	hang    = 9 // of them before what a line says
+	hang    = 9 // the column where text begins
 )
 
-// WithDetails writes an owner and its details, below it where the line has no room.
+// WithDetails returns an owner and its details, on the next line if they do not fit on one.
 func WithDetails(owner, what string) string {
 	if sanitize.Width(owner)+3+sanitize.Width(what) < Columns {
 		return owner + "   " + what + "\n"
@@ -25,13 +25,13 @@ func WithDetails(owner, what string) string {
 	return owner + "\n" + Indented("", what)
 }
 
-// Indented writes text under a word, in lines that fit a terminal. A command within backquotes stays
-// on one line, so that it can be pasted. What the text quotes is made safe for a terminal.
+// Indented returns word and text in lines that fit a terminal, with control characters replaced. A
+// command in backquotes stays on one line, so that it can be pasted.
 func Indented(word, text string) string {
 	var b strings.Builder
 	line := fmt.Sprintf("  %-*s", hang-3, word)
 	for _, word := range words(sanitize.Text(text)) {
-		// The last column stays empty: a full line would make some terminals wrap.
+		// The last column stays empty: some terminals wrap a full line.
 		if sanitize.Width(line)+1+sanitize.Width(word) >= Columns && sanitize.Width(line) >= hang {
 			b.WriteString(line + "\n")
 			line = strings.Repeat(" ", hang-1)
@@ -41,7 +41,7 @@ func Indented(word, text string) string {
 	return b.String() + line + "\n"
 }
 
-// words splits text at white space that is not within a pair of backquotes.
+// words splits text at white space outside pairs of backquotes.
 func words(text string) []string {
 	if strings.Count(text, "`")%2 != 0 {
 		return strings.Fields(text)
@@ -55,7 +55,7 @@ func words(text string) []string {
 	})
 }
 
-// Deadline tells a deadline relative to now.
+// Deadline shows a deadline relative to now.
 func Deadline(ms *int64) string {
 	switch {
 	case ms == nil:
@@ -66,12 +66,12 @@ func Deadline(ms *int64) string {
 	return Millis(-*ms) + " ago"
 }
 
-// Millis shows a time in milliseconds.
+// Millis shows a number of milliseconds as a duration.
 func Millis(ms int64) string {
 	return limits.Show(limits.FromMillis(ms), 100*time.Millisecond)
 }
 
-// Lease shows what a lease has left in seven columns.
+// Lease shows the rest of a lease in at most seven columns.
 func Lease(left time.Duration) string {
 	switch {
 	case left == redlatch.NoTTL:

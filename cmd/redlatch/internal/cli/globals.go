@@ -16,19 +16,17 @@ const (
 	passwordEnv  = "REDIS_PASSWORD"
 )
 
-// Globals are the flags that all commands have: where the server is, and how to get
-// in.
+// Globals are the flags that all commands share: the server's address and credentials.
 type Globals struct {
-	// Redis is the address that --redis names, "" for that of the environment.
+	// Redis is the value of --redis.
 	Redis string
 
 	user, passwordFile string
 	tls                connect.TLS
 }
 
-// register adds the flags. The defaults from the environment stay out of them: help would
-// show what REDIS_URL holds. There is no flag for a password: all users of a machine can
-// read the arguments of all processes.
+// register adds the flags. Their defaults omit the environment: help would print REDIS_URL. There
+// is no flag for a password: all users of a machine can read the arguments of its processes.
 func (g *Globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&g.Redis, "redis", "",
@@ -53,7 +51,7 @@ func (g *Globals) Server() (*connect.Server, error) {
 	return ServerOf(set)
 }
 
-// ServerOf returns the server of settings. Its errors have [CodeUsage].
+// ServerOf returns the server that set describes. Its errors have [CodeUsage].
 func ServerOf(set connect.Settings) (*connect.Server, error) {
 	srv, err := connect.New(set)
 	if err != nil {
@@ -62,11 +60,11 @@ func ServerOf(set connect.Settings) (*connect.Server, error) {
 	return srv, nil
 }
 
-// Target returns the address as it may be shown.
+// Target returns the address without its password.
 func (g *Globals) Target() string { return redisurl.Show(g.url()) }
 
-// Settings reads flags, environment and the file with the password. It is called
-// once in a program's life, since it may warn. Its errors have [CodeUsage].
+// Settings reads flags, environment and password file. It may print a warning: call it once. Its
+// errors have [CodeUsage].
 func (g *Globals) Settings() (connect.Settings, error) {
 	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
 	if g.Redis != "" && connect.Shows(g.Redis) {
@@ -89,7 +87,6 @@ func (g *Globals) Settings() (connect.Settings, error) {
 	return set, nil
 }
 
-// url returns the address of the server: the flag, REDIS_URL, or the default.
 func (g *Globals) url() string {
 	if g.Redis != "" {
 		return g.Redis

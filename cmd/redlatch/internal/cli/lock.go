@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
-// WithServer connects for one question about a lock, and tells what went wrong in one
-// line that says what to do.
+// WithServer connects and calls do. It turns an error into one line that says what to do.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if name == "" {
 		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
@@ -40,19 +39,18 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	return srv.Problem(err)
 }
 
-// Client returns a client that looks at locks and repairs them, also at those whose names no program
-// has. Its errors are those of [connect.Server.Open].
+// Client returns a client to inspect and repair locks of any name. Its errors are those of
+// [connect.Server.Open].
 func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
-	client, err := srv.Open(ctx, redlatch.WithServerTime()) // whatever this machine's clock says
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // independent of this machine's clock
 	if err == nil {
 		engine.EngineOf(client).AnyName = true
 	}
 	return client, err
 }
 
-// NeedMaster returns an error with [CodeReplica] for a server that is a replica: a command that
-// writes would fail there, late and in other words. Other errors are those of
-// [connect.Server.NeedMaster].
+// NeedMaster returns an error with [CodeReplica] if the server is a replica, where commands that
+// write would fail later. Other errors are those of [connect.Server.NeedMaster].
 func NeedMaster(ctx context.Context, srv *connect.Server) error {
 	err := srv.NeedMaster(ctx)
 	var on *connect.OnReplica
@@ -72,8 +70,8 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 	})
 }
 
-// WarnOfReplica warns the user of a server that is a replica, and returns its master, "" for none. Its
-// errors are those of [connect.Server.Master].
+// WarnOfReplica prints a warning if the server is a replica, and returns its master, "" for none.
+// Its errors are those of [connect.Server.Master].
 func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
 	if master, err = srv.Master(ctx); err == nil && master != "" {
 		Messagef(w, "warning: %s", srv.OfReplica(master))

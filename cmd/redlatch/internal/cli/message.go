@@ -10,14 +10,13 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Messagef writes a message to standard error, or w. Programs and logs get one line,
-// however long; on a terminal it is broken between words. What it quotes, such as the answer of a
-// server, is made safe for a terminal.
+// Messagef writes a message, with control characters replaced. It is one line, wrapped between
+// words on a terminal.
 func Messagef(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, Fit(w, "redlatch: "+sanitize.Text(fmt.Sprintf(format, args...))))
 }
 
-// Fit returns a text as it is to be written: broken into lines where w is a terminal.
+// Fit wraps text if w is a terminal.
 func Fit(w io.Writer, text string) string {
 	f := fileOf(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -27,11 +26,11 @@ func Fit(w io.Writer, text string) string {
 	if err != nil || width <= 0 {
 		width = Columns
 	}
-	return fold(text, width-1) // a full line would make some terminals wrap
+	return fold(text, width-1) // some terminals wrap a full line
 }
 
-// fold breaks lines in place of blanks, so that they have at most so many columns as
-// far as words let them. Blanks elsewhere stay: they may be part of a name.
+// fold replaces blanks by line breaks where a line would exceed width. It keeps other runs of
+// blanks, which may be part of a name.
 func fold(text string, width int) string {
 	const indent = "  "
 	var b strings.Builder

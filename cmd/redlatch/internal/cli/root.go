@@ -1,11 +1,9 @@
-// Package cli is what all commands of redlatch share: the flags for the server, exit codes
-// and how errors are printed, signals, questions, JSON, text for terminals, and completions.
+// Package cli has the code that all commands of redlatch share: flags for the server, exit codes,
+// error messages, signals, questions, JSON, text for terminals, and completions.
 //
 //	Execute ─▶ NewRoot ─▶ each Constructor, with the Globals ─▶ the command
 //	                                                              │ error
 //	           exit code, one line on standard error ◀────────────┘
-//
-// Packages of internal/tool find out what commands show of locks and servers.
 package cli
 
 import (
@@ -22,12 +20,12 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// Constructor makes a command that has the flags of all commands.
+// Constructor makes a command.
 type Constructor func(*Globals) *cobra.Command
 
-// Execute runs the command line and returns the exit code. A command whose output cannot be written
-// ends, as its context does, and fails. As process 1 of a container it reaps orphans. Call it on the
-// main goroutine.
+// Execute runs the command line and returns the exit code. If a command's output cannot be written,
+// Execute cancels its context and the command fails. As process 1 of a container it reaps orphans.
+// It must be called on the main goroutine.
 func Execute(ctx context.Context, args []string, commands ...Constructor) int {
 	return reaping(func() int { return execute(ctx, args, commands) })
 }
@@ -56,9 +54,9 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 	return code
 }
 
-// written returns the error to report of a command that returned err, and whose output failed with
-// lost, or nil. A code that the command has for another failure stays: scripts depend on it. It adds no
-// text for a closed pipe.
+// written returns the error to report for a command that returned err and whose output failed with
+// lost, or nil. It keeps the exit code of another failure, which scripts depend on, and prints
+// nothing about a closed pipe.
 func written(err, lost error) error {
 	var exit *ExitError
 	coded, closed := errors.As(err, &exit), errors.Is(lost, syscall.EPIPE)
@@ -75,7 +73,7 @@ func written(err, lost error) error {
 	return &ExitError{Code: CodeFailed, Err: lost}
 }
 
-// NewRoot returns the command redlatch, which the others are part of.
+// NewRoot returns the command redlatch with its commands.
 func NewRoot(commands ...Constructor) *cobra.Command {
 	g := &Globals{}
 	root := &cobra.Command{
@@ -98,11 +96,11 @@ ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	// Flags fit a terminal of 80 columns, too.
+	// Wrap flags for a terminal of 80 columns.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetFlagErrorFunc(WrongFlag)
 	root.SuggestionsMinimumDistance = 2
-	root.DisableSuggestions = true // they are of several lines; wrongCommand makes one
+	root.DisableSuggestions = true // cobra prints several lines; wrongCommand prints one
 	g.register(root)
 	offersNoFiles(root)
 	for _, newCommand := range commands {
@@ -112,7 +110,6 @@ ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
 	return root
 }
 
-// version tells what this program was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -127,7 +124,7 @@ func version() string {
 	return text + " " + info.GoVersion
 }
 
-// Executable returns the path of this program, also if its file was replaced, on Linux.
+// Executable returns the path of this program, on Linux even if its file was replaced.
 func Executable() string {
 	path, err := os.Executable()
 	switch {

@@ -19,10 +19,10 @@ const (
 	reset      = "\x1b[0m"
 )
 
-// Colour is a way to show text. The zero value is plain.
+// Colour is an escape sequence, "" for plain text.
 type Colour string
 
-// The colours in use. Bold and dim count as colours here.
+// The colours in use.
 const (
 	Green  Colour = "\x1b[32m"
 	Yellow Colour = "\x1b[33m"
@@ -31,14 +31,12 @@ const (
 	Dim    Colour = "\x1b[2m"
 )
 
-// Look says what a terminal can show. The zero value shows plain text.
+// Look says whether Paint may colour.
 type Look struct {
-	// Colours says that Paint may colour.
 	Colours bool
 }
 
-// LookOf returns what may be written to w: colours when it is a terminal and the variable NO_COLOR is
-// not set.
+// LookOf returns a Look with colours if w is a terminal and NO_COLOR is not set.
 func LookOf(w io.Writer) Look { return Look{Colours: IsLive(w) && os.Getenv("NO_COLOR") == ""} }
 
 // Paint returns text in a colour.
@@ -49,22 +47,21 @@ func (l Look) Paint(c Colour, text string) string {
 	return string(c) + text + reset
 }
 
-// IsLive reports whether w is a terminal on which lines can be overwritten.
+// IsLive reports whether w is a terminal that can overwrite lines.
 func IsLive(w io.Writer) bool {
 	f := fileOf(w)
-	// Windows consoles need to be asked first, which is not worth it here.
+	// Windows consoles need a mode switch first.
 	return f != nil && runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Screen is the part of a terminal that is drawn over and over. It leaves the rest alone: what was
-// there stays, and so does the last picture. It is for one goroutine.
+// Screen redraws a part of a terminal and leaves the rest alone. It is not safe for concurrent use.
 type Screen struct {
 	out   io.Writer
 	size  func() (width, height int)
-	drawn int // lines of the last picture
+	drawn int // lines in the last picture
 }
 
-// NewScreen returns a screen on w, for which IsLive is true, and hides its cursor until Close.
+// NewScreen returns a screen on w, for which IsLive is true. It hides the cursor until Close.
 func NewScreen(w io.Writer) *Screen {
 	return newScreen(w, func() (int, int) {
 		width, height, err := term.GetSize(int(fileOf(w).Fd()))
@@ -80,8 +77,7 @@ func newScreen(out io.Writer, size func() (int, int)) *Screen {
 	return &Screen{out: out, size: size}
 }
 
-// Draw replaces the last picture. Lines that are too long are cut, and lines
-// that do not fit on the terminal are left out, from the end.
+// Draw replaces the last picture. It cuts long lines and drops the last lines if they do not fit.
 func (s *Screen) Draw(lines []string) {
 	width, height := s.size()
 	lines = lines[:min(len(lines), max(1, height-1))]
@@ -91,19 +87,18 @@ func (s *Screen) Draw(lines []string) {
 	}
 	b.WriteString("\r")
 	for _, line := range lines {
-		// A full line would make some terminals wrap.
+		// Some terminals wrap a full line.
 		b.WriteString(Cut(line, width-1) + clearLine + "\r\n")
 	}
 	b.WriteString(clearBelow)
 	s.drawn = len(lines)
-	_, _ = io.WriteString(s.out, b.String()) // as above
+	_, _ = io.WriteString(s.out, b.String())
 }
 
 // Close shows the cursor again. The last picture stays.
 func (s *Screen) Close() { _, _ = io.WriteString(s.out, showCursor) }
 
-// Cut returns the beginning of a line that fits into width columns, of which escape sequences
-// take none.
+// Cut returns the beginning of line that fits into width columns. Escape sequences take no column.
 func Cut(line string, width int) string {
 	columns := 0
 	for i := 0; i < len(line); {
@@ -121,7 +116,7 @@ func Cut(line string, width int) string {
 	return line
 }
 
-// escape returns the length of the escape sequence that a text begins with, 0 for none.
+// escape returns the length of the escape sequence at the beginning of text, 0 for none.
 func escape(text string) int {
 	if !strings.HasPrefix(text, "\x1b") {
 		return 0

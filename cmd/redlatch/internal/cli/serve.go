@@ -11,10 +11,10 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// closing bounds the time for answers that are under way when a command ends.
+// closing bounds how long Serve waits for unfinished responses.
 const closing = 2 * time.Second
 
-// Listen returns a listener on an address for HTTP.
+// Listen returns a TCP listener.
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -23,14 +23,14 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers requests until ctx ends, and then those that are under way, but for streams: stop
-// ends them.
+// Serve serves until ctx ends, then calls stop, which must end streams, and waits for unfinished
+// responses.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, stop func()) error {
 	web := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute, // a stream moves its own deadline
+		WriteTimeout:      time.Minute, // a stream extends its own deadline
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
@@ -45,7 +45,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, sto
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
 	if err := web.Shutdown(bounded); err != nil {
-		_ = web.Close() // what is still under way ends now
+		_ = web.Close()
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err

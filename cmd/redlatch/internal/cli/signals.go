@@ -8,18 +8,17 @@ import (
 	"syscall"
 )
 
-// ended is the cause of a context that a signal has ended.
+// ended is the cause of a context that a signal canceled.
 type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// ErrInterrupted is printed where an interruption costs the outcome.
+// ErrInterrupted is printed when an interruption costs the result.
 var ErrInterrupted = errors.New("interrupted")
 
-// UntilSignal runs a command that goes on until a signal ends it. Its context ends with
-// SIGINT, with SIGTERM, or with one of the other signals. The exit code is then 128 and the
-// signal's number, as in shells, whatever do returned, and say is printed; nil prints
-// nothing.
+// UntilSignal calls do with a context that SIGINT, SIGTERM or one of the other signals cancels. In
+// that case it ignores do's error and returns an ExitError with the signal's code and say, which
+// may be nil.
 func UntilSignal(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)

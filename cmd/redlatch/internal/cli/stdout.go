@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Stdout is standard output for a command, which need not look at the errors of its writes.
+// Stdout is standard output for commands, which may ignore write errors.
 type Stdout struct {
 	file   *os.File
 	failed func(error)
@@ -15,11 +15,10 @@ type Stdout struct {
 	err error
 }
 
-// NewStdout returns a writer to file that calls failed when a write fails. All later writes fail
-// with the same error.
+// NewStdout returns a writer to file that calls failed on the first error. Later writes return the
+// same error.
 func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
 
-// Write is part of io.Writer.
 func (s *Stdout) Write(p []byte) (int, error) {
 	if err := s.Err(); err != nil {
 		return 0, err
@@ -34,14 +33,14 @@ func (s *Stdout) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Err returns the error of the write that failed, nil for none.
+// Err returns the first write error, or nil.
 func (s *Stdout) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// fileOf returns the file that w writes to, nil when it is none.
+// fileOf returns the file that w writes to, or nil.
 func fileOf(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *os.File:

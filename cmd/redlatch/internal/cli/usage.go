@@ -11,8 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// explained makes the errors of a command about its arguments say what it takes, and gives those
-// of its run a code: so an error without one is about what was typed.
+// explained makes argument errors describe the usage, and gives every error of RunE an exit code.
+// An error without a code is therefore a usage error.
 func explained(cmd *cobra.Command) *cobra.Command {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(c *cobra.Command, args []string) error {
@@ -25,7 +25,7 @@ func explained(cmd *cobra.Command) *cobra.Command {
 			case err == nil:
 				return nil
 			case errors.Is(err, redlatch.ErrInvalid) && code == CodeFailed:
-				code = CodeUsage // such as a name that no lock can have
+				code = CodeUsage // such as an invalid lock name
 			case coded != nil:
 				return err
 			}
@@ -45,8 +45,8 @@ func explained(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// refuseTheUnknown adds the commands that cobra adds to each program, and makes them refuse what
-// they do not know: they would show help, and succeed.
+// refuseTheUnknown adds cobra's commands and makes them reject unknown arguments, for which they
+// would print help and succeed.
 func refuseTheUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -73,7 +73,7 @@ func refuseTheUnknown(root *cobra.Command) {
 	}
 }
 
-// WrongArgs returns the error about the arguments of cmd, with [CodeUsage].
+// WrongArgs returns an error about cmd's arguments, with [CodeUsage].
 func WrongArgs(cmd *cobra.Command, args []string) error {
 	usage := cmd.Use
 	if cmd.HasParent() {
@@ -82,7 +82,7 @@ func WrongArgs(cmd *cobra.Command, args []string) error {
 	return Usagef("%s. Usage: %s; `%s --help` tells more", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
 }
 
-// wrongArgs says which argument is missing, or too many, by the line of usage.
+// wrongArgs names the missing or surplus argument according to the usage line.
 func wrongArgs(use string, args []string) string {
 	var wanted, optional []string
 	for _, word := range strings.Fields(use)[1:] {
@@ -112,8 +112,8 @@ func wrongArgs(use string, args []string) string {
 	return said
 }
 
-// WrongFlag makes the error about a flag that does not exist say where the flags are listed, and
-// that about a value what such a value looks like.
+// WrongFlag adds a hint to an error about a flag: where flags are listed, or what a value looks
+// like.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")
 	flag, parse, _ := strings.Cut(err.Error(), ": strconv.")
@@ -132,7 +132,7 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// wrongCommand returns err, or for a command that does not exist an error that names one like it.
+// wrongCommand adds a similar command's name to an error about an unknown command.
 func wrongCommand(root *cobra.Command, err error) error {
 	var name string
 	if _, scanned := fmt.Sscanf(err.Error(), "unknown command %q for", &name); scanned != nil {
@@ -145,7 +145,6 @@ func wrongCommand(root *cobra.Command, err error) error {
 	return fmt.Errorf("there is no command %s%s. `redlatch --help` lists the commands", sanitize.Word(name), like)
 }
 
-// newVersion returns the command that prints the version.
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
