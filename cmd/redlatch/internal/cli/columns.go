@@ -25,20 +25,27 @@ func WithDetails(owner, what string) string {
 	return owner + "\n" + Indented("", what)
 }
 
-// Indented returns word and text in lines that fit a terminal, with control characters replaced. A
-// command in backquotes stays on one line, so that it can be pasted.
+// Indented returns word and text in lines that fit a terminal, with control characters replaced.
 func Indented(word, text string) string {
-	var b strings.Builder
-	line := fmt.Sprintf("  %-*s", hang-3, word)
+	return fmt.Sprintf("  %-*s", hang-2, word) + strings.Join(Wrap(text, Columns-1-hang), "\n"+strings.Repeat(" ", hang)) + "\n"
+}
+
+// Wrap returns text in lines of at most width columns, at least one, with control characters replaced.
+// A command in backquotes stays on one line, so that it can be pasted.
+func Wrap(text string, width int) []string {
+	lines := []string{""}
 	for _, word := range words(sanitize.Text(text)) {
-		// The last column stays empty: some terminals wrap a full line.
-		if sanitize.Width(line)+1+sanitize.Width(word) >= Columns && sanitize.Width(line) >= hang {
-			b.WriteString(line + "\n")
-			line = strings.Repeat(" ", hang-1)
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case sanitize.Width(*last)+1+sanitize.Width(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
 		}
-		line += " " + word
 	}
-	return b.String() + line + "\n"
+	return lines
 }
 
 // words splits text at white space outside pairs of backquotes.

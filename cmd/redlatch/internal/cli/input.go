@@ -67,6 +67,15 @@ func Confirm(in io.Reader, out io.Writer, question string) bool {
 	return answer == "y" || answer == "yes"
 }
 
+// Print prints a command's output, as JSON or with text.
+func Print(cmd *cobra.Command, asJSON bool, what any, text func(io.Writer)) error {
+	if asJSON {
+		return PrintJSON(cmd, what)
+	}
+	text(cmd.OutOrStdout())
+	return nil
+}
+
 // PrintJSON prints a command's JSON output.
 func PrintJSON(cmd *cobra.Command, what any) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())

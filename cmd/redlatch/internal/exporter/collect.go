@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
@@ -39,7 +41,6 @@ type look struct {
 
 	now     time.Time
 	waiters []waiter // that are asked about
-	began   []int64
 }
 
 // look goes through all keys once, as inspect.RunOnMasters does, and finds out which waiters have
@@ -50,7 +51,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 		c.seen, c.began = newSeen(), make([]int64, len(c.by.list()))
 	}
 	began := time.Now()
-	l := &look{collector: c, now: began, began: make([]int64, len(c.began))}
+	l := &look{collector: c, now: began}
 	for _, name := range c.by.list() {
 		l.groups = append(l.groups, group{name: name, held: map[inspect.Kind]int64{}})
 	}
@@ -66,7 +67,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 		return nil, nil, err
 	}
 	for i := range c.began {
-		c.began[i] += l.began[i]
+		c.began[i] += l.groups[i].began
 		l.groups[i].began = c.began[i]
 	}
 	l.unreadable = int64(unread.Keys)
@@ -86,7 +87,7 @@ func (l *look) lock(lock *inspect.Lock) error {
 			l.untracked++
 		}
 		if isNew {
-			l.began[at]++
+			g.began++
 		}
 		g.oldest = max(g.oldest, l.now.Sub(since))
 	}
@@ -232,12 +233,7 @@ func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]t
 // hold notes a hold, and returns since when it has been seen and whether it is new. It returns
 // false when there are too many to remember.
 func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	_, _ = h.WriteString(l.Name)
-	_ = h.WriteByte(0) // no owner has one
-	_, _ = h.WriteString(owner)
-	key := h.Sum64()
+	key := maphash.Comparable(s.seed, [2]string{l.Name, owner})
 	since, known := s.last[key]
 	if !known {
 		since = now
@@ -304,33 +300,32 @@ func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absente
 	if len(waiters) == 0 {
 		return nil, nil
 	}
-	conn, err := l.server.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }() // it only asked
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
 	var suspects []waiter
-	for some := range slices.Chunk(waiters, channelsAtOnce) {
-		channels := make([]string, len(some))
-		for i, w := range some {
-			channels[i] = codec.OwnerChannel(w.lock, w.owner)
-		}
-		counts, err := connect.Listening(ctx, conn, channels...)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case connect.Denied(err):
-			return nil, fmt.Errorf("%w: %w", admin.ErrNotCounted, err)
-		case err != nil:
-			return nil, l.server.Problem(err)
-		}
-		for i, n := range counts {
-			if n == 0 {
-				suspects = append(suspects, some[i])
+	err := connect.Use(ctx, l.server.Dial, func(conn redis.Conn) error {
+		for some := range slices.Chunk(waiters, channelsAtOnce) {
+			channels := make([]string, len(some))
+			for i, w := range some {
+				channels[i] = codec.OwnerChannel(w.lock, w.owner)
+			}
+			counts, err := connect.Listening(ctx, conn, channels...)
+			if err != nil {
+				return err
+			}
+			for i, n := range counts {
+				if n == 0 {
+					suspects = append(suspects, some[i])
+				}
 			}
 		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case connect.Denied(err):
+		return nil, fmt.Errorf("%w: %w", admin.ErrNotCounted, err)
+	case err != nil:
+		return nil, l.server.Problem(err)
 	}
 	return l.everywhere(ctx, suspects)
 }

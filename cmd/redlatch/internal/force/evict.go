@@ -96,14 +96,10 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 				}
 				return err
 			})
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case asJSON:
-				return cli.PrintJSON(cmd, done)
 			}
-			done.print(cmd.OutOrStdout())
-			return nil
+			return cli.Print(cmd, asJSON, done, done.print)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "even-if-alive", false,

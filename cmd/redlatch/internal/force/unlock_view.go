@@ -75,19 +75,17 @@ func subject(f *repair.Forced) string {
 }
 
 func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
-	if o.json {
-		_ = cli.PrintJSON(cmd, f) // cli.Execute reports the error
-		return
-	}
-	if !o.shown && f.IsLock() { // the fields of a hash that is not a lock may be private
-		printLock(cmd.OutOrStdout(), f)
-	}
-	if f.Taken {
-		fmt.Fprint(cmd.OutOrStdout(), cli.Indented("taken", f.Heard()))
-	}
-	if f.Now != nil {
-		fmt.Fprint(cmd.OutOrStdout(), cli.Indented("now", f.Now.String()))
-	}
+	_ = cli.Print(cmd, o.json, f, func(w io.Writer) { // cli.Execute reports the error
+		if !o.shown && f.IsLock() { // the fields of a hash that is not a lock may be private
+			printLock(w, f)
+		}
+		if f.Taken {
+			fmt.Fprint(w, cli.Indented("taken", f.Heard()))
+		}
+		if f.Now != nil {
+			fmt.Fprint(w, cli.Indented("now", f.Now.String()))
+		}
+	})
 }
 
 func printLock(w io.Writer, f *repair.Forced) {

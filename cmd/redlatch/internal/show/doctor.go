@@ -93,12 +93,7 @@ func NewDoctor(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return &cli.ExitError{Code: codeErrors, Err: err}
 			}
-			if asJSON {
-				err = cli.PrintJSON(cmd, d)
-			} else {
-				d.print(cmd.OutOrStdout(), cli.LookOf(cmd.OutOrStdout()))
-			}
-			if err != nil {
+			if err := cli.Print(cmd, asJSON, d, d.print); err != nil {
 				return err
 			}
 			return d.exit(strict)
@@ -147,7 +142,7 @@ func (d *report) exit(strict bool) error {
 	return nil
 }
 
-func (d *report) print(w io.Writer, look cli.Look) {
+func (d *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
 	idle := false // there may be warnings that no chosen need asks for
@@ -155,7 +150,7 @@ func (d *report) print(w io.Writer, look cli.Look) {
 		f := &d.Findings[i]
 		counts[f.Level]++
 		idle = idle || f.Level == diagnosis.Warning && strings.HasSuffix(f.Check, " rights")
-		fmt.Fprint(w, finding(f, look))
+		fmt.Fprint(w, finding(f, cli.LookOf(w)))
 	}
 	fmt.Fprintf(w, "%s, %s\n", countOf(counts[diagnosis.Error], "error"), countOf(counts[diagnosis.Warning], "warning"))
 	if idle {
@@ -183,7 +178,7 @@ func finding(f *diagnosis.Finding, look cli.Look) string {
 		text += ". " + f.Advice
 	}
 	head := fmt.Sprintf("%-8s %-16s ", f.Level, f.Check)
-	lines := wrapped(sanitize.Text(text), cli.Columns-1-checkColumn) // a full line would make some terminals wrap
+	lines := cli.Wrap(text, cli.Columns-1-checkColumn) // some terminals wrap a full line
 	var b strings.Builder
 	b.WriteString(look.Paint(colourOf(f.Level), head[:8]) + head[8:] + lines[0] + "\n")
 	for _, line := range lines[1:] {
@@ -206,21 +201,4 @@ func colourOf(l diagnosis.Level) cli.Colour {
 	case diagnosis.Unknown:
 	}
 	return cli.Dim
-}
-
-// wrapped breaks text into lines of at most so many columns, at least one.
-func wrapped(text string, width int) []string {
-	lines := []string{""}
-	for _, word := range strings.Fields(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case sanitize.Width(*last)+1+sanitize.Width(word) <= width:
-			*last += " " + word
-		default:
-			lines = append(lines, word)
-		}
-	}
-	return lines
 }

@@ -93,17 +93,12 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	s, err := q.ask(cmd.Context(), g)
 	var other *inspect.NotLock
 	if asJSON && errors.As(err, &other) {
-		_ = cli.PrintJSON(cmd, other) // the error says it, too
+		_ = cli.PrintJSON(cmd, other) // the error is printed as well
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case asJSON:
-		err = cli.PrintJSON(cmd, s)
-	default:
-		s.print(cmd.OutOrStdout())
 	}
-	if err != nil || !q.exitCode {
+	if err := cli.Print(cmd, asJSON, s, s.print); err != nil || !q.exitCode {
 		return err
 	}
 	switch lock, is := s.(*status); {

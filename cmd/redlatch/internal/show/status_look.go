@@ -208,73 +208,47 @@ func (m *more) String() string {
 	return fmt.Sprintf("and %d more: %s", m.Count, strings.Join(said, ", "))
 }
 
-// complete reads the part of the queue that is to be shown, or the rest of it up to
-// inspect.LookedAt places, counts the listeners of these waiters, and keeps as many as are to be
-// shown. What is not read, or cannot be, is marked as unknown, in the second case with the reason.
+// complete reads the waiters to show, or else the rest of the queue up to inspect.LookedAt places,
+// counts their listeners, and keeps the waiters to show. Others are counted as unknown.
 func (q *question) complete(ctx context.Context, client *redlatch.Client, s *status) error {
 	if s.QueueLength == nil {
 		return nil
 	}
-	var err error
-	switch {
-	case q.from > 1:
-		err = s.turnTo(ctx, client, q.from, q.show)
-	case len(s.Queue) < s.length():
-		err = s.readRest(ctx, client)
+	if q.from > 1 || len(s.Queue) < s.length() {
+		err := s.read(ctx, client, q.from, q.show)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && s.Uncounted == "":
+			s.Uncounted = inspect.NotCounted(err)
+		}
 	}
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil && s.Uncounted == "":
-		s.Uncounted = inspect.NotCounted(err)
-	}
-	if q.from == 1 {
-		s.show(q.show)
-	}
+	s.show(q.show)
 	return nil
 }
 
-// turnTo keeps n places from first on in place of the first ones, 0 for inspect.LookedAt.
-func (s *status) turnTo(ctx context.Context, client *redlatch.Client, first, n int) error {
-	if n == 0 {
+// read reads the queue anew: n places from first on, 0 for inspect.LookedAt, or from the first place on
+// all that are looked at. If it fails to read, it leaves the queue as it is, or empty.
+func (s *status) read(ctx context.Context, client *redlatch.Client, first, n int) error {
+	if n == 0 || first == 1 {
 		n = inspect.LookedAt
 	}
-	places, waiting, err := inspect.Part{Name: s.Name, First: first, Last: first + n - 1}.Read(ctx, client)
-	s.Queue = []inspect.Waiter{}
-	if err == nil {
-		s.QueueLength = &waiting
-		err = s.add(ctx, client, places, first)
+	if first > 1 {
+		s.Queue = []inspect.Waiter{}
 	}
-	s.More = nil
-	if rest := s.length() - len(s.Queue); rest > 0 {
-		s.More = &more{Count: rest, Unknown: rest}
-	}
-	return err
-}
-
-func (s *status) readRest(ctx context.Context, client *redlatch.Client) error {
-	all, _, err := inspect.Part{Name: s.Name, First: 1, Last: inspect.LookedAt}.Read(ctx, client)
+	waiters, waiting, err := inspect.Part{Name: s.Name, First: first, Last: first + n - 1}.Read(ctx, client)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]bool, len(s.Queue))
-	for i := range s.Queue {
-		known[s.Queue[i].Owner] = true
+	if first == 1 && len(waiters) < n { // owners came or left while the parts were read
+		waiting = len(waiters)
 	}
-	rest := slices.DeleteFunc(all, func(w admin.Waiter) bool { return known[w.Text] })
-	rest = rest[:min(len(rest), inspect.LookedAt-len(s.Queue))]
-	defer s.settle()
-	return s.add(ctx, client, rest, len(s.Queue)+1)
-}
-
-// add adds waiters, of whom the first has a place, and counts their listeners.
-func (s *status) add(ctx context.Context, client *redlatch.Client, waiters []admin.Waiter, place int) error {
-	begin, now := len(s.Queue), time.Now()
+	s.Queue, s.QueueLength = make([]inspect.Waiter, len(waiters)), &waiting
 	for i := range waiters {
-		waiters[i].Position = place + i
-		s.Queue = append(s.Queue, inspect.WaiterOf(&waiters[i], now))
+		waiters[i].Position = first + i
+		s.Queue[i] = inspect.WaiterOf(&waiters[i], time.Now())
 	}
-	for part := range slices.Chunk(s.Queue[begin:], inspect.CountedAtOnce) {
+	for part := range slices.Chunk(s.Queue, inspect.CountedAtOnce) {
 		if err := s.count(ctx, client, part); err != nil {
 			return err
 		}
@@ -282,20 +256,12 @@ func (s *status) add(ctx context.Context, client *redlatch.Client, waiters []adm
 	return nil
 }
 
-// settle corrects the length of the queue of the first look: owners have come and left since.
-func (s *status) settle() {
-	if n := len(s.Queue); n < inspect.LookedAt || n > s.length() {
-		s.QueueLength = &n
-	}
-}
-
-// show keeps the first n of the queue, all for 0, and counts the others.
+// show keeps the first n waiters, 0 for all, and counts the others.
 func (s *status) show(n int) {
 	shown := len(s.Queue)
 	if n > 0 {
 		shown = min(n, shown)
 	}
-	s.More = nil
 	if rest := s.length() - shown; rest > 0 {
 		s.More = &more{Count: rest, Unknown: s.length() - len(s.Queue)}
 		for _, w := range s.Queue[shown:] {

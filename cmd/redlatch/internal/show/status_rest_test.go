@@ -128,21 +128,6 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 		program.Finish(t, s.URL(), "status", "--from", "0", name))
 }
 
-func TestStatusOfAGrowingQueueAddsUp(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ first, read, length int }{
-		{70, 68, 68}, // some have left
-		{inspect.LookedAt - 3, inspect.LookedAt, inspect.LookedAt},
-		{inspect.LookedAt + 7, inspect.LookedAt, inspect.LookedAt + 7},
-	} {
-		s := &status{QueueLength: &c.first, Queue: make([]inspect.Waiter, c.read)}
-		s.settle()
-		require.Equal(t, c.length, s.length())
-		s.show(20)
-		require.Equal(t, c.length-c.read, s.More.Unknown-(c.read-20))
-	}
-}
-
 // What cannot be read of the rest is shown as unknown.
 func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
 	t.Parallel()

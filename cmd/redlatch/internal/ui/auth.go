@@ -9,20 +9,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// credential is a user and a password that browsers may give.
+// credential has the hashes of a user and a password.
 type credential struct{ user, password [sha256.Size]byte }
 
-// credentials are those of the file of --auth; none lets all browsers in.
+// credentials are the lines of the file of --auth. None let all browsers in.
 type credentials []credential
 
 // readAuth reads the file of --auth, "" for none.
@@ -49,8 +51,8 @@ func readAuth(name string) (credentials, error) {
 	return all, nil
 }
 
-// has reports whether a user and a password are one of c, and whether the user is. It compares each
-// with both, in a time that says nothing of what is in them.
+// has reports whether c has the user with the password, and whether it has the user, in a time that
+// does not depend on them.
 func (c credentials) has(user, password string) (right, known bool) {
 	given := credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
 	found, named := 0, 0
@@ -62,17 +64,16 @@ func (c credentials) has(user, password string) (right, known bool) {
 	return found == 1, named == 1
 }
 
-// gate lets requests with the credentials of a user through to the page.
+// gate lets requests with a user's credentials through to the page.
 type gate struct {
 	users   credentials
 	page    http.Handler
 	errors  io.Writer
 	guesses guesses
-	secret  []byte // of the cookies
+	secret  []byte // for the cookies
 }
 
-// protect lets requests through to page that have one of the credentials, all if c is nil. It
-// writes down which are refused.
+// protect requires one of the credentials for page, unless c is nil. It logs refused requests.
 func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	if c == nil {
 		return page
@@ -80,13 +81,20 @@ func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	return &gate{users: c, page: page, errors: errors, secret: []byte(rand.Text())}
 }
 
+// cookieName names the cookie of a browser that has given a user's password. Its guesses at that user's
+// password are counted separately, so that guesses of others at the same address, such as a proxy's, do
+// not keep it out. The cookie lets no request through.
+const cookieName = "redlatch-known"
+
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, given := r.BasicAuth()
 	if !given {
 		refuse(w, http.StatusUnauthorized, "This page wants a user and a password.")
 		return
 	}
-	known, from, cookie := false, sourceOf(r.RemoteAddr), g.cookie(user)
+	mac := hmac.New(sha256.New, g.secret)
+	_, _ = mac.Write([]byte(user)) // it never fails
+	known, from, cookie := false, sourceOf(r.RemoteAddr), hex.EncodeToString(mac.Sum(nil))
 	if c, err := r.Cookie(cookieName); err == nil && hmac.Equal([]byte(c.Value), []byte(cookie)) {
 		from, cookie = cookieName+user, ""
 	}
@@ -109,7 +117,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
 		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("Too many wrong passwords came from this address. Wait %v.", wait))
 	default:
-		what := "unknown user" // what was typed as one may be a password
+		what := "unknown user" // its name may be a mistyped password
 		if known {
 			what = "wrong password of " + sanitize.Word(user)
 		}
@@ -121,18 +129,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// cookieName names the cookie of a browser that has given the password of a user. Its guesses at
-// that user's password are counted by themselves: those of others that come from the same
-// address, such as a proxy's, do not keep it out. It lets no request through.
-const cookieName = "redlatch-known"
-
-func (g *gate) cookie(user string) string {
-	mac := hmac.New(sha256.New, g.secret)
-	_, _ = mac.Write([]byte(user)) // it never fails
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// note writes down that a request was refused.
+// note logs a refused request.
 func (g *gate) note(r *http.Request, what string) {
 	may, dropped := g.guesses.line()
 	if !may {
@@ -144,11 +141,122 @@ func (g *gate) note(r *http.Request, what string) {
 	cli.Messagef(g.errors, "login: %s from %s: %s", time.Now().UTC().Format(time.RFC3339), sanitize.Word(r.RemoteAddr), what)
 }
 
-// refuse answers that the page is not shown.
 func refuse(w http.ResponseWriter, status int, why string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="redlatch", charset="UTF-8"`)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, why, status)
+}
+
+const (
+	// An address may give freeGuesses wrong passwords, and one more after each guessEvery.
+	freeGuesses, guessEvery = 10, 30 * time.Second
+	// guessers is how many addresses are counted.
+	guessers = 4096
+	// The log gets freeLines lines, and one more after each lineEvery.
+	freeLines, lineEvery = 100, time.Second
+)
+
+// allowance allows a burst, and then one more use after each interval.
+type allowance struct{ whole time.Time } // when the whole burst is allowed again
+
+// wait returns how long to wait for the next use.
+func (a *allowance) wait(now time.Time, free int, every time.Duration) time.Duration {
+	return max(0, a.whole.Sub(now.Add(time.Duration(free-1)*every)))
+}
+
+// use records a use.
+func (a *allowance) use(now time.Time, every time.Duration) {
+	if a.whole.Before(now) {
+		a.whole = now
+	}
+	a.whole = a.whole.Add(every)
+}
+
+// guesser is an address that has given wrong passwords.
+type guesser struct {
+	allowance
+
+	refused int // since the last password that was compared
+}
+
+// guesses counts wrong passwords by address. It is safe for concurrent use.
+type guesses struct {
+	mu      sync.Mutex
+	of      map[string]*guesser // by result of sourceOf, or by known browser
+	lines   allowance
+	dropped int
+}
+
+// try compares a password, or returns how long to wait if the address has given too many. It compares
+// one password at a time, so that all earlier ones have been counted. refused is how often the address
+// was refused since the last comparison, this time included.
+func (g *guesses) try(from string, compare func() bool) (right bool, wait time.Duration, refused int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, by := time.Now(), g.of[from]
+	if by != nil {
+		if wait = by.wait(now, freeGuesses, guessEvery); wait > 0 {
+			by.refused++
+			return false, wait, by.refused
+		}
+	}
+	if compare() {
+		return true, 0, 0
+	}
+	if by == nil {
+		by = g.add(from)
+	}
+	by.use(now, guessEvery)
+	refused, by.refused = by.refused, 0
+	return false, 0, refused
+}
+
+// add counts an address, in place of the one with the fewest guesses if there are too many.
+func (g *guesses) add(from string) *guesser {
+	if len(g.of) >= guessers {
+		var fewest *guesser
+		var at string
+		for a, by := range g.of {
+			if fewest == nil || by.whole.Before(fewest.whole) {
+				at, fewest = a, by
+			}
+		}
+		delete(g.of, at)
+	}
+	if g.of == nil {
+		g.of = map[string]*guesser{}
+	}
+	by := &guesser{}
+	g.of[from] = by
+	return by
+}
+
+// line reports whether a line may be logged, and how many were dropped since the last one.
+func (g *guesses) line() (may bool, dropped int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if g.lines.wait(now, freeLines, lineEvery) > 0 {
+		g.dropped++
+		return false, 0
+	}
+	g.lines.use(now, lineEvery)
+	dropped, g.dropped = g.dropped, 0
+	return true, dropped
+}
+
+// sourceOf returns the address to count. For IPv6 it is a network of 64 bits, which one machine may own.
+func sourceOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return "" // not TCP
+	}
+	addr, bits := at.Addr().Unmap().WithZone(""), 32
+	if addr.Is6() {
+		bits = 64
+	}
+	from, _ := addr.Prefix(bits) // it has so many
+	return from.String()
 }
