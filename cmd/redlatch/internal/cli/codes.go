@@ -34,7 +34,7 @@ func SignalCode(sig os.Signal) int {
 	return CodeRunFailed
 }
 
-// ExitError is an error with an exit code. Without Err nothing is printed.
+// ExitError is an error with an exit code. A nil Err prints no message.
 type ExitError struct {
 	Code int
 	Err  error

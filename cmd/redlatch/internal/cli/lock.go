@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
-// WithServer connects and calls do. It turns an error into one line that says what to do.
+// WithServer connects and calls do. Its errors are one line with the next step.
 func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
 	if name == "" {
 		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
@@ -26,7 +26,7 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	if err != nil {
 		return err
 	}
-	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }() // nothing is undone
+	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }()
 	err = do(srv, client)
 	var said *ExitError
 	var other *inspect.NotLock
@@ -50,7 +50,7 @@ func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) 
 }
 
 // NeedMaster returns an error with [CodeReplica] if the server is a replica, where commands that
-// write would fail later. Other errors are those of [connect.Server.NeedMaster].
+// write would fail later. It also returns the errors of [connect.Server.NeedMaster].
 func NeedMaster(ctx context.Context, srv *connect.Server) error {
 	err := srv.NeedMaster(ctx)
 	var on *connect.OnReplica

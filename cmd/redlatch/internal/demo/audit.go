@@ -10,50 +10,51 @@ import (
 	"time"
 )
 
-// process is what is known of one process of workers.
+// process is one process of workers.
 type process struct {
 	id     int
-	proc   *os.Process    // nil before it was started
-	orders io.WriteCloser // nil before it was started
+	proc   *os.Process    // nil before the start
+	orders io.WriteCloser // nil before the start
 
-	client  string // what the owners of its holds begin with; empty before it has connected
-	waiting int    // how many of its workers wait
-	rounds  int64  // reported as released
-	failure string // why it ended, empty if it did not fail
+	client  string // prefix of its owners; empty before it has connected
+	waiting int    // workers that wait
+	rounds  int64
+	failure string // why it ended, empty for success
 }
 
-// finished is a round as its worker reported it.
+// finished is a round as reported.
 type finished struct {
 	round int64
 	owner string
 	queue []string
 }
 
-// audit records what the processes report, to check it at the end. It is for one goroutine.
+// audit records the reports of the processes and checks them at the end. It is not safe for
+// concurrent use.
 type audit struct {
 	fair      bool
 	began     time.Time
 	processes []*process
-	workers   int      // of each process
-	title     string   // the processes and their workers
-	noun      string   // for a process
-	last      *process // the one that had the lock last
+	workers   int // per process
+	title     string
+	noun      string
+	last      *process // the last holder
 
 	acquisitions, handOvers int64
 	rounds                  []finished
-	waits                   []time.Duration // without those for the dead
-	queue                   []string        // when it was last read
-	markers                 []string        // that were found where none should be
-	excused                 map[string]bool // visits whose marker may stay behind
+	waits                   []time.Duration // without waits for the dead holder
+	queue                   []string        // at the last read
+	markers                 []string        // found on entering, or not its own on leaving
+	excused                 map[string]bool // visits that may leave a marker behind
 
 	victim      *process
 	killedAt    time.Time
-	successor   *process // the first with the lock after the kill
+	successor   *process // the first holder after the kill
 	successorAt time.Time
-	places      int       // that the victim has left in the queue
-	recovered   time.Time // when there was a successor and the last place was gone
+	places      int       // left behind by the victim
+	recovered   time.Time // when there was a successor and no dead waiter
 
-	messages []string // what happened, for people
+	messages []string
 }
 
 func newAudit(fair bool, began time.Time) *audit {
@@ -68,12 +69,11 @@ func newAudit(fair bool, began time.Time) *audit {
 	return a
 }
 
-// logf adds a message.
 func (a *audit) logf(at time.Time, format string, args ...any) {
 	a.messages = append(a.messages, fmt.Sprintf("%6.2f s  ", at.Sub(a.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// apply enters what a process reported.
+// apply records an event.
 func (a *audit) apply(p *process, e *event) {
 	switch e.Kind {
 	case ready:
@@ -99,7 +99,7 @@ func (a *audit) apply(p *process, e *event) {
 	}
 }
 
-// acquired enters that a worker of p is inside.
+// acquired records that a worker of p entered.
 func (a *audit) acquired(p *process, e *event) {
 	a.acquisitions++
 	p.waiting--
@@ -116,14 +116,14 @@ func (a *audit) acquired(p *process, e *event) {
 	a.last = p
 }
 
-// killed enters that p was killed while it was inside.
+// killed records that p was killed inside.
 func (a *audit) killed(p *process, visit string, at time.Time) {
 	a.victim, a.killedAt = p, at
 	a.excused[visit] = true
 	a.logf(at, "SIGKILL to %s %d, which holds the lock and has read the counter", a.noun, p.id)
 }
 
-// sawQueue enters the queue as it was at some moment.
+// sawQueue records the queue at some time.
 func (a *audit) sawQueue(queue []string, at time.Time) {
 	a.queue = queue
 	n := a.deadInQueue()
@@ -137,7 +137,7 @@ func (a *audit) sawQueue(queue []string, at time.Time) {
 	}
 }
 
-// deadInQueue counts the places in the queue that belong to the victim.
+// deadInQueue counts the victim's places in the queue.
 func (a *audit) deadInQueue() (n int) {
 	for _, owner := range a.queue {
 		if a.victim != nil && strings.HasPrefix(owner, a.victim.client+":") {
@@ -147,7 +147,7 @@ func (a *audit) deadInQueue() (n int) {
 	return n
 }
 
-// over reports whether everything was seen that is to be seen, or will not be.
+// over reports whether the run is complete, or has taken too long.
 func (a *audit) over(now time.Time, planned time.Duration) bool {
 	ran := now.Sub(a.began)
 	if a.recovered.IsZero() {
@@ -156,7 +156,7 @@ func (a *audit) over(now time.Time, planned time.Duration) bool {
 	return ran >= planned && now.Sub(a.recovered) >= atLeastAfter
 }
 
-// failure returns why a process could not go on, "" while all are well.
+// failure returns why a process failed, "" for none.
 func (a *audit) failure() string {
 	for _, p := range a.processes {
 		if p.failure != "" {
@@ -166,12 +166,11 @@ func (a *audit) failure() string {
 	return ""
 }
 
-// allReady reports whether all processes are connected.
 func (a *audit) allReady() bool {
 	return !slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
 }
 
-// violations counts how often two were inside.
+// violations counts how often two workers were inside.
 func (a *audit) violations() (n int) {
 	for _, visit := range a.markers {
 		if !a.excused[visit] {
@@ -181,11 +180,11 @@ func (a *audit) violations() (n int) {
 	return n
 }
 
-// inversions counts the rounds out of turn, and all rounds that could be judged: those after
-// a round whose queue was not empty. See the package's documentation.
+// inversions counts the rounds out of turn, and all rounds that can be judged: those after a round
+// with a queue. See the package comment.
 func (a *audit) inversions() (inverted, judged int) {
 	rounds := slices.SortedFunc(slices.Values(a.rounds), func(a, b finished) int { return cmp.Compare(a.round, b.round) })
-	turn := make(map[string]int64, len(rounds)) // the last round of each owner: one that is queued has yet to come
+	turn := make(map[string]int64, len(rounds)) // the last round of each owner
 	for _, r := range rounds {
 		turn[r.owner] = r.round
 	}
@@ -203,8 +202,8 @@ func (a *audit) inversions() (inverted, judged int) {
 	return inverted, judged
 }
 
-// check compares what the processes reported with what is on the server. It returns what is
-// wrong. A run that was cut short need not have recovered from a kill.
+// check compares the reports with the server's data and returns the differences. A run that was cut
+// short need not have recovered from a kill.
 func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	wrote, counts := map[int]int64{}, map[int64]bool{}
@@ -218,7 +217,7 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 		counts[n] = true
 	}
 	for _, p := range a.processes {
-		// The victim may have written a round that it could not report.
+		// The victim may have written a round without reporting it.
 		if n := wrote[p.id]; n != p.rounds && (p != a.victim || n != p.rounds+1) {
 			add("%s %d reported %d rounds, its journal has %d", a.noun, p.id, p.rounds, n)
 		}
@@ -245,7 +244,7 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 	return wrong
 }
 
-// progress is the line that is printed once a second.
+// progress returns a line of progress.
 func (a *audit) progress(now time.Time) string {
 	var ids []string
 	for _, p := range a.processes {
@@ -268,7 +267,7 @@ func (a *audit) progress(now time.Time) string {
 		now.Sub(a.began).Seconds(), holder, waiting, len(a.rounds), a.handOvers, a.percentiles())
 }
 
-// summary returns the result of the run, line by line.
+// summary returns the result.
 func (a *audit) summary(counter int64, took time.Duration, wrong []string) []string {
 	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", a.title, a.acquisitions, took.Seconds()), ""}
 	row := func(name, format string, args ...any) {
@@ -313,7 +312,7 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	return lines
 }
 
-// percentiles shows the median and the 99th percentile of the waits.
+// percentiles returns the median and the 99th percentile of the waits.
 func (a *audit) percentiles() string {
 	if len(a.waits) == 0 {
 		return "p50 -, p99 -"

@@ -1,25 +1,23 @@
-// Package demo is the command redlatch demo. It shows a lock at work: processes contend for
-// it, one of them is killed while it holds it, and the result is checked at the end.
+// Package demo is the command redlatch demo: processes contend for a lock, and one is killed
+// while it holds it, and the result is checked at the end.
 //
 //	parent ──stdin: config, "stall", end of file──▶ process 1 …
 //	       ◀──stdout: one event a line, as JSON────
 //
 //	round: lock ─▶ mark, GET counter ─▶ think ─▶ SET counter+1, journal, unmark ─▶ unlock
 //
-// The read-modify-write is deliberately not atomic: without exclusion, rounds get lost and
-// markers collide. Its second half is one script, so a worker that is killed has done all of
-// it or nothing, and the counter must equal the length of the journal, however the run ends.
+// The read-modify-write is deliberately not atomic: without exclusion, rounds get lost and markers
+// collide. Its second half is one script, so the counter must equal the length of the journal
+// whenever a worker is killed.
 //
-// The marker names the visit that is inside. A worker that finds a marker on entering, or not
-// its own on leaving, reports it. That is a violation, unless it is the marker of the visit that
-// was killed, or of one whose hold was lost. This is judged after all events are in, so their
-// order does not matter.
+// The marker names the visit inside. A worker reports a marker that it finds on entering, or that
+// is not its own on leaving. That is a violation, unless the marker's visit was killed or lost its
+// hold. Violations are judged after all events, whose order does not matter.
 //
-// The order of a fair lock is judged by its queue, a list to which the acquire script appends
-// each waiter. Each round reads it while the lock is held: no owner can leave it by acquiring,
-// and new ones are appended. So the next round must be that of the first owner in it that ever
-// finishes one; the owners before it have died. Which owner comes first to an empty queue
-// cannot be judged.
+// The order of a fair lock is judged by its queue, to which the acquire script appends. Each round
+// reads it while the lock is held, when no owner can leave it by acquiring. So the next round must
+// be that of the first owner in it that ever finishes a round; the owners before it have died. The
+// first owner after an empty queue cannot be judged.
 package demo
 
 import (
@@ -45,7 +43,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// brokenEnv gives each worker a lock of its own, to test that the demo fails then.
+// brokenEnv gives each worker a separate lock, so that the demo fails.
 const brokenEnv = "REDLATCH_DEMO_BROKEN"
 
 const demoHelp = `Starts four processes that contend for one lock. Each reads a counter from the
@@ -73,7 +71,7 @@ Exit codes:
          the address is wrong
   128+n  signal n ended it: 130 SIGINT (Ctrl-C), 143 SIGTERM`
 
-// New returns the command.
+// New returns the command demo.
 func New(g *cli.Globals) *cobra.Command {
 	r := &run{common: workerConfig{Broken: os.Getenv(brokenEnv) != ""}}
 	cmd := &cobra.Command{
@@ -99,7 +97,7 @@ func New(g *cli.Globals) *cobra.Command {
 				}
 				return nil
 			}, syscall.SIGHUP)
-			return cmp.Or(failed, err) // a wrong result counts, even if a signal ended the demo
+			return cmp.Or(failed, err) // a wrong result counts, even after a signal
 		},
 	}
 	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "how long the processes contend, at least")
@@ -107,8 +105,8 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// demoServer returns the settings for the server of --redis, which must not be a replica, or
-// empty settings without --redis.
+// demoServer returns the settings for the server of --redis, which must not be a replica, or empty
+// settings without --redis.
 func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	if g.Redis == "" {
 		return connect.Settings{}, nil
@@ -127,7 +125,7 @@ func demoServer(ctx context.Context, g *cli.Globals) (connect.Settings, error) {
 	return set, cli.NeedMaster(ctx, srv)
 }
 
-// NewWorker returns the hidden command that the demo's processes run.
+// NewWorker returns the hidden command of the demo's processes.
 func NewWorker(*cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:    workerCommand,
@@ -138,12 +136,12 @@ func NewWorker(*cli.Globals) *cobra.Command {
 }
 
 const (
-	// lease is short, because the demo waits for one to expire.
+	// lease is short: the demo waits for one to expire.
 	lease = 3 * time.Second
-	// tick is how often the queue is read.
+	// tick is how often to read the queue.
 	tick = 125 * time.Millisecond
-	// atLeastAfter is for how long the demo goes on after it has recovered from the kill, and
-	// overrun how much longer than planned a run may take until then.
+	// After the recovery from the kill the demo goes on for atLeastAfter. It may exceed its
+	// duration by overrun until then.
 	atLeastAfter, overrun = time.Second, 30 * time.Second
 )
 
@@ -152,9 +150,8 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
-// run is one run of the demo.
 type run struct {
-	common   workerConfig // without an address for a server inside this process
+	common   workerConfig // without an address: a server in this process
 	duration time.Duration
 	out      io.Writer
 
@@ -162,21 +159,21 @@ type run struct {
 	conn    redis.Conn
 	keys    keys
 	audit   *audit
-	reports chan report // must be read until every process is gone
+	reports chan report // must be read until all processes are gone
 	ended   sync.WaitGroup
-	victim  *process // nil before it was chosen
-	printed int      // messages of the audit
-	second  int      // for which progress was printed
+	victim  *process // nil before the choice
+	printed int      // messages printed
+	second  int      // of the last progress
 }
 
-// report is an event with the process that it came from.
+// report is an event of a process.
 type report struct {
 	from  *process
 	event event
 }
 
-// run runs the demo. It returns errWrong when the result is wrong, errInterrupted when ctx
-// ended first, and other errors when it could not run. No process outlives it.
+// run runs the demo. It returns errWrong for a wrong result and errInterrupted if ctx ended first.
+// All processes have ended when it returns.
 func (r *run) run(ctx context.Context) (err error) {
 	where := r.common.Redis.String()
 	if r.common.Redis.Address == "" {
@@ -194,7 +191,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	if r.conn, err = r.redis.Dial(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = r.conn.Close() }() // nothing is buffered
+	defer func() { _ = r.conn.Close() }()
 	r.common.Prefix = "redlatch-demo:" + uuid.NewString()[:8]
 	r.keys, r.audit, r.reports = keysOf(r.common.Prefix), newAudit(r.common.Fair, time.Now()), make(chan report, 64)
 	kind := "lock"
@@ -213,7 +210,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	return err
 }
 
-// play runs the processes until the run is over.
+// play runs the processes until the audit is over.
 func (r *run) play(ctx context.Context) error {
 	defer r.stop()
 	for _, p := range r.audit.processes {
@@ -229,7 +226,7 @@ func (r *run) play(ctx context.Context) error {
 			r.audit.apply(rep.from, &rep.event)
 			if rep.event.Kind == stalled {
 				at := time.Now()
-				_ = rep.from.proc.Kill() // fails if it is dead already
+				_ = rep.from.proc.Kill() // it may be dead already
 				r.audit.killed(rep.from, rep.event.Visit, at)
 			}
 		case now := <-ticker.C:
@@ -250,17 +247,17 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// chooseVictim makes a process stall when it is time: the one that had the lock last. Its next visit
-// stalls between GET and SET, where a death does most harm.
+// chooseVictim makes the last holder stall, once it is time: in its next visit, between GET and
+// SET, where a death does most harm.
 func (r *run) chooseVictim(now time.Time) {
 	a := r.audit
 	if r.victim == nil && a.last != nil && a.allReady() && now.Sub(a.began) >= r.duration*2/5 {
 		r.victim = a.last
-		_, _ = io.WriteString(r.victim.orders, "stall\n") // a process that has ended is reported as gone
+		_, _ = io.WriteString(r.victim.orders, "stall\n") // a dead process is reported as gone
 	}
 }
 
-// start starts a worker process.
+// start starts a process.
 func (r *run) start(p *process) error {
 	cfg := r.common
 	cfg.ID, cfg.Workers = p.id, r.audit.workers
@@ -295,11 +292,11 @@ func (r *run) start(p *process) error {
 		}
 		r.reports <- report{p, e}
 	})
-	_, _ = orders.Write(append(line, '\n')) // a process that has ended is reported as gone
+	_, _ = orders.Write(append(line, '\n')) // a dead process is reported as gone
 	return nil
 }
 
-// stop ends the processes, and enters their last reports.
+// stop ends the processes and records their last reports.
 func (r *run) stop() {
 	for _, p := range r.audit.processes {
 		if p.orders != nil {
@@ -316,12 +313,12 @@ func (r *run) stop() {
 	r.show(time.Now())
 }
 
-// conclude checks the result and prints it. ended is errInterrupted for a run that was cut short.
+// conclude checks and prints the result. ended is errInterrupted for a run that was cut short.
 func (r *run) conclude(ended error) error {
 	if why := r.audit.failure(); why != "" {
 		return errors.New(why)
 	}
-	counter, err := redis.Int64(r.conn.Do("INCRBY", r.keys[counterKey], 0)) // 0 if there is none
+	counter, err := redis.Int64(r.conn.Do("INCRBY", r.keys[counterKey], 0)) // 0 if unset
 	if err != nil {
 		return r.redis.Problem(err)
 	}
@@ -337,7 +334,7 @@ func (r *run) conclude(ended error) error {
 	return ended
 }
 
-// show prints what is new, and progress once a second.
+// show prints new messages, and progress once a second.
 func (r *run) show(now time.Time) {
 	r.print(r.audit.messages[r.printed:]...)
 	r.printed = len(r.audit.messages)
@@ -347,7 +344,6 @@ func (r *run) show(now time.Time) {
 	}
 }
 
-// print writes lines. cli.Execute reports an error.
 func (r *run) print(lines ...string) {
 	for _, line := range lines {
 		_, _ = io.WriteString(r.out, line+"\n")

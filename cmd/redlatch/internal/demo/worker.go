@@ -29,26 +29,24 @@ const (
 	workerCommand = "__demo-worker"
 	// stopTimeout is how long a process may take to end.
 	stopTimeout = 5 * time.Second
-	// grace is how long the channel of a queued waiter may be without a listener before live
-	// waiters evict it: the minimum.
+	// grace is the minimum for WithDeadWaiterGrace.
 	grace = 5 * time.Second
 )
 
-// kind is what an event reports.
 type kind string
 
 const (
-	ready    kind = "ready"    // connected; Visit is the client's id
+	ready    kind = "ready"    // connected; Visit is the client's ID
 	waiting  kind = "waiting"  // calls Lock
 	acquired kind = "acquired" // begins Visit, after Wait
-	found    kind = "found"    // met the marker of Found on entering or leaving
-	stalled  kind = "stalled"  // has read the counter in Visit and waits to be killed
-	released kind = "released" // has written its round in Visit, and leaves
-	lost     kind = "lost"     // the hold of Visit ended before Unlock
-	gone     kind = "gone"     // the process ends, by an error if Text is set; also made by the parent
+	found    kind = "found"    // found the marker Found on entering or leaving
+	stalled  kind = "stalled"  // read the counter in Visit and waits to be killed
+	released kind = "released" // wrote its round in Visit
+	lost     kind = "lost"
+	gone     kind = "gone" // ended, with an error if Text is set; the parent makes it as well
 )
 
-// event is one line of a worker's output.
+// event is a line of a process's output.
 type event struct {
 	Kind  kind          `json:"kind"`
 	At    time.Time     `json:"at"`
@@ -57,13 +55,12 @@ type event struct {
 	Wait  time.Duration `json:"wait,omitempty"`
 	Text  string        `json:"text,omitempty"`
 
-	// Round is the place of a released visit in the journal, from 1, and Queue the owners that
-	// were queued then, the next one first.
+	// The place of a released visit in the journal, from 1, and the queue then.
 	Round int64    `json:"round,omitempty"`
 	Queue []string `json:"queue,omitempty"`
 }
 
-// workerConfig is the first line of a worker process's input. Each further line makes it stall.
+// workerConfig is the first line of a process's input. Each further line makes it stall.
 type workerConfig struct {
 	ID      int              `json:"id"`
 	Redis   connect.Settings `json:"redis"`
@@ -73,19 +70,19 @@ type workerConfig struct {
 	Broken  bool             `json:"broken"`
 }
 
-// keyLife, in seconds, is how long keys stay on a server if the demo cannot remove them.
+// keyLife is the TTL, in seconds, of keys that the demo cannot remove.
 const keyLife = 600
 
-// keys are the names of a run on the server, KEYS in the scripts.
+// keys are KEYS in the scripts.
 type keys [6]string
 
-// The places of keys.
+// Indexes of keys.
 const (
-	insideKey   = iota // the marker: the visit that is inside, empty for none
-	counterKey         // what the lock protects
-	journalKey         // a list: the process and the new counter of each round
-	queueKey           // of the lock, as is timeoutsKey
-	timeoutsKey        // the deadlines of the queue
+	insideKey = iota // the marker: the visit inside, empty for none
+	counterKey
+	journalKey  // a list: the process and the new counter of each round
+	queueKey    // the lock's queue
+	timeoutsKey // the queue's deadlines
 	lockKey
 )
 
@@ -95,13 +92,13 @@ func keysOf(prefix string) keys {
 }
 
 const (
-	// enterScript sets the marker. It returns the marker that was there, and the counter.
+	// enterScript sets the marker. It returns the old marker and the counter.
 	enterScript = `local was = redis.call('GETSET', KEYS[1], ARGV[1])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return {was or '', redis.call('GET', KEYS[2]) or '0'}`
 
-	// leaveScript sets the counter, adds a round to the journal and removes the marker. It returns
-	// the place of the round in the journal, the marker that was there, and the lock's queue.
+	// leaveScript sets the counter, appends to the journal and removes the marker. It returns the
+	// round's place in the journal, the old marker and the lock's queue.
 	leaveScript = `redis.call('SET', KEYS[2], ARGV[1])
 local round = redis.call('RPUSH', KEYS[3], ARGV[3] .. ' ' .. ARGV[1])
 local marker, queue = redis.call('GETSET', KEYS[1], ''), redis.call('LRANGE', KEYS[4], 0, -1)
@@ -111,25 +108,23 @@ end
 return {round, marker or '', queue}`
 )
 
-// eval runs a script with the keys.
 func (k *keys) eval(c redis.Conn, script string, args ...any) ([]any, error) {
 	return redis.Values(c.Do("EVAL", redis.Args{}.Add(script, len(k)).AddFlat(k[:]).Add(args...)...))
 }
 
-// worker is one process of the demo. Its workers share it.
+// worker is a process of the demo. Its workers share it.
 type worker struct {
 	cfg    workerConfig
 	keys   keys
 	redis  *connect.Server
-	out    io.Writer // takes each event in one Write
+	out    io.Writer // receives each event in one Write
 	stall  atomic.Bool
 	visits atomic.Int64
 }
 
-// work is the program of a worker process. It ends when its input does: the parent has closed it, or
-// has died.
+// work is the program of a process. It ends when its input does: the parent closed it or died.
 func work(in io.Reader, out io.Writer) error {
-	// Ctrl-C reaches the whole terminal; the parent handles it.
+	// Ctrl-C reaches all processes of the terminal; the parent handles it.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	w := &worker{out: out}
 	lines := bufio.NewScanner(in)
@@ -151,7 +146,7 @@ func work(in io.Reader, out io.Writer) error {
 		}
 		cancel(context.Canceled)
 		time.Sleep(stopTimeout)
-		os.Exit(1) // a server that does not answer must not keep it alive
+		os.Exit(1) // even if the server does not answer
 	}()
 	w.contend(ctx, cancel)
 	err = context.Cause(ctx)
@@ -162,7 +157,7 @@ func work(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// contend runs the workers until ctx ends, or until one of them fails and ends it.
+// contend runs the workers until ctx ends or a worker fails.
 func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	opts := []redlatch.Option{redlatch.WithWatchdogTimeout(lease)}
 	if w.cfg.Fair {
@@ -173,7 +168,7 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 		fail(err)
 		return
 	}
-	defer func() { _ = client.Close() }() // all holds were released
+	defer func() { _ = client.Close() }()
 	w.report(&event{Kind: ready, Visit: client.ID().String()})
 	var all sync.WaitGroup
 	for n := range w.cfg.Workers {
@@ -191,7 +186,7 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 				fail(err)
 				return
 			}
-			defer func() { _ = c.Close() }() // nothing is buffered
+			defer func() { _ = c.Close() }()
 			for ; ctx.Err() == nil; think(ctx) {
 				if err := w.round(ctx, c, lock); err != nil {
 					fail(err)
@@ -202,7 +197,7 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	all.Wait()
 }
 
-// round takes the lock once.
+// round acquires the lock once.
 func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) error {
 	w.report(&event{Kind: waiting})
 	asked := time.Now()
@@ -212,7 +207,7 @@ func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) erro
 	}
 	visit := fmt.Sprintf("%s#%d", hold.Owner(), w.visits.Add(1))
 	w.report(&event{Kind: acquired, Visit: visit, Wait: time.Since(asked)})
-	held := hold.Context(context.WithoutCancel(ctx)) // a round that began is finished
+	held := hold.Context(context.WithoutCancel(ctx)) // finish the round after ctx has ended
 	err = w.inside(ctx, held, c, visit)
 	if hold.Unlock() != nil {
 		w.report(&event{Kind: lost, Visit: visit})
@@ -220,7 +215,7 @@ func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) erro
 	return err
 }
 
-// inside is the critical section: a read-modify-write that is deliberately not atomic.
+// inside is the critical section, a read-modify-write that is not atomic.
 func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) error {
 	var marker string
 	var n, round int64
@@ -238,7 +233,7 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 		<-ctx.Done() // killed before that, unless the demo ends first
 	}
 	if isLost(held) {
-		return nil // another worker may hold the lock now: write nothing; Unlock returns the error
+		return nil // write nothing: another worker may hold the lock; Unlock returns the error
 	}
 	var queue []string
 	is, err := w.keys.eval(c, leaveScript, n+1, keyLife, w.cfg.ID)
@@ -253,27 +248,26 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 	return nil
 }
 
-// isLost reports whether the hold of a context was lost. It asks the clocks, so it is right even
-// when this process stood still for a while.
+// isLost reports whether the hold was lost. It reads the clock, so it is right even after a pause
+// of the process.
 func isLost(held context.Context) bool { return held.Err() != nil }
 
-// checkMarker reports a marker that is not the one that was left there.
+// checkMarker reports an unexpected marker.
 func (w *worker) checkMarker(marker, want string) {
 	if marker != want {
 		w.report(&event{Kind: found, Found: marker})
 	}
 }
 
-// report writes an event. A parent that no longer reads has also closed the input.
+// report writes an event. It ignores errors: a parent that does not read has closed the input.
 func (w *worker) report(e *event) {
 	e.At = time.Now()
 	_ = json.NewEncoder(w.out).Encode(e)
 }
 
-// think sleeps for 5 to 15 ms, or until ctx ends.
 func think(ctx context.Context) {
 	select {
-	case <-time.After(5*time.Millisecond + rand.N(10*time.Millisecond)): //nolint:gosec // thinking needs no secrets
+	case <-time.After(5*time.Millisecond + rand.N(10*time.Millisecond)): //nolint:gosec // no secret
 	case <-ctx.Done():
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// collector looks at the locks on a server. It is for one goroutine.
+// collector inspects the locks on a server. It is not safe for concurrent use.
 type collector struct {
 	server  *connect.Server
 	by      groups
@@ -34,18 +34,18 @@ type collector struct {
 	began  []int64   // by group, of all looks
 }
 
-// look is one look under way.
+// look is one pass over the locks.
 type look struct {
 	*collector
 	figures
 
 	now     time.Time
-	waiters []waiter // that are asked about
+	waiters []waiter // to check for subscribers
 }
 
-// look goes through all keys once, as inspect.RunOnMasters does, and finds out which waiters have
-// no subscriber. Its errors are those of connect.Server.Problem; after one the figures of earlier
-// looks still count. notCounted is why it is not known which waiters are dead; nil when it is.
+// look scans all keys and finds the waiters without a subscriber. It returns the errors of
+// connect.Server.Problem, which discard the pass. notCounted is why the dead waiters are unknown, or
+// nil.
 func (c *collector) look(ctx context.Context) (found *figures, notCounted, err error) {
 	if c.seen == nil {
 		c.seen, c.began = newSeen(), make([]int64, len(c.by.list()))
@@ -59,7 +59,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, Waiting: true, NoLabels: true,
 		Looked: func(keys int) { l.keys += int64(keys) },
 	})
-	if err = cmp.Or(err, unread.Away); err == nil { // figures of some masters would look as if locks had gone
+	if err = cmp.Or(err, unread.Away); err == nil { // with some masters only, locks would seem to be gone
 		notCounted, err = l.findDead(ctx)
 	}
 	c.seen.turn(err == nil)
@@ -76,7 +76,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	return &l.figures, notCounted, nil
 }
 
-// lock takes a lock in.
+// lock adds a lock.
 func (l *look) lock(lock *inspect.Lock) error {
 	at := l.by.of(lock.Name)
 	g := &l.groups[at]
@@ -99,35 +99,35 @@ func (l *look) lock(lock *inspect.Lock) error {
 	return nil
 }
 
-// group is what was found of the locks of one group.
+// group has the figures of a group of locks.
 type group struct {
 	name string
 	held map[inspect.Kind]int64
 
 	withoutTTL int64         // held without a lease
-	stuck      int64         // free while owners are queued
-	mixed      int64         // waited for as for another kind of lock than they are
+	stuck      int64         // free with a queue
+	mixed      int64         // with waiters for another kind of lock
 	queued     int64         // owners
-	longest    int64         // queue
-	dead       int64         // owners without a subscriber at this look and at the one before it
-	waiting    int64         // connections that wait for locks without a queue: one for each process
-	oldest     time.Duration // for which a hold has been seen
-	began      int64         // holds that were seen for the first time, since the first look
+	longest    int64         // length of the longest queue
+	dead       int64         // owners without a subscriber at this look and the previous one
+	waiting    int64         // connections that wait for locks without a queue, which are one per process
+	oldest     time.Duration // age of the oldest hold
+	began      int64         // new holds since the first look
 }
 
-// figures are what one look has found.
+// figures are the result of a look.
 type figures struct {
-	at     time.Time     // when the look ended
-	took   time.Duration // the look
-	groups []group       // in the order of groups.list
+	at     time.Time // when the look ended
+	took   time.Duration
+	groups []group // in the order of groups.list
 
-	keys       int64 // hashes and queues that were looked into
+	keys       int64 // hashes and queues read
 	unreadable int64 // keys that the user may not read
-	unchecked  int64 // queued owners of whom it is not known whether they have a subscriber
-	untracked  int64 // holds that were too many to remember
+	unchecked  int64 // queued owners that were not checked for a subscriber
+	untracked  int64 // holds too many to remember
 }
 
-// add takes a lock in, but for its holds and its places.
+// add adds a lock, except for its holds and its places.
 func (g *group) add(l *inspect.Lock) {
 	switch {
 	case len(l.Holders) > 0:
@@ -147,18 +147,17 @@ func (g *group) add(l *inspect.Lock) {
 }
 
 const (
-	// everything is the group of all locks when there are no others.
+	// everything is the only group without --match.
 	everything = "all"
-	// rest is the group of the locks that no pattern matches.
+	// rest is the group of locks that match no pattern.
 	rest = "other"
 
-	// maxGroups bounds the number of series.
 	maxGroups = 100
 )
 
-// groups sort locks by their names. The zero groups have one group, everything.
+// groups assign locks to groups by name. The zero groups have one group, everything.
 type groups struct {
-	names    []string // each once, in the order of the patterns
+	names    []string // each once, in order
 	patterns []pattern
 }
 
@@ -167,11 +166,11 @@ type pattern struct {
 	matches func(name string) bool
 }
 
-// groupName is what a group can be called: short, and safe in every query.
+// groupName matches names that are short, and safe in every query.
 var groupName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
-// parseGroups reads groups, each as GROUP=PATTERN. A lock is of the first group whose pattern,
-// one of Redis's, matches its name, else of rest. Several patterns may name one group.
+// parseGroups parses GROUP=PATTERN. A lock belongs to the first group with a matching pattern, else
+// to rest. A group may have several patterns.
 func parseGroups(texts []string) (groups, error) {
 	var g groups
 	index := map[string]int{}
@@ -199,7 +198,7 @@ func parseGroups(texts []string) (groups, error) {
 	return g, nil
 }
 
-// list returns the groups, the last one being that of the other locks.
+// list returns the names of the groups, rest last.
 func (g groups) list() []string {
 	if len(g.names) == 0 {
 		return []string{everything}
@@ -207,7 +206,7 @@ func (g groups) list() []string {
 	return append(g.names[:len(g.names):len(g.names)], rest)
 }
 
-// of returns the place in list of a lock's group.
+// of returns the index in list of a lock's group.
 func (g groups) of(name string) int {
 	for _, p := range g.patterns {
 		if p.matches(name) {
@@ -217,21 +216,21 @@ func (g groups) of(name string) int {
 	return len(g.names)
 }
 
-// maxHolds is how many holds are remembered: 262,144, in about 20 MiB for two looks.
+// maxHolds is how many holds are remembered, in about 20 MiB for two looks.
 const maxHolds = 1 << 18
 
-// seen knows since when each hold has been seen. A hold is an owner of a lock: one that was
-// released and acquired again between two looks, by the same thread of Redisson, is one hold.
+// seen remembers when each hold was first seen. A hold is a lock and its owner: a lock that the
+// same thread of Redisson released and acquired again between two looks counts as one hold.
 type seen struct {
 	seed       maphash.Seed
 	last, next map[uint64]time.Time
-	looked     bool // before: holds of the first look began at an unknown time
+	looked     bool // there was an earlier look
 }
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), next: map[uint64]time.Time{}} }
 
-// hold notes a hold, and returns since when it has been seen and whether it is new. It returns
-// false when there are too many to remember.
+// hold records a hold, and returns when it was first seen and whether it is new. ok is false for
+// too many holds.
 func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Time, isNew, ok bool) {
 	key := maphash.Comparable(s.seed, [2]string{l.Name, owner})
 	since, known := s.last[key]
@@ -245,7 +244,7 @@ func (s *seen) hold(l *inspect.Lock, owner string, now time.Time) (since time.Ti
 	return since, !known && s.looked, true
 }
 
-// turn ends a look. One that failed is forgotten: what was seen before it still counts.
+// turn ends a look. A failed one is discarded.
 func (s *seen) turn(complete bool) {
 	if complete {
 		s.last, s.looked = s.next, true
@@ -254,26 +253,24 @@ func (s *seen) turn(complete bool) {
 }
 
 const (
-	// placesOfQueue is how many places of a queue are asked about: the first ones, for which
-	// all others wait.
+	// placesOfQueue bounds the places of a queue to check: the first ones block the others.
 	placesOfQueue = 200
-	// placesOfAll is how many places of all queues are.
+	// placesOfAll bounds the places of all queues.
 	placesOfAll = 20_000
-	// channelsAtOnce is how many channels one PUBSUB asks about.
+	// channelsAtOnce bounds the channels of a PUBSUB command.
 	channelsAtOnce = 1000
 )
 
-// waiter is a place in a queue.
 type waiter struct {
 	lock, owner string
 	group       int
 }
 
-// absentees are the waiters that have no subscriber.
+// absentees are waiters without a subscriber.
 type absentees map[waiter]bool
 
-// findDead counts the waiters without a subscriber at this look and at the last one. A live one
-// may have none for a moment.
+// findDead counts the waiters without a subscriber at this look and the previous one. A live waiter
+// may briefly lack one.
 func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	absent, err := l.withoutSubscriber(ctx, l.waiters)
 	if errors.Is(err, admin.ErrNotCounted) {
@@ -293,9 +290,8 @@ func (l *look) findDead(ctx context.Context) (notCounted, err error) {
 	return nil, nil
 }
 
-// withoutSubscriber returns the waiters without a subscriber. First the master alone is asked, a
-// thousand at a time; then, about those it knows none of, each replica as well, because
-// Redisson's may listen there.
+// withoutSubscriber returns the waiters without a subscriber. It queries the master first, in large
+// batches, and then the replicas, where Redisson may subscribe, about the rest.
 func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absentees, error) {
 	if len(waiters) == 0 {
 		return nil, nil
@@ -330,8 +326,8 @@ func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absente
 	return l.everywhere(ctx, suspects)
 }
 
-// everywhere returns those of the suspects that have no subscriber on the master and on any
-// replica. Those of one lock follow each other.
+// everywhere returns the suspects without a subscriber on the master and all replicas. Suspects are
+// sorted by lock.
 func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
 	if len(suspects) == 0 {
 		return nil, nil
@@ -340,8 +336,8 @@ func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, er
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }()  // it only asked
-	engine.EngineOf(client).AnyName = true // a queue may have a name that no client of Redlatch can use
+	defer func() { _ = client.Close() }()
+	engine.EngineOf(client).AnyName = true // other clients may use invalid names
 	absent := absentees{}
 	for len(suspects) > 0 {
 		lock, n := suspects[0].lock, 0
@@ -351,7 +347,7 @@ func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, er
 		}
 		counts, err := admin.Listeners(ctx, rfairlock.New(client, lock), owners...)
 		switch {
-		case errors.Is(err, redlatch.ErrInvalid): // no lock of that name works in a cluster
+		case errors.Is(err, redlatch.ErrInvalid): // the name does not work in a cluster
 			l.unchecked += int64(n)
 		case err != nil:
 			return nil, err

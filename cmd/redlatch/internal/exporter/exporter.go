@@ -1,21 +1,20 @@
-// Package exporter is the command redlatch exporter: it looks at the locks on a server in
-// intervals, and serves the figures to Prometheus.
+// Package exporter is the command redlatch exporter: it inspects the locks on a server in
+// intervals, and serves figures to Prometheus.
 //
-//	collector.look ─▶ inspect.RunOnMasters    every lock, with short commands
+//	collector.look ─▶ inspect.RunOnMasters    all locks, with short commands
 //	       │               │ each lock
 //	       │               ▼
-//	       │          a group by its name ─▶ sums of the group
-//	       │          its holds           ─▶ since when each has been seen
-//	       │          its queue           ─▶ which waiters have no subscriber
+//	       │          a group by its name ─▶ the group's sums
+//	       │          its holds           ─▶ when each was first seen
+//	       │          its queue           ─▶ waiters without a subscriber
 //	       ▼
-//	    status.write                          the text format of Prometheus
+//	    status.write                          Prometheus's text format
 //
-// The server does not know when a hold began: the collector remembers when it first saw an owner
-// hold a lock. A hold's age is therefore at least what is said, and begins anew when the
-// program starts.
+// The server does not store when a hold began. Its age counts from when the exporter first saw it,
+// and again after a restart.
 //
 // Names of locks, owners and clients never become labels: the number of series depends on the
-// groups alone.
+// groups only.
 package exporter
 
 import (
@@ -34,12 +33,11 @@ import (
 )
 
 const (
-	// leastEvery is the shortest interval: a waiter counts as dead when it had no subscriber
-	// at two looks, a second apart at least.
+	// leastEvery is the minimum of --every: the two looks at a dead waiter are at least a second
+	// apart.
 	leastEvery = time.Second
-	// mostEvery is the longest interval.
-	mostEvery = 24 * time.Hour
-	// staleAfter is how many intervals old figures may be: two looks may fail.
+	mostEvery  = 24 * time.Hour
+	// staleAfter is the maximum age of figures in intervals: two looks may fail.
 	staleAfter = 3
 )
 
@@ -51,13 +49,13 @@ type exporter struct {
 
 	collector collector
 	errors    io.Writer
-	said      string // the last problem that was printed
+	said      string // the last problem printed
 
 	mu     sync.Mutex // guards status
 	status status
 }
 
-// New returns the command.
+// New returns the command exporter.
 func New(g *cli.Globals) *cobra.Command {
 	e := &exporter{}
 	cmd := &cobra.Command{
@@ -95,7 +93,7 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// run serves, and looks, until ctx ends.
+// run serves and looks until ctx ends.
 func (e *exporter) run(ctx context.Context, out io.Writer) error {
 	l, err := cli.Listen(e.address)
 	if err != nil {
@@ -114,7 +112,7 @@ func (e *exporter) run(ctx context.Context, out io.Writer) error {
 	return <-served
 }
 
-// look looks again and again, until ctx ends.
+// look inspects the server repeatedly until ctx ends.
 func (e *exporter) look(ctx context.Context) {
 	if master, err := e.collector.server.Master(ctx); err == nil && master != "" {
 		e.say("warning: %s", e.collector.server.OfReplica(master))
@@ -134,7 +132,7 @@ func (e *exporter) look(ctx context.Context) {
 	}
 }
 
-// report prints what is wrong, once for each problem.
+// report prints each problem once.
 func (e *exporter) report(notCounted, err error) {
 	text := ""
 	switch {
@@ -156,7 +154,7 @@ func (e *exporter) report(notCounted, err error) {
 
 func (e *exporter) say(format string, args ...any) { cli.Messagef(e.errors, format, args...) }
 
-// take takes the outcome of a look in.
+// take records the result of a look.
 func (e *exporter) take(found *figures, deadKnown bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +166,7 @@ func (e *exporter) take(found *figures, deadKnown bool, err error) {
 	e.status.figures, e.status.deadKnown = found, deadKnown
 }
 
-// at returns what is to be said at a time.
+// at returns the status at a time.
 func (e *exporter) at(now time.Time) status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,14 +177,13 @@ func (e *exporter) at(now time.Time) status {
 	return s
 }
 
-// handler returns what answers.
 func (e *exporter) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		now := time.Now()
 		s := e.at(now)
 		w.Header().Set("Content-Type", contentType)
-		_ = s.write(w, now) // an error: the scrape has gone
+		_ = s.write(w, now) // the client has gone
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		s := e.at(time.Now())

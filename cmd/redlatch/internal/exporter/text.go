@@ -12,30 +12,29 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// contentType is that of what write writes: the text format of Prometheus, which is four rules:
-// HELP and TYPE before the series of a metric, one series a line, labels in quotes, numbers as
-// in Go. A library for it would be a dependency of every program that uses Redlatch.
+// contentType is Prometheus's text format: HELP and TYPE before the series of a metric, one series
+// a line, labels in quotes, numbers as in Go. A library would be a dependency of every program that
+// uses Redlatch.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// status is what there is to say of the exporter itself.
+// status is the exporter's state.
 type status struct {
-	figures   *figures // of the last look that did not fail, nil before the first
-	stale     bool     // they are too old to be shown
-	deadKnown bool     // it is known which waiters are dead
+	figures   *figures // of the last successful look, nil before
+	stale     bool
+	deadKnown bool
 
-	up                bool  // the last look did not fail
+	up                bool  // the last look succeeded
 	succeeded, failed int64 // looks
 }
 
-// text gathers the series.
 type text struct{ bytes.Buffer }
 
 func (t *text) metric(name, kind, help string) {
 	fmt.Fprintf(&t.Buffer, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// number writes one series. Labels are name and value in turn; no value needs to be escaped:
-// groups are letters and digits, and the others are constants.
+// number writes a series. Labels are names and values in turn. No value needs escaping: group names
+// have no special characters, and the others are constants.
 func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteString(name)
 	before := "{"
@@ -51,7 +50,7 @@ func (t *text) number(name string, value float64, labels ...string) {
 	t.WriteByte('\n')
 }
 
-// gauge is a metric that has one series for each group.
+// gauge is a metric with one series per group.
 type gauge struct {
 	name, kind, help string
 	value            func(*group) float64
@@ -92,8 +91,7 @@ var gauges = []gauge{
 	},
 }
 
-// write writes the metrics in the text format of Prometheus. The figures are left out when they
-// are stale: a gap says the truth, an old number does not.
+// write writes all metrics. It omits stale figures.
 func (s *status) write(w io.Writer, now time.Time) error {
 	t := &text{}
 	if s.figures != nil && !s.stale {
@@ -109,7 +107,7 @@ func (f *figures) write(t *text, deadKnown bool) {
 	for i := range f.groups {
 		for _, kind := range inspect.Kinds() {
 			if inspect.Kind(kind).IsNumber() {
-				continue // they are not looked for
+				continue // the scan does not look for numbers
 			}
 			t.number("redlatch_server_locks_held", float64(f.groups[i].held[inspect.Kind(kind)]), "group", f.groups[i].name, "kind", kind)
 		}
@@ -129,7 +127,7 @@ func (f *figures) write(t *text, deadKnown bool) {
 	}
 }
 
-// own writes what the exporter tells of itself.
+// own writes the exporter's own metrics.
 func (s *status) own(t *text, now time.Time) {
 	single := func(name, help string, value float64) {
 		t.metric(name, "gauge", help)

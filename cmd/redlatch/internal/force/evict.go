@@ -1,5 +1,7 @@
-// Package evict is the command redlatch evict: it evicts a dead waiter from the queue of
-// a fair lock.
+// Package force has the commands that take something away from another client: evict, a place in
+// the queue of a fair lock, and unlock, a lock or a permit.
+//
+//	unlock:  look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
 package force
 
 import (
@@ -47,25 +49,25 @@ Exit codes:
 type evicted struct {
 	inspect.Named
 	inspect.Waiter
-	// Next is the next owner in the queue, nil when it is empty.
+	// Next is the next owner in the queue, nil for none.
 	Next *nextInQueue `json:"next"`
 
-	absent int // how many of those that are left have no subscriber: of the first inspect.LookedAt
+	absent int // waiters without a subscriber, among the first inspect.LookedAt
 }
 
 // nextInQueue is the next owner in the queue.
 type nextInQueue struct {
 	inspect.Owned
 	inspect.Client
-	// Notified is true when the lock was free, so that it was sent its wake-up.
+	// Notified means that the lock was free, and that a wake-up was sent.
 	Notified bool `json:"notified"`
-	// Subscribed is whether a connection is there that gets the wake-up.
+	// Subscribed says whether a connection receives the wake-up.
 	Subscribed string `json:"subscribed"`
 
-	held bool // the lock is held
+	held bool
 }
 
-// NewEvict returns the command redlatch evict.
+// NewEvict returns the command evict.
 func NewEvict(g *cli.Globals) *cobra.Command {
 	var asJSON, force bool
 	all := &allDead{atOnce: 100_000}
@@ -111,7 +113,7 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// notEvicted gives errors that are not the server's their exit code.
+// notEvicted gives errors an exit code, except those of the server.
 func notEvicted(err error) error {
 	var refusal *transport.ServerError
 	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {
@@ -120,7 +122,7 @@ func notEvicted(err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-// evictOne evicts a waiter, and finds out what of the queue that is left looks dead.
+// evictOne evicts a waiter and counts the waiters without a subscriber.
 func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
 	done, err := e.Run(ctx)
 	if err != nil {
@@ -138,12 +140,12 @@ func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
 	return out, nil
 }
 
-// nextOf finds out whether the next in the queue of a lock gets its wake-up.
+// nextOf finds out whether the next in the queue receives its wake-up.
 func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextInQueue) *nextInQueue {
 	n.Client, n.Subscribed = inspect.ClientOf(n.Owner), inspect.SubscribedUnknown
 	counts, err := admin.Listeners(ctx, rfairlock.New(client, name), n.Owner)
 	switch {
-	case err != nil: // it stays unknown
+	case err != nil: // unknown
 	case counts[0] > 0:
 		n.Subscribed = inspect.SubscribedYes
 	default:
@@ -152,9 +154,8 @@ func nextOf(ctx context.Context, client *redlatch.Client, name string, n *nextIn
 	return n
 }
 
-// without returns whether the next in the queue, to whose channel none is subscribed now, was
-// subscribed when its wake-up was sent: it was if it holds the lock since, and one that has left
-// the queue may have been.
+// without returns whether an owner without a subscriber had one when its wake-up was sent: yes if
+// it holds the lock by now, and unknown if it has left the queue.
 func (n *nextInQueue) without(ctx context.Context, client *redlatch.Client, name string) string {
 	in, err := inspect.Read(ctx, client, name, 1)
 	switch {
@@ -212,23 +213,22 @@ func (n *nextInQueue) print(w io.Writer) {
 	fmt.Fprint(w, cli.Indented("", n.String()+", "+n.note()))
 }
 
-// allDead evicts all dead waiters of a lock.
+// allDead is evict --all-dead.
 type allDead struct {
 	on     bool
 	look   time.Duration
-	atOnce int // how many places are looked at, and cleared, together
+	atOnce int // places of a part
 }
 
-// allEvicted is its output.
+// allEvicted is the output of evict --all-dead.
 type allEvicted struct {
 	inspect.Named
-	// Evicted are the waiters that were evicted, the first in the queue first: the first
-	// inspect.LookedAt of EvictedCount.
+	// Evicted has the first inspect.LookedAt of the evicted waiters, the first in the queue first.
 	Evicted      []inspect.Waiter `json:"evicted"`
 	EvictedCount int              `json:"evicted_count"`
-	// QueueLength is how many are queued now.
+	// QueueLength is the length of the rest.
 	QueueLength int `json:"queue_length"`
-	// Next is the next owner in the queue, nil when it is empty.
+	// Next is the next owner in the queue, nil for none.
 	Next *nextInQueue `json:"next"`
 }
 
@@ -259,7 +259,7 @@ func (a *allDead) run(ctx context.Context, t repair.Target, name string) (*allEv
 	return done, a.failed(name, done, err)
 }
 
-// failed returns the error of an eviction of which a part may be done.
+// failed returns the error of an eviction that may be partly done.
 func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	if errors.Is(err, admin.ErrNotCounted) {
 		err = cli.Errorf(1, "lock %q: which waiters are dead is unknown: %s", name, inspect.NotCounted(err))
@@ -270,8 +270,8 @@ func (a *allDead) failed(name string, done *allEvicted, err error) error {
 	return err
 }
 
-// evict evicts the waiters without a subscriber, the last one first, so that the first that is left
-// is woken. With an error it returns what was done before.
+// evict evicts the waiters without a subscriber from the end, so that the first of the rest is
+// woken. With an error it returns the waiters evicted before.
 func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name string) (*allEvicted, error) {
 	in, err := admin.InspectPart(ctx, rfairlock.New(client, name), 1, 1)
 	if err != nil {
@@ -284,13 +284,13 @@ func (a *allDead) evict(ctx context.Context, client *redlatch.Client, name strin
 		if err != nil {
 			return out, err
 		}
-		woken = cmp.Or(first, woken) // parts in front may have no dead waiter
+		woken = cmp.Or(first, woken) // earlier parts may have no dead waiter
 	}
 	return out, out.readNext(ctx, client, woken)
 }
 
-// evictAt looks twice for waiters without a subscriber at some places, and evicts them. It returns the
-// owner that was woken.
+// evictAt looks twice for waiters without a subscriber in a part of the queue, and evicts them. It
+// returns the owner that was woken.
 func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspect.Part, out *allEvicted) (woken string, err error) {
 	dead, err := at.Absent(ctx, client, nil)
 	if err == nil && len(dead) > 0 {
@@ -306,7 +306,7 @@ func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspe
 	return woken, err
 }
 
-// add adds waiters that were in front of those that it has.
+// add adds waiters that were in front of the earlier ones.
 func (e *allEvicted) add(evicted []admin.Waiter) {
 	e.EvictedCount += len(evicted)
 	places := []inspect.Waiter{}
@@ -316,7 +316,7 @@ func (e *allEvicted) add(evicted []admin.Waiter) {
 	e.Evicted = append(places, e.Evicted[:min(len(e.Evicted), inspect.LookedAt-len(places))]...)
 }
 
-// readNext reads what is left of the queue. woken is the owner that was sent its wake-up last.
+// readNext reads the rest of the queue. woken is the owner that was woken last.
 func (e *allEvicted) readNext(ctx context.Context, client *redlatch.Client, woken string) error {
 	now, err := inspect.Read(ctx, client, e.Name, 1)
 	if err != nil {

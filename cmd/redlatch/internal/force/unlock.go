@@ -1,7 +1,3 @@
-// Package unlock is the command redlatch unlock: it takes a lock away from a holder that
-// is dead, and writes down that it did.
-//
-//	look ─▶ is the lease renewed? ─▶ ask ─▶ look once more ─▶ take ─▶ audit
 package force
 
 import (
@@ -23,7 +19,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/repair"
 )
 
-// The exit codes of unlock other than 0 and 1.
 const (
 	codeRefused = 2
 	codeFree    = 3
@@ -40,7 +35,7 @@ type unlockOptions struct {
 	shown                         bool // the user has seen the holder
 }
 
-// NewUnlock returns the command redlatch unlock.
+// NewUnlock returns the command unlock.
 func NewUnlock(g *cli.Globals) *cobra.Command {
 	o := &unlockOptions{Globals: g}
 	cmd := &cobra.Command{
@@ -86,13 +81,13 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // each line was written when it was made; a nil file is none
+	defer func() { _ = log.Close() }() // nil without a file
 	ctx := cmd.Context()
 	return cli.OnMaster(ctx, o.Globals, name, func(t repair.Target) error {
 		u := repair.Unlock{
 			Target: t, Name: name, Owners: o.owners, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
 			Looks: func(limit time.Duration) { tellLook(name, limit) },
-			// What is done is written down, some seconds later at most.
+			// The audit must be written, a few seconds later at most.
 			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },
 		}
 		if !o.yes && term.IsTerminal(int(os.Stdin.Fd())) {
@@ -108,7 +103,7 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	})
 }
 
-// briefLook is how long it may look at a lease without saying so.
+// briefLook is the longest look that is not announced.
 const briefLook = 1500 * time.Millisecond
 
 func tellLook(name string, limit time.Duration) {
@@ -124,8 +119,7 @@ func (o *unlockOptions) confirm(f *repair.Forced) bool {
 	return cli.Confirm(os.Stdin, os.Stderr, question(f))
 }
 
-// exitOf gives a refusal its exit code. That a lock is free is printed as the state that was
-// found.
+// exitOf gives a refusal its exit code. For a free lock the output says so.
 func exitOf(err error) error {
 	var refused *repair.Refusal
 	switch {
@@ -137,7 +131,7 @@ func exitOf(err error) error {
 	return err
 }
 
-// record writes the audit of a lock that was to be taken. err is how that went.
+// record writes the audit of an attempt that ended with err.
 func (o *unlockOptions) record(f *repair.Forced, log *os.File, err error) error {
 	if !f.Tried {
 		return err
@@ -221,13 +215,12 @@ const unlockExamples = `  # Which holder would lose it, and is it alive?
   redlatch unlock --force --even-if-alive --yes \
     --audit-file /var/log/redlatch.jsonl nightly-report`
 
-// How it went.
 const (
 	outcomeTaken = "taken"
 	outcomeFree  = "free"
 )
 
-// audit is the record of a lock that was taken from its holder.
+// audit records that a lock was taken from its holder.
 type audit struct {
 	Time   time.Time `json:"time"`
 	By     string    `json:"by"`
@@ -237,11 +230,11 @@ type audit struct {
 	repair.Forced
 	EvenIfAlive bool   `json:"even_if_alive"`
 	Reason      string `json:"reason"`
-	// Outcome is "taken", "free" when the lock was free by then, or what went wrong.
+	// Outcome is "taken", "free" if the lock was free by then, or the error.
 	Outcome string `json:"outcome"`
 }
 
-// String is the line for people.
+// String returns the audit line.
 func (a *audit) String() string {
 	what := "took " + subject(&a.Forced)
 	if a.Outcome != outcomeTaken {
@@ -255,8 +248,7 @@ func (a *audit) String() string {
 		a.Time.Format(time.RFC3339), a.By, a.Host, what, a.Server, describe(&a.Forced), reason)
 }
 
-// openAudit opens the file that audits are appended to, before anything is done that belongs into it. It
-// is nil without a path.
+// openAudit opens the file for audits, before anything is done. It returns nil without a path.
 func openAudit(path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
@@ -268,7 +260,7 @@ func openAudit(path string) (*os.File, error) {
 	return f, nil
 }
 
-// write tells standard error, and the file in one line of JSON.
+// write writes the audit to standard error, and to the file as a line of JSON.
 func (a *audit) write(file *os.File) error {
 	cli.Messagef(os.Stderr, "%s", a)
 	if file == nil {
@@ -276,7 +268,7 @@ func (a *audit) write(file *os.File) error {
 	}
 	line, err := json.Marshal(a)
 	if err == nil {
-		_, err = file.Write(append(line, '\n')) // at once: others may append as well
+		_, err = file.Write(append(line, '\n')) // in one write: other processes may append as well
 	}
 	if err != nil {
 		return fmt.Errorf("the audit file was not written: %w", err)

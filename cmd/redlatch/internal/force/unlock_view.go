@@ -18,7 +18,7 @@ func leaseText(f *repair.Forced) string {
 	switch {
 	case f.TTLMillis == nil:
 		return "none: it stays until it is released"
-	case f.Mode == codec.ModeRead: // each reader has a lease of its own
+	case f.Mode == codec.ModeRead:
 		return cli.Millis(*f.TTLMillis) + " left"
 	case f.Renewed == inspect.RenewedYes:
 		return cli.Millis(*f.TTLMillis) + " left, renewed"
@@ -28,7 +28,7 @@ func leaseText(f *repair.Forced) string {
 	return cli.Millis(*f.TTLMillis) + " left, fixed or renewed"
 }
 
-// describe names the owners that lose the lock, in one line.
+// describe lists the owners that lose the lock, in one line.
 func describe(f *repair.Forced) string {
 	var all []string
 	losers := f.Losers()
@@ -90,7 +90,7 @@ func (o *unlockOptions) print(cmd *cobra.Command, f *repair.Forced) {
 
 func printLock(w io.Writer, f *repair.Forced) {
 	if len(f.Holders) == 0 {
-		if !f.IsSemaphore() { // the error says what is wrong
+		if !f.IsSemaphore() { // the error is printed
 			fmt.Fprintf(w, "lock %q is free\n", f.Name)
 		}
 		return
@@ -125,7 +125,7 @@ func printLock(w io.Writer, f *repair.Forced) {
 	}
 }
 
-// state says what has become of the lock, or of permits, that so many holders were to lose.
+// state describes the outcome for the holders that were to lose the lock or their permits.
 func state(f *repair.Forced, losers int) string {
 	others, _ := f.Others()
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// background holds the lock of hold -s, in a process of its own.
+// background holds the lock of hold -s, in a separate process.
 func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	_ = os.Unsetenv("NOTIFY_SOCKET") // another process is the service's main process
 	ended, stop := endings()
@@ -58,7 +58,7 @@ func report(h *held, server *socket, printed <-chan bool) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = null.Close() }() // nothing is buffered
+	defer func() { _ = null.Close() }()
 	if redirect(null, os.Stdout) != nil || !<-printed {
 		return false
 	}

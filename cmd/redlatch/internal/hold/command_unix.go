@@ -34,7 +34,7 @@ type process struct {
 	code int // set before done is closed
 }
 
-// startCommand starts the program at path as a process group of its own, with the standard input and
+// startCommand starts the program at path as a new process group, with the standard input and
 // outputs of this process. Its errors are of type *cli.ExitError. Every process must go through
 // supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
@@ -113,7 +113,7 @@ func (p *process) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
 }
 
-// terminate asks the group to end.
+// terminate sends SIGTERM to the group.
 func (p *process) terminate() {
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT) // a stopped process would not receive it
@@ -222,7 +222,7 @@ func (g *guard) dismiss() {
 
 func shut(files ...*os.File) {
 	for _, f := range files {
-		_ = f.Close() // a pipe, nothing is buffered
+		_ = f.Close()
 	}
 }
 

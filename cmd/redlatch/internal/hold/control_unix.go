@@ -90,7 +90,7 @@ func (s *socket) run() {
 	}
 }
 
-// read passes on a request for the owner, and rejects one for another owner.
+// read passes on a request for the owner, and rejects requests for other owners.
 func (s *socket) read(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(socketLimit))
 	var owner string
@@ -132,7 +132,7 @@ func ask(ctx context.Context, path, owner string) (a answer, err error) {
 	case err != nil:
 		return a, err
 	}
-	defer func() { _ = conn.Close() }() // nothing is buffered
+	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err = json.NewEncoder(conn).Encode(owner); err == nil {
 		err = json.NewDecoder(conn).Decode(&a)

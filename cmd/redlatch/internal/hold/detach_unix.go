@@ -36,7 +36,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	if err != nil {
 		return refuse(cmd, cli.Errorf(cli.CodeRunFailed, "start a process in the background: %w", err))
 	}
-	defer func() { _ = line.Close() }() // a pipe, nothing is buffered
+	defer func() { _ = line.Close() }()
 	go func() {
 		for sig := range ended {
 			_ = proc.Process.Signal(sig) // it may have ended

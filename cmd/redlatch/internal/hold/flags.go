@@ -76,7 +76,7 @@ func (o *lockFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// wrong says what is wrong with the flags, "" for nothing. changed reports whether a flag was
+// wrong describes the error in the flags, "" for nothing. changed reports whether a flag was
 // given.
 func (o *lockFlags) wrong(changed func(string) bool) string {
 	o.bounded = changed("wait")
@@ -150,7 +150,7 @@ func (o *lockFlags) name(args []string) string {
 	return args[0]
 }
 
-// names returns how many arguments are names, and says what is wrong with args, "" for nothing.
+// names returns how many arguments are names, and describes the error in args, "" for nothing.
 func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	switch {
 	case !cmd.Flags().Changed("permits"):

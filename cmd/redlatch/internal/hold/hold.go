@@ -11,7 +11,7 @@
 //	    └────────────────────────────────────▶ command ┤ one process group
 //	                                             └ its children ┘
 //
-// On Unix the command runs in a process group of its own, so that signals also reach its children.
+// On Unix the command runs in a separate process group, so that signals also reach its children.
 // The group's leader is the guard, a second redlatch that reads a pipe. If redlatch dies, the pipe
 // ends without the byte that dismisses the guard, and the guard sends SIGKILL to the group. On
 // Linux the kernel also kills the command itself immediately (PR_SET_PDEATHSIG), so the thread that

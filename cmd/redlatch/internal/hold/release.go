@@ -17,7 +17,7 @@ import (
 const releaseWait = time.Minute
 
 var (
-	// errEnded: there is no socket. The process ended in order or never existed.
+	// errEnded: the socket does not exist. The process ended in order or never existed.
 	errEnded = errors.New("no hold of this owner is left")
 	// errKilled: the process ended without an answer.
 	errKilled = errors.New("the process that held it was killed")
@@ -58,7 +58,7 @@ func NewRelease(*cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// release asks the process to release, and reports how the hold ended.
+// release sends the request, and reports how the hold ended.
 func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if o.wait < time.Millisecond {
 		return cli.Errorf(cli.CodeRunFailed, "--wait must be at least 1ms")

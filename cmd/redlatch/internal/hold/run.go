@@ -105,7 +105,7 @@ func completeRun(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// wrongRun says what is wrong with the arguments, "" for nothing.
+// wrongRun describes the error in the arguments, "" for nothing.
 func wrongRun(cmd *cobra.Command, args []string) string {
 	before := cmd.ArgsLenAtDash()
 	if before < 0 {

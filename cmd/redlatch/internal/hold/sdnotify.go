@@ -27,12 +27,12 @@ func notify(messages ...string) {
 	if path == "" {
 		return
 	}
-	// An initial @ stands for an abstract name; package net knows it.
+	// An initial @ marks an abstract name; package net knows it.
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return
 	}
-	defer func() { _ = conn.Close() }() // nothing is buffered
+	defer func() { _ = conn.Close() }()
 	_ = conn.SetWriteDeadline(time.Now().Add(notifyLimit))
 	_, _ = conn.Write([]byte(strings.Join(messages, "\n")))
 }

@@ -15,7 +15,7 @@ import (
 // shell is the command that reads a command line.
 var shell = []string{"cmd.exe", "/c"}
 
-// endWithChildren does nothing: there are no process groups.
+// endWithChildren does nothing: Windows has no process groups.
 func endWithChildren(*exec.Cmd) {}
 
 // signals are the values of --on-lost-signal: a process can only be killed.
@@ -36,7 +36,7 @@ func ask(context.Context, string, string) (answer, error) { return answer{}, err
 // await returns when the process has ended, which need not be a child here.
 func (w *watched) await() { _, _ = w.process.Wait() }
 
-// exists returns true: os.FindProcess fails if there is no such process.
+// exists returns true: os.FindProcess fails otherwise.
 func exists(*os.Process) bool { return true }
 
 var forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -77,7 +77,7 @@ func (p *process) pass(sig os.Signal) {
 // terminate does nothing: not every program handles a polite request.
 func (p *process) terminate() {}
 
-func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by itself
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended
 
 func (p *process) suspend(context.Context) {}
 

@@ -1,5 +1,3 @@
-// Package doctor is the command redlatch doctor: it shows what package diagnosis finds of
-// a server.
 package show
 
 import (
@@ -16,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// The exit codes of doctor other than 0.
 const (
 	codeWarnings = 1
 	codeErrors   = 2
@@ -68,7 +65,7 @@ type report struct {
 	Worst    diagnosis.Level     `json:"worst"`
 }
 
-// NewDoctor returns the command redlatch doctor.
+// NewDoctor returns the command doctor.
 func NewDoctor(g *cli.Globals) *cobra.Command {
 	var prefix string
 	var needs []string
@@ -120,7 +117,6 @@ func examined(cmd *cobra.Command, g *cli.Globals, prefix string, needs []string)
 	return &report{Server: srv.String(), Findings: findings, Worst: diagnosis.Worst(findings)}, nil
 }
 
-// needFlag is the flag that names what the user is there for.
 const needFlag = "need"
 
 func checkNeeds(cmd *cobra.Command, needs []string) error {
@@ -145,7 +141,7 @@ func (d *report) exit(strict bool) error {
 func (d *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", d.Server)
 	counts := map[diagnosis.Level]int{}
-	idle := false // there may be warnings that no chosen need asks for
+	idle := false // there may be warnings that no need of this user causes
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		counts[f.Level]++
@@ -158,7 +154,6 @@ func (d *report) print(w io.Writer) {
 	}
 }
 
-// needHint is printed when the user may lack rights that it does not need.
 const needHint = "--need plain, or plain,fair and so on, leaves out what this user has no need of"
 
 func countOf(n int, what string) string {
@@ -168,10 +163,10 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkColumn is where a line says what was found.
+// checkColumn is the column of a finding's text.
 const checkColumn = 26
 
-// finding shows one, in lines that fit a terminal. What is to be sent is not broken.
+// finding returns a finding in lines that fit a terminal. Its command stays on one line.
 func finding(f *diagnosis.Finding, look cli.Look) string {
 	text := f.Found
 	if f.Advice != "" {

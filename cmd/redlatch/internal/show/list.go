@@ -1,5 +1,3 @@
-// Package list is the command redlatch list: it lists the locks on a server as they are
-// found, or draws them again and again.
 package show
 
 import (
@@ -16,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// lister lists locks.
+// lister has the flags of list and the state of a scan.
 type lister struct {
 	choice
 	from  *connect.Server
@@ -26,11 +24,11 @@ type lister struct {
 
 	out    io.Writer
 	errors io.Writer
-	unread int   // keys that the last look could not look into
-	away   error // why the last look has not looked at all masters
+	unread int   // keys that the last scan could not read
+	away   error // why the last scan missed a master
 }
 
-// NewList returns the command redlatch list.
+// NewList returns the command list.
 func NewList(g *cli.Globals) *cobra.Command {
 	l := &lister{}
 	cmd := &cobra.Command{
@@ -76,7 +74,6 @@ func NewList(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// check says what is wrong with the flags. everyGiven is whether --every was.
 func (l *lister) check(everyGiven bool) error {
 	switch {
 	case everyGiven && !l.watch:
@@ -95,7 +92,7 @@ func (l *lister) check(everyGiven bool) error {
 	return nil
 }
 
-// once lists the locks, and reports the progress.
+// once lists the locks.
 func (l *lister) once(ctx context.Context) error {
 	out, report := l.printer(), progress(l.errors, noteEvery)
 	total := 0
@@ -116,8 +113,8 @@ func (l *lister) once(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case total == 0 && l.away != nil: // whether there are others is not known
-	case total == 0 && l.json: // no line says it
+	case total == 0 && l.away != nil: // there may be others
+	case total == 0 && l.json:
 	case total == 0 && l.unread > 0:
 		l.message("no %s that this user may see%s", l.things(), l.matching())
 	case total == 0:
@@ -131,7 +128,7 @@ func (l *lister) once(ctx context.Context) error {
 	return nil
 }
 
-// collect finds the locks, and returns those to be listed, in order, and how many there are.
+// collect returns the locks to list, in order, and how many match.
 func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock, int, error) {
 	kept := l.collection()
 	if !l.dead {
@@ -153,7 +150,6 @@ func (l *lister) collect(ctx context.Context, report reporter) ([]*inspect.Lock,
 	return kept.first(), kept.total, err
 }
 
-// each does something with all locks, until an error.
 func each(locks []*inspect.Lock, do func(*inspect.Lock) error) error {
 	for _, lock := range locks {
 		if err := do(lock); err != nil {
@@ -188,10 +184,10 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 	return nil
 }
 
-// noteEvery is how often the progress is reported.
+// noteEvery is how often to report progress.
 const noteEvery = 5 * time.Second
 
-// reporter takes the part of the keys that was looked at, from 0 to 1, and the number of locks found.
+// reporter receives the scanned part of the keys, from 0 to 1, and the number of locks found.
 type reporter func(done float64, locks int)
 
 func progress(w io.Writer, every time.Duration) reporter {

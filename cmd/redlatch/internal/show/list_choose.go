@@ -14,25 +14,25 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// choice is which locks are listed, in what order and how many of them.
+// choice selects and orders the locks to list.
 type choice struct {
 	pattern string
 	kind    string
 	stuck   bool // free with a queue
 	noTTL   bool // held without a lease
-	dead    bool // with waiters that have no subscriber
+	dead    bool // with waiters without a subscriber
 	sort    string
 	limit   int // 0 for all
 }
 
-// The orders.
+// The values of --sort.
 const (
 	byName  = "name"
 	byLease = "lease"
 	byQueue = "queue"
 )
 
-// orders compare two locks, the first one to be listed being less.
+// orders compare two locks: the lesser comes first.
 var orders = map[string]func(a, b *inspect.Lock) int{
 	byName: func(a, b *inspect.Lock) int { return cmp.Compare(a.Name, b.Name) },
 	byLease: func(a, b *inspect.Lock) int {
@@ -43,8 +43,8 @@ var orders = map[string]func(a, b *inspect.Lock) int{
 	},
 }
 
-// ends is when a lock ends by itself: what is free has ended, and without a lease it never does.
-// A scan of many locks takes its time, so that what they have left was read at several times.
+// ends returns the end of a lock's lease. A scan takes a while, so leases were read at several
+// times.
 func ends(l *inspect.Lock) time.Time {
 	switch {
 	case isFree(l):
@@ -55,7 +55,7 @@ func ends(l *inspect.Lock) time.Time {
 	return l.At.Add(l.TTL)
 }
 
-// waiting is how many wait for something, as its line says.
+// waiting returns the number in the column QUEUE.
 func waiting(l *inspect.Lock) int64 {
 	if l.Number != nil {
 		return l.Number.Waiters()
@@ -63,7 +63,7 @@ func waiting(l *inspect.Lock) int64 {
 	return l.Queue
 }
 
-// permits reports whether semaphores of which permits are taken are looked for, beside locks.
+// permits reports whether to look for semaphores with permits in use as well.
 func (c *choice) permits() bool { return c.kind == "" && !c.stuck && !c.noTTL && !c.dead }
 
 func (c *choice) things() string {
@@ -73,7 +73,7 @@ func (c *choice) things() string {
 	return "locks"
 }
 
-// wants reports whether a lock that was found is listed, as far as one look tells.
+// wants reports whether to list a lock, as far as one inspection shows.
 func (c *choice) wants(l *inspect.Lock) bool {
 	held := len(l.Holders) > 0
 	switch {
@@ -86,8 +86,7 @@ func (c *choice) wants(l *inspect.Lock) bool {
 	return true
 }
 
-// collects reports whether locks are listed only when all are found: in an order, or some of
-// them.
+// collects reports whether all locks must be found before the first is listed.
 func (c *choice) collects() bool { return c.sort != "" || c.limit > 0 || c.dead }
 
 func (c *choice) matching() string {
@@ -122,7 +121,7 @@ func (c *choice) collection() *collection {
 	return &collection{order: orders[cmp.Or(c.sort, byName)], limit: c.limit}
 }
 
-// leastKept is how many are kept at least before those beyond the limit are dropped.
+// leastKept is the minimum number of locks kept before those beyond the limit are dropped.
 const leastKept = 1024
 
 func (c *collection) add(l *inspect.Lock) error {
@@ -144,14 +143,13 @@ func (c *collection) first() []*inspect.Lock {
 }
 
 const (
-	// absentFor is how long a waiter must be without a subscriber to be called dead: a live one may
-	// be so for a moment.
+	// absentFor is how long a waiter must lack a subscriber to count as dead.
 	absentFor = time.Second
-	// placesAtOnce is how many places of all queues are looked at before the second look.
+	// placesAtOnce bounds the places of all queues between the first and the second inspection.
 	placesAtOnce = 100_000
 )
 
-// withDead returns the locks that have waiters without a subscriber, and notes how many.
+// withDead returns the locks that have waiters without a subscriber, with their number set.
 func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*inspect.Lock, err error) {
 	if len(locks) == 0 {
 		return nil, nil
@@ -160,7 +158,7 @@ func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*i
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // it only asked
+	defer func() { _ = client.Close() }()
 	for len(locks) > 0 {
 		n := together(locks)
 		absent, err := l.absent(ctx, client, locks[:n], nil)
@@ -182,7 +180,7 @@ func (l *lister) withDead(ctx context.Context, locks []*inspect.Lock) (dead []*i
 	return dead, nil
 }
 
-// together returns how many of the locks are looked at together: one at least.
+// together returns how many of the locks to inspect together, at least one.
 func together(locks []*inspect.Lock) int {
 	places := int64(0)
 	for i, lock := range locks {
@@ -193,10 +191,10 @@ func together(locks []*inspect.Lock) int {
 	return len(locks)
 }
 
-// absentees are the owners without a subscriber in the queues of locks.
+// absentees are the owners without a subscriber, by lock.
 type absentees map[*inspect.Lock][]string
 
-// absent looks once, and if among is not nil only for those in it.
+// absent inspects the locks once; if among is not nil, only those owners.
 func (l *lister) absent(ctx context.Context, client *redlatch.Client, locks []*inspect.Lock, among absentees) (absentees, error) {
 	found := absentees{}
 	for _, lock := range locks {

@@ -17,21 +17,20 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// listed is a lock for programs.
+// listed is the JSON output for a lock.
 type listed struct {
 	inspect.View
-	// More means that there are holders that are not listed.
+	// More means that some holders are not listed.
 	More  bool  `json:"more_holders,omitempty"`
 	Queue int64 `json:"queue_length"`
-	// NotSubscribed is how many of the queue have no subscriber, with --dead-waiters, and
-	// NotLookedAt how many of a long queue were not looked at: the last ones.
+	// NotSubscribed is set with --dead-waiters. NotLookedAt is the rest of a queue that is too
+	// long.
 	NotSubscribed int   `json:"not_subscribed,omitempty"`
 	NotLookedAt   int64 `json:"not_looked_at,omitempty"`
-	// Next is the first in the queue, nil when the queue is empty.
+	// Next is the first in the queue.
 	Next *listedNext `json:"next,omitempty"`
 }
 
-// listedNext is the first in a queue.
 type listedNext struct {
 	inspect.Owned
 	inspect.Client
@@ -49,20 +48,20 @@ func listedOf(l *inspect.Lock) *listed {
 	return out
 }
 
-// row is a lock for people.
+// row is the text output for a lock.
 type row struct {
 	name  string
 	lines []string
 }
 
-// The table's columns make a line of 79, one less than a terminal has.
+// The columns add up to 79, one less than a terminal.
 const (
 	nameWidth   = 22
 	holderWidth = 28
 	cells       = "%-5s  %s %5s %7s %5s"
 )
 
-// shortKinds are the names of kinds that do not fit their column. Tokens have a line of their own.
+// shortKinds are abbreviations that fit the column. Tokens have a separate line.
 var shortKinds = map[inspect.Kind]string{
 	inspect.ReadWrite: "r/w", inspect.Fenced: "plain", inspect.FairFenced: "fair", inspect.Semaphore: "sem", inspect.Counter: "count",
 }
@@ -99,7 +98,7 @@ func rowOf(l *inspect.Lock, look cli.Look) row {
 
 func isFree(l *inspect.Lock) bool { return l.Number == nil && len(l.Holders) == 0 }
 
-// notesOf returns the lines below the line of a lock.
+// notesOf returns the lines below a lock.
 func notesOf(l *inspect.Lock) []string {
 	notes := ""
 	if in := inspect.Base64(l.Name); in != "" {
@@ -135,7 +134,7 @@ func notesOf(l *inspect.Lock) []string {
 	return strings.Split(strings.TrimSuffix(notes, "\n"), "\n")
 }
 
-// numberText says what a name holds that holds a number.
+// numberText describes a semaphore or a number.
 func numberText(l *inspect.Lock) string {
 	n, said := l.Number, strconv.FormatInt(l.Number.Available, 10)
 	switch {
@@ -164,8 +163,7 @@ func absentOf(absent, queue int64) string {
 	return fmt.Sprintf("%d of %s %s %s no subscriber", absent, of, waiters, have)
 }
 
-// holdersOf names the first holder, as far as its column has room, and says how many
-// others there are.
+// holdersOf returns the first holder, cut to its column, and how many others there are.
 func holdersOf(l *inspect.Lock) string {
 	others := ""
 	switch n := len(l.Holders) - 1; {
@@ -181,16 +179,16 @@ func heading(look cli.Look) string {
 	return look.Paint(cli.Bold, fmt.Sprintf("%-*s  "+cells, nameWidth, "NAME", "KIND", sanitize.Pad("HOLDER", holderWidth), "COUNT", "LEASE", "QUEUE"))
 }
 
-// page is how many rows are sorted, and kept, at most.
+// page is how many rows are kept and sorted together.
 const page = 100_000
 
-// printer prints locks: for programs as they come, and for people in sorted pages.
+// printer prints locks in the order found, in JSON or in sorted pages.
 type printer struct {
 	out     io.Writer
-	json    *json.Encoder // nil for people
+	json    *json.Encoder // nil for text
 	look    cli.Look
 	page    int
-	sorted  bool // they come in order
+	sorted  bool // they arrive in order
 	rows    []row
 	printed int
 	tally   tally
@@ -241,10 +239,10 @@ func (t *printer) flush() {
 	t.rows = t.rows[:0]
 }
 
-// end prints how many locks there are, of which some or all were printed.
+// end prints how many locks there are.
 func (t *printer) end(total int) {
 	if t.json != nil {
-		return // programs count lines
+		return
 	}
 	said := t.tally.of(total)
 	if !t.sorted && t.printed > t.page {
@@ -253,7 +251,7 @@ func (t *printer) end(total int) {
 	fmt.Fprintln(t.out, said)
 }
 
-// tally counts what is shown.
+// tally counts the locks shown.
 type tally struct{ locks, numbers, semaphores int }
 
 func (t *tally) add(l *inspect.Lock) {
@@ -267,7 +265,7 @@ func (t *tally) add(l *inspect.Lock) {
 	t.locks++
 }
 
-// of says how many there are, of which these are shown.
+// of describes the number of locks: all, or those shown of total.
 func (t *tally) of(total int) string {
 	shown, what := t.locks+t.numbers, "lock"
 	switch {
@@ -288,8 +286,7 @@ func (t *tally) of(total int) string {
 	return fmt.Sprintf("%s%d %s", of, total, what)
 }
 
-// repeat lists the locks until ctx ends. A server that goes away after the first look is
-// reported and waited for.
+// repeat draws the locks until ctx ends. After the first picture it shows errors and goes on.
 func (l *lister) repeat(ctx context.Context) error {
 	draw := l.draw
 	if cli.IsLive(l.out) {
@@ -322,7 +319,7 @@ func (l *lister) draw(lines []string) {
 	fmt.Fprintln(l.out)
 }
 
-// pictured is how many locks a picture has at most, unless the user says.
+// pictured is the default of --limit with --watch.
 const pictured = 1000
 
 func (l *lister) picture(ctx context.Context) ([]string, error) {

@@ -1,7 +1,9 @@
-// Package status is the command redlatch status: it shows the holder of a lock and its
-// queue.
+// Package show has the commands that only read: status, list, watch and doctor.
 //
-//	question.ask ─▶ watch: once, again ─▶ complete: the rest of the queue ─▶ readDetails ─▶ print
+//	status:  question.ask ─▶ watch: once, again ─▶ complete: the queue ─▶ readDetails ─▶ print
+//	list:    scan ─▶ choice.wants ─▶ printer, or collection ─▶ printer
+//	watch:   messages, searches, time ─▶ follower ─▶ look at the lock ─▶ events ─▶ lines
+//	doctor:  diagnosis.Examine ─▶ report
 package show
 
 import (
@@ -21,17 +23,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// aMoment is for how long a free lock with a queue is looked at before that is
-// called anything but a lock on its way from one to the next.
+// aMoment is how long to watch a free lock with a queue, which may be changing hands.
 const aMoment = time.Second
 
-// codeFree is the exit code for a lock that is free, as that of redlatch unlock.
 const codeFree = 3
 
-// shownWaiters is how many of a queue are shown, unless the user says.
+// shownWaiters is the default of --waiters.
 const shownWaiters = 20
 
-// NewStatus returns the command redlatch status.
+// NewStatus returns the command status.
 func NewStatus(g *cli.Globals) *cobra.Command {
 	var asJSON bool
 	q := question{}
@@ -70,30 +70,26 @@ func NewStatus(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// question is what is asked about a lock.
+// question has the flags of status.
 type question struct {
 	name string
-	// look is how long to look, at most.
 	look time.Duration
-	// lease is true when a lock that is held is looked at, too, until its lease is
-	// renewed.
+	// Also watch a held lock until its lease is renewed.
 	lease bool
-	// show is how many of the queue to show, 0 for all, from the place from on.
+	// Show so many waiters, 0 for all, from the place from on.
 	show, from int
-	// exitCode makes a lock that is free a failure.
-	exitCode bool
-	// errors gets messages.
-	errors io.Writer
+	exitCode   bool
+	errors     io.Writer
 }
 
-// shown is what the command shows: a lock, or the number of a semaphore or a latch.
+// shown is a lock, or the number of a semaphore or a latch.
 type shown interface{ print(w io.Writer) }
 
 func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error {
 	s, err := q.ask(cmd.Context(), g)
 	var other *inspect.NotLock
 	if asJSON && errors.As(err, &other) {
-		_ = cli.PrintJSON(cmd, other) // the error is printed as well
+		_ = cli.PrintJSON(cmd, other)
 	}
 	if err != nil {
 		return err
@@ -110,9 +106,8 @@ func (q *question) answer(cmd *cobra.Command, g *cli.Globals, asJSON bool) error
 	return nil
 }
 
-// ask reads the lock and the first of its queue at one moment, and again for as long as
-// there may be more to see, then the rest of the queue, and what else the server has about
-// the lock; or else the number that the name holds.
+// ask reads the lock and the beginning of its queue, repeatedly while there may be more to see,
+// then the rest of the queue and details; or else the number under the name.
 func (q *question) ask(ctx context.Context, g *cli.Globals) (s shown, err error) {
 	err = cli.WithServer(ctx, g, q.name, func(srv *connect.Server, client *redlatch.Client) error {
 		if err := inspect.CheckIsLock(ctx, srv, q.name); err != nil {
@@ -192,15 +187,14 @@ const statusExamples = `  redlatch status nightly-report
   redlatch status --json --waiters 0 billing-run |
     jq '.queue[] | select(.subscribed == "no")'`
 
-// readDetails reads what belongs to the lock but is not part of it: the labels of the owners
-// that are shown, what each reader has left of its lease, and how many clients wait for it
-// as for a plain lock. What cannot be read is left out: the lock itself has been shown.
+// readDetails reads labels, the leases of readers, the token, and the connections that wait for
+// another kind of lock. It omits anything that it cannot read.
 func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	_ = connect.Use(ctx, srv.Dial, func(c redis.Conn) error {
 		if err := inspect.SetLabels(c, s.Holders, s.Queue); err != nil {
 			return err
 		}
-		s.Token, _ = inspect.Token(c, s.Name) // 0 when it is unknown
+		s.Token, _ = inspect.Token(c, s.Name) // 0 if unknown
 		s.Kind = s.Kind.WithToken(s.Token)
 		if s.Kind == inspect.ReadWrite {
 			inspect.ReadLeases(c, s.Name, s.Holders)
@@ -210,8 +204,7 @@ func (s *status) readDetails(ctx context.Context, srv *connect.Server) {
 	})
 }
 
-// countOthers counts the connections that wait for the name as for another kind of lock; 0 when
-// that is unknown.
+// countOthers counts the connections that wait for another kind of lock of this name, 0 if unknown.
 func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 	counts, err := connect.Listening(ctx, c, codec.LockChannel(s.Name), codec.ReadWriteChannel(s.Name))
 	if err != nil {
@@ -220,7 +213,7 @@ func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 	_, s.PlainWaiters, s.ReadWriteWaiters = inspect.WaitersOf(s.Kind, s.Held, s.length() > 0, [2]int64(counts))
 }
 
-// mixed warns of two kinds of lock of one name.
+// mixed describes two kinds of lock under one name.
 func (s *status) mixed() string {
 	const another = "; it is another lock, and Redisson's of both kinds do not exclude each other"
 	switch {

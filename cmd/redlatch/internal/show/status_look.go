@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// The reasons for which a free lock is not taken, as far as is known.
+// Reasons why a free lock is not acquired.
 const (
 	whyAbsent     = "no_subscriber"
 	whySubscribed = "subscribed"
@@ -24,23 +24,21 @@ const (
 	whyOverdue    = "overdue"
 )
 
-// why says why a free lock with a queue is not taken.
+// why says why a free lock with a queue is not acquired.
 type why struct {
 	Reason string `json:"reason"`
-	// Owner is the first in the queue.
+	// The first in the queue.
 	inspect.Owned
 	inspect.Client
-	// FirstMillis is for how long it was seen to be the first while the lock was
-	// free.
+	// FirstMillis is how long it was seen as the first while the lock was free.
 	FirstMillis int64 `json:"first_for_ms"`
-	// AbsentMillis is for how long its channel was seen without a subscriber, nil when it
-	// has one or that is unknown.
+	// AbsentMillis is how long its channel was seen without a subscriber, nil if it has one or if
+	// unknown.
 	AbsentMillis *int64 `json:"no_subscriber_for_ms"`
 }
 
-// watch looks at a lock for as long as there may be more to see, at most for the time given
-// after the first look: while it is free although its queue is not empty, and, with
-// --lease, while it is held and its lease was not seen to be renewed.
+// watch inspects a lock until there is nothing more to wait for, or the time is up: while it is
+// free with a queue, and with --for also while it is held and its renewal was not seen.
 func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status, error) {
 	var head absence
 	var lease inspect.Renewal
@@ -73,7 +71,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 	}
 }
 
-// once looks at the lock, and returns when that was answered.
+// once inspects the lock, and returns the time of the answer.
 func (q *question) once(ctx context.Context, client *redlatch.Client, lease *inspect.Renewal) (*status, time.Time, error) {
 	seen, err := inspect.Read(ctx, client, q.name, inspect.Places)
 	if err != nil {
@@ -85,7 +83,6 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *ins
 	return s, seen.Answered, s.count(ctx, client, s.Queue)
 }
 
-// waitsForRenewal reports whether it was asked for more than is known of the lease.
 func (q *question) waitsForRenewal(s *status) bool {
 	return q.lease && s.Renewed == inspect.RenewedUnknown
 }
@@ -93,12 +90,12 @@ func (q *question) waitsForRenewal(s *status) bool {
 // absence is what was seen of the first in the queue while the lock was free.
 type absence struct {
 	owner  string
-	since  time.Time // when it was first seen as the first
-	absent time.Time // since when its channel had no listener; zero: it has one, or unknown
+	since  time.Time // as the first
+	absent time.Time // without a listener; zero if it has one or if unknown
 }
 
-// observe records a look that was asked for and answered at these times, so that the absence
-// reported is never longer than the one seen.
+// observe records an inspection between two times, such that the reported absence never exceeds the
+// one observed.
 func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	if v.owner != first.Owner || v.since.IsZero() {
 		*v = absence{owner: first.Owner, since: asked}
@@ -111,7 +108,7 @@ func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	}
 }
 
-// explain says why the lock is not taken, by what was seen until now.
+// explain sets the reason why the lock is not acquired.
 func (s *status) explain(head *absence, now time.Time) {
 	first := &s.Queue[0]
 	w := &why{Owned: first.Owned, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
@@ -132,7 +129,7 @@ func (s *status) explain(head *absence, now time.Time) {
 	s.Why, s.Note = w, s.explanation(w)
 }
 
-// explanation explains the reason in the text output: what is known, and no more.
+// explanation returns the reason in words.
 func (s *status) explanation(w *why) string {
 	who := "the first in the queue, " + sanitize.Word(w.Owner)
 	if w.Kind != "unknown" {
@@ -183,14 +180,12 @@ func (s *status) evictAdvice() string {
 // more describes the waiters that are not shown.
 type more struct {
 	Count int `json:"count"`
-	// Subscribed and NotSubscribed are how many of them have a subscriber and how many have
-	// none; Unknown is how many could not be counted.
+	// Waiters with a subscriber, without one, and those that could not be counted.
 	Subscribed    int `json:"subscribed"`
 	NotSubscribed int `json:"not_subscribed"`
 	Unknown       int `json:"unknown"`
 }
 
-// String returns the text output.
 func (m *more) String() string {
 	var said []string
 	for _, part := range []struct {
@@ -302,9 +297,8 @@ func (s *status) count(ctx context.Context, client *redlatch.Client, part []insp
 	return nil
 }
 
-// record records the numbers of listeners of a part of the queue, or why there are none.
-// Without them the inspection counts on the master alone: a listener there is one, but a
-// waiter without one may listen on a replica.
+// record records the numbers of listeners, or why there are none. The inspection itself counts on the
+// master only, where a waiter of a replica has no listener.
 func (s *status) record(part []inspect.Waiter, counts []int64, err error) {
 	if err != nil {
 		s.Uncounted = inspect.NotCounted(err)

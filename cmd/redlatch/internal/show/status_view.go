@@ -17,25 +17,25 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// status is what there is to show of a lock.
+// status is the output for a lock.
 type status struct {
 	inspect.View
-	// ReplicaOf is the master of the server that was asked, left out for a master.
+	// ReplicaOf is the master, if the server is a replica.
 	ReplicaOf string `json:"replica_of,omitempty"`
-	// Renewed is "yes" when the lease was seen to be renewed, "no" when it was not
-	// although it was due, else "unknown"; "" when there is none.
+	// Renewed is "yes" if the lease was seen to be renewed, "no" if it was not when due, "unknown",
+	// or "" for no lease.
 	Renewed string `json:"renewed,omitempty"`
-	// QueueLength is how many wait, nil when the queue was not read.
+	// QueueLength is nil if the queue was not read.
 	QueueLength *int `json:"queue_length"`
-	// Queue are the waiters, the next one first, as many as are shown; nil when it was not read.
+	// Queue has the waiters to show, the next one first; nil if it was not read.
 	Queue []inspect.Waiter `json:"queue"`
 	// QueueError is why the queue was not read.
 	QueueError string `json:"queue_error,omitempty"`
-	// More describes the waiters that are not shown.
+	// More describes the other waiters.
 	More *more `json:"more,omitempty"`
 	// Uncounted is why listeners could not be counted.
 	Uncounted string `json:"counting_error,omitempty"`
-	// Why says why a free lock with a queue is not taken, as far as is known.
+	// Why is the known reason why a free lock with a queue is not acquired.
 	Why *why `json:"why_free,omitempty"`
 	// Note is Why in words.
 	Note string `json:"note,omitempty"`
@@ -104,7 +104,7 @@ func (s *status) printQueue(w io.Writer) {
 	}
 }
 
-// howToSeeMore names the flag that shows more of the queue, if there is one.
+// howToSeeMore names the flag that shows more of the queue, if any.
 func (s *status) howToSeeMore() string {
 	if len(s.Queue) == 0 {
 		return ""
@@ -146,25 +146,23 @@ func (s *status) printNote(w io.Writer) {
 	}
 }
 
-// shownPermits is how many of the permits that are taken are shown as text.
+// shownPermits bounds the permits in the text output.
 const shownPermits = 20
 
-// counter is what there is to show of a name that holds a number. A plain semaphore and a
-// count-down latch look alike, and neither has permits to show.
+// counter is the output for a number. A plain semaphore and a count-down latch look alike.
 type counter struct {
 	inspect.ShownNumber
-	// Permits are those that are taken, in the order in which their leases end.
+	// Permits are those in use, in the order in which their leases end.
 	Permits []permit `json:"permits"`
 }
 
-// permit is one that is taken.
 type permit struct {
 	ID string `json:"id"`
-	// LeftMillis is what its lease has left, 0 when it is over, nil when it never ends.
+	// LeftMillis is 0 for an expired lease and nil for none.
 	LeftMillis *int64 `json:"left_ms"`
 }
 
-// readCounter reads a number. It returns nil when the name is that of none, or cannot be read.
+// readCounter reads a number. It returns nil if there is none, or if it cannot be read.
 func readCounter(ctx context.Context, srv *connect.Server, client *redlatch.Client, name string) *counter {
 	in, err := rsemaphore.NewExpirable(client, name).Inspect(ctx)
 	if err != nil || !in.Exists {

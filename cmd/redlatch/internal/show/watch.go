@@ -1,9 +1,3 @@
-// Package watch is the command redlatch watch: it tells what happens to locks, one line
-// for each event.
-//
-//	messages ─┐
-//	searches ─┼▶ follower ─▶ look at the lock ─▶ follow.Lock ─▶ events ─▶ lines
-//	time     ─┘
 package show
 
 import (
@@ -25,20 +19,20 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// watcher tells what happens to locks.
+// watcher has the flags of watch.
 type watcher struct {
 	pattern string
-	single  bool // it is a name
+	single  bool // pattern is a name
 	json    bool
-	length  time.Duration // how long to watch, 0 until interrupted
+	length  time.Duration // 0 for no limit
 
 	srv    *connect.Server
 	out    io.Writer
 	errors io.Writer
-	failed bool // the last look had no answer
+	failed bool // the last inspection failed
 }
 
-// NewWatch returns the command redlatch watch.
+// NewWatch returns the command watch.
 func NewWatch(g *cli.Globals) *cobra.Command {
 	w := &watcher{}
 	var names cli.Names
@@ -78,7 +72,7 @@ func (w *watcher) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // it only asked
+	defer func() { _ = client.Close() }()
 	var number *numberFollower
 	if w.single {
 		if err := inspect.CheckIsLock(ctx, w.srv, w.pattern); err != nil {
@@ -89,7 +83,7 @@ func (w *watcher) run(ctx context.Context) error {
 	if _, err := cli.WarnOfReplica(ctx, w.srv, w.errors); err != nil {
 		return err
 	}
-	if w.length > 0 { // from now on: to connect takes its time
+	if w.length > 0 { // after connecting
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.length)
 		defer cancel()
@@ -116,8 +110,7 @@ func (w *watcher) run(ctx context.Context) error {
 	return f.run(inner, heard, found)
 }
 
-// hear subscribes to the channels of the locks: by patterns, or in a cluster channel by channel where
-// there are locks.
+// hear subscribes to the locks' channels: by patterns, or in a cluster one by one.
 func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan follow.Message, error) {
 	if f.srv.IsCluster() {
 		f.channels = follow.NewChannelSubscriber(engine.EngineOf(f.client).Transport)
@@ -134,17 +127,17 @@ func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan fo
 	return subscriber.Messages, nil
 }
 
-// findEvery is the least time between two searches for locks.
+// findEvery is the minimum time between two scans.
 const findEvery = 10 * time.Second
 
-// discovery is a lock that was found, or why none can be.
+// discovery is a lock that was found, or the error of a scan.
 type discovery struct {
 	name string
 	err  error
 }
 
-// find looks for locks that match, again and again until ctx ends: those that are
-// taken without a message before are found by it.
+// find scans for matching locks until ctx ends. It finds those that were acquired without a
+// message.
 func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 	tell := func(f discovery) {
 		select {
@@ -173,7 +166,7 @@ func (w *watcher) search(ctx context.Context, tell func(name string)) error {
 
 func (w *watcher) emit(event any, line string) {
 	if w.json {
-		_ = json.NewEncoder(w.out).Encode(event) // a closed output has ended the command, too
+		_ = json.NewEncoder(w.out).Encode(event) // cli.Execute ends the command
 		return
 	}
 	fmt.Fprintln(w.out, cli.Fit(w.out, line))
@@ -183,7 +176,7 @@ func (w *watcher) message(format string, args ...any) {
 	cli.Messagef(w.errors, format, args...)
 }
 
-// looked takes in what came of a look. An error of the server is reported once.
+// looked reports an error of the server once, and its end.
 func (w *watcher) looked(err error) {
 	if err != nil && !w.failed {
 		w.message("%v", err)

@@ -19,44 +19,42 @@ import (
 )
 
 const (
-	// watched is how many locks are watched at most.
+	// watched bounds the number of locks.
 	watched = 1000
-	// followedPlaces is how many of the first in a queue are followed: what a look costs
-	// the server must not grow with the queue.
+	// followedPlaces bounds the places of a queue: the cost of an inspection must not grow with the
+	// queue.
 	followedPlaces = 256
-	// forgetAfter is for how long a lock of a pattern is watched that is free.
+	// forgetAfter is how long to watch a free lock that matches a pattern.
 	forgetAfter = time.Minute
 )
 
-// follower looks at locks and tells what has happened. It is for one goroutine.
+// follower inspects locks and prints events. It is not safe for concurrent use.
 type follower struct {
 	*watcher
 	client   *redlatch.Client
 	side     redis.Conn                // for labels, through the client
-	channels *follow.ChannelSubscriber // the channels of locks in a cluster, nil elsewhere
+	channels *follow.ChannelSubscriber // in a cluster, nil elsewhere
 
 	locks         map[string]*followed
-	limitReported bool // the limit of locks was reported
-	searchFailed  bool // that locks cannot be searched for was reported
+	limitReported bool
+	searchFailed  bool
 }
 
-// followed is a lock that is watched.
 type followed struct {
 	follow.Lock
-	idle time.Time // since when it is free, zero: it is not
+	idle time.Time // since when it is free, zero if it is not
 }
 
 func newFollower(w *watcher, client *redlatch.Client) *follower {
 	return &follower{watcher: w, client: client, side: connect.Over(engine.EngineOf(client).Transport), locks: map[string]*followed{}}
 }
 
-// run handles each message, each lock that is found, and looks at all locks now and then,
-// until ctx ends. A server that does not answer at first is an error; later it is reported
-// and waited for.
+// run handles messages and discoveries, and inspects all locks regularly, until ctx ends. It
+// returns an error of the first inspection; it reports later ones and goes on.
 func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <-chan discovery) error {
 	if f.single {
 		f.add(f.pattern)
-		f.listen(ctx, f.pattern, nil) // before the look, so that nothing is missed between
+		f.listen(ctx, f.pattern, nil) // before the inspection, so that nothing is missed between
 		if err := f.look(ctx, f.locks[f.pattern]); err != nil {
 			return err
 		}
@@ -67,7 +65,7 @@ func (f *follower) run(ctx context.Context, heard <-chan follow.Message, found <
 		select {
 		case m := <-heard:
 			f.receive(&m)
-			for more := true; more; { // what is there already costs no look of its own
+			for more := true; more; { // queued messages share one inspection
 				select {
 				case m := <-heard:
 					f.receive(&m)
@@ -167,7 +165,7 @@ func (f *follower) try(ctx context.Context, l *followed) {
 	}
 }
 
-// look looks at a lock and tells what has happened to it.
+// look inspects a lock and prints the events since the last inspection.
 func (f *follower) look(ctx context.Context, l *followed) error {
 	s, err := inspect.Read(ctx, f.client, l.Name, followedPlaces)
 	other := (*inspect.NotLock)(nil)
@@ -196,8 +194,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 	return nil
 }
 
-// forget ends the watching of locks that have been free for a while. When they are
-// taken again, a message or a search finds them.
+// forget drops locks that have been free for a while. A message or a scan finds them again.
 func (f *follower) forget(now time.Time) {
 	for name, l := range f.locks {
 		if !f.single && !l.idle.IsZero() && now.Sub(l.idle) > forgetAfter {
@@ -211,7 +208,7 @@ func (f *follower) printAll(events []follow.Event) {
 	for i := range events {
 		owners = append(owners, events[i].Owner)
 	}
-	labels, _ := inspect.Labels(f.side, owners) // none, if they cannot be read
+	labels, _ := inspect.Labels(f.side, owners) // none if they cannot be read
 	for i := range events {
 		f.print(&events[i], labels[events[i].Owner])
 	}
@@ -221,29 +218,28 @@ func (f *follower) print(e *follow.Event, label string) {
 	f.emit(eventJSONOf(e, label), eventLine(e, label, !f.single))
 }
 
-// eventJSON is an event in the JSON output.
+// eventJSON is the JSON output for an event.
 type eventJSON struct {
 	At time.Time `json:"at"`
 	inspect.Named
 	Event string `json:"event"`
 	Owner string `json:"owner,omitempty"`
-	// OwnerBase64 has the bytes of an owner that is no UTF-8.
+	// OwnerBase64 is set for an owner that is not valid UTF-8.
 	OwnerBase64 string `json:"owner_base64,omitempty"`
 	*inspect.Client
 	Label string `json:"label,omitempty"`
-	// From is the owner that had the lock before.
+	// From is the previous owner.
 	From  string        `json:"from,omitempty"`
 	Count inspect.Count `json:"count,omitempty"`
-	// Mode is what a read/write lock is held for, "read" or "write".
+	// Mode is "read" or "write" for a read/write lock.
 	Mode string `json:"mode,omitempty"`
-	// LeaseMillis is what the lease has left, nil when it has none or it is not the
-	// owner's.
+	// LeaseMillis is the rest of the owner's lease, nil for none.
 	LeaseMillis *int64 `json:"ttl_ms,omitempty"`
-	// NoTTL says that the owner holds the lock and has no lease.
+	// NoTTL means that the owner holds the lock without a lease.
 	NoTTL    bool `json:"no_ttl,omitempty"`
 	Position int  `json:"position,omitempty"`
 	Queue    int  `json:"queue_length"`
-	// Messages is how many messages there were since the last look.
+	// Messages counts the messages since the last inspection.
 	Messages int `json:"messages"`
 }
 
@@ -261,10 +257,11 @@ func eventJSONOf(e *follow.Event, label string) *eventJSON {
 	return t
 }
 
-// leastLabel is how much of a label is shown where there is no room for it.
+// leastLabel is the minimum width of a label.
 const leastLabel = 8
 
-// eventLine formats an event as a line that fits a terminal, as far as names let it.
+// eventLine returns the text output for an event, in one line that fits a terminal if the name
+// does.
 func eventLine(e *follow.Event, label string, named bool) string {
 	line := fmt.Sprintf("%s %-8s  %s", e.At.UTC().Format("15:04:05.000Z"), e.What, eventWords(e))
 	if named {
@@ -277,7 +274,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
-// eventWords formats the details of an event after its name.
+// eventWords describes an event.
 func eventWords(e *follow.Event) string {
 	who := "owner unknown"
 	if e.Owner != "" {

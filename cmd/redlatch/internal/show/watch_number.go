@@ -15,14 +15,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// What happened to a name that holds a number, besides what follow has for locks: it was there
-// when watching began, or came later; it changed for another reason than its permits.
+// Events of numbers, in addition to those of package follow: the number exists, or changed for a
+// reason other than permits with IDs.
 const (
 	numberIs      = "number"
 	numberChanged = "changed"
 )
 
-// numberFollower tells what happens to a semaphore or a count-down latch. It is for one goroutine.
+// numberFollower prints the events of a semaphore or a count-down latch. It is not safe for
+// concurrent use.
 type numberFollower struct {
 	*watcher
 	semaphore *rsemaphore.Expirable
@@ -30,39 +31,39 @@ type numberFollower struct {
 
 	last     rsemaphore.Inspection
 	lastAt   time.Time
-	messages int // since the last look
+	messages int // since the last inspection
 }
 
-// numberEvent is an event in the JSON output.
+// numberEvent is the JSON output for an event.
 type numberEvent struct {
 	At time.Time `json:"at"`
 	inspect.Named
 	Event string `json:"event"`
-	// Permit is the id of the permit that it is about.
+	// Permit is the permit's ID.
 	Permit string `json:"permit,omitempty"`
-	// Available is the number, nil when there is none, Taken how many permits are taken.
+	// Available is the number, nil for none. Taken counts the permits in use.
 	Available *int `json:"available"`
 	Taken     int  `json:"taken"`
-	// Before is the number before it changed.
+	// Before is the number before a change.
 	Before   *int `json:"before,omitempty"`
 	Messages int  `json:"messages"`
 }
 
-// numberOf returns what follows the name if it holds a number, else nil.
+// numberOf returns a follower if the name holds a number, else nil.
 func (w *watcher) numberOf(ctx context.Context, client *redlatch.Client) *numberFollower {
 	f := &numberFollower{
 		watcher: w, semaphore: rsemaphore.NewExpirable(client, w.pattern), transport: engine.EngineOf(client).Transport,
 	}
 	in, err := f.semaphore.Inspect(ctx)
 	if err != nil || !in.Exists {
-		return nil // what is wrong is found when it is looked at as a lock
+		return nil // the follower of locks reports the error
 	}
 	return f
 }
 
-// run looks at the name after each message and once a second besides, until ctx ends.
+// run inspects the number after each message and once a second, until ctx ends.
 func (f *numberFollower) run(ctx context.Context) error {
-	var permits, latch <-chan transport.Event // nil: it is not heard
+	var permits, latch <-chan transport.Event // nil if not subscribed
 	for channel, events := range map[string]*<-chan transport.Event{
 		codec.SemaphoreChannel(f.pattern): &permits, codec.CountDownChannel(f.pattern): &latch,
 	} {
@@ -86,7 +87,7 @@ func (f *numberFollower) run(ctx context.Context) error {
 			return nil
 		case _, works = <-permits:
 			if f.messages++; !works {
-				permits = nil // for good: the looks go on
+				permits = nil // inspections go on
 			}
 		case _, works = <-latch:
 			if f.messages++; !works {
@@ -96,11 +97,11 @@ func (f *numberFollower) run(ctx context.Context) error {
 		}
 		err := f.look(ctx)
 		switch {
-		case ctx.Err() != nil: // the time of --for is over
+		case ctx.Err() != nil: // --for is over
 		case errors.Is(err, redlatch.ErrWrongType):
 			return inspect.WrongType(ctx, f.srv, f.pattern)
 		case err != nil:
-			f.looked(f.srv.Problem(err)) // and waited for
+			f.looked(f.srv.Problem(err))
 		default:
 			f.looked(nil)
 		}
@@ -139,10 +140,10 @@ func (e *numberEvent) words() string {
 	return said
 }
 
-// slack is how much earlier than expected a lease may be over: the answer took time to arrive.
+// slack is how much earlier than expected a lease may end: the answer took time to arrive.
 const slack = 100 * time.Millisecond
 
-// changesOf returns what happened between two looks. The first of all has nothing before it.
+// changesOf returns the events between two inspections. before is zero for the first one.
 func changesOf(before, now *rsemaphore.Inspection, passed time.Duration) (all []numberEvent) {
 	switch {
 	case !now.Exists && !before.Exists:
@@ -153,7 +154,7 @@ func changesOf(before, now *rsemaphore.Inspection, passed time.Duration) (all []
 		return []numberEvent{{Event: numberIs}}
 	}
 	expected := before.Available
-	if !isCut(before) && !isCut(now) { // else which came and went is not known
+	if !isCut(before) && !isCut(now) { // otherwise some permits are unknown
 		all = permitChanges(before, now, passed)
 		expected += before.Taken - now.Taken
 	}
@@ -165,7 +166,7 @@ func changesOf(before, now *rsemaphore.Inspection, passed time.Duration) (all []
 
 func isCut(in *rsemaphore.Inspection) bool { return in.Taken > len(in.Permits) }
 
-// permitChanges returns which permits were given back, or ended, and which were taken.
+// permitChanges returns the permits that were released, expired or acquired.
 func permitChanges(before, now *rsemaphore.Inspection, passed time.Duration) (all []numberEvent) {
 	was, is := idsOf(before), idsOf(now)
 	for _, p := range before.Permits {

@@ -21,10 +21,9 @@ import (
 	"github.com/redlatch/redlatch/redlatchui"
 )
 
-// defaultAddr is where the page is served unless --addr says.
 const defaultAddr = "127.0.0.1:8374"
 
-// server serves the page.
+// server has the flags of ui.
 type server struct {
 	addr     string
 	authFile string
@@ -35,7 +34,7 @@ type server struct {
 	errors   io.Writer
 }
 
-// New returns the command.
+// New returns the command ui.
 func New(g *cli.Globals) *cobra.Command {
 	s := &server{}
 	cmd := &cobra.Command{
@@ -71,7 +70,6 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// check says what is wrong with the flags.
 func (s *server) check() error {
 	host, _, err := net.SplitHostPort(s.addr)
 	switch {
@@ -88,12 +86,11 @@ func (s *server) check() error {
 	return s.checkActions()
 }
 
-// actions are those that --allow has.
+// actions are the values of --allow.
 var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
 
-// checkActions says what is wrong with --allow, and grants what it has. Actions want a password
-// also on this machine: without one each of its users has the rights of this program on the
-// server, and the audit names none of them.
+// checkActions checks --allow and grants its actions. They need a password even on this machine:
+// all of its users would have this program's rights on the server, and no name in the audit.
 func (s *server) checkActions() error {
 	if len(s.allow) == 0 {
 		return nil
@@ -116,7 +113,7 @@ func (s *server) checkActions() error {
 	return nil
 }
 
-// isLoopback reports whether only this machine reaches a host.
+// isLoopback reports whether only this machine can reach host.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
@@ -143,12 +140,12 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = page.Close() }() // it only asked
+	defer func() { _ = page.Close() }()
 	listener, err := cli.Listen(s.addr)
 	if err != nil {
 		return err
 	}
-	_, _ = cli.WarnOfReplica(ctx, srv, s.errors) // the page shows what is wrong
+	_, _ = cli.WarnOfReplica(ctx, srv, s.errors) // the page shows errors
 	fmt.Fprintf(s.out, "http://%s/\n", shownAddr(listener.Addr()))
 	kind := "read-only page"
 	if len(s.allow) > 0 {
@@ -158,7 +155,7 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	return cli.Serve(ctx, listener, users.protect(page, s.errors), func() { _ = page.Close() })
 }
 
-// shownAddr returns an address that a browser can open.
+// shownAddr returns an address that browsers can open.
 func shownAddr(addr net.Addr) string {
 	tcp, is := addr.(*net.TCPAddr)
 	if is && tcp.IP.IsUnspecified() {
@@ -167,14 +164,13 @@ func shownAddr(addr net.Addr) string {
 	return addr.String()
 }
 
-// userOf returns the user that a browser has given, which was checked before.
+// userOf returns the authenticated user.
 func userOf(r *http.Request) string {
 	user, _, _ := r.BasicAuth()
 	return user
 }
 
-// audit writes a line for each attempt, and one when it has ended, each with the time at which it
-// is written.
+// audit logs the beginning and the outcome of an action.
 func (s *server) audit(_ context.Context, a redlatchui.Attempt) error {
 	owners := make([]string, len(a.Owners))
 	for i, owner := range a.Owners {
