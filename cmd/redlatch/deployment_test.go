@@ -53,9 +53,7 @@ func newClusterLocks(t *testing.T) *clusterLocks {
 // ok runs redlatch on the cluster, to an end without errors.
 func (s *clusterLocks) ok(t *testing.T, args ...string) string {
 	t.Helper()
-	got := program.Finish(t, s.url, args...)
-	require.Equal(t, 0, got.Code, "%v: %s", args, got.Stderr)
-	return got.Stdout
+	return program.OK(t, s.url, args...)
 }
 
 // TestCommandsOnACluster is one story: clusters are dear.
@@ -96,10 +94,7 @@ func (s *clusterLocks) status(t *testing.T) {
 	for _, args := range [][]string{
 		{"status", "a}x{"}, {"watch", "--for", "1s", "a}x{"}, {"unlock", "--force", "a}x{"}, {"evict", "a}x{", "a:1"}, {"evict", "--all-dead", "a}x{"},
 	} {
-		got := program.Finish(t, s.url, args...)
-		require.Equal(t, 2, got.Code, args)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, `invalid argument: the lock's name "a}x{" does not work in a cluster`, args)
+		got := program.Fails(t, s.url, 2, `invalid argument: the lock's name "a}x{" does not work in a cluster`, args...)
 		require.NotContains(t, got.Stderr, "cannot reach", args)
 	}
 	text := redistest.Key(t)
@@ -228,8 +223,5 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		require.Contains(t, got.Stdout+got.Stderr, c.says, c.args)
 	}
 	require.Equal(t, "term", p.Line(), "it has lost the lock")
-	got := program.Finish(t, url+"s", "status", name)
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "No such master with that name. Name the master as its Sentinels do")
+	program.Fails(t, url+"s", 1, "No such master with that name. Name the master as its Sentinels do", "status", name)
 }

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
@@ -11,30 +17,32 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-func TestVersionAndHelpNeedNoServer(t *testing.T) {
+func TestHelpNeedsNoServerAndFitsATerminal(t *testing.T) {
 	t.Parallel()
-	got := program.Finish(t, program.NoServer(t), "--version")
-	require.Equal(t, 0, got.Code)
-	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, got.Stdout)
-	require.Equal(t, got, program.Finish(t, program.NoServer(t), "version"))
-	for _, name := range []string{"run", "hold", "release", "status", "evict", "unlock", "doctor", "serve", "demo"} {
-		got := program.Finish(t, program.NoServer(t), name, "--help")
-		require.Equal(t, 0, got.Code)
-		require.Contains(t, got.Stdout, "Examples:\n")
-		require.NotContains(t, got.Stdout, "sesame", "help shows what REDIS_URL holds")
+	for path, c := range commands(t) {
+		out := program.OK(t, program.NoServer(t), append(strings.Fields(path), "--help")...)
+		program.Narrow(t, out)
+		require.NotContains(t, out, "sesame", "help shows what REDIS_URL holds")
+		if !strings.HasPrefix(path, "completion") {
+			require.NotEmpty(t, c.Long, path)
+			require.Contains(t, out, "\nExamples:\n", path)
+			require.Contains(t, out, "\nFlags:\n", path)
+		}
 	}
-	got = program.Finish(t, program.NoServer(t), "--help")
-	require.NotContains(t, got.Stdout, "__", "a hidden command shows")
+	out := program.OK(t, program.NoServer(t), "--help")
+	program.Narrow(t, out)
+	require.NotContains(t, out, "__", "a hidden command shows")
+	for _, path := range []string{"list", "watch", "demo", "serve"} {
+		require.Contains(t, commands(t)[path].Long, "128+n", path)
+		require.Contains(t, commands(t)[path].Long, "143 SIGTERM", path)
+	}
+	require.Contains(t, out, "143 for SIGTERM")
+
+	out = program.OK(t, program.NoServer(t), "--version")
+	require.Regexp(t, `^redlatch \S+.* go1\.\d+`, out)
+	require.Equal(t, out, program.OK(t, program.NoServer(t), "version"))
 }
 
-func TestUnknownCommandsAreTypedWrong(t *testing.T) {
-	t.Parallel()
-	got := program.Finish(t, program.NoServer(t), "lock-everything")
-	require.Equal(t, cli.CodeUsage, got.Code)
-	program.OneLine(t, got.Stderr)
-}
-
-// What is typed wrong is answered with what to type.
 func TestUsageErrorsSayWhatToType(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
@@ -59,29 +67,11 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 		"stauts x":          "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
 		"lock-everything x": "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
 	} {
-		got := program.Finish(t, program.NoServer(t), strings.Fields(line)...)
-		require.NotZero(t, got.Code, line)
-		program.OneLine(t, got.Stderr)
+		got := program.Fails(t, program.NoServer(t), usageCode(strings.Fields(line)[0]), says, strings.Fields(line)...)
 		require.True(t, strings.HasPrefix(got.Stderr, says), "%s: %s", line, got.Stderr)
 	}
 }
 
-func TestHelpOfEveryCommandHasExamplesAndFlagsThatFitATerminal(t *testing.T) {
-	t.Parallel()
-	for _, cmd := range cli.NewRoot(constructors...).Commands() {
-		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
-			continue
-		}
-		require.NotEmpty(t, cmd.Example, cmd.Name())
-		require.NotEmpty(t, cmd.Long, cmd.Name())
-		help := program.Finish(t, program.NoServer(t), cmd.Name(), "--help").Stdout
-		_, flags, found := strings.Cut(help, "\nFlags:\n")
-		require.True(t, found, cmd.Name())
-		program.Narrow(t, flags)
-	}
-}
-
-// What is broken by hand is broken once more for the width of a terminal.
 func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
 	t.Parallel()
 	root := cli.NewRoot(constructors...)
@@ -89,14 +79,6 @@ func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
 		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
 			require.Regexp(t, `^ +(-\w, )?--`, line, cmd.Name())
 		}
-	}
-}
-
-func TestHelpFitsATerminal(t *testing.T) {
-	t.Parallel()
-	program.Narrow(t, program.Finish(t, program.NoServer(t), "--help").Stdout)
-	for path := range commands(t) {
-		program.Narrow(t, program.Finish(t, program.NoServer(t), append(strings.Fields(path), "--help")...).Stdout)
 	}
 }
 
@@ -110,8 +92,7 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 			}
 		}
 		got := program.Finish(t, program.NoServer(t), append([]string{path}, args...)...)
-		require.NotZero(t, got.Code, path)
-		require.Equal(t, "redlatch: invalid argument: the lock's name is empty\n", got.Stderr, path)
+		require.Equal(t, program.Outcome{Code: usageCode(path), Stderr: "redlatch: invalid argument: the lock's name is empty\n"}, got, path)
 	}
 	for text, want := range map[string]string{
 		"redlatch: lock lost":                             "lock lost",
@@ -123,4 +104,166 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 	} {
 		require.Equal(t, want, sanitize.WithoutPrefix(text))
 	}
+}
+
+// The directives by which a shell does or does not offer files.
+const (
+	offersFiles   = ":0\n"
+	offersNothing = ":4\n"
+)
+
+// offered returns what the shell would offer for the last of the words.
+func offered(t *testing.T, words ...string) string {
+	t.Helper()
+	var out strings.Builder
+	root := cli.NewRoot(constructors...)
+	root.SetArgs(append([]string{"__complete"}, words...))
+	root.SetOut(&out)
+	root.SetErr(&strings.Builder{})
+	require.NoError(t, root.Execute())
+	return out.String()
+}
+
+func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
+	t.Parallel()
+	files := []string{"password-file", "tls-ca", "tls-cert", "tls-key", "audit-file", "auth"}
+	values := map[string]string{
+		"on-lost":        "term\nkill\nignore\n",
+		"on-lost-signal": "TERM\nINT\nHUP\nUSR1\nUSR2\nKILL\n",
+		"kind":           "plain\nfair\nfenced\nfair-fenced\nreadwrite\n",
+		"sort":           "name\nlease\nqueue\n",
+		"need":           "plain\nbraces\nfair\ntokens\n",
+		"allow":          "evict\nunlock\n",
+	}
+	for path, c := range commands(t) {
+		if !strings.HasPrefix(path, "completion") {
+			require.Equal(t, offersNothing, offered(t, append(strings.Fields(path), "")...), path)
+		}
+		for _, f := range flags(c) {
+			if f.kind == "bool" {
+				continue
+			}
+			said := offered(t, append(strings.Fields(path), "--"+f.name, "")...)
+			switch {
+			case slices.Contains(files, f.name):
+				assert.Equal(t, offersFiles, said, "%s --%s", path, f.name)
+			case values[f.name] != "":
+				assert.True(t, strings.HasPrefix(said, values[f.name]), "%s --%s: %s", path, f.name, said)
+				assert.True(t, strings.HasSuffix(said, offersNothing), "%s --%s: %s", path, f.name, said)
+			default:
+				assert.Equal(t, offersNothing, said, "%s --%s", path, f.name)
+			}
+		}
+	}
+	require.Equal(t, offersNothing, offered(t, "evict", "job", ""))
+	require.Contains(t, offered(t, "do"), "doctor\tExamine a server")
+	require.Contains(t, offered(t, "run", "--on"), "--on-lost\t")
+}
+
+func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"run", ""}, offersNothing},
+		{[]string{"run", "--wait", "10s", "job", ""}, "--\n" + offersNothing},
+		{[]string{"run", "job", "--", ""}, offersFiles},
+		{[]string{"run", "job", "--", "cp", ""}, offersFiles},
+		{[]string{"run", "job", "--", "cp", "-"}, offersFiles},
+	} {
+		require.Equal(t, c.want, program.OK(t, program.NoServer(t), append([]string{"__complete"}, c.words...)...), "%q", c.words)
+	}
+}
+
+// written writes the man pages and the completions into a folder, as a packager does, and
+// returns them by their names there.
+func written(t *testing.T) map[string]string {
+	t.Helper()
+	folder := t.TempDir()
+	program.OK(t, program.NoServer(t), "__manual", "--date", "2026-11-25T23:30:00-02:00", "--of-version", "v1.2.3", folder)
+	files := map[string]string{}
+	err := filepath.WalkDir(folder, func(name string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		name, err = filepath.Rel(folder, name)
+		files[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	require.NoError(t, err)
+	return files
+}
+
+// unpacked returns the text of a man page, with hyphens and quotes as readers see them.
+func unpacked(t *testing.T, page string) string {
+	t.Helper()
+	r, err := gzip.NewReader(strings.NewReader(page))
+	require.NoError(t, err)
+	require.Zero(t, r.ModTime)
+	text, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(ga`, "`", `\(ti`, "~", `\e`, `\`, "\n"+`\&.`, "\n.").Replace(string(text))
+}
+
+func TestEveryFlagIsInTheManPageOfItsCommand(t *testing.T) {
+	t.Parallel()
+	files := written(t)
+	all := commands(t)
+	all[""] = cli.NewRoot(constructors...)
+	pages := 0
+	for path, cmd := range all {
+		if strings.HasPrefix(path, "completion") {
+			continue // packages have what it prints
+		}
+		pages++
+		name := "man/" + strings.TrimSuffix("redlatch-"+path, "-") + ".1.gz"
+		if !assert.NotEmpty(t, files[name], name) {
+			continue
+		}
+		page := unpacked(t, files[name])
+		for _, f := range append(flags(cmd), cliFlag{name: "help"}) {
+			assert.Contains(t, page, " --"+f.name, "%s --%s", path, f.name)
+		}
+		words := program.Words(page)
+		for line := range strings.Lines(cmd.LocalFlags().FlagUsages() + cmd.InheritedFlags().FlagUsages()) {
+			says := strings.TrimSpace(line[strings.LastIndex(line, "  "):])
+			assert.Contains(t, words, program.Words(says), "%s: %s", path, line)
+		}
+		for line := range strings.Lines(cmd.Example) {
+			assert.Contains(t, page, strings.TrimSpace(line), path)
+		}
+		assert.Contains(t, page, `"2026-11-26" "redlatch v1.2.3"`, path)
+	}
+	require.Equal(t, pages+3, len(files), "there is a page of no command") //nolint:testifylint // Len prints all files
+	page := unpacked(t, files["man/redlatch.1.gz"])
+	for path := range commands(t) {
+		if !strings.HasPrefix(path, "completion") {
+			assert.Contains(t, page, "\nredlatch-"+path+"(1) ")
+		}
+	}
+	assert.NotContains(t, page, "__")
+	assert.Contains(t, page, "for one lock on one Redis or Valkey.\n\nThe exit code is 0")
+	require.Equal(t, files, written(t), "two releases of one commit differ")
+}
+
+func TestCompletionsOfPackagesAreThoseOfTheCommand(t *testing.T) {
+	t.Parallel()
+	files := written(t)
+	for shell, c := range map[string]struct{ name, says string }{
+		"bash": {"redlatch.bash", "__start_redlatch"}, "zsh": {"_redlatch", "#compdef redlatch"}, "fish": {"redlatch.fish", "complete -c redlatch"},
+	} {
+		out := program.OK(t, program.NoServer(t), "completion", shell)
+		require.Contains(t, out, c.says)
+		assert.Equal(t, out, files["completions/"+c.name])
+	}
+}
+
+func TestManualNeedsDate(t *testing.T) {
+	t.Parallel()
+	program.Fails(t, program.NoServer(t), cli.CodeUsage, "--date", "__manual", "--date", "today", t.TempDir())
 }

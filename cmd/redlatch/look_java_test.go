@@ -27,14 +27,9 @@ func (f *fixture) testListAndStatus(t *testing.T) {
 func (f *fixture) testList(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	got := program.Finish(t, f.server.URL(), "list")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Empty(t, got.Stderr)
-	f.checkOutput(t, "list", got.Stdout)
+	f.checkOutput(t, "list", program.OK(t, f.server.URL(), "list"))
 
-	got = program.Finish(t, f.server.URL(), "list", "--json")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
+	lines := strings.Split(strings.TrimSpace(program.OK(t, f.server.URL(), "list", "--json")), "\n")
 	slices.Sort(lines) // they come as they are found
 	f.checkOutput(t, "list.json", strings.Join(lines, "\n")+"\n")
 }
@@ -43,11 +38,10 @@ func (f *fixture) testStatus(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	for _, name := range []string{"orders:42", "nightly-report", "billing-run", "stuck", "books"} {
-		got := program.Finish(t, f.server.URL(), "status", name)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		out := program.OK(t, f.server.URL(), "status", name)
 		file := "status-" + strings.ReplaceAll(name, ":", "-")
-		f.checkOutput(t, file, got.Stdout)
-		got = program.Finish(t, f.server.URL(), "status", "--json", name)
+		f.checkOutput(t, file, out)
+		got := program.Finish(t, f.server.URL(), "status", "--json", name)
 		f.checkOutput(t, file+".json", firstFor.ReplaceAllString(got.Stdout, `"$1": 1000`))
 	}
 }

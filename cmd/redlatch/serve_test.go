@@ -33,8 +33,5 @@ func TestServeSaysWhenItsAddressIsTaken(t *testing.T) {
 	t.Parallel()
 	first := program.Start(t, program.NoServer(t), "serve", "--addr", "127.0.0.1:0")
 	addr := first.Line()[len("redis://"):]
-	got := program.Finish(t, program.NoServer(t), "serve", "--addr", addr)
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "cannot listen on "+addr+": address already in use")
+	program.Fails(t, program.NoServer(t), 1, "cannot listen on "+addr+": address already in use", "serve", "--addr", addr)
 }

@@ -24,8 +24,7 @@ func TestEvictPrintsText(t *testing.T) {
 		for i, owner := range []string{program.RedissonOwner, "\x1b[2J", program.RedlatchOwner} {
 			program.Enqueue(t, s, name, owner, time.Duration(i+1)*time.Hour)
 		}
-		got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		out := program.OK(t, s.URL(), "evict", name, program.RedissonOwner)
 		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`": a waiter was evicted from the queue
   owner  `+program.RedissonOwner+`
          Redisson, place 1, subscribed no, deadline in (1h0m0s|59m\d\d?(\.\d)?s)
@@ -34,14 +33,14 @@ func TestEvictPrintsText(t *testing.T) {
          sent, but no client was there to get it
   left   2 waiters have no subscriber:
          `+"`redlatch evict --all-dead "+regexp.QuoteMeta(name)+"`"+`\s+evicts\s+those\s+that\s+are\s+dead
-$`, got.Stdout)
+$`, out)
 		require.Equal(t, []string{"\x1b[2J", program.RedlatchOwner}, program.QueueOf(t, s, name))
-		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name+"\""))
+		program.Narrow(t, strings.TrimPrefix(out, "lock \""+name+"\""))
 
 		program.Listen(t, s, name, program.RedlatchOwner)
 		program.Enqueue(t, s, name, program.RedissonOwner, 4*time.Hour)
 		s.Do(t, "HSET", name, program.SomeOwner, 1)
-		got = program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
+		got := program.Finish(t, s.URL(), "evict", name, "\x1b[2J")
 		require.Contains(t, got.Stdout, "  owner  \"\\x1b[2J\"\n         of unknown kind, place 1, ")
 		require.Contains(t, got.Stdout, "  next   "+program.RedlatchOwner+
 			"\n         Redlatch since "+program.RedlatchSince+", subscribed yes, not woken: the\n         lock is held\n"+
@@ -110,17 +109,12 @@ func TestEvictLeavesLiveWaiters(t *testing.T) {
 	name := redistest.Key(t)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Listen(t, s, name, program.RedissonOwner)
-	got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
-	require.Equal(t, 1, got.Code)
+	got := program.Fails(t, s.URL(), 1, "the channel of "+program.RedissonOwner+" has a subscriber", "evict", name, program.RedissonOwner)
 	require.Empty(t, got.Stdout)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "the channel of "+program.RedissonOwner+" has a subscriber")
 	require.Contains(t, got.Stderr, "--even-if-alive")
 	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
 
-	got = program.Finish(t, s.URL(), "evict", "--even-if-alive", name, program.RedissonOwner)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "subscribed yes")
+	require.Contains(t, program.OK(t, s.URL(), "evict", "--even-if-alive", name, program.RedissonOwner), "subscribed yes")
 	require.Empty(t, program.QueueOf(t, s, name))
 }
 
@@ -153,9 +147,7 @@ func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
 		require.NotContains(t, got.Stderr, "sesame")
 	}
 	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
-	got := program.Finish(t, blind, "evict", "--even-if-alive", name, program.RedissonOwner)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "subscribed unknown")
+	require.Contains(t, program.OK(t, blind, "evict", "--even-if-alive", name, program.RedissonOwner), "subscribed unknown")
 }
 
 // evict may run on a machine whose clock is wrong.
@@ -168,8 +160,7 @@ func TestEvictGoesByTheServersClock(t *testing.T) {
 		s.Do(t, "RPUSH", codec.QueueKey(name), owner)
 		s.Do(t, "ZADD", codec.TimeoutKey(name), now.Add(time.Duration(i+1)*5*time.Minute).UnixMilli(), owner)
 	}
-	got := program.Finish(t, s.URL(), "evict", name, program.RedissonOwner)
-	require.Equal(t, 0, got.Code, got.Stderr)
+	program.OK(t, s.URL(), "evict", name, program.RedissonOwner)
 	left, err := redis.Int64(s.Do(t, "ZSCORE", codec.TimeoutKey(name), program.RedlatchOwner), nil)
 	require.NoError(t, err)
 	require.InDelta(t, now.Add(5*time.Minute+15*time.Second).UnixMilli(), left, 5000)
@@ -185,18 +176,17 @@ func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
 			program.Enqueue(t, s, name, owner, time.Hour)
 		}
 		program.Listen(t, s, name, program.RedlatchOwner)
-		got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "100ms", name)
-		require.Equal(t, 0, got.Code, got.Stderr)
-		require.Contains(t, got.Stdout, `lock "`+name+`": 3 waiters were evicted from the queue`)
+		out := program.OK(t, s.URL(), "evict", "--all-dead", "--for", "100ms", name)
+		require.Contains(t, out, `lock "`+name+`": 3 waiters were evicted from the queue`)
 		for _, line := range []string{
 			"  owner  " + program.LongOwner(1) + "\n         Redisson, place 1, subscribed no,", ", place 2,", ", place 4,",
 			"  next   " + program.RedlatchOwner + "\n         Redlatch since " + program.RedlatchSince + ", subscribed yes, woken: the lock\n         is free\n",
 		} {
-			require.Contains(t, got.Stdout, line)
+			require.Contains(t, out, line)
 		}
 		require.Equal(t, []string{program.RedlatchOwner}, program.QueueOf(t, s, name))
 
-		got = program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", name)
+		got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", name)
 		require.Equal(t, program.Outcome{Code: 0, Stdout: `lock "` + name + `": no waiter was evicted: each has a subscriber` + "\n", Stderr: ""}, got)
 	})
 }
@@ -208,8 +198,7 @@ func TestEvictOfALongDeadQueueIsNoBurden(t *testing.T) {
 	const name, waiting = "billing-run", 3000
 	program.LongQueue(t, s, name, program.SomeOwner, waiting)
 	slow, before := program.WatchSlow(t, s, 5*time.Millisecond), s.CommandStats(t)["evalsha"]
-	got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
+	out := program.OK(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
 	require.Less(t, s.CommandStats(t)["evalsha"]-before, int64(waiting/10))
 	require.Empty(t, slow())
 	var reported struct {
@@ -218,7 +207,7 @@ func TestEvictOfALongDeadQueueIsNoBurden(t *testing.T) {
 			Position int
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.NoError(t, json.Unmarshal([]byte(out), &reported))
 	require.Len(t, reported.Evicted, waiting)
 	for i, e := range reported.Evicted {
 		require.Equal(t, program.LongOwner(i), e.Owner)
@@ -241,8 +230,7 @@ func TestEvictReadsAPartOfALongQueueAtATime(t *testing.T) {
 		{[]string{name, program.LongOwner(0)}, waiting + 1000}, // all deadlines change
 		{[]string{"--all-dead", "--for", "0s", name}, 2000},    // twice a thousand deadlines, behind the first
 	} {
-		got := program.Finish(t, s.URL(), append([]string{"evict"}, c.args...)...)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		program.OK(t, s.URL(), append([]string{"evict"}, c.args...)...)
 		require.LessOrEqual(t, longest(), c.bound, "%v", c.args)
 	}
 	require.Empty(t, program.QueueOf(t, s, name))
@@ -254,10 +242,9 @@ func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
 	name := redistest.Key(t)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	got := program.Finish(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
+	out := program.OK(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
 	var reported map[string]any
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.NoError(t, json.Unmarshal([]byte(out), &reported))
 	require.Nil(t, reported["next"])
 	require.InDelta(t, 0, reported["queue_length"], 0)
 	require.Equal(t, program.RedissonOwner, reported["evicted"].([]any)[0].(map[string]any)["owner"])

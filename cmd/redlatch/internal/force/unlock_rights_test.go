@@ -34,10 +34,9 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	for file, flag := range map[string]string{"unlock-untold": "--json=false", "unlock-untold.json": "--json"} {
 		s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
-		got := program.Finish(t, url, "unlock", "--force", "--even-if-alive", flag, "app:job")
-		require.Equal(t, 0, got.Code, got.Stderr)
-		program.Fits(t, got.Stdout)
-		program.Golden(t, file, got.Stdout)
+		out := program.OK(t, url, "unlock", "--force", "--even-if-alive", flag, "app:job")
+		program.Fits(t, out)
+		program.Golden(t, file, out)
 		_, err := redis.Values(redis.ReceiveWithTimeout(plain, program.Soon))
 		require.NoError(t, err)
 	}
@@ -54,21 +53,19 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	url := s.GiveRights(t, []string{"A user that repairs"})
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
-	got := program.Finish(t, url, "unlock", "--force", "--even-if-alive", "--json", "app:job")
-	require.Equal(t, 0, got.Code, got.Stderr)
+	out := program.OK(t, url, "unlock", "--force", "--even-if-alive", "--json", "app:job")
 	var reported map[string]any
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	require.NoError(t, json.Unmarshal([]byte(out), &reported))
 	require.Equal(t, "first_in_queue", reported["notified"])
 	require.InDelta(t, 1, reported["queue_length"], 0)
 	require.InDelta(t, 0, reported["subscribers"], 0)
-	got = program.Finish(t, url, "evict", "app:job", program.RedissonOwner)
+	got := program.Finish(t, url, "evict", "app:job", program.RedissonOwner)
 	require.Equal(t, 0, got.Code, got.Stderr)
 	require.Empty(t, strings.TrimSpace(got.Stderr))
 
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
-	got = program.Finish(t, url, "unlock", "--force", "--even-if-alive", "app:job")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  taken  no waiter was notified: no connection of the master is subscribed to\n         the lock's channel\n")
+	out = program.OK(t, url, "unlock", "--force", "--even-if-alive", "app:job")
+	require.Contains(t, out, "  taken  no waiter was notified: no connection of the master is subscribed to\n         the lock's channel\n")
 }
 
 func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
@@ -80,10 +77,7 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 		name := redistest.Key(t)
 		s.Do(t, "HSET", append([]any{name}, fields...)...)
 		for _, more := range [][]string{{"--even-if-alive"}, {"--for=1s", "--dead", fields[0].(string)}} {
-			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", name}, more...)...)
-			require.Equal(t, 2, got.Code, got.Stderr)
-			program.OneLine(t, got.Stderr)
-			require.Contains(t, got.Stderr, "is a hash, but no lock")
+			got := program.Fails(t, s.URL(), 2, "is a hash, but no lock", append([]string{"unlock", "--force", name}, more...)...)
 			require.Empty(t, got.Stdout, "its content may be private")
 			require.True(t, program.Exists(t, s, name))
 		}

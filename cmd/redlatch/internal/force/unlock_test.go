@@ -26,10 +26,7 @@ func TestUnlockWithoutForceExplainsAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
-	got := program.Finish(t, s.URL(), "unlock", name)
-	require.Equal(t, 2, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "--force takes it away from a dead holder")
+	program.Fails(t, s.URL(), 2, "--force takes it away from a dead holder", "unlock", name)
 	require.True(t, program.Exists(t, s, name))
 }
 
@@ -74,10 +71,7 @@ func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
 	require.Equal(t, 2, got.Code)
 	program.OneLine(t, got.Stderr)
 	s.Do(t, "PERSIST", name)
-	got = program.Finish(t, s.URL(), "unlock", "--force", name)
-	require.Equal(t, 2, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "the lock has no lease, so there is nothing to renew")
+	program.Fails(t, s.URL(), 2, "the lock has no lease, so there is nothing to renew", "unlock", "--force", name)
 }
 
 func TestUnlockTakesTheLockOfAHolderThatTheUserDeclaresDead(t *testing.T) {
@@ -145,10 +139,9 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	c := s.Dial(t)
 	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, program.RedissonOwner))
 	require.NoError(t, err)
-	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  queue  1 waiting\n")
-	require.Contains(t, got.Stdout, "  taken  the first in the queue whose deadline is not over was notified\n")
+	out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Contains(t, out, "  queue  1 waiting\n")
+	require.Contains(t, out, "  taken  the first in the queue whose deadline is not over was notified\n")
 	message, err := redis.Strings(redis.ReceiveWithTimeout(c, program.Soon))
 	require.NoError(t, err)
 	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
@@ -160,9 +153,8 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, program.Words(got.Stdout), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
+	out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
+	require.Contains(t, program.Words(out), "taken no waiter was notified: no connection is subscribed for the first in the queue, "+
 		program.RedissonOwner+". If it is dead, `redlatch evict "+name+" "+program.RedissonOwner+"` takes it out of the queue, and `redlatch evict --all-dead "+
 		name+"` all that are dead")
 
@@ -173,10 +165,9 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 			_, err := s.Dial(t).Do("SUBSCRIBE", channel)
 			require.NoError(t, err)
 		}
-		got = program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
 		var reported map[string]any
-		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+		require.NoError(t, json.Unmarshal([]byte(out), &reported))
 		require.Equal(t, "all", reported["notified"])
 		require.InDelta(t, subscribers, reported["subscribers"], 0)
 	}
@@ -203,8 +194,7 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 	for range 2 {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 		names = append(names, name)
-		got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -224,10 +214,7 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 		require.WithinDuration(t, time.Now(), parseTime(t, reported["time"]), time.Minute)
 	}
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
-	got := program.Finish(t, s.URL(), "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "nothing was done")
+	program.Fails(t, s.URL(), 1, "nothing was done", "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
 	require.True(t, program.Exists(t, s, name), "it was taken without an audit")
 }
 
@@ -260,10 +247,7 @@ func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {
 		{long, []string{"--dead", program.RedissonOwner, "--even-if-alive"}, 2, "contradict"},
 		{"", nil, 2, "name"},
 	} {
-		got := program.Finish(t, s.URL(), append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
-		require.Equal(t, c.code, got.Code, c.says)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, c.says)
+		program.Fails(t, s.URL(), c.code, c.says, append(append([]string{"unlock", "--force"}, c.flags...), c.name)...)
 	}
 	for _, name := range []string{eternal, readers, long} {
 		require.True(t, program.Exists(t, s, name))
@@ -288,9 +272,7 @@ func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
 			pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.ReadWriteChannel(name)).([]any)
 			return len(pair) == 2 && pair[1] == int64(1)
 		}, 30*time.Second, 5*time.Millisecond)
-		got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", c.flag, name)
-		require.Equal(t, 0, got.Code, got.Stderr)
-		require.Contains(t, got.Stdout, "  taken  all waiters were notified\n")
+		require.Contains(t, program.OK(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", c.flag, name), "  taken  all waiters were notified\n")
 		require.Equal(t, "in", next.Line())
 	}
 }
@@ -317,10 +299,7 @@ func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
 		for _, owner := range c.dead {
 			args = append(args, "--dead", owner)
 		}
-		got := program.Finish(t, s.URL(), args...)
-		require.Equal(t, 2, got.Code, got.Stderr)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, c.says)
+		program.Fails(t, s.URL(), 2, c.says, args...)
 		require.True(t, program.Exists(t, s, name))
 	}
 	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, "--dead", program.RedissonOwner, name)
@@ -349,8 +328,7 @@ func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 	holder := reported["holders"].([]any)[0].(map[string]any)
 	require.Equal(t, "read", holder["mode"])
 	require.InDelta(t, 0, holder["left_ms"], 0)
-	got = program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, name)
-	require.Equal(t, 0, got.Code, got.Stderr)
+	program.OK(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, name)
 }
 
 // readKey is the key of an owner's hold of a read lock.

@@ -132,11 +132,7 @@ func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
 	for line, code := range map[string]int{"--try": 124, "--wait=1s": 124, "--try --conflict-exit-code=9": 9} {
 		args := append([]string{"hold"}, fields(line)...)
-		got := program.Finish(t, s.URL(), append(args, name)...)
-		require.Equal(t, code, got.Code)
-		require.Empty(t, got.Stdout)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, "is held by another owner")
+		require.Empty(t, program.Fails(t, s.URL(), code, "is held by another owner", append(args, name)...).Stdout)
 	}
 	p := program.Start(t, s.URL(), "hold", "--watchdog=2s", name)
 	require.Eventually(t, func() bool { return slices.Contains(s.Channels(t), codec.LockChannel(name)) }, program.Soon, program.PollEvery)
@@ -183,9 +179,6 @@ func TestHoldRefusesWhatMakesNoSense(t *testing.T) {
 		"-s --try --wait 3s a":             "--try and --wait contradict each other",
 		"--max-hold 1s --at-least 2s -s a": "--at-least is longer than --max-hold",
 	} {
-		got := program.Finish(t, program.NoServer(t), append([]string{"hold"}, fields(line)...)...)
-		require.Equal(t, 125, got.Code, line)
-		require.Contains(t, got.Stderr, says, line)
-		program.OneLine(t, got.Stderr)
+		program.Fails(t, program.NoServer(t), 125, says, append([]string{"hold"}, fields(line)...)...)
 	}
 }

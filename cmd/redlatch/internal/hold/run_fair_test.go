@@ -82,11 +82,7 @@ func TestRunFairThatGivesUpLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	lock, _ := fairTaken(t, s)
-	got := program.Finish(t, s.URL(), "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never")
-	require.Equal(t, 124, got.Code)
-	require.Empty(t, got.Stdout)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "is held by another owner, for ")
+	require.Empty(t, program.Fails(t, s.URL(), 124, "is held by another owner, for ", "run", "--fair", "--wait", "300ms", lock.Name(), "--", "echo", "never").Stdout)
 	awaitQueue(t, lock, 0)
 
 	p := program.Start(t, s.URL(), "run", "--fair", lock.Name(), "--", "echo", "never")

@@ -23,10 +23,7 @@ func TestRunFencedTellsTheCommandItsToken(t *testing.T) {
 			require.Equal(t, program.Outcome{Code: 0, Stdout: token + "\n", Stderr: ""}, got)
 		}
 		s.Do(t, "SET", codec.TokenKey(name), "none")
-		got := program.Finish(t, s.URL(), "run", "--fenced", name, "--", "echo", "never")
-		require.Equal(t, 125, got.Code)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, "token counter cannot be raised")
+		program.Fails(t, s.URL(), 125, "token counter cannot be raised", "run", "--fenced", name, "--", "echo", "never")
 	}
 }
 

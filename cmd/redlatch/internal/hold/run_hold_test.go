@@ -202,10 +202,7 @@ func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
 		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",
 	} {
 		args := append(append([]string{"run"}, strings.Fields(flags)...), "x", "--", "true")
-		got := program.Finish(t, program.NoServer(t), args...)
-		require.Equal(t, 125, got.Code, flags)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, says)
+		program.Fails(t, program.NoServer(t), 125, says, args...)
 	}
 }
 

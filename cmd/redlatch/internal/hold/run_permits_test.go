@@ -27,16 +27,12 @@ func TestRunPermitsLimitsHowManyRun(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	inner := append([]string{exe, "--redis", s.URL()}, run("2", "sh", "-c", `echo "$REDLATCH_LOCK $REDLATCH_PERMIT$REDLATCH_OWNER$REDLATCH_TOKEN"`)...)
-	got := program.Finish(t, s.URL(), append([]string{"run", "--fenced", redistest.Key(t) + ":outer", "--"}, inner...)...)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	lock, id, _ := strings.Cut(strings.TrimSpace(got.Stdout), " ")
+	out := program.OK(t, s.URL(), append([]string{"run", "--fenced", redistest.Key(t) + ":outer", "--"}, inner...)...)
+	lock, id, _ := strings.Cut(strings.TrimSpace(out), " ")
 	require.Equal(t, name, lock)
 	require.Len(t, id, 32)
 	require.EqualValues(t, 1, s.Do(t, "ZCARD", codec.PermitsKey(name)), "the second is back")
-	got = program.Finish(t, s.URL(), run("1", "echo", "never")...)
-	require.Equal(t, 124, got.Code)
-	require.Contains(t, got.Stderr, ": its one permit is taken\n")
-	program.OneLine(t, got.Stderr)
+	program.Fails(t, s.URL(), 124, ": its one permit is taken\n", run("1", "echo", "never")...)
 	require.Equal(t, []byte("0"), s.Do(t, "GET", name), "the number has changed, the first has its permit")
 }
 
@@ -56,10 +52,7 @@ func TestRunPermitsLeavesANumberOfSomethingElse(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	s.Do(t, "SET", name, 48213)
-	got := program.Finish(t, s.URL(), "run", "--permits", name+":5", "--", "true")
-	require.Equal(t, 125, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "holds the number 48213, and no permit is taken")
+	program.Fails(t, s.URL(), 125, "holds the number 48213, and no permit is taken", "run", "--permits", name+":5", "--", "true")
 	require.Equal(t, []byte("48213"), s.Do(t, "GET", name))
 }
 
@@ -95,10 +88,7 @@ func TestRunRefusesPermitsThatMakeNoSense(t *testing.T) {
 		"--permits a:1 sh ./a.sh":   "NAME or --permits comes before --, and COMMAND behind it",
 		"job sh -c ./a.sh":          "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
 	} {
-		got := program.Finish(t, s.URL(), append([]string{"run"}, strings.Fields(line)...)...)
-		require.Equal(t, 125, got.Code, line)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, "redlatch: "+says, line)
+		program.Fails(t, s.URL(), 125, "redlatch: "+says, append([]string{"run"}, strings.Fields(line)...)...)
 	}
 	name := redistest.Key(t)
 	s.Do(t, "HSET", name, program.RedissonOwner, 1)

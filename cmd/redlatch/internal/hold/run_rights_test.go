@@ -32,18 +32,11 @@ func TestRunNamesTheRightThatIsMissing(t *testing.T) {
 			require.NotContains(t, got.Stderr, "@user_script", "where in a script")
 
 			s.Do(t, "ACL", "SETUSER", "locks", "+hincrby")
-			got = program.Finish(t, url, "run", "--try", "other:job", "--", "echo", "in")
-			require.Equal(t, 125, got.Code)
-			program.OneLine(t, got.Stderr)
-			require.Contains(t, got.Stderr, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor`")
+			program.Fails(t, url, 125, "The user lacks ~other:job* ~redisson_lock__channel:{other:job* &redisson_lock__channel:{other:job*. `redlatch doctor`", "run", "--try", "other:job", "--", "echo", "in")
 
 			for word, lacks := range map[string]string{"-publish": "+publish", "resetchannels": "&redisson_lock__channel:{app:job*"} {
 				s.Do(t, "ACL", "SETUSER", "locks", word)
-				got = program.Finish(t, url, "run", "--try", "app:job", "--", "echo", "in")
-				require.Equal(t, 125, got.Code, "before the command runs")
-				require.Empty(t, got.Stdout)
-				program.OneLine(t, got.Stderr)
-				require.Contains(t, got.Stderr, "The user lacks "+lacks+". `redlatch doctor`")
+				require.Empty(t, program.Fails(t, url, 125, "The user lacks "+lacks+". `redlatch doctor`", "run", "--try", "app:job", "--", "echo", "in").Stdout)
 				s.Do(t, "ACL", "SETUSER", "locks", "+publish", "&redisson_lock__channel:{app:*")
 			}
 

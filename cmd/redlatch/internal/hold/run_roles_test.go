@@ -40,8 +40,5 @@ func TestRunRefusesRolesOfOtherKinds(t *testing.T) {
 	}
 	name := redistest.Key(t)
 	s.Do(t, "HSET", name, program.RedissonOwner, 1)
-	got := program.Finish(t, s.URL(), "run", "--write", name, "--", "true")
-	require.Equal(t, 125, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "no read/write lock, such as a plain lock of this name")
+	program.Fails(t, s.URL(), 125, "no read/write lock, such as a plain lock of this name", "run", "--write", name, "--", "true")
 }

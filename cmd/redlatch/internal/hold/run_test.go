@@ -124,11 +124,7 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 		{[]string{"--wait", "1ms", "--conflict-exit-code=75"}, 75},
 	} {
 		args := append(append([]string{"run"}, c.flags...), name, "--", "echo", "never")
-		got := program.Finish(t, s.URL(), args...)
-		require.Equal(t, c.code, got.Code, "%v", c.flags)
-		require.Empty(t, got.Stdout)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, "is held by another owner, for ")
+		require.Empty(t, program.Fails(t, s.URL(), c.code, "is held by another owner, for ", args...).Stdout)
 	}
 }
 
@@ -176,11 +172,7 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			got := program.Finish(t, c.url, c.args...)
-			require.Equal(t, 125, got.Code, got.Stderr)
-			program.OneLine(t, got.Stderr)
-			require.Contains(t, got.Stderr, c.says)
-			require.NotContains(t, got.Stderr, "sesame")
+			program.Fails(t, c.url, 125, c.says, c.args...)
 		})
 	}
 }
@@ -188,11 +180,7 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 func TestRunReportsARefusedPassword(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithPassword("right"))
-	got := program.Finish(t, "redis://:sesame@"+s.Addr(), "run", "x", "--", "true")
-	require.Equal(t, 125, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "refuses: WRONGPASS")
-	require.NotContains(t, got.Stderr, "sesame")
+	program.Fails(t, "redis://:sesame@"+s.Addr(), 125, "refuses: WRONGPASS", "run", "x", "--", "true")
 	require.Equal(t, 0, program.Finish(t, s.URL(), "run", "x", "--", "true").Code)
 }
 

@@ -54,10 +54,9 @@ func TestListChoosesSortsAndCounts(t *testing.T) {
 		{"--kind plain --sort lease", []string{"soon", "never"}, "2 locks"},
 	} {
 		args := append([]string{"list"}, strings.Fields(c.flags)...)
-		got := program.Finish(t, s.URL(), args...)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		out := program.OK(t, s.URL(), args...)
 		var names []string
-		lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
 		for _, line := range lines[1 : len(lines)-1] {
 			if !strings.HasPrefix(line, " ") {
 				names = append(names, strings.Fields(line)[0])
@@ -80,10 +79,9 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	for i := range 450 { // more than are read at once
 		program.Enqueue(t, s, "late", program.LongOwner(i), time.Hour)
 	}
-	got := program.Finish(t, s.URL(), "list", "--dead-waiters", "--sort", "queue", "--json")
-	require.Equal(t, 0, got.Code, got.Stderr)
+	out := program.OK(t, s.URL(), "list", "--dead-waiters", "--sort", "queue", "--json")
 	var counts []float64
-	for line := range strings.Lines(got.Stdout) {
+	for line := range strings.Lines(out) {
 		var l map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &l))
 		n, _ := l["not_subscribed"].(float64)
@@ -93,10 +91,7 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "list", "--dead-waiters").Stdout, "  dead   450 of 452 waiters have no subscriber\n")
 
 	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
-	got = program.Finish(t, s.UserURL("blind"), "list", "--dead-waiters")
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "--dead-waiters: which waiters are dead is unknown: subscribers on ")
+	program.Fails(t, s.UserURL("blind"), 1, "--dead-waiters: which waiters are dead is unknown: subscribers on ", "list", "--dead-waiters")
 }
 
 // However many locks there are, little more than those to be shown are kept.
@@ -143,11 +138,9 @@ func TestListLooksAtTheFirstOfAVeryLongQueue(t *testing.T) {
 	const waiting = inspect.LookedAt + 500
 	program.LongQueue(t, s, "billing-run", program.RedissonOwner, waiting)
 	longest := program.WatchReads(t, s, waiting)
-	got := program.Finish(t, s.URL(), "list", "--dead-waiters")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  dead   10000 of the first 10000 of 10500 waiters have no subscriber\n")
+	require.Contains(t, program.OK(t, s.URL(), "list", "--dead-waiters"), "  dead   10000 of the first 10000 of 10500 waiters have no subscriber\n")
 	require.LessOrEqual(t, longest(), 400, "200 places and their deadlines")
-	got = program.Finish(t, s.URL(), "list", "--dead-waiters", "--json")
+	got := program.Finish(t, s.URL(), "list", "--dead-waiters", "--json")
 	require.Contains(t, got.Stdout, `"queue_length":10500,"not_subscribed":10000,"not_looked_at":500,`)
 }
 

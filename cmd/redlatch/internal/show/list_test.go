@@ -21,9 +21,8 @@ import (
 // listedNames returns the names that redlatch list --json tells.
 func listedNames(t *testing.T, s redistest.Target, args ...string) (names []string) {
 	t.Helper()
-	got := program.Finish(t, s.URL(), append([]string{"list", "--json"}, args...)...)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	for line := range strings.Lines(got.Stdout) {
+	out := program.OK(t, s.URL(), append([]string{"list", "--json"}, args...)...)
+	for line := range strings.Lines(out) {
 		var l struct{ Name string }
 		require.NoError(t, json.Unmarshal([]byte(line), &l))
 		names = append(names, l.Name)
@@ -123,10 +122,7 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 	require.Contains(t, got.Stderr, "\nredlatch: no locks that this user may see that match sec*\n")
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
-	got = program.Finish(t, url, "list")
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "refuses: NOPERM")
+	program.Fails(t, url, 1, "refuses: NOPERM", "list")
 }
 
 func TestListWatchesUntilItIsInterrupted(t *testing.T) {
@@ -227,12 +223,11 @@ func TestListShowsSemaphores(t *testing.T) {
 	s.Do(t, "SET", "pool", 3, "PX", time.Hour.Milliseconds())
 	s.Do(t, "ZADD", codec.PermitsKey("pool"), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
 	s.Do(t, "SET", "visits", 41)
-	got := program.Finish(t, s.URL(), "list")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Regexp(t, `(?m)^pool +sem    2 taken, 3 available +- +(1h|59m)\S* +-$`, got.Stdout)
-	require.NotContains(t, got.Stdout, "visits")
-	require.Contains(t, got.Stdout, "\n1 semaphore\n")
-	program.Narrow(t, got.Stdout)
+	out := program.OK(t, s.URL(), "list")
+	require.Regexp(t, `(?m)^pool +sem    2 taken, 3 available +- +(1h|59m)\S* +-$`, out)
+	require.NotContains(t, out, "visits")
+	require.Contains(t, out, "\n1 semaphore\n")
+	program.Narrow(t, out)
 
 	s.Do(t, "HSET", "orders", program.SomeOwner, 1)
 	s.Do(t, "PERSIST", "pool")
@@ -244,7 +239,7 @@ func TestListShowsSemaphores(t *testing.T) {
 	require.Equal(t, []string{"pool"}, listedNames(t, s, "--kind", "semaphore"))
 	require.Equal(t, []string{"visits"}, listedNames(t, s, "--kind", "counter"))
 	require.Empty(t, listedNames(t, s, "--no-ttl", "pool"), "it is no lock that is held")
-	got = program.Finish(t, s.URL(), "list", "--kind", "latch")
+	got := program.Finish(t, s.URL(), "list", "--kind", "latch")
 	require.Equal(t, program.Outcome{Code: 0, Stderr: "redlatch: no numbers here of kind latch\n"}, got)
 	got = program.Finish(t, s.URL(), "list", "--kind", "counter")
 	require.Regexp(t, `(?m)^visits +count  41 +- +- +-$`, got.Stdout)

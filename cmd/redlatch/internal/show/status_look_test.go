@@ -68,13 +68,12 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 			if c.help {
 				program.Listen(t, s, name, second)
 			}
-			got := program.Finish(t, s.URL(), "status", name)
-			require.Equal(t, 0, got.Code, got.Stderr)
-			require.Contains(t, got.Stdout, "lock \""+name+"\" is free\n  queue  2 waiting\n")
+			out := program.OK(t, s.URL(), "status", name)
+			require.Contains(t, out, "lock \""+name+"\" is free\n  queue  2 waiting\n")
 			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+strings.ReplaceAll(c.says, "NAME", name)), age)
-			require.Regexp(t, says, program.Words(got.Stdout))
-			require.Contains(t, got.Stdout, "\n  note   the first in the queue, ")
-			program.Narrow(t, got.Stdout[len("lock ")+len(name):])
+			require.Regexp(t, says, program.Words(out))
+			require.Contains(t, out, "\n  note   the first in the queue, ")
+			program.Narrow(t, out[len("lock ")+len(name):])
 
 			as := asJSON(t, s, name)
 			require.Regexp(t, says, as.Note)

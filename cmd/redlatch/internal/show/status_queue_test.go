@@ -41,8 +41,7 @@ func TestStatusShowsTheQueue(t *testing.T) {
 		program.Enqueue(t, s, name, "\x1b[2J", -time.Minute)
 		program.Enqueue(t, s, name, program.RedlatchOwner, 0)
 		program.Listen(t, s, name, program.RedissonOwner)
-		got := program.Finish(t, s.URL(), "status", name)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		out := program.OK(t, s.URL(), "status", name)
 		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`" is held
   owner  `+program.SomeOwner+`   count 1
          Redlatch since `+program.RedlatchSince+`
@@ -54,8 +53,8 @@ func TestStatusShowsTheQueue(t *testing.T) {
          subscribed no, of unknown kind
       3  `+program.RedlatchOwner+`   deadline none
          subscribed no, Redlatch since `+program.RedlatchSince+`
-$`, got.Stdout)
-		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+name))
+$`, out)
+		program.Narrow(t, strings.TrimPrefix(out, "lock \""+name))
 
 		as := asJSON(t, s, name)
 		require.Len(t, as.Queue, 3)
@@ -80,14 +79,13 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	url := "redis://" + user + ":password@" + s.Addr()
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	program.Enqueue(t, s, name, "first:1", time.Hour)
-	got := program.Finish(t, url, "status", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  owner  "+program.SomeOwner+"   count 1\n")
-	require.Contains(t, got.Stdout, "  queue  not shown: this user may not read it\n")
+	out := program.OK(t, url, "status", name)
+	require.Contains(t, out, "  owner  "+program.SomeOwner+"   count 1\n")
+	require.Contains(t, out, "  queue  not shown: this user may not read it\n")
 	require.Contains(t, program.Finish(t, url, "status", "--json", name).Stdout, "\"queue_length\": null,\n  \"queue\": null")
 
 	s.Do(t, "ACL", "SETUSER", user, "~redisson_lock*")
-	got = program.Finish(t, url, "status", name)
+	got := program.Finish(t, url, "status", name)
 	require.Contains(t, got.Stdout, "  queue  not shown: this user may not read it\n", got.Stderr)
 
 	s.Do(t, "ACL", "SETUSER", user, "+lrange", "+zrange")
@@ -100,11 +98,7 @@ func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
 	got = program.Finish(t, url, "status", name)
 	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
 
-	got = program.Finish(t, "redis://"+user+":sesame@"+s.Addr(), "status", name)
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "refuses: WRONGPASS")
-	require.NotContains(t, got.Stderr, "sesame")
+	program.Fails(t, "redis://"+user+":sesame@"+s.Addr(), 1, "refuses: WRONGPASS", "status", name)
 }
 
 func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {

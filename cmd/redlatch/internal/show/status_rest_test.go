@@ -38,14 +38,13 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	listeningAll(t, s, name, 900, 1495)
 	statusGolden(t, s, name, 0)
 
-	got := program.Finish(t, s.URL(), "status", "--waiters", "0", name)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "\n  queue  1500 waiting\n")
-	require.NotContains(t, got.Stdout, "more")
-	require.Equal(t, 665, strings.Count(got.Stdout, "  subscribed yes,"))
-	require.Equal(t, 835, strings.Count(got.Stdout, "  subscribed no,"))
+	out := program.OK(t, s.URL(), "status", "--waiters", "0", name)
+	require.Contains(t, out, "\n  queue  1500 waiting\n")
+	require.NotContains(t, out, "more")
+	require.Equal(t, 665, strings.Count(out, "  subscribed yes,"))
+	require.Equal(t, 835, strings.Count(out, "  subscribed no,"))
 	place := 0
-	for line := range strings.Lines(got.Stdout) {
+	for line := range strings.Lines(out) {
 		if strings.Contains(line, "deadline") {
 			place++
 			require.Contains(t, line, fmt.Sprintf("%7d  %s   deadline in ", place, program.LongOwner(place-1)))
@@ -55,14 +54,14 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	for show, says := range map[string]string{
 		"70": "and 1430 more: 595 subscribed, 835 not subscribed", "1495": "and 5 more, all not subscribed",
 	} {
-		got = program.Finish(t, s.URL(), "status", "--waiters", show, name)
+		got := program.Finish(t, s.URL(), "status", "--waiters", show, name)
 		require.Contains(t, program.Words(got.Stdout), " "+says+" (--waiters 0 shows all)")
 	}
 	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
 	// A user that may not count is not asked for more than one that may not read.
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
-	got = program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
+	got := program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
 	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
 	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
 }
@@ -75,8 +74,7 @@ func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
 	program.LongQueue(t, s, name, program.RedissonOwner, waiting)
 	for _, args := range [][]string{{"status", name}, {"status", "--waiters", "0", name}, {"watch", "--for", "1s", name}} {
 		slow := program.WatchSlow(t, s, 2*time.Millisecond)
-		got := program.Finish(t, s.URL(), args...)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		program.OK(t, s.URL(), args...)
 		require.Empty(t, slow(), "%v", args)
 	}
 }
@@ -89,10 +87,9 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 	listeningAll(t, s, name, waiting-1, waiting)
 	longest := program.WatchReads(t, s, waiting)
 	said := func(args ...string) string {
-		got := program.Finish(t, s.URL(), append([]string{"status", name}, args...)...)
-		require.Equal(t, 0, got.Code, got.Stderr)
+		out := program.OK(t, s.URL(), append([]string{"status", name}, args...)...)
 		require.LessOrEqual(t, longest(), 400, "200 places and their deadlines")
-		return program.Words(got.Stdout)
+		return program.Words(out)
 	}
 	text := said()
 	require.Contains(t, text, "queue 10500 waiting 1 "+program.LongOwner(0))

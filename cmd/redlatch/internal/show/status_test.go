@@ -27,14 +27,13 @@ func TestStatusPrintsText(t *testing.T) {
 		got := program.Finish(t, s.URL(), "status", free)
 		require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"" + free + "\" is free\n", Stderr: ""}, got)
 
-		got = program.Finish(t, s.URL(), "status", held)
-		require.Equal(t, 0, got.Code)
+		out := program.OK(t, s.URL(), "status", held)
 		require.Regexp(t, `^lock "`+held+`" is held
   owner  `+program.SomeOwner+`   count 2
          Redlatch since `+program.RedlatchSince+`
   lease  (1m0|5\d(\.\d)?)s left, fixed or renewed \(--for 2\ds would show\)
-$`, got.Stdout)
-		program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+held))
+$`, out)
+		program.Narrow(t, strings.TrimPrefix(out, "lock \""+held))
 
 		s.Do(t, "PERSIST", held)
 		require.Contains(t, program.Finish(t, s.URL(), "status", held).Stdout, "  lease  none: it stays until it is released\n")
@@ -51,9 +50,7 @@ func TestStatusPrintsJSON(t *testing.T) {
 	got = program.Finish(t, s.URL(), "status", "--json", name)
 	require.JSONEq(t, `{"name":"`+name+`","kind":"plain","held":true,"holders":[{"owner":"`+program.SomeOwner+`","count":2,"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z"}],"ttl_ms":null,"no_ttl":true,"queue_length":0,"queue":[]}`, got.Stdout)
 	s.Do(t, "PEXPIRE", name, 60_000)
-	got = program.Finish(t, s.URL(), "status", "--json", name)
-	require.Equal(t, 0, got.Code)
-	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, got.Stdout)
+	require.Regexp(t, `"ttl_ms": (5\d\d\d\d|60000),\n`, program.OK(t, s.URL(), "status", "--json", name))
 	text, err := inspect.Count("many").MarshalJSON()
 	require.NoError(t, err)
 	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
@@ -161,17 +158,12 @@ func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "status", "owners").Stderr, `it has many owners, and no field "mode"`)
 	require.Contains(t, program.Finish(t, s.URL(), "watch", "big-map").Stderr, " is no owner\n")
 	require.Zero(t, s.CommandStats(t)["hgetall"])
-	got := program.Finish(t, s.URL(), "status", "readers")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "  kind   read/write, held for reading\n")
+	require.Contains(t, program.OK(t, s.URL(), "status", "readers"), "  kind   read/write, held for reading\n")
 
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl",
 		"+lrange", "+zrange", "+psubscribe", "allkeys", "allchannels")
 	for _, command := range []string{"status", "watch"} {
-		got = program.Finish(t, "redis://reader:password@"+s.Addr(), command, "big-map")
-		require.Equal(t, 1, got.Code)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, " is no owner\n")
+		program.Fails(t, "redis://reader:password@"+s.Addr(), 1, " is no owner\n", command, "big-map")
 	}
 }
 
@@ -195,11 +187,10 @@ func TestStatusShowsTheHoldersOfAReadWriteLock(t *testing.T) {
 	got := program.Finish(t, s.URL(), "list", "--json", "ledger")
 	require.Contains(t, got.Stdout, `"kind":"readwrite","held":true,"mode":"write"`)
 	require.Contains(t, got.Stdout, `"owner":"`+program.RedissonOwner+`:write","count":1,"client":"redisson","mode":"write"`)
-	got = program.Finish(t, s.URL(), "unlock", "--force", "--json", "--even-if-alive", "ledger")
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, `"taken": true`)
-	require.NotContains(t, got.Stdout, "unknown\",\n      \"count", "each has an owner")
-	require.NotContains(t, got.Stdout, `"owner": "mode"`)
+	out := program.OK(t, s.URL(), "unlock", "--force", "--json", "--even-if-alive", "ledger")
+	require.Contains(t, out, `"taken": true`)
+	require.NotContains(t, out, "unknown\",\n      \"count", "each has an owner")
+	require.NotContains(t, out, `"owner": "mode"`)
 }
 
 func TestStatusAndListTellTheTokenOfAFencedLock(t *testing.T) {

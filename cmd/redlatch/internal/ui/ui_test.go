@@ -94,10 +94,7 @@ func TestUIWantsUsersAndPasswordsInItsFile(t *testing.T) {
 		"a:b\na:c\n": "one for each user",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		got := program.Finish(t, program.NoServer(t), "ui", "--auth", file)
-		require.Equal(t, 2, got.Code, text)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, says)
+		program.Fails(t, program.NoServer(t), 2, says, "ui", "--auth", file)
 	}
 }
 
@@ -118,10 +115,7 @@ func TestUIIsNotServedToOthersByMistake(t *testing.T) {
 		"--allow unlock,steal --auth x":                          "--allow has unlock and evict, with a comma between them, and no steal",
 		"--allow --auth x":                                       "--allow has unlock and evict",
 	} {
-		got := program.Finish(t, program.NoServer(t), append([]string{"ui"}, strings.Fields(flags)...)...)
-		require.Equal(t, 2, got.Code, flags)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, said, flags)
+		program.Fails(t, program.NoServer(t), 2, said, append([]string{"ui"}, strings.Fields(flags)...)...)
 	}
 	got := program.Finish(t, program.NoServer(t), "ui", "--addr", "127.0.0.1:0")
 	require.Equal(t, 1, got.Code)

@@ -19,15 +19,14 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// longArg is nearly the longest argument that Linux passes to a program.
+// longArg is nearly as long as Linux allows.
 var longArg = strings.Repeat("n", 100<<10)
 
-// badTexts are arguments of no use. None has a NUL, which no program can be given.
 var badTexts = []string{
 	"", "\x1b[2J", longArg, " ", "\xff\xfe", "{", "}", "{}", "a{b", "a}b", "a\r\nb", "%s%d%!", "-1", "ключ🔑", strings.Repeat("{", 1000),
 }
 
-// badFlags are values for each type of flag that no flag of that type can mean.
+// badFlags are values that flags of each type cannot parse.
 var badFlags = map[string][]string{
 	"bool":     {"maybe", "2", longArg, "\x1b[2J"},
 	"int":      {"x", "1.5", "99999999999999999999", "-99999999999999999999", longArg, "0x", ""},
@@ -35,7 +34,7 @@ var badFlags = map[string][]string{
 	"duration": {"x", "5", "99999999999h", "-99999999999h", longArg, "1h1", "", "\x1b[2J"},
 }
 
-// worseFlags are values that can be read, and make little sense.
+// worseFlags are values that flags can parse, but that make little sense.
 var worseFlags = map[string][]string{
 	"string":      badTexts,
 	"stringArray": badTexts,
@@ -44,8 +43,7 @@ var worseFlags = map[string][]string{
 	"duration":    {"0s", "-1ns", "1ns", "999us", "-1h", "2562047h47m16.854775807s", "-2562047h47m16.854775808s", "876001h"},
 }
 
-// usual are arguments of each command that are as they should be. A command that is
-// added needs none where it takes any number of arguments.
+// usual are correct arguments of the commands that need some.
 var usual = map[string][]string{
 	"hold":   {"--max-hold=1s", "job"},
 	"run":    {"job", "--", "true"},
@@ -55,7 +53,7 @@ var usual = map[string][]string{
 	"evict":  {"job", "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"},
 }
 
-// commands returns all commands that are not hidden, by their paths.
+// commands returns the visible commands by their paths.
 func commands(t *testing.T) map[string]*cobra.Command {
 	t.Helper()
 	all := map[string]*cobra.Command{}
@@ -75,16 +73,14 @@ func commands(t *testing.T) map[string]*cobra.Command {
 	return all
 }
 
-// cliFlag is a flag of a command.
 type cliFlag struct{ name, kind string }
 
-// flags returns the flags of a command, the global ones among them.
+// flags returns the local and global flags of a command.
 func flags(c *cobra.Command) []cliFlag {
 	return append(flagsOf(c.InheritedFlags().VisitAll), flagsOf(c.LocalFlags().VisitAll)...)
 }
 
-// flagsOf reads flags through reflection, because the module that has their type is no
-// direct dependency of this one.
+// flagsOf uses reflection: pflag is not a direct dependency.
 func flagsOf[F any](visit func(func(*F))) []cliFlag {
 	var all []cliFlag
 	visit(func(f *F) {
@@ -95,7 +91,7 @@ func flagsOf[F any](visit func(func(*F))) []cliFlag {
 	return all
 }
 
-// sensible checks a line that says why nothing was done.
+// sensible checks an error message.
 func sensible(t *testing.T, got program.Outcome, what string) {
 	t.Helper()
 	assert.NotZero(t, got.Code, what)
@@ -107,7 +103,6 @@ func sensible(t *testing.T, got program.Outcome, what string) {
 	assert.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s: %.200q", what, got.Stderr)
 }
 
-// call makes the command line of one flag, for an address without a server.
 func call(path string, f cliFlag, value string) []string {
 	args := append(strings.Fields(path), "--"+f.name+"="+value)
 	return append(args, usual[path]...)
@@ -136,7 +131,7 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 	sensible(t, program.Finish(t, url, "status", "--\x1b[2J"), "a flag that is none")
 }
 
-// inProcess parses a command line as the program does, and runs nothing.
+// inProcess parses a command line and runs nothing.
 func inProcess(t *testing.T, args []string) error {
 	t.Helper()
 	root := cli.NewRoot(constructors...)
@@ -150,13 +145,9 @@ func inProcess(t *testing.T, args []string) error {
 	return c.ValidateArgs(c.Flags().Args())
 }
 
-// Values that can be read go to an address without a server: either the command refuses
-// them, or it reports that it cannot reach its server. The demo and the server need none,
-// and are refused.
 func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	t.Parallel()
 	url := program.NoServer(t)
-	// With a server, a lease that is too long would be no lease there.
 	require.Contains(t, program.Finish(t, url, "run", "--lease=876001h", "job", "--", "true").Stderr, "--lease and --watchdog must be at most ")
 	for path, c := range commands(t) {
 		for _, f := range testlevel.Part(flags(c), 3, path) {
@@ -182,12 +173,11 @@ func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
 	}
 }
 
-// needless are command lines that mean something, and go on until they are ended.
+// needless reports whether a command line is valid and its command runs until a signal.
 func needless(path, flag, value string) bool {
 	switch path {
 	case "serve", "demo", "version", "exporter":
-		// Without a server of others, how to reach it is not looked at; what comes of it
-		// otherwise is for the tests of connect. The exporter goes on, and tries again.
+		// These ignore the server's flags, or retry.
 		if cli.NewRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
 			return true
 		}
@@ -224,28 +214,16 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	}
 }
 
-// FuzzArguments gives the program arguments of any kind, one a line. It says what is
-// wrong with them, or which command it is.
+// FuzzArguments parses command lines with one argument a line.
 func FuzzArguments(f *testing.F) {
 	for _, line := range []string{
 		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--duration=-1s\n--fair",
 		"serve\n--addr\n:0", "--version", "--redis\nredis://:x@h\nstatus\nn", "run\n--lease=99999999999h\nj\n--\nt", "\n", "--", "-", "run\n--\n--\n--", "help\nrun",
 		"run\n--conflict-exit-code=0x7f\nn\n--\nt", "completion\nbash", "__complete\nrun\n",
+		"-0\n\n-0", "-\x96\x96\x96\x96\x96", "-\xc60\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xd0\xff", "0000000\xb10000000000000000000", "A\xe5\x80\xe5\x800", "\xf5A", "tAAAetAAA", "\"", "-0\x1d00000000\x12000000", "A\xe5\x80倀", "T", "\xdcܖڶ\x96ڶ",
 	} {
 		f.Add(line)
 	}
-	f.Add("-0\n\n-0")
-	f.Add("-\x96\x96\x96\x96\x96")
-	f.Add("-\xc60\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xd0\xff")
-	f.Add("0000000\xb10000000000000000000")
-	f.Add("A\xe5\x80\xe5\x800")
-	f.Add("\xf5A")
-	f.Add("tAAAetAAA")
-	f.Add("\"")
-	f.Add("-0\x1d00000000\x12000000")
-	f.Add("A\xe5\x80倀")
-	f.Add("T")
-	f.Add("\xdcܖڶ\x96ڶ")
 	f.Fuzz(func(t *testing.T, lines string) {
 		if err := inProcess(t, strings.Split(lines, "\n")); err != nil {
 			line := sanitize.Message(err.Error())
@@ -254,4 +232,92 @@ func FuzzArguments(f *testing.F) {
 			require.NotContains(t, line, "\x1b")
 		}
 	})
+}
+
+// usageCode is the exit code for a wrong command line.
+func usageCode(path string) int {
+	switch path {
+	case "run", "hold", "release":
+		return 125
+	}
+	return cli.CodeUsage
+}
+
+// meaningless are flags that a command must reject.
+var meaningless = map[string][]string{
+	"demo":     {"--duration=1ns", "--duration=2h", "--fair --duration=1ms", "--redis=nonsense", "--redis=redis-cluster://h"},
+	"doctor":   {"--need=nonsense", "--redis=nonsense"},
+	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
+	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
+	"hold":     {"--try --wait=1s", "--lease=1ns", "--permits=nonsense", "--for-pid=0", "--on-lost-signal=nonsense", "--redis=nonsense"},
+	"list":     {"--every=1s", "--kind=nonsense", "--sort=nonsense", "--limit=-1", "--watch --json", "--redis=nonsense"},
+	"release":  {"--wait=1ns"},
+	"run":      {"--try --wait=1s", "--lease=1ns", "--on-lost=nonsense", "--permits=nonsense", "--redis=nonsense", "--tls-ca=/nonsense"},
+	"serve":    {"--addr=nonsense"},
+	"status":   {"--for=0s", "--waiters=-1", "--base64", "--tls-ca=/nonsense", "--redis=redis://h/orders"},
+	"ui":       {"--addr=nonsense", "--every=1ns", "--addr=0.0.0.0:0", "--auth=/nonsense", "--redis=nonsense"},
+	"unlock":   {"--for=0s", "--dead=a:1 --even-if-alive", "--force=false", "--base64", "--redis=nonsense"},
+	"watch":    {"--for=0s", "--base64", "--redis=nonsense"},
+	"version":  nil,
+}
+
+func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {
+	t.Parallel()
+	url := program.NoServer(t)
+	for path := range commands(t) {
+		require.Contains(t, meaningless, path, "say which of its flags can mean nothing")
+		lines := [][]string{
+			append([]string{path, "--no-such-flag"}, usual[path]...),
+			append([]string{path, "--tls=maybe"}, usual[path]...),
+			{path, "a", "b", "c", "d", "e"},
+		}
+		if usual[path] != nil {
+			lines = append(lines, []string{path})
+		}
+		for _, flags := range meaningless[path] {
+			args := append(append([]string{path}, usual[path]...), strings.Fields(flags)...)
+			if path == "run" {
+				args = append(append([]string{path}, strings.Fields(flags)...), usual[path]...)
+			}
+			if flags == "--all-dead --even-if-alive" {
+				args = []string{path, "job", "--all-dead", "--even-if-alive"}
+			}
+			lines = append(lines, args)
+		}
+		for _, args := range testlevel.Part(lines, len(lines), path) {
+			t.Run(strings.Join(args, " "), func(t *testing.T) {
+				t.Parallel()
+				got := program.Finish(t, url, args...)
+				require.Equal(t, usageCode(path), got.Code, got.Stderr)
+				program.OneLine(t, got.Stderr)
+				require.NotContains(t, got.Stderr, "cannot reach")
+				require.Empty(t, got.Stdout)
+			})
+		}
+	}
+}
+
+func TestHelpAndCompletionRefuseWhatTheyDoNotKnow(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"help stauts":       "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
+		"completion basch":  "redlatch: there is no completion for basch. Usage: redlatch completion bash|fish|powershell|zsh\n",
+		"completion bash x": "redlatch: there are too many arguments: x. Usage: redlatch completion bash; `redlatch completion bash --help` tells more\n",
+		"--tls":             "",
+		"help status":       "",
+		"completion":        "",
+		"completion bash":   "",
+	} {
+		got := program.Finish(t, program.NoServer(t), strings.Fields(line)...)
+		require.Equal(t, says, got.Stderr, line)
+		require.Equal(t, says != "", got.Code == cli.CodeUsage, line)
+		require.Equal(t, says == "", got.Code == 0 && got.Stdout != "", line)
+	}
+}
+
+func TestAServerThatIsAwayIsNoUsageError(t *testing.T) {
+	t.Parallel()
+	for path, args := range map[string][]string{"status": {"job"}, "list": nil, "watch": {"job"}} {
+		require.Equal(t, cli.CodeFailed, program.Finish(t, program.NoServer(t), append([]string{path}, args...)...).Code, path)
+	}
 }
