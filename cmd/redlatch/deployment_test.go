@@ -4,10 +4,12 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -16,17 +18,17 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
-// notAcquired is the exit code of run without the lock.
 const notAcquired = 124
 
 // clusterLocks are locks with labelled holders on each master of a cluster.
 type clusterLocks struct {
 	c     *redistest.Cluster
 	url   string
-	names []string // of locks that are held, one on each master
-	id    string   // of the client that has them
+	names []string // one on each master
+	id    string   // of the holding client
 }
 
 func newClusterLocks(t *testing.T) *clusterLocks {
@@ -50,13 +52,12 @@ func newClusterLocks(t *testing.T) *clusterLocks {
 	return s
 }
 
-// ok runs redlatch on the cluster, to an end without errors.
 func (s *clusterLocks) ok(t *testing.T, args ...string) string {
 	t.Helper()
 	return program.OK(t, s.url, args...)
 }
 
-// TestCommandsOnACluster is one story: clusters are dear.
+// One test, because clusters are expensive.
 func TestCommandsOnACluster(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
@@ -104,7 +105,6 @@ func (s *clusterLocks) status(t *testing.T) {
 	require.Contains(t, got.Stderr, "holds a string")
 }
 
-// evict takes a dead waiter out, and tells of one that waits as for a plain lock.
 func (s *clusterLocks) evict(t *testing.T) {
 	t.Helper()
 	name, dead := s.names[2], s.id+":999"
@@ -121,7 +121,7 @@ func (s *clusterLocks) unlock(t *testing.T) {
 	require.Equal(t, any(int64(0)), s.c.DoAt(t, s.names[2], "EXISTS", s.names[2]))
 }
 
-// watch receives what is published for the shard of a lock alone.
+// watch subscribes to the lock's shard only.
 func (s *clusterLocks) watch(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -141,7 +141,6 @@ func (s *clusterLocks) watchPattern(t *testing.T) {
 	require.Equal(t, program.CodeInterrupted, p.Code())
 }
 
-// lockWhile has a lock until do has returned.
 func (s *clusterLocks) lockWhile(t *testing.T, name string, do func()) {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), s.url)
@@ -180,8 +179,7 @@ func (s *clusterLocks) doctor(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(got.Stdout), " "), "Name the cluster: redis-cluster://")
 }
 
-// run lets one in at a time, and ends the command when the master of the lock is gone.
-// It comes last: the cluster has lost a third of its slots.
+// run comes last: it kills a master.
 func (s *clusterLocks) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -196,7 +194,7 @@ func (s *clusterLocks) run(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "was lost")
 }
 
-// TestCommandsOnAMasterOfSentinels is one story: sets of Sentinels are dear.
+// One test, because Sentinels are expensive.
 func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	testlevel.All(t, "a master with Sentinels")
 	t.Parallel()
@@ -224,4 +222,86 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 	}
 	require.Equal(t, "term", p.Line(), "it has lost the lock")
 	program.Fails(t, url+"s", 1, "No such master with that name. Name the master as its Sentinels do", "status", name)
+}
+
+func TestPausedWritesAreNotCalledAnOutage(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Do(t, "CLIENT", "PAUSE", time.Hour.Milliseconds(), "WRITE")
+	for _, args := range [][]string{{"run", "--wait", "1s", "job", "--", "true"}, {"status", "job"}} {
+		got := program.Finish(t, srv.URL(), args...)
+		require.NotZero(t, got.Code, args)
+		require.NotContains(t, got.Stderr, "redlatch serve", args)
+		require.NotContains(t, got.Stderr, "cannot reach", args)
+	}
+}
+
+// A server at its maxclients answers and closes the connection.
+func TestRefusalAtAcceptIsReported(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("-ERR max number of clients reached\r\n"))
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		<-over
+	})
+	for _, args := range [][]string{{"doctor"}, {"list"}} {
+		got := program.Finish(t, "redis://"+l.Addr().String(), args...)
+		require.NotZero(t, got.Code, args)
+		require.Contains(t, got.Stderr, "max number of clients reached. It has no room for another connection", args)
+	}
+}
+
+// One test, because clusters are expensive.
+func TestDiagnosesOfACluster(t *testing.T) {
+	testlevel.All(t, "a cluster")
+	t.Parallel()
+	s := newClusterLocks(t)
+	name := s.names[0]
+	from, to := s.c.Owner(t, name), s.c.Owner(t, s.names[1])
+	s.c.MoveSlot(t, transport.HashSlot(name), to, func() {
+		text := s.ok(t, "status", name)
+		assert.Contains(t, text, s.id, "the holder is known")
+		assert.Contains(t, text, "queue  not shown: TRYAGAIN")
+		assert.Contains(t, text, "is being moved")
+		assert.NotContains(t, text, "may not")
+		got := program.Finish(t, s.url, "run", "--fair", "--wait", "3s", name, "--", "true")
+		assert.Equal(t, 125, got.Code)
+		assert.Contains(t, got.Stderr, "refuses: TRYAGAIN")
+		assert.Contains(t, got.Stderr, "is being moved to another node")
+		got = program.Finish(t, s.url, "unlock", "--force", "--even-if-alive", "--yes", name)
+		assert.Equal(t, 1, got.Code)
+		assert.Contains(t, got.Stdout+got.Stderr, "is being moved to another node")
+		assert.NotContains(t, got.Stdout, "may not")
+	})
+	s.c.AwaitOwner(t, name, from)
+
+	down := s.c.Owner(t, s.names[2])
+	s.c.Each(func(node *redistest.Server) { node.Do(t, "CONFIG", "SET", "cluster-require-full-coverage", "no") })
+	down.Kill()
+	for _, args := range [][]string{{"status", s.names[2]}, {"run", "--wait", "1s", s.names[2], "--", "true"}} {
+		got := program.Finish(t, s.url, args...)
+		require.NotZero(t, got.Code)
+		require.Contains(t, got.Stderr, "cannot reach Redis at "+down.Addr()+", a master of redis-cluster://", args)
+	}
+	got := program.Finish(t, s.url, "list")
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stdout, s.names[1])
+	require.Contains(t, got.Stderr, "the list is not complete: cannot reach Redis at "+down.Addr())
+	got = program.Finish(t, s.url, "doctor")
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Stdout, "one of 3 masters")
+	require.Contains(t, got.Stdout, down.Addr())
 }

@@ -18,29 +18,26 @@ import (
 )
 
 const (
-	// evictTries is how many queues of each kind are tried. The next waiter of each has
-	// to get the lock, and the best of them within nextWithin: a machine may pause, and
-	// so may a JVM. Redlatch would find a free lock by itself about once a second, so
-	// two of it have to be that fast.
+	// evictTries is the number of queues of each kind. The best results must be within nextWithin:
+	// a machine or a JVM may pause. Redlatch polls about once a second, so two of its results must
+	// be that fast.
 	evictTries = 3
 	nextWithin = time.Second
 )
 
-// deadHead is a fair lock with a dead thread of Java as the first in its queue.
+// deadHead is a fair lock whose queue begins with a dead thread of Java.
 type deadHead struct {
 	*fixture
 	name  string
-	owner string       // the dead waiter
-	free  func() error // ends the hold of the lock
-	// next returns when the next in the queue had the lock, by the clock of its own
-	// process, and frees it.
+	owner string
+	free  func() error
+	// next releases the next owner's lock, and returns when it was acquired by the owner's clock.
 	next func(t *testing.T) time.Time
 }
 
-// testEvict: a Java process dies while its threads are the first in queues. status names
-// the dead waiters, and evict removes them: the next in the queue, here or in another Java
-// process, has the lock within a second. Nothing else removes them in that time: the
-// deadlines of Redisson are minutes away, and so is the end of the grace of Redlatch.
+// testEvict kills a Java process whose threads are first in queues. status names them, and evict
+// wakes the next owner, which acquires the lock within a second. Deadlines and graces are minutes
+// away.
 func (f *fixture) testEvict(t *testing.T, release string) {
 	t.Helper()
 	p := startJava(t, release)
@@ -62,7 +59,7 @@ func (f *fixture) testEvict(t *testing.T, release string) {
 	for _, c := range []struct {
 		what   string
 		queues [evictTries]*deadHead
-		fast   int // how many have to be
+		fast   int
 	}{{"next-ours", ours, 2}, {"next-java", java, 1}} {
 		took := make([]time.Duration, evictTries)
 		for i, q := range c.queues {
@@ -76,8 +73,7 @@ func (f *fixture) testEvict(t *testing.T, release string) {
 	require.Zero(t, f.evicted.Load(), "the client that waits has evicted a waiter by itself")
 }
 
-// queueBehind makes a thread of the doomed process the first in the queue of a lock that is
-// held here, and queues the next waiter with next.
+// queueBehind queues a doomed thread for a lock that is held here, and the next waiter behind it.
 func (f *fixture) queueBehind(t *testing.T, doomed *javaClient, name string, next func(*deadHead, *testing.T)) *deadHead {
 	t.Helper()
 	hold, err := rfairlock.New(f.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
@@ -90,7 +86,6 @@ func (f *fixture) queueBehind(t *testing.T, doomed *javaClient, name string, nex
 	return q
 }
 
-// last waits until so many are queued, and the last of them listens, and returns it.
 func (q *deadHead) last(t *testing.T, want int) (owner string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -111,7 +106,6 @@ func (q *deadHead) listens(t *testing.T, owner string) bool {
 	return counts[1] == int64(1)
 }
 
-// waitOurs lets Redlatch's client wait. It also looks for dead waiters, as it always does.
 func (q *deadHead) waitOurs(t *testing.T) {
 	t.Helper()
 	type grant struct {
@@ -127,7 +121,7 @@ func (q *deadHead) waitOurs(t *testing.T) {
 			granted <- grant{time.Now(), hold}
 		}
 	}()
-	t.Cleanup(func() { <-over }) // before the client is closed
+	t.Cleanup(func() { <-over })
 	q.next = func(t *testing.T) time.Time {
 		t.Helper()
 		select {
@@ -141,7 +135,6 @@ func (q *deadHead) waitOurs(t *testing.T) {
 	}
 }
 
-// waitJava lets a thread wait of a Java process that lives.
 func (q *deadHead) waitJava(t *testing.T) {
 	t.Helper()
 	about := peer.Command{"kind": "fair", "name": q.name, "thread": q.name}
@@ -155,14 +148,12 @@ func (q *deadHead) waitJava(t *testing.T) {
 	}
 }
 
-// dies holds that the first in the queue is gone, and has left its place behind.
 func (q *deadHead) dies(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return !q.listens(t, q.owner) }, program.Soon, program.PollEvery)
 	require.Equal(t, q.owner, program.QueueOf(t, q.server, q.name)[0])
 }
 
-// named checks that status names the dead waiters.
 func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 	t.Helper()
 	var reported [evictTries]*program.Process
@@ -196,7 +187,6 @@ func named(t *testing.T, what string, queues [evictTries]*deadHead) {
 	}
 }
 
-// evict evicts the dead waiter, and returns how long after that the next had the lock.
 func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
 	t.Helper()
 	args := []string{"evict", q.name, q.owner}
@@ -215,7 +205,6 @@ func (q *deadHead) evict(t *testing.T, file string, i int) time.Duration {
 	return took
 }
 
-// evictHeld evicts the dead waiter before the lock is free.
 func (q *deadHead) evictHeld(t *testing.T) {
 	t.Helper()
 	got := program.Finish(t, q.server.URL(), "status", q.name)

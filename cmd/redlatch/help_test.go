@@ -106,13 +106,12 @@ func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
 	}
 }
 
-// The directives by which a shell does or does not offer files.
+// The directives that let shells complete file names, or not.
 const (
 	offersFiles   = ":0\n"
 	offersNothing = ":4\n"
 )
 
-// offered returns what the shell would offer for the last of the words.
 func offered(t *testing.T, words ...string) string {
 	t.Helper()
 	var out strings.Builder
@@ -176,8 +175,7 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 	}
 }
 
-// written writes the man pages and the completions into a folder, as a packager does, and
-// returns them by their names there.
+// written returns the files that a packager installs.
 func written(t *testing.T) map[string]string {
 	t.Helper()
 	folder := t.TempDir()
@@ -199,7 +197,7 @@ func written(t *testing.T) map[string]string {
 	return files
 }
 
-// unpacked returns the text of a man page, with hyphens and quotes as readers see them.
+// unpacked returns a man page without its escapes.
 func unpacked(t *testing.T, page string) string {
 	t.Helper()
 	r, err := gzip.NewReader(strings.NewReader(page))

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -20,8 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// hostile are replies, to any command but those of the handshake, that end a program whose
-// connections are not guarded, and what is said of them.
+// hostile are replies to any command after the handshake, and what the error says.
 var hostile = map[string]struct{ reply, says string }{
 	"a huge string":        {"$99999999999999\r\n", "reply too large: a string of more than "},
 	"a huge array":         {"*99999999999999\r\n", "reply too large: a reply of more than "},
@@ -35,8 +35,7 @@ var hostile = map[string]struct{ reply, says string }{
 	"a redirect to itself": {"-MOVED 1 127.0.0.1:1\r\n", "MOVED"},
 }
 
-// answering starts a server that answers every command with reply, and the handshake as Redis
-// does. It returns its URL.
+// answering starts a server that completes the handshake and answers other commands with reply.
 func answering(t *testing.T, reply string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +53,6 @@ func answering(t *testing.T, reply string) string {
 	return "redis://" + l.Addr().String()
 }
 
-// answer serves a connection until it ends.
 func answer(conn net.Conn, reply string) {
 	defer func() { _ = conn.Close() }()
 	for in := bufio.NewReader(conn); ; {
@@ -77,22 +75,13 @@ func answer(conn net.Conn, reply string) {
 
 // command reads a command of short lines, and returns its name.
 func command(in *bufio.Reader) (name string, err error) {
-	head, err := in.ReadString('\n')
-	if err != nil {
+	var parts, size int
+	if _, err := fmt.Fscanf(in, "*%d\r\n", &parts); err != nil {
 		return "", err
 	}
-	parts := 0
-	for _, digit := range strings.Trim(head, "*\r\n") {
-		parts = 10*parts + int(digit-'0')
-	}
 	for i := range parts {
-		head, err := in.ReadString('\n')
-		if err != nil {
+		if _, err := fmt.Fscanf(in, "$%d\r\n", &size); err != nil {
 			return "", err
-		}
-		size := 0
-		for _, digit := range strings.Trim(head, "$\r\n") {
-			size = 10*size + int(digit-'0')
 		}
 		text := make([]byte, size+len("\r\n"))
 		if _, err := io.ReadFull(in, text); err != nil {
@@ -105,7 +94,7 @@ func command(in *bufio.Reader) (name string, err error) {
 	return name, nil
 }
 
-// asksNone reports whether a command asks no server, or one of its own.
+// asksNone reports whether a command uses no server, or an embedded one.
 func asksNone(path string) bool {
 	switch path {
 	case "demo", "release", "serve", "version":
@@ -137,7 +126,7 @@ func TestHostileRepliesAreErrors(t *testing.T) {
 	}
 }
 
-// survives checks that a command which serves pages goes on, whatever Redis sends it.
+// survives checks that a command keeps serving pages after bad replies.
 func survives(t *testing.T, url, path string) {
 	t.Helper()
 	flag := map[string]string{"exporter": "--listen", "ui": "--addr"}[path]

@@ -1,25 +1,34 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
 )
 
-// javaRelease is the Redisson release of the locks in these tests.
+// javaRelease is the Redisson release for these tests.
 const javaRelease = "4.3.1"
 
-// javaReleases are the releases whose dead waiters are evicted: by default those of the
-// comparison with Redisson.
+// javaReleases are the releases for the test of evict.
 func javaReleases() []string {
 	if text := os.Getenv("REDLATCH_COMPAT_VERSIONS"); text != "" {
 		return strings.Fields(text)
@@ -27,18 +36,16 @@ func javaReleases() []string {
 	return []string{"3.17.7", "3.52.0", javaRelease}
 }
 
-// startJava starts a Java process with a Redisson, which ends with the test.
 func startJava(t *testing.T, release string) *peer.Peer {
 	t.Helper()
 	program := peertest.Find(t, filepath.Join("..", ".."), release, "NOT TRIED ON LOCKS OF REDISSON")
 	return peertest.Start(t, program)
 }
 
-// javaClient is a Redisson client.
 type javaClient struct {
 	peer *peer.Peer
 	name string
-	id   string // its UUID
+	id   string
 }
 
 func newJavaClient(t *testing.T, p *peer.Peer, s redistest.Target, settings peer.Command) *javaClient {
@@ -51,12 +58,10 @@ func newJavaClient(t *testing.T, p *peer.Peer, s redistest.Target, settings peer
 	return j
 }
 
-// begin begins an operation. Its thread is called main unless the command says else.
 func (j *javaClient) begin(c peer.Command) *peer.Call {
 	return j.peer.Go(peer.Command{"client": j.name, "thread": "main"}.With(c))
 }
 
-// do runs an operation, which must not throw.
 func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	t.Helper()
 	reply, err := j.begin(c).Wait(2 * program.Soon)
@@ -64,7 +69,6 @@ func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	return reply
 }
 
-// lock takes a lock of a kind, with a lease unless that is 0.
 func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) {
 	t.Helper()
 	c := peer.Command{"op": "lock", "kind": kind, "name": name}
@@ -77,4 +81,211 @@ func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) 
 func (j *javaClient) unlock(t *testing.T, kind, name string) {
 	t.Helper()
 	j.do(t, peer.Command{"op": "unlock", "kind": kind, "name": name})
+}
+
+// goID is the ID of Redlatch's client.
+var goID = uuid.MustParse("0193e6c0-6f00-7000-8000-0000000000aa")
+
+// fixture is a server with a client of Redlatch and one of Redisson.
+type fixture struct {
+	coverage *coverage
+	server   *redistest.Server
+	client   *redlatch.Client
+	evicted  atomic.Int64 // by the client itself
+	java     *javaClient
+	ids      []string
+}
+
+func newFixture(t *testing.T, e *coverage, p *peer.Peer) *fixture {
+	t.Helper()
+	f := &fixture{coverage: e, server: redistest.Start(t)}
+	var err error
+	f.client, err = redlatch.Open(t.Context(), f.server.URL(), redlatch.WithClientID(goID),
+		redlatch.WithLabel(program.LabelText), redlatch.WithDeadWaiterGrace(time.Minute), redlatch.WithObserver(redlatch.Observer{Evicted: func(redlatch.Evicted) { f.evicted.Add(1) }}))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.client.Close()) })
+	f.java = f.newJava(t, p, nil)
+	return f
+}
+
+func (f *fixture) newJava(t *testing.T, p *peer.Peer, settings peer.Command) *javaClient {
+	t.Helper()
+	j := newJavaClient(t, p, f.server, settings)
+	f.ids = append(f.ids, j.id)
+	return j
+}
+
+// addLocks makes keys that are not locks, and locks:
+//
+//	orders:42       plain, Redlatch's, entered twice, renewed
+//	nightly-report  plain, Java's, for an hour
+//	billing-run     fair, Java's, for an hour; Redlatch is queued
+//	stuck           fair, free; a dead thread of Java is queued
+//	a-name-…        plain, of another owner, without a lease
+//	books           a read lock with two readers
+func (f *fixture) addLocks(t *testing.T) {
+	t.Helper()
+	hold, err := rlock.New(f.client, "orders:42").Lock(t.Context())
+	require.NoError(t, err)
+	_, err = rlock.New(f.client, "orders:42").Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	f.java.lock(t, "plain", "nightly-report", time.Hour)
+	f.java.lock(t, "fair", "billing-run", time.Hour)
+	f.queue(t, "billing-run")
+	program.Enqueue(t, f.server, "stuck", f.java.id+":57", time.Hour)
+	f.server.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", "unheard-of:1", 1)
+	f.server.Do(t, "DEL", "a-name-that-is-longer-than-its-column:2026-11")
+	f.server.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", f.java.id+":58", 1)
+	f.server.Do(t, "HSET", "books", "mode", "read", f.java.id+":57", 1, f.java.id+":58", 2)
+	f.server.Do(t, "HSET", "user:1", "name", "Ada")
+	f.server.Do(t, "SET", "counter", 1)
+	require.Eventually(t, func() bool {
+		return f.server.Do(t, "EXISTS", engine.LabelKey(goID)) == int64(1)
+	}, program.Soon, 10*time.Millisecond)
+}
+
+func (f *fixture) queue(t *testing.T, name string) {
+	t.Helper()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		// It ends with the test, or acquires the lock.
+		_, _ = rfairlock.New(f.client, name).Lock(t.Context())
+	}()
+	t.Cleanup(func() { <-over })
+	require.Eventually(t, func() bool {
+		return f.server.Do(t, "LLEN", codec.QueueKey(name)) == int64(1)
+	}, program.Soon, 10*time.Millisecond)
+}
+
+// showNoLocks are the commands that show no locks of other clients. All others must show locks of
+// both languages, as text and JSON.
+var showNoLocks = map[string]string{
+	"run":      "what it prints is COMMAND's, but for run-held.golden",
+	"hold":     "it prints the owner that it holds a lock for, or assignments; its tests read them",
+	"release":  "it shows no lock",
+	"doctor":   "it examines the server, with locks of its own that are gone at once",
+	"demo":     "it has processes and locks of its own; its summary is checked line by line",
+	"serve":    "it is a server, and prints its address",
+	"ui":       "it serves a page; the tests in a browser look at a lock of a live Redisson",
+	"exporter": "it shows figures; its tests compare them with the locks of a live Redisson",
+	"version":  "it asks no server",
+}
+
+// coverage records which commands have shown locks of live clients. Golden files do not prove that.
+type coverage struct {
+	mu    sync.Mutex
+	shown map[string]bool
+}
+
+// checkOutput compares output with a golden file, whose name begins with the command's, and records
+// the clients whose locks it shows.
+func (f *fixture) checkOutput(t *testing.T, file, text string) {
+	t.Helper()
+	command := file[:strings.IndexAny(file+"-", "-.")]
+	format := "text"
+	if strings.HasSuffix(file, ".json") {
+		format = "JSON"
+	} else {
+		program.Fits(t, text)
+	}
+	f.coverage.record(command, format, "Redlatch's", text, goID.String())
+	f.coverage.record(command, format, "Redisson's", text, f.ids...)
+	program.Golden(t, file, text, f.ids...)
+}
+
+// record records the clients in text.
+func (e *coverage) record(command, format, whose, text string, ids ...string) {
+	for _, id := range ids {
+		if strings.Contains(text, id[len(id)-8:]+":") {
+			e.mu.Lock()
+			e.shown[shownOf(command, format, whose)] = true
+			e.mu.Unlock()
+		}
+	}
+}
+
+func shownOf(command, format, whose string) string {
+	return strings.Join([]string{command, "in", format, "of a lock of", whose}, " ")
+}
+
+// missing returns the commands that have not shown locks of both.
+func (e *coverage) missing(t *testing.T) (all []string) {
+	t.Helper()
+	known := commands(t)
+	for path, c := range known {
+		switch {
+		case showNoLocks[path] == "":
+			for _, format := range []string{"text", "JSON"} {
+				for _, whose := range []string{"Redlatch's", "Redisson's"} {
+					if what := shownOf(path, format, whose); !e.shown[what] {
+						all = append(all, what)
+					}
+				}
+			}
+		case c.Flags().Lookup("json") != nil:
+			require.FileExists(t, filepath.Join("internal", "show", "testdata", path+".golden"))
+			require.FileExists(t, filepath.Join("internal", "show", "testdata", path+".json.golden"))
+		}
+	}
+	for path := range showNoLocks {
+		require.Contains(t, known, path)
+	}
+	return all
+}
+
+// One Java process serves all commands, except for locks of dead processes.
+func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
+	testlevel.All(t, "a Java machine")
+	t.Parallel()
+	p := startJava(t, javaRelease)
+	e := &coverage{shown: map[string]bool{}}
+	t.Cleanup(func() {
+		if !t.Failed() && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+			require.Empty(t, e.missing(t))
+		}
+	})
+	for _, part := range []struct {
+		what string
+		test func(*fixture, *testing.T)
+	}{
+		{"unlock", (*fixture).testUnlock}, // the longest first
+		{"renewals", (*fixture).testRenewals},
+		{"list and status", (*fixture).testListAndStatus},
+		{"run", (*fixture).testRun},
+		{"exporter", (*fixture).testExporter},
+		{"watch", (*fixture).testWatch},
+		{"watch a fair lock", (*fixture).testWatchFair},
+	} {
+		t.Run(part.what, func(t *testing.T) {
+			t.Parallel()
+			part.test(newFixture(t, e, p), t)
+		})
+	}
+	for _, release := range javaReleases() {
+		t.Run("evict, Redisson "+release, func(t *testing.T) {
+			t.Parallel()
+			living := p
+			if release != javaRelease {
+				living = startJava(t, release)
+			}
+			newFixture(t, e, living).testEvict(t, release)
+		})
+	}
+}
+
+func TestACommandWithoutCoverageIsReported(t *testing.T) {
+	t.Parallel()
+	e := &coverage{shown: map[string]bool{}}
+	for _, command := range []string{"evict", "list", "status", "unlock", "watch"} {
+		for _, format := range []string{"text", "JSON"} {
+			e.record(command, format, "Redlatch's", "of "+goID.String()+":1", goID.String())
+			e.record(command, format, "Redisson's", "of 0b8f3a11:57", program.OtherJavaID, program.JavaID)
+		}
+	}
+	require.Empty(t, e.missing(t))
+	evict := shownOf("evict", "JSON", "Redisson's")
+	delete(e.shown, evict)
+	e.record("evict", "JSON", "Redisson's", "of 0000000b:57", program.JavaID)
+	require.Equal(t, []string{evict}, e.missing(t))
 }

@@ -14,8 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// readOnlyUser starts a server with the manual's user for read-only commands, and returns the
-// user's URL.
 func readOnlyUser(t *testing.T) (*redistest.Server, string) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -65,7 +63,6 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	}
 }
 
-// What a replica shows may be late, and a lock that is free there cannot be taken.
 func TestWhatAReplicaShowsIsMarkedAsSuch(t *testing.T) {
 	testlevel.All(t, "replicas")
 	t.Parallel()
@@ -79,4 +76,57 @@ func TestWhatAReplicaShowsIsMarkedAsSuch(t *testing.T) {
 		require.Equal(t, args[1] == "--json", strings.Contains(got.Stdout, `"replica_of": "`+master.Addr()+`"`))
 		require.NotContains(t, program.Finish(t, master.URL(), args...).Stderr, "replica")
 	}
+}
+
+func TestCommandsThatWriteRefuseAReplicaAndNameItsMaster(t *testing.T) {
+	testlevel.All(t, "replicas")
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	master.Do(t, "HSET", "held", program.SomeOwner, 1)
+	program.Enqueue(t, master, "stuck", program.RedissonOwner, time.Hour)
+	require.Eventually(t, func() bool { return replica.Do(t, "EXISTS", codec.QueueKey("stuck")) == int64(1) },
+		program.Soon, program.PollEvery)
+	says := "redlatch: " + replica.URL() + " is a replica of " + master.Addr() +
+		", and nothing can be written to it: name the master, with --redis redis://" + master.Addr() + "\n"
+	for line, code := range map[string]int{
+		"unlock --force held":                              2,
+		"unlock --force free":                              2,
+		"unlock --force --even-if-alive held":              2,
+		"evict stuck " + program.RedissonOwner:             2,
+		"evict --even-if-alive stuck " + program.SomeOwner: 2,
+		"evict --all-dead stuck":                           2,
+		"evict --all-dead free":                            2,
+		"demo --redis " + replica.URL():                    2,
+		"run --try held -- true":                           125,
+		"run --try free -- true":                           125,
+		"run --try --fair stuck -- true":                   125,
+		"run --try --fenced free -- true":                  125,
+		"run --try --write free -- true":                   125,
+		"run --try --permits crawl:3 -- true":              125,
+		"run --wait 1s held -- true":                       125,
+		"run --wait 1s free -- true":                       125,
+	} {
+		began := time.Now()
+		got := program.Finish(t, replica.URL(), strings.Fields(line)...)
+		require.Equal(t, program.Outcome{Code: code, Stderr: says}, got, line)
+		require.Less(t, time.Since(began), program.Soon, line)
+	}
+	got := program.Finish(t, replica.URL(), "run", "held", "--", "true")
+	require.Equal(t, program.Outcome{Code: 125, Stderr: says}, got)
+	require.EqualValues(t, 1, master.Do(t, "HLEN", "held"))
+	require.EqualValues(t, 1, master.Do(t, "LLEN", codec.QueueKey("stuck")))
+}
+
+func TestRunWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
+	testlevel.All(t, "replicas")
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	p := program.Start(t, replica.URL(), "run", "job", "--", "echo", "in")
+	require.Eventually(t, func() bool { return replica.CommandStats(t)["role"] > 0 }, program.Soon, program.PollEvery)
+	replica.Lead(t)
+	got := p.Outcome(program.Soon)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, "in\n", got.Stdout)
 }

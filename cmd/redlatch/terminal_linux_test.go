@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +21,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// A terminal breaks what is too long wherever that is, between two letters of an owner
-// as well. Names, owners, leases and labels here are as long as they may well be.
+// A terminal breaks long lines anywhere. Names, owners, leases and labels here are as long as
+// possible.
 func TestAllOutputFitsATerminal(t *testing.T) {
 	testlevel.All(t, "a program for each of 25 command lines")
 	t.Parallel()
@@ -95,4 +97,94 @@ func wideFixture(t *testing.T, s *redistest.Server) {
 		}
 	}
 	s.Do(t, "HSET", wideName+":odd", strangeOwner, "as often as it likes", "mode", "none", wideOwner, 1)
+}
+
+// printing are arguments with which a command writes to standard output, where those in usual do
+// not do, and where no arguments do not.
+var printing = map[string][]string{
+	"exporter": {"--listen=127.0.0.1:0"},
+	"serve":    {"--addr=127.0.0.1:0"},
+	"ui":       {"--addr=127.0.0.1:0"},
+	"evict":    {"queued", program.RedissonOwner},
+	"unlock":   {"--force", "free"},
+}
+
+// silent are commands that write nothing to standard output.
+var silent = []string{"release", "run"}
+
+func TestLostOutputIsAnError(t *testing.T) {
+	t.Parallel()
+	for path := range commands(t) {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Mini(t)
+			s.Do(t, "HSET", "held", program.SomeOwner, 1)
+			program.Enqueue(t, s, "queued", program.RedissonOwner, 0)
+			words := strings.Fields(path)
+			requireLost(t, toFull(t, s.URL(), append(words, "--help")...))
+			args := append(words, usual[path]...)
+			if printing[path] != nil {
+				args = append(words, printing[path]...)
+			}
+			if slices.Contains(silent, path) {
+				require.Empty(t, program.Finish(t, s.URL(), args...).Stdout)
+				return
+			}
+			requireLost(t, toFull(t, s.URL(), args...))
+		})
+	}
+	requireLost(t, toFull(t, program.NoServer(t), "--version"))
+}
+
+// Scripts depend on the code of a lock that is held elsewhere.
+func TestLostOutputKeepsTheConflictExitCode(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "held", program.SomeOwner, 1)
+	got := toFull(t, s.URL(), "hold", "-s", "--try", "--conflict-exit-code=7", "held")
+	require.Equal(t, 7, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
+}
+
+func TestHoldFreesTheLockWhenItsOwnerCannotBePrinted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	for _, args := range [][]string{{"hold", "free"}, {"hold", "-s", "free"}} {
+		got := toFull(t, s.URL(), args...)
+		require.Equal(t, 125, got.Code, got.Stderr)
+		require.Eventually(t, func() bool { return !program.Exists(t, s, "free") }, program.Soon, program.PollEvery, args)
+	}
+}
+
+// toFull runs the program with its standard output on a device that is full.
+func toFull(t *testing.T, url string, args ...string) program.Outcome {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, full.Close()) }()
+	return program.FinishTo(t, full, url, args...)
+}
+
+func requireLost(t *testing.T, got program.Outcome) {
+	t.Helper()
+	require.Contains(t, []int{1, 3, 125}, got.Code, got.Stderr) // 3: unlock --force of a free lock
+	require.Contains(t, got.Stderr, "write /dev/stdout: no space left on device\n")
+}
+
+// A reader that has read enough, such as head, is not an error to be reported.
+func TestClosedPipeEndsQuietly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Mini(t)
+	s.Do(t, "HSET", "held", program.SomeOwner, 1)
+	for _, args := range [][]string{
+		{"list"}, {"list", "--json"}, {"list", "--watch"}, {"status", "held"}, {"watch", "held"}, {"doctor"}, {"version"}, {"--help"},
+	} {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		got := program.FinishTo(t, w, s.URL(), args...)
+		require.NoError(t, w.Close())
+		require.Empty(t, got.Stderr, args)
+		require.Equal(t, -1, got.Code, "%v: SIGPIPE, which a shell reports as 141", args)
+	}
 }
