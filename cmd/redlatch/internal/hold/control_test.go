@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folder makes the folder for sockets one of this test: t.TempDir may be too long a path.
+// folder makes a short path the folder for sockets: t.TempDir may be too long.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "control") //nolint:usetesting // as said above
@@ -54,7 +54,7 @@ func TestAProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
 
 	s, err := listen("me")
 	require.NoError(t, err)
-	go func() { <-s.requests; s.close() }() // it ends without an answer
+	go func() { <-s.requests; s.close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = ask(ctx, s.path(), "me")
@@ -74,7 +74,6 @@ func TestTheFolderIsTheUsersAlone(t *testing.T) {
 	require.ErrorContains(t, err, "no folder for a socket")
 }
 
-// A variable of the environment may name anything.
 func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 	path := filepath.Join(folder(t), "text")
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
@@ -84,7 +83,7 @@ func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 	require.FileExists(t, path)
 }
 
-// Of several that ask at the same time the first is answered, and the hold has ended for the others.
+// The first request is answered. For the others the hold has ended.
 func TestThoseThatAskTooLateAreToldThatTheHoldHasEnded(t *testing.T) {
 	folder(t)
 	s, err := listen("me")

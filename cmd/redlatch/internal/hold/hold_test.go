@@ -4,9 +4,14 @@ package hold
 
 import (
 	"errors"
+	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,13 +24,11 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// awaitFree waits until the lock is not held.
 func awaitFree(t *testing.T, s redistest.Target, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return !program.Exists(t, s, name) }, program.Soon, program.PollEvery)
 }
 
-// sleeper starts a process that a lock can be held for.
 func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -54,12 +57,11 @@ func TestHoldPrintsItsOwnerAndFreesTheLockOnASignal(t *testing.T) {
 func TestHoldPrintsTheTokenAndThePermit(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, flag := range []string{"--fenced", "--permits"} {
-		args := map[string][]string{"--fenced": {"hold", "--fenced", redistest.Key(t)}, "--permits": {"hold", "--permits", redistest.Key(t) + ":2"}}
-		p := program.Start(t, s.URL(), args[flag]...)
+	for flag, name := range map[string]string{"--fenced": redistest.Key(t), "--permits": redistest.Key(t) + ":2"} {
+		p := program.Start(t, s.URL(), "hold", flag, name)
 		require.NotEmpty(t, p.Line())
 		if flag == "--fenced" {
-			require.Equal(t, "1\n", p.Line()+"\n")
+			require.Equal(t, "1", p.Line())
 		}
 		require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 		require.Equal(t, program.Outcome{}, p.Outcome(program.Soon))
@@ -78,7 +80,7 @@ func TestHoldEndsWithTheProcessThatItIsFor(t *testing.T) {
 	require.NoError(t, other.Process.Kill())
 	require.Equal(t, program.Outcome{}, p.Outcome(program.Soon))
 	got := waits.Outcome(program.Soon)
-	if got.Code != 0 { // it may have got the lock, and freed it, if it was slow
+	if got.Code != 0 { // a slow one may have acquired and released the lock
 		require.Equal(t, 125, got.Code)
 		require.Contains(t, got.Stderr, "is not waited for any more: process "+pid+" has ended")
 	}
@@ -115,23 +117,12 @@ func TestHoldThatLosesTheLockSaysSoAndSignalsTheProcess(t *testing.T) {
 	require.Equal(t, syscall.SIGUSR1, status.Signal())
 }
 
-func TestHoldLosesTheLockOfAServerThatIsGone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := program.Start(t, s.URL(), "hold", "--watchdog=3s", redistest.Key(t))
-	p.Line()
-	s.Kill()
-	got := p.Outcome(2 * program.Soon)
-	require.Equal(t, 125, got.Code)
-	require.Contains(t, got.Stderr, "was lost: ")
-}
-
 func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
 	for line, code := range map[string]int{"--try": 124, "--wait=1s": 124, "--try --conflict-exit-code=9": 9} {
-		args := append([]string{"hold"}, fields(line)...)
+		args := append([]string{"hold"}, strings.Fields(line)...)
 		require.Empty(t, program.Fails(t, s.URL(), code, "is held by another owner", append(args, name)...).Stdout)
 	}
 	p := program.Start(t, s.URL(), "hold", "--watchdog=2s", name)
@@ -165,20 +156,204 @@ func TestHoldLeavesTheLockForAtLeast(t *testing.T) {
 	require.InDelta(t, time.Hour.Milliseconds(), left, 60_000)
 }
 
-func TestHoldRefusesWhatMakesNoSense(t *testing.T) {
+func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	env, next := notified(t)
+	for _, lost := range []bool{false, true} {
+		name := redistest.Key(t)
+		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "hold", "--watchdog=3s", name)
+		require.Equal(t, "STATUS=waits for lock "+name, next())
+		require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
+		p.Line()
+		if lost {
+			s.Do(t, "DEL", name)
+			require.Regexp(t, `^STOPPING=1\nSTATUS=lock "\Q`+name+`\E" was lost: .`, next())
+		} else {
+			require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+			require.Equal(t, "STOPPING=1", next())
+		}
+		p.Rest()
+	}
+}
+
+func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"":                                 "NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; `redlatch hold --help` tells more",
-		"a b":                              "there are too many arguments: b. ",
-		"--permits a:1 b":                  "--permits NAME:N stands in place of NAME: leave b out. ",
-		"--for-pid 0 a":                    "--for-pid must be the number of a process, such as $$",
-		"--on-lost-signal TERM a":          "--on-lost-signal needs --for-pid",
-		"--on-lost-signal SEGV -s a":       "--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL",
-		"--wait 5 a":                       "a time has a unit",
-		"--lease 5s --at-least 3s a":       "--lease and --at-least contradict each other",
-		"-s --try --wait 3s a":             "--try and --wait contradict each other",
-		"--max-hold 1s --at-least 2s -s a": "--at-least is longer than --max-hold",
+		"hold":                                  "NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; `redlatch hold --help` tells more",
+		"hold a b":                              "there are too many arguments: b. ",
+		"hold --permits a:1 b":                  "--permits NAME:N stands in place of NAME: leave b out. ",
+		"hold --for-pid 0 a":                    "--for-pid must be the number of a process, such as $$",
+		"hold --on-lost-signal TERM a":          "--on-lost-signal needs --for-pid",
+		"hold --on-lost-signal SEGV -s a":       "--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL",
+		"hold --wait 5 a":                       "a time has a unit",
+		"hold --lease 5s --at-least 3s a":       "--lease and --at-least contradict each other",
+		"hold -s --try --wait 3s a":             "--try and --wait contradict each other",
+		"hold --max-hold 1s --at-least 2s -s a": "--at-least is longer than --max-hold",
+
+		"x":                                        "NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run",
+		"x true":                                   "Usage: redlatch run",
+		"x y -- true":                              "y stands before --: what comes behind it is COMMAND and its arguments. Usage: redlatch run",
+		"x --":                                     "COMMAND is missing behind --. Usage: redlatch run",
+		"-- true":                                  "NAME is missing before --",
+		"x sh -c ./a.sh":                           "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
+		"--forever x":                              "unknown flag",
+		"--wait 5 x --":                            "a time has a unit, such as 10s, 500ms or 1h30m",
+		"--wait -1s x -- true":                     "--wait must be 0 or at least 1ms",
+		"--try --wait 1s x -- true":                "--try and --wait contradict",
+		"--lease 1s --watchdog 3s x -- true":       "--lease and --watchdog contradict",
+		"--lease 0s x -- true":                     "--lease must be at least 1ms",
+		"--watchdog 10ms x -- true":                "--watchdog must be at least",
+		"--max-hold 0s x -- true":                  "--max-hold must be at least 1ms",
+		"--lease 1s --max-hold 1s x -- true":       "--lease and --max-hold contradict",
+		"--lease 1s --at-least 1s x -- true":       "--lease and --at-least contradict",
+		"--at-least 2s --max-hold 1s x -- true":    "--at-least is longer than --max-hold",
+		"--at-least -1s x -- true":                 "--at-least must not be negative",
+		"--at-least 876001h x -- true":             "--at-least must be at most 876000h",
+		"--on-lost shout x -- true":                "--on-lost must be term, kill or ignore",
+		"--on-lost ignore --max-hold 1s x -- true": "--max-hold and --on-lost ignore contradict",
+		"--conflict-exit-code -1 --max-hold 1s x -- true": "from 0 to 255",
+		"--conflict-exit-code 256 x -- true":              "from 0 to 255",
+		"--read --write x -- true":                        "contradict each other",
+		"--read --fair x -- true":                         "contradict each other",
+		"--write --fenced x -- true":                      "contradict each other",
+		"--permits a -- true":                             `--permits must be NAME:N, such as crawl:5, with N from 1 to 2147483647, not "a"`,
+		"--permits a: -- true":                            "--permits must be NAME:N",
+		"--permits :3 -- true":                            "--permits must be NAME:N",
+		"--permits a:0 -- true":                           "--permits must be NAME:N",
+		"--permits a:-1 -- true":                          "--permits must be NAME:N",
+		"--permits a:2147483648 -- true":                  "--permits must be NAME:N",
+		"--permits= -- true":                              "--permits must be NAME:N",
+		"--permits a x --":                                "--permits NAME:N stands in place of NAME: leave x out",
+		"--permits a:1 x -- true":                         "--permits NAME:N stands in place of NAME: leave x out",
+		"--permits a:1 --":                                "COMMAND is missing behind --",
+		"--permits a:1 sh ./a.sh":                         "NAME or --permits comes before --, and COMMAND behind it",
+		"--permits a:3 --fair -- true":                    "--permits and --fair, --fenced, --read or --write contradict",
+		"--permits a:3 --read -- true":                    "--permits and --fair, --fenced, --read or --write contradict",
+		"--permits a:3 --at-least 1m -- true":             "--permits and --at-least contradict",
 	} {
-		program.Fails(t, program.NoServer(t), 125, says, append([]string{"hold"}, fields(line)...)...)
+		args := strings.Fields(line)
+		if args[0] != "hold" {
+			args = append([]string{"run"}, args...)
+		}
+		program.Fails(t, program.NoServer(t), 125, says, args...)
 	}
+	s := redistest.Shared(t)
+	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
+	program.Fails(t, s.URL(), 125, "no read/write lock, such as a plain lock of this name", "run", "--write", name, "--", "true")
+	program.Fails(t, s.URL(), 125, "no semaphore, such as a lock of this name", "run", "--permits", name+":3", "--", "true")
+}
+
+func TestMessagesReachTheSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	paths := []string{filepath.Join(dir, "s")}
+	if runtime.GOOS == "linux" {
+		paths = append(paths, "@redlatch-test-"+strconv.Itoa(os.Getpid()))
+	}
+	for _, path := range paths {
+		l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+		require.NoError(t, err)
+		t.Setenv("NOTIFY_SOCKET", path)
+		notify(notifyReady, notifyStatus("holds\n the lock"))
+		require.NoError(t, l.SetReadDeadline(time.Now().Add(10*time.Second)))
+		text := make([]byte, 100)
+		n, err := l.Read(text)
+		require.NoError(t, err)
+		require.Equal(t, "READY=1\nSTATUS=holds the lock", string(text[:n]))
+		require.NoError(t, l.Close())
+	}
+	notify(notifyStopping)
+	t.Setenv("NOTIFY_SOCKET", "")
+	notify(notifyStopping)
+}
+
+func TestOnLostExecRunsWithTheReasonAndDelaysNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	for _, kind := range []string{"term", "kill", "ignore"} {
+		name := redistest.Key(t)
+		dir := t.TempDir()
+		p := program.Start(t, s.URL(), "run", "--watchdog=3s", "--on-lost", kind, "--on-lost-exec",
+			`echo "$REDLATCH_LOCK|$REDLATCH_OWNER|$REDLATCH_LOSS" >`+dir+`/told; sleep 2; echo hook; exit 3`,
+			name, "--", "sh", "-c", `echo "$REDLATCH_OWNER"; trap 'exit 0' TERM; while [ ! -e `+dir+`/told ]; do sleep 0.05; done; echo ended >`+dir+`/ended & wait`)
+		owner := p.Line()
+		s.Do(t, "DEL", name)
+		got := p.Outcome(2 * program.Soon)
+		told, err := os.ReadFile(filepath.Join(dir, "told"))
+		require.NoError(t, err)
+		require.Regexp(t, `^\Q`+name+`|`+owner+`\E\|.+\n$`, string(told))
+		require.Empty(t, got.Stdout)
+		require.Contains(t, got.Stderr, "hook\nredlatch: warning: --on-lost-exec: exit status 3\n")
+		require.Contains(t, got.Stderr, "was lost while the command ran")
+		if kind == "ignore" {
+			require.Zero(t, got.Code)
+			require.FileExists(t, filepath.Join(dir, "ended"))
+		} else {
+			require.Equal(t, 125, got.Code)
+		}
+	}
+}
+
+func TestOnLostExecIsBoundedAndOnlyForLosses(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	began := time.Now()
+	p := program.Start(t, s.URL(), "run", "--watchdog=10s", "--on-lost-exec", "sleep 600 | sleep 600", name, "--", "sh", "-c", program.EndsOnSIGTERM)
+	require.Equal(t, "up", p.Line())
+	s.Do(t, "DEL", name)
+	require.Equal(t, "term\n", p.RestWithin(4*program.Soon))
+	require.Equal(t, 125, p.Code())
+	require.Contains(t, p.Stderr.String(), "--on-lost-exec: it was killed after 10s")
+	require.Less(t, time.Since(began), time.Minute)
+
+	got := program.Finish(t, s.URL(), "run", "--max-hold=1s", "--on-lost-exec", "echo hook", name, "--", "sleep", "600")
+	require.Equal(t, 125, got.Code)
+	require.NotContains(t, got.Stderr, "hook")
+	got = program.Finish(t, s.URL(), "run", "--on-lost-exec", "echo hook", name, "--", "true")
+	require.Equal(t, program.Outcome{}, got)
+}
+
+// notified listens as a service manager does. It returns the variable and a function that returns
+// the next message.
+func notified(t *testing.T) (env string, next func() string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return "NOTIFY_SOCKET=" + path, func() string {
+		require.NoError(t, l.SetReadDeadline(time.Now().Add(2*program.Soon)))
+		text := make([]byte, 1000)
+		n, err := l.Read(text)
+		require.NoError(t, err)
+		return string(text[:n])
+	}
+}
+
+func TestRunTellsTheServiceManagerHowFarItIs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	name := redistest.Key(t)
+	env, next := notified(t)
+	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=3s", name, "--", "sh", "-c", "read x")
+	require.Equal(t, "STATUS=waits for lock "+name, next())
+	require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
+	require.NoError(t, p.Stdin.Close())
+	require.Equal(t, "STOPPING=1\nSTATUS=frees lock "+name, next())
+	p.Rest()
+
+	env, next = notified(t)
+	p = program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=3s", name, "--", "sh", "-c", program.EndsOnSIGTERM)
+	require.Equal(t, "up", p.Line())
+	next()
+	next()
+	s.Do(t, "DEL", name)
+	require.Regexp(t, `^STOPPING=1\nSTATUS=lost lock \Q`+name+`\E: .`, next())
+	p.Rest()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// snippets returns the blocks of a language of docs/shell.md.
+// snippets returns the blocks of docs/shell.md in a language.
 func snippets(t *testing.T, language string) (all []string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "shell.md"))
@@ -29,8 +29,7 @@ func snippets(t *testing.T, language string) (all []string) {
 	return all
 }
 
-// does runs a command line of the page, in a folder with the programs that it names, and holds that
-// it did its work once under a lock.
+// does runs a command line of the page and checks that its work was done once, under a lock.
 func does(t *testing.T, shell, line string) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -48,29 +47,20 @@ func does(t *testing.T, shell, line string) {
 	require.Regexp(t, `^\w+ 124\n$`, string(work), "it does not run under a lock")
 }
 
-func TestTheScriptsOfThePageDoWhatTheySay(t *testing.T) {
+func TestExamplesOfThePageRunUnderALock(t *testing.T) {
 	t.Parallel()
 	for _, text := range snippets(t, "sh") {
 		for _, shell := range shells(t) {
 			does(t, shell, text)
 		}
 	}
-}
-
-func TestTheLinesForCronDoWhatTheySay(t *testing.T) {
-	t.Parallel()
 	for _, text := range snippets(t, "cron") {
 		for line := range strings.Lines(text) {
-			const times = 5
-			fields := strings.SplitN(strings.TrimSpace(line), " ", times+1)
-			require.Len(t, fields, times+1)
-			does(t, "sh", fields[times])
+			fields := strings.SplitN(strings.TrimSpace(line), " ", 6) // five times and a command line
+			require.Len(t, fields, 6)
+			does(t, "sh", fields[5])
 		}
 	}
-}
-
-func TestTheCronJobDoesWhatItSays(t *testing.T) {
-	t.Parallel()
 	for _, text := range snippets(t, "yaml") {
 		require.NotContains(t, text, "\t")
 		var words []string
@@ -92,7 +82,7 @@ func TestTheUnitsOfThePageAreGood(t *testing.T) {
 	for _, text := range snippets(t, "ini") {
 		start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/redlatch (.*)$`).FindStringSubmatch(text)
 		require.NotNil(t, start)
-		// A program must be there; what redlatch makes of the line is for the next test.
+		// The program must exist.
 		text = strings.Replace(text, "/usr/bin/redlatch", "/bin/true", 1)
 		unit := filepath.Join(t.TempDir(), "lock.service")
 		require.NoError(t, os.WriteFile(unit, []byte(text), 0o600))

@@ -3,6 +3,7 @@
 package hold
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -14,9 +15,10 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
-// ttl returns what a key has left, zero when it is gone.
 func ttl(t *testing.T, s redistest.Target, name string) time.Duration {
 	t.Helper()
 	ms, ok := s.Do(t, "PTTL", name).(int64)
@@ -42,14 +44,17 @@ func TestTheCommandFindsItsLockAndOwnerInItsEnvironment(t *testing.T) {
 func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, c := range []struct{ script, left string }{{program.EndsOnSIGTERM, "term\n"}, {program.IgnoresSIGTERM, ""}} {
-		name := redistest.Key(t)
-		p := program.Start(t, s.URL(), "run", "--max-hold", "4s", name, "--", "sh", "-c", c.script)
-		require.Equal(t, "up", p.Line())
-		require.Equal(t, c.left, p.Rest())
-		require.Equal(t, 125, p.Code())
-		require.Contains(t, p.Stderr.String(), "was held for 4s, which is the most by --max-hold")
-		require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
+	for script, left := range map[string]string{program.EndsOnSIGTERM: "term\n", program.IgnoresSIGTERM: ""} {
+		t.Run(left, func(t *testing.T) {
+			t.Parallel()
+			name := redistest.Key(t)
+			p := program.Start(t, s.URL(), "run", "--max-hold", "4s", name, "--", "sh", "-c", script)
+			require.Equal(t, "up", p.Line())
+			require.Equal(t, left, p.Rest())
+			require.Equal(t, 125, p.Code())
+			require.Contains(t, p.Stderr.String(), "was held for 4s, which is the most by --max-hold")
+			require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
+		})
 	}
 	got := program.Finish(t, s.URL(), "run", "--max-hold", "1m", redistest.Key(t), "--", "sh", "-c", "exit 3")
 	require.Equal(t, program.Outcome{Code: 3, Stdout: "", Stderr: ""}, got)
@@ -58,7 +63,7 @@ func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, fair := range []string{"--fair=false", "--fair"} {
+	for _, fair := range []string{"--fair=false", "--fair", "--fenced"} {
 		name := redistest.Key(t)
 		began := time.Now()
 		got := program.Finish(t, s.URL(), "run", fair, "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
@@ -87,11 +92,10 @@ func TestAtLeastWithinALeaseIsWaitedForAndTheNextOneIsWoken(t *testing.T) {
 	require.Empty(t, p.Stderr.String())
 }
 
-// The hold ends by --max-hold while --at-least is waited for, and the lock is free then.
 func TestMaxHoldAsLongAsAtLeastFreesTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	far := redistest.NewProxy(t, s.Addr()) // the hold counts from the request, --at-least from the answer
+	far := redistest.NewProxy(t, s.Addr()) // the hold counts from the request, --at-least from the reply
 	far.Latency(redistest.ToClient, 50*time.Millisecond)
 	name := redistest.Key(t)
 	began := time.Now()
@@ -106,7 +110,6 @@ func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	asked := time.Now()
-	// When the command ends, more is left of --at-least than of the lease.
 	p := program.Start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
 	require.Equal(t, "began", p.Line())
 	began := time.Now()
@@ -134,8 +137,8 @@ func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "it may be free before --at-least is over: ")
 }
 
-// keepSending sends sig again and again, until the function that it returns is
-// called: one that comes while the command is about to end is that one's.
+// keepSending repeats sig until the returned function is called: the command may receive the first
+// ones.
 func keepSending(p *program.Process, sig os.Signal) func() {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -175,7 +178,7 @@ func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
 			require.Equal(t, "up", p.Line())
 			s.Do(t, "DEL", name)
 			if c.policy == "ignore" {
-				s.Do(t, "HSET", name, program.SomeOwner, 1) // the renewal that finds out leaves it alone
+				s.Do(t, "HSET", name, program.SomeOwner, 1) // the renewal that detects the loss leaves it alone
 				s.Do(t, "PEXPIRE", name, 60_000)
 				require.Eventually(t, func() bool { return ttl(t, s, name) < 55*time.Second }, program.Soon, program.PollEvery)
 				require.NoError(t, p.Stdin.Close())
@@ -188,39 +191,71 @@ func TestOnLostChoosesWhatHappensToTheCommand(t *testing.T) {
 	}
 }
 
-func TestRunRefusesFlagsAboutTheHoldThatContradictEachOther(t *testing.T) {
-	t.Parallel()
-	for flags, says := range map[string]string{
-		"--max-hold 0s":                         "--max-hold must be at least 1ms",
-		"--lease 1s --max-hold 1s":              "--lease and --max-hold contradict",
-		"--lease 1s --at-least 1s":              "--lease and --at-least contradict",
-		"--at-least 2s --max-hold 1s":           "--at-least is longer than --max-hold",
-		"--at-least -1s":                        "--at-least must not be negative",
-		"--at-least 876001h":                    "--at-least must be at most 876000h",
-		"--on-lost shout":                       "--on-lost must be term, kill or ignore",
-		"--on-lost ignore --max-hold 1s":        "--max-hold and --on-lost ignore contradict",
-		"--conflict-exit-code -1 --max-hold 1s": "from 0 to 255",
-	} {
-		args := append(append([]string{"run"}, strings.Fields(flags)...), "x", "--", "true")
-		program.Fails(t, program.NoServer(t), 125, says, args...)
-	}
-}
-
 func TestEverySignalIsForwarded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c",
-		`trap 'echo int' INT; trap 'echo usr1' USR1; trap 'echo usr2' USR2; trap 'echo term; exit 6' TERM; echo up; while :; do sleep 0.05; done`)
-	require.Equal(t, "up", p.Line())
-	for _, c := range []struct {
-		sig  os.Signal
-		says string
-	}{
-		{syscall.SIGINT, "int"}, {syscall.SIGINT, "int"}, {syscall.SIGUSR1, "usr1"}, {syscall.SIGUSR2, "usr2"},
-		{syscall.SIGINT, "int"}, {syscall.SIGTERM, "term"},
-	} {
-		require.NoError(t, p.Cmd.Process.Signal(c.sig))
-		require.Equal(t, c.says, p.Line())
+	script, signals := `trap 'echo TERM; exit 6' TERM; `, map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 	}
+	for name := range signals {
+		script += strings.ReplaceAll(`trap 'echo NAME' NAME; `, "NAME", name)
+	}
+	lock := redistest.Key(t)
+	p := program.Start(t, s.URL(), "run", lock, "--", "sh", "-c", script+`echo up; while :; do sleep 0.05; done`)
+	require.Equal(t, "up", p.Line())
+	for range 2 {
+		for name, sig := range signals {
+			require.NoError(t, p.Cmd.Process.Signal(sig))
+			require.Equal(t, name, p.Line())
+		}
+	}
+	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, "TERM\n", p.Rest())
 	require.Equal(t, 6, p.Code())
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", lock))
+}
+
+// After a suspension, a hold may end by --max-hold long before the timer of --at-least.
+func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
+	t.Parallel()
+	client, err := redlatch.Open(t.Context(), redistest.Start(t).URL())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	lock := rlock.New(client, "job")
+	hold, err := lock.Lock(t.Context(), rlock.WithMaxHold(2*time.Second))
+	require.NoError(t, err)
+	h := &acquired{hold: hold, lock: lock, since: time.Now(), client: client}
+	signals, came := make(chan os.Signal), make(chan error, 1)
+	go func() { came <- (&lockFlags{}).await(t.Context(), h, time.Hour, signals) }()
+	<-hold.Context(t.Context()).Done()
+	time.Sleep(100 * time.Millisecond) // until the end of the hold was handled
+	select {
+	case signals <- os.Interrupt:
+		require.ErrorIs(t, <-came, redlatch.ErrMaxHold)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "signals are not heeded")
+	}
+}
+
+func TestLossOfNamesTheRefusalOfRenewals(t *testing.T) {
+	t.Parallel()
+	refused := &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."}
+	for want, over := range map[string]error{
+		"the lease was not renewed in time": redlatch.LossNotRenewed,
+		"the lease was not renewed in time: the server refused to renew it: NOREPLICAS Not enough good replicas to write": fmt.Errorf("%w: %w", redlatch.LossNotRenewed, refused),
+		string(redlatch.LossTaken): fmt.Errorf("%w: %w", redlatch.LossTaken, refused),
+	} {
+		require.Equal(t, want, (&lockFlags{}).lossOf(over, over))
+	}
+}
+
+func TestGraceEndsWithinTheMargin(t *testing.T) {
+	t.Parallel()
+	for _, lease := range []time.Duration{time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second, time.Hour} {
+		margin := (&lockFlags{lease: lease}).margin()
+		require.LessOrEqual(t, margin, lease/10)
+		require.LessOrEqual(t, margin, time.Second)
+		require.Less(t, grace(margin), margin)
+		require.Greater(t, grace(margin), margin/2)
+	}
 }

@@ -1,18 +1,21 @@
 package hold
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// An error names the missing right, and where to find the others.
 func TestRunNamesTheRightThatIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(testing.TB, ...redistest.Option) *redistest.Server{
@@ -71,7 +74,6 @@ func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
 		"something else uses this name. This user may not ask what it is (+type)\n"}, got)
 }
 
-// A hash of something else looks like a lock that another owner holds, for ever.
 func TestRunSaysThatAHashIsNoLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -87,7 +89,6 @@ func TestRunSaysThatAHashIsNoLock(t *testing.T) {
 	require.EqualValues(t, 1, s.Do(t, "DBSIZE"), "a queue is left")
 }
 
-// A user that may not look learns it from the refusal.
 func TestRunSaysThatAHashIsNoLockAlsoToThoseWhoMayNotLook(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -100,7 +101,6 @@ func TestRunSaysThatAHashIsNoLockAlsoToThoseWhoMayNotLook(t *testing.T) {
 	}, got)
 }
 
-// A lock that is held is said to be held, also to a user that may not look at it.
 func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -110,8 +110,6 @@ func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"app:job\" is held by another owner, whose lease never ends: it stays until it is released\n"}, got)
 }
 
-// The server takes connections, as a system does for a program that stands still, and does not
-// answer.
 func TestRunWaitsForASilentServerAboutAsLongAsForTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -130,4 +128,31 @@ func TestRunWaitsForASilentServerAboutAsLongAsForTheLock(t *testing.T) {
 	program.OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, " accepts connections, but does not answer in time: ")
 	require.NotContains(t, got.Stderr, "Start one")
+}
+
+// At the end of --wait, the last attempt may not have been sent yet.
+func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	for url, says := range map[string]string{replica.URL(): "is a replica of " + master.Addr(), master.URL(): "not sent"} {
+		srv, err := connect.New(connect.Settings{Address: url})
+		require.NoError(t, err)
+		// between lookAfter and replicaAfter
+		ctx, cancel := context.WithTimeout(t.Context(), replicaAfter)
+		defer cancel()
+		err = (&lockFlags{}).whileLooking(ctx, srv, "job", func(ctx context.Context) error {
+			<-ctx.Done()
+			return redlatch.ErrNotSent
+		})
+		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestMissingRightsAreToldInOneOrder(t *testing.T) {
+	t.Parallel()
+	o := lockFlags{fair: true, fenced: true, write: true, permits: "crawl:5", atLeast: 1}
+	for range 20 {
+		require.Equal(t, []string{acl.Plain, acl.Fair, acl.Tokens, acl.Semaphores, acl.ReadWrite, acl.Owners}, o.needs())
+	}
 }

@@ -3,22 +3,22 @@
 package hold
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// heldHere holds a lock of its own in the test's process and returns its name.
 func heldHere(t *testing.T, s redistest.Target) string {
 	t.Helper()
 	client, err := redlatch.Open(t.Context(), s.URL())
@@ -27,21 +27,8 @@ func heldHere(t *testing.T, s redistest.Target) string {
 	name := redistest.Key(t)
 	hold, err := rlock.New(client, name).TryLock(t.Context())
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = hold.Unlock() }) // some tests take it away
+	t.Cleanup(func() { _ = hold.Unlock() }) // some tests force the unlock
 	return name
-}
-
-// awaitWaiter waits until the lock's channel has a listener.
-func awaitWaiter(t *testing.T, s *redistest.Server, name string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		for _, channel := range s.Channels(t) {
-			if channel == codec.LockChannel(name) {
-				return true
-			}
-		}
-		return false
-	}, program.Soon, program.PollEvery)
 }
 
 func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
@@ -135,7 +122,7 @@ func TestRunWaitsForItsTurn(t *testing.T) {
 	first := program.Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
 	require.Equal(t, "up", first.Line())
 	second := program.Start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
-	awaitWaiter(t, s, name)
+	awaitListeners(t, s, name, 1)
 	require.NoError(t, first.Stdin.Close())
 	require.Equal(t, "in", second.Line())
 	require.Equal(t, 0, first.Code())
@@ -158,17 +145,6 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 		{"no address", "user:sesame@host:6379", run("x", "--", "true"), "the scheme is missing: write redis://"},
 		{"no lock", s.URL(), run(notALock, "--", "true"), "holds a string, and a lock is a hash: something else uses this name"},
 		{"no name", s.URL(), run("", "--", "true"), "name"},
-		{"no command", s.URL(), run("x", "--"), "Usage: redlatch run"},
-		{"no dashes", s.URL(), run("x", "true"), "Usage: redlatch run"},
-		{"two names", s.URL(), run("x", "y", "--", "true"), "Usage: redlatch run"},
-		{"unknown flag", s.URL(), run("--forever", "x", "--", "true"), "unknown flag"},
-		{"no duration", s.URL(), run("--wait", "5", "x", "--", "true"), "a time has a unit, such as 10s, 500ms or 1h30m"},
-		{"try and wait", s.URL(), run("--try", "--wait", "1s", "x", "--", "true"), "contradict"},
-		{"lease and watchdog", s.URL(), run("--lease", "1s", "--watchdog", "3s", "x", "--", "true"), "contradict"},
-		{"no lease", s.URL(), run("--lease", "0s", "x", "--", "true"), "--lease"},
-		{"short watchdog", s.URL(), run("--watchdog", "10ms", "x", "--", "true"), "--watchdog"},
-		{"negative wait", s.URL(), run("--wait", "-1s", "x", "--", "true"), "--wait"},
-		{"no exit code", s.URL(), run("--conflict-exit-code", "256", "x", "--", "true"), "from 0 to 255"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -177,47 +153,42 @@ func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRunReportsARefusedPassword(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.WithPassword("right"))
-	program.Fails(t, "redis://:sesame@"+s.Addr(), 125, "refuses: WRONGPASS", "run", "x", "--", "true")
-	require.Equal(t, 0, program.Finish(t, s.URL(), "run", "x", "--", "true").Code)
-}
-
-func TestRedisFlagGoesBeforeTheEnvironment(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	require.Equal(t, 0, program.Finish(t, program.NoServer(t), "--redis", s.URL(), "run", redistest.Key(t), "--", "true").Code)
-}
-
-func TestSignalsReachTheCommandAndItsExitCodeComesBack(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	for sig, name := range map[syscall.Signal]string{
-		syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT",
+func TestFindCommandDistinguishesMissingFromNotRunnable(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tool"), nil, 0o700))
+	path, err := findCommand("tool")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "tool"), path)
+	for _, c := range []struct {
+		name string
+		code int
+		is   error
+	}{
+		{"data", cli.CodeNotRunnable, fs.ErrPermission},
+		{dir + "/missing", cli.CodeNotFound, fs.ErrNotExist},
+		{"no-such-command-anywhere", cli.CodeNotFound, nil},
+		{"", cli.CodeNotFound, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			script := strings.ReplaceAll(`trap 'echo got NAME; exit 9' NAME; echo up; while :; do sleep 0.05; done`, "NAME", name)
-			lock := redistest.Key(t)
-			p := program.Start(t, s.URL(), "run", lock, "--", "sh", "-c", script)
-			require.Equal(t, "up", p.Line())
-			require.NoError(t, p.Cmd.Process.Signal(sig))
-			require.Equal(t, "got "+name+"\n", p.Rest())
-			require.Equal(t, 9, p.Code())
-			require.EqualValues(t, 0, s.Do(t, "EXISTS", lock))
-		})
+		var failed *cli.ExitError
+		_, err := findCommand(c.name)
+		require.ErrorAs(t, err, &failed, c.name)
+		require.Equal(t, c.code, failed.Code, c.name)
+		if c.is != nil {
+			require.ErrorIs(t, err, c.is)
+		}
 	}
 }
 
-func TestSignalEndsTheWaitForTheLock(t *testing.T) {
+func TestStartCodeIsThatOfTheFailure(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	name := heldHere(t, s)
-	p := program.Start(t, s.URL(), "run", name, "--", "echo", "never")
-	awaitWaiter(t, s, name)
-	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
-	require.Empty(t, p.Rest())
-	require.Equal(t, 128+int(syscall.SIGTERM), p.Code())
-	require.Empty(t, p.Stderr.String())
+	at := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: "/x", Err: err} }
+	require.Equal(t, cli.CodeNotFound, startCode(at(syscall.ENOENT)))
+	require.Equal(t, cli.CodeNotRunnable, startCode(at(syscall.ENOEXEC)))
+	require.Equal(t, cli.CodeNotRunnable, startCode(at(syscall.EACCES)))
+	require.Equal(t, cli.CodeRunFailed, startCode(at(syscall.EAGAIN)))
+	require.Equal(t, "exec format error", cause(at(syscall.ENOEXEC)).Error())
+	plain := errors.New("plain")
+	require.Equal(t, plain, cause(plain))
 }
