@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -86,11 +85,7 @@ func wideFixture(t *testing.T, s *redistest.Server) {
 	held := wideName + ":held"
 	s.Do(t, "HSET", held, holder.String(), 99999)
 	s.Do(t, "PEXPIRE", held, (999*time.Hour + 59*time.Minute + 59900*time.Millisecond).Milliseconds())
-	c := s.Dial(t)
-	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel(held)))
-	require.NoError(t, c.Flush())
-	_, err := redis.ReceiveWithTimeout(c, program.Soon)
-	require.NoError(t, err)
+	program.Subscribe(t, s, codec.LockChannel(held))
 	for _, name := range []string{held, wideName + ":free"} {
 		for _, owner := range []string{wideOwner, strangeOwner, holder.String(), redlatch.NewOwner(uuid.New(), 1).String()} {
 			program.Enqueue(t, s, name, owner, 999*time.Hour+59*time.Minute+59900*time.Millisecond)

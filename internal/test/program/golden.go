@@ -273,11 +273,7 @@ func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time
 // Listen makes a connection listen as owner's waiter does.
 func Listen(t *testing.T, s redistest.Target, name, owner string) {
 	t.Helper()
-	c := s.Dial(t)
-	require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, owner)))
-	require.NoError(t, c.Flush())
-	_, err := redis.ReceiveWithTimeout(c, Soon)
-	require.NoError(t, err)
+	Subscribe(t, s, codec.OwnerChannel(name, owner))
 }
 
 // QueueOf returns the queue of a fair lock.

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -92,11 +91,7 @@ func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
 	// Another client takes the lock and never releases it: waiting workers must notice the
 	// kill, too.
 	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other:1', 1)", 1, lock)
-	require.Eventually(t, func() bool {
-		count, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(lock)), nil)
-		require.NoError(t, err)
-		return count[1] == int64(4)
-	}, program.Soon, program.PollEvery)
+	program.AwaitSubscribers(t, s, codec.LockChannel(lock), 4)
 	require.NoError(t, p.Cmd.Process.Kill())
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 	_ = p.Rest()

@@ -86,11 +86,7 @@ func addLocks(t *testing.T, s *redistest.Server) {
 	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1, program.SomeOwner, 2)
 	s.Do(t, "HSET", "user:1", "name", "Ada")
 	s.Do(t, "SET", "counter", 1)
-	c := s.Dial(t)
-	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel("orders:1"), codec.ReadWriteChannel("books")))
-	require.NoError(t, c.Flush())
-	_, err := c.Receive()
-	require.NoError(t, err)
+	program.Subscribe(t, s, codec.LockChannel("orders:1"), codec.ReadWriteChannel("books"))
 }
 
 func TestFiguresAreThoseOfTheLocks(t *testing.T) {
@@ -136,9 +132,7 @@ func TestFiguresAreThoseOfTheLocks(t *testing.T) {
 	require.InDelta(t, 0, series[`redlatch_server_locks_mixed{group="rest"}`], 0)
 
 	// Someone waits for a read/write lock as for a plain one.
-	c := s.Dial(t)
-	require.NoError(t, c.Send("SUBSCRIBE", codec.LockChannel("books")))
-	require.NoError(t, c.Flush())
+	program.Subscribe(t, s, codec.LockChannel("books"))
 	require.InDelta(t, 1, looks(t, base, 2)[`redlatch_server_locks_mixed{group="rest"}`], 0)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -27,7 +26,7 @@ func TestDeadWaitersAreEvictedInParts(t *testing.T) {
 	for _, i := range []int{60, 149, 249} {
 		program.Listen(t, s, name, program.LongOwner(i))
 	}
-	done, err := (&allDead{atOnce: 100}).evict(t.Context(), clientOf(t, s), name)
+	done, err := (&allDead{atOnce: 100}).evict(t.Context(), program.Open(t, s), name)
 	require.NoError(t, err)
 	require.Equal(t, []string{program.LongOwner(60), program.LongOwner(149), program.LongOwner(249)}, program.QueueOf(t, s, name))
 	require.Equal(t, 247, done.EvictedCount)
@@ -37,14 +36,6 @@ func TestDeadWaitersAreEvictedInParts(t *testing.T) {
 	for i := 1; i < len(done.Evicted); i++ {
 		require.Less(t, done.Evicted[i-1].Position, done.Evicted[i].Position)
 	}
-}
-
-func clientOf(t *testing.T, s *redistest.Server) *redlatch.Client {
-	t.Helper()
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
 }
 
 // The last part wakes the first waiter, and the parts in front of it have no dead one.
@@ -58,7 +49,7 @@ func TestEvictRemembersWakeUpOfEarlierPart(t *testing.T) {
 			program.Listen(t, s, name, program.LongOwner(i))
 		}
 	}
-	done, err := (&allDead{atOnce: 2}).evict(t.Context(), clientOf(t, s), name)
+	done, err := (&allDead{atOnce: 2}).evict(t.Context(), program.Open(t, s), name)
 	require.NoError(t, err)
 	require.Equal(t, 1, done.EvictedCount)
 	require.True(t, done.Next.Notified)
@@ -74,10 +65,10 @@ func TestEvictReportsWhatWasDoneBeforeFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &allDead{atOnce: 2, look: time.Hour}
 	out := &allEvicted{}
-	_, err := (&allDead{}).evictAt(ctx, clientOf(t, s), inspect.Part{Name: name, First: 3, Last: 4}, out)
+	_, err := (&allDead{}).evictAt(ctx, program.Open(t, s), inspect.Part{Name: name, First: 3, Last: 4}, out)
 	require.NoError(t, err)
 	cancel()
-	_, err = a.evictAt(ctx, clientOf(t, s), inspect.Part{Name: name, First: 1, Last: 2}, out)
+	_, err = a.evictAt(ctx, program.Open(t, s), inspect.Part{Name: name, First: 1, Last: 2}, out)
 	require.ErrorIs(t, a.failed(name, out, err), context.Canceled)
 	require.ErrorContains(t, a.failed(name, out, err), "after 2 waiters of lock \""+name+"\" were evicted: ")
 	require.ErrorContains(t, a.failed(name, out, admin.ErrNotCounted), "evicted: lock")
@@ -90,7 +81,7 @@ func TestEvictOfNoneIsEmptyListInJSON(t *testing.T) {
 	name := redistest.Key(t)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Listen(t, s, name, program.RedissonOwner)
-	done, err := (&allDead{atOnce: 100}).evict(t.Context(), clientOf(t, s), name)
+	done, err := (&allDead{atOnce: 100}).evict(t.Context(), program.Open(t, s), name)
 	require.NoError(t, err)
 	text, err := json.Marshal(done)
 	require.NoError(t, err)

@@ -242,9 +242,7 @@ func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
 	name := redistest.Key(t)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	out := program.OK(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name)
-	var reported map[string]any
-	require.NoError(t, json.Unmarshal([]byte(out), &reported))
+	reported := program.JSON(t, program.OK(t, s.URL(), "evict", "--all-dead", "--for", "0s", "--json", name))
 	require.Nil(t, reported["next"])
 	require.InDelta(t, 0, reported["queue_length"], 0)
 	require.Equal(t, program.RedissonOwner, reported["evicted"].([]any)[0].(map[string]any)["owner"])

@@ -23,14 +23,7 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	url := s.GiveRights(t, []string{"Plain locks", "Inspection"})
-	listen := func(channel string) redis.Conn {
-		t.Helper()
-		c := s.Dial(t)
-		_, err := c.Do("SUBSCRIBE", channel)
-		require.NoError(t, err)
-		return c
-	}
-	plain, fair := listen(codec.LockChannel("app:job")), listen(codec.OwnerChannel("app:job", program.RedissonOwner))
+	plain, fair := program.Subscribe(t, s, codec.LockChannel("app:job")), program.Subscribe(t, s, codec.OwnerChannel("app:job", program.RedissonOwner))
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	for file, flag := range map[string]string{"unlock-untold": "--json=false", "unlock-untold.json": "--json"} {
 		s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
@@ -53,9 +46,7 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	url := s.GiveRights(t, []string{"A user that repairs"})
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
-	out := program.OK(t, url, "unlock", "--force", "--even-if-alive", "--json", "app:job")
-	var reported map[string]any
-	require.NoError(t, json.Unmarshal([]byte(out), &reported))
+	reported := program.JSON(t, program.OK(t, url, "unlock", "--force", "--even-if-alive", "--json", "app:job"))
 	require.Equal(t, "first_in_queue", reported["notified"])
 	require.InDelta(t, 1, reported["queue_length"], 0)
 	require.InDelta(t, 0, reported["subscribers"], 0)
@@ -64,7 +55,7 @@ func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	require.Empty(t, strings.TrimSpace(got.Stderr))
 
 	s.Do(t, "HSET", "app:job", program.RedlatchOwner, 1)
-	out = program.OK(t, url, "unlock", "--force", "--even-if-alive", "app:job")
+	out := program.OK(t, url, "unlock", "--force", "--even-if-alive", "app:job")
 	require.Contains(t, out, "  taken  no waiter was notified: no connection of the master is subscribed to\n         the lock's channel\n")
 }
 

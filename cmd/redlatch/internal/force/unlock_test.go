@@ -1,7 +1,6 @@
 package force
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -35,9 +33,7 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
-		client, err := redlatch.Open(t.Context(), s.URL())
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		client := program.Open(t, s)
 		lock := rlock.New(client, redistest.Key(t))
 		hold, err := lock.TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
 		require.NoError(t, err)
@@ -119,8 +115,7 @@ func TestUnlockWithForceTakesTheLockAtOnceAndWakesTheWaiters(t *testing.T) {
 		require.Equal(t, 0, got.Code, got.Stderr)
 		require.Equal(t, "in", next.Line())
 		require.Less(t, time.Since(began), 9*time.Second, "it was found by a poll")
-		var reported map[string]any
-		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+		reported := program.JSON(t, got.Stdout)
 		require.Equal(t, true, reported["taken"])
 		require.Contains(t, reported, "now")
 		require.Equal(t, inspect.RenewedUnknown, reported["renewed"])
@@ -136,9 +131,7 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	c := s.Dial(t)
-	_, err := c.Do("SUBSCRIBE", codec.OwnerChannel(name, program.RedissonOwner))
-	require.NoError(t, err)
+	c := program.Subscribe(t, s, codec.OwnerChannel(name, program.RedissonOwner))
 	out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", name)
 	require.Contains(t, out, "  queue  1 waiting\n")
 	require.Contains(t, out, "  taken  the first in the queue whose deadline is not over was notified\n")
@@ -162,12 +155,9 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 		s.Do(t, "HSET", name, program.RedlatchOwner, 1)
 		s.Do(t, "DEL", codec.QueueKey(name))
 		if channel != "" {
-			_, err := s.Dial(t).Do("SUBSCRIBE", channel)
-			require.NoError(t, err)
+			program.Subscribe(t, s, channel)
 		}
-		out := program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name)
-		var reported map[string]any
-		require.NoError(t, json.Unmarshal([]byte(out), &reported))
+		reported := program.JSON(t, program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", "--json", name))
 		require.Equal(t, "all", reported["notified"])
 		require.InDelta(t, subscribers, reported["subscribers"], 0)
 	}
@@ -201,8 +191,7 @@ func TestUnlockWritesItsAuditToAFile(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	require.Len(t, lines, 2)
 	for i, line := range lines {
-		var reported map[string]any
-		require.NoError(t, json.Unmarshal([]byte(line), &reported))
+		reported := program.JSON(t, line)
 		require.Equal(t, names[i], reported["name"])
 		require.Equal(t, "why", reported["reason"])
 		require.Equal(t, "taken", reported["outcome"])
@@ -268,10 +257,7 @@ func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
 		s.Do(t, "HSET", append([]any{name}, c.fields...)...)
 		s.Do(t, "PEXPIRE", name, 3_000_000)
 		next := program.Start(t, s.URL(), "run", "--write", name, "--", "echo", "in")
-		require.Eventually(t, func() bool {
-			pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.ReadWriteChannel(name)).([]any)
-			return len(pair) == 2 && pair[1] == int64(1)
-		}, 30*time.Second, 5*time.Millisecond)
+		program.AwaitSubscribers(t, s, codec.ReadWriteChannel(name), 1)
 		require.Contains(t, program.OK(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", c.flag, name), "  taken  all waiters were notified\n")
 		require.Equal(t, "in", next.Line())
 	}
@@ -321,8 +307,7 @@ func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 	got := program.Finish(t, s.URL(), "unlock", "--force", "--for", "1s", "--json", name)
 	require.Equal(t, 2, got.Code, got.Stderr)
 	require.Contains(t, got.Stderr, "If you know that it is dead: --dead "+program.RedissonOwner+". --even")
-	var reported map[string]any
-	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported))
+	reported := program.JSON(t, got.Stdout)
 	require.Equal(t, "readwrite", reported["kind"])
 	require.Equal(t, "read", reported["mode"])
 	holder := reported["holders"].([]any)[0].(map[string]any)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -23,9 +22,7 @@ import (
 
 func fairTaken(t *testing.T, s redistest.Target) (*rlock.Lock, *rlock.Hold) {
 	t.Helper()
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	client := program.Open(t, s)
 	lock := rfairlock.New(client, redistest.Key(t))
 	hold, err := lock.TryLock(t.Context())
 	require.NoError(t, err)

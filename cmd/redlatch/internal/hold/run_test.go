@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -21,9 +21,7 @@ import (
 
 func heldHere(t *testing.T, s redistest.Target) string {
 	t.Helper()
-	client, err := redlatch.Open(t.Context(), s.URL())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	client := program.Open(t, s)
 	name := redistest.Key(t)
 	hold, err := rlock.New(client, name).TryLock(t.Context())
 	require.NoError(t, err)
@@ -122,7 +120,7 @@ func TestRunWaitsForItsTurn(t *testing.T) {
 	first := program.Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
 	require.Equal(t, "up", first.Line())
 	second := program.Start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
-	awaitListeners(t, s, name, 1)
+	program.AwaitSubscribers(t, s, codec.LockChannel(name), 1)
 	require.NoError(t, first.Stdin.Close())
 	require.Equal(t, "in", second.Line())
 	require.Equal(t, 0, first.Code())

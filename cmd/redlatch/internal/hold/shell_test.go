@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -249,18 +248,9 @@ func TestAHoldThatIsNotWaitedForAnyMoreEnds(t *testing.T) {
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
 	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGKILL: -1} {
 		p := program.Start(t, s.URL(), "hold", "-s", name)
-		awaitListeners(t, s, name, 1)
+		program.AwaitSubscribers(t, s, codec.LockChannel(name), 1)
 		require.NoError(t, p.Cmd.Process.Signal(sig))
 		require.Equal(t, code, p.Code())
-		awaitListeners(t, s, name, 0)
+		program.AwaitSubscribers(t, s, codec.LockChannel(name), 0)
 	}
-}
-
-func awaitListeners(t *testing.T, s redistest.Target, name string, n int) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		got, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(name)), nil)
-		require.NoError(t, err)
-		return got[1] == int64(n)
-	}, program.Soon, program.PollEvery)
 }

@@ -1,7 +1,6 @@
 package show
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -82,8 +81,7 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	out := program.OK(t, s.URL(), "list", "--dead-waiters", "--sort", "queue", "--json")
 	var counts []float64
 	for line := range strings.Lines(out) {
-		var l map[string]any
-		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		l := program.JSON(t, line)
 		n, _ := l["not_subscribed"].(float64)
 		counts = append(counts, n)
 	}

@@ -3,11 +3,13 @@ package show
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -15,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
@@ -61,13 +64,7 @@ func TestListShowsTwoKindsUnderOneName(t *testing.T) {
 	s.Do(t, "HSET", "jobs", program.SomeOwner, 1)
 	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "mixed")
 	program.Enqueue(t, s, "queued", program.RedissonOwner, time.Hour)
-	conn := s.Dial(t)
-	for _, channel := range []string{codec.LockChannel("books"), codec.ReadWriteChannel("orders")} {
-		require.NoError(t, conn.Send("SUBSCRIBE", channel))
-		require.NoError(t, conn.Flush())
-		_, err := redis.ReceiveWithTimeout(conn, program.Soon)
-		require.NoError(t, err)
-	}
+	program.Subscribe(t, s, codec.LockChannel("books"), codec.ReadWriteChannel("orders"))
 	got := program.Finish(t, s.URL(), "list")
 	require.Equal(t, 3, strings.Count(got.Stdout, "  mixed  two kinds of lock have this name: redlatch status says which"), got.Stdout)
 	program.Narrow(t, got.Stdout)
@@ -243,4 +240,87 @@ func TestListShowsSemaphores(t *testing.T) {
 	require.Equal(t, program.Outcome{Code: 0, Stderr: "redlatch: no numbers here of kind latch\n"}, got)
 	got = program.Finish(t, s.URL(), "list", "--kind", "counter")
 	require.Regexp(t, `(?m)^visits +count  41 +- +- +-$`, got.Stdout)
+}
+
+// bigEnv is the number of other keys on the server.
+const bigEnv = "REDLATCH_LIST_KEYS"
+
+// fillServer makes a server with n other keys and a lock for every hundred of them, a
+// quarter of them with queues, and hashes and queues that are long.
+func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
+	t.Helper()
+	s = redistest.Start(t)
+	c := s.Dial(t)
+	sent := 0
+	send := func(command string, args ...any) {
+		require.NoError(t, c.Send(command, args...))
+		if sent++; sent%1000 == 0 {
+			_, err := c.Do("")
+			require.NoError(t, err)
+		}
+	}
+	each := func(do string, n int) {
+		for from := 0; from < n; from += 10_000 {
+			send("EVAL", "for i = ARGV[1], ARGV[2] do "+do+" end", 0, from, min(from+10_000, n)-1)
+		}
+	}
+	each("redis.call('SET', 'key:' .. i, 'value')", n)
+	for i := range n / 100 {
+		name := fmt.Sprintf("orders:%07d", i)
+		send("HSET", name, redlatch.NewOwner(uuid.NameSpaceDNS, int64(i)).String(), 1)
+		send("PEXPIRE", name, time.Hour.Milliseconds())
+		if i%4 == 0 {
+			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)
+		}
+	}
+	// What HGETALL and LRANGE would take long for.
+	each("redis.call('HSET', 'big-map', i, 1)", n/2)
+	each("redis.call('RPUSH', '"+codec.QueueKey("orders:0000000")+"', i)", n/2)
+	_, err := c.Do("")
+	require.NoError(t, err)
+	return s, n / 100
+}
+
+// It is not parallel: other tests would make the machine busier.
+func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
+	keys := testlevel.Rounds(20_000, 1_000_000)
+	if text := os.Getenv(bigEnv); text != "" {
+		var err error
+		keys, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	s, locks := fillServer(t, keys)
+	slow := program.WatchSlow(t, s, 10*time.Millisecond)
+	began := time.Now()
+	got := program.Start(t, s.URL(), "list", "--json").Outcome(5 * time.Minute)
+	took := time.Since(began)
+	late := slow()
+	t.Logf("%d keys and %d locks took %v", keys, locks, took)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, locks, strings.Count(got.Stdout, "\n"), "each lock once")
+	require.Equal(t, locks/4, strings.Count(got.Stdout, `"kind":"fair"`))
+	require.Empty(t, late)
+	stats := s.CommandStats(t)
+	for _, never := range []string{"keys", "hgetall", "lrange", "type"} {
+		require.Zero(t, stats[never], never)
+	}
+
+	got = program.Start(t, s.URL(), "list").Outcome(5 * time.Minute)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, locks+2, strings.Count(got.Stdout, "\n"), "each lock once, a heading, and how many they are")
+	require.Contains(t, got.Stdout, fmt.Sprintf("\n%d locks\n", locks))
+}
+
+// What a server sends for a large hash is what it sends for a small one.
+func TestListAsksForFewFieldsOfALargeHash(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "EVAL", "for i = 1, 50000 do redis.call('HSET', 'big-map', i, 1) end", 0)
+	s.Do(t, "HSET", "orders", program.RedlatchOwner, 1)
+	s.Do(t, "PEXPIRE", "orders", time.Hour.Milliseconds())
+	before := s.BytesSent(t)
+	got := program.Start(t, s.URL(), "list", "--json").Outcome(time.Minute)
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, 1, strings.Count(got.Stdout, "\n"))
+	require.Less(t, s.BytesSent(t)-before, 100_000, "bytes; the whole hash is more than twice as much")
 }

@@ -1,32 +1,32 @@
 package show
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/rlatch"
 )
 
 // listeningAll makes one connection listen as many waiters do.
 func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) {
 	t.Helper()
-	c := s.Dial(t)
+	var channels []string
 	for i := from; i < to; i++ {
-		require.NoError(t, c.Send("SUBSCRIBE", codec.OwnerChannel(name, program.LongOwner(i))))
+		channels = append(channels, codec.OwnerChannel(name, program.LongOwner(i)))
 	}
-	require.NoError(t, c.Flush())
-	for range to - from {
-		_, err := c.Receive()
-		require.NoError(t, err)
-	}
+	program.Subscribe(t, s, channels...)
 }
 
 func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
@@ -138,4 +138,173 @@ func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
 	s.show(1)
 	require.Equal(t, &more{Count: 99, Subscribed: 1, NotSubscribed: 2, Unknown: 96}, s.More)
 	require.Equal(t, "and 99 more: 1 subscribed, 2 not subscribed, 96 unknown", s.More.String())
+}
+
+// queueStatus is the part of the JSON output about a queue.
+type queueStatus struct {
+	Queue     []inspect.Waiter
+	Uncounted string `json:"counting_error"`
+	Why       *why   `json:"why_free"`
+	Note      string
+}
+
+func asJSON(t *testing.T, s redistest.Target, name string) (reported queueStatus) {
+	t.Helper()
+	got := program.Finish(t, s.URL(), "status", "--json", name)
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &reported), got.Stderr)
+	return reported
+}
+
+func TestStatusShowsTheQueue(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		s.Do(t, "HSET", name, program.SomeOwner, 1)
+		program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
+		program.Enqueue(t, s, name, "\x1b[2J", -time.Minute)
+		program.Enqueue(t, s, name, program.RedlatchOwner, 0)
+		program.Listen(t, s, name, program.RedissonOwner)
+		out := program.OK(t, s.URL(), "status", name)
+		require.Regexp(t, `^lock "`+regexp.QuoteMeta(name)+`" is held
+  owner  `+program.SomeOwner+`   count 1
+         Redlatch since `+program.RedlatchSince+`
+  lease  none: it stays until it is released
+  queue  3 waiting
+      1  `+program.RedissonOwner+`   deadline in (1h0m0s|59m\d\d?(\.\d)?s)
+         subscribed yes, Redisson
+      2  "\\x1b\[2J"   deadline 1m\d\d?(\.\d)?s ago
+         subscribed no, of unknown kind
+      3  `+program.RedlatchOwner+`   deadline none
+         subscribed no, Redlatch since `+program.RedlatchSince+`
+$`, out)
+		program.Narrow(t, strings.TrimPrefix(out, "lock \""+name))
+
+		as := asJSON(t, s, name)
+		require.Len(t, as.Queue, 3)
+		require.InDelta(t, time.Hour.Milliseconds(), *as.Queue[0].DeadlineMillis, 30_000)
+		require.InDelta(t, -time.Minute.Milliseconds(), *as.Queue[1].DeadlineMillis, 30_000)
+		require.Equal(t, inspect.Waiter{Position: 3, Owned: inspect.OwnedBy(program.RedlatchOwner), Subscribed: "no", Client: inspect.ClientOf(program.RedlatchOwner)}, as.Queue[2])
+		require.Equal(t, "redlatch", as.Queue[2].Kind)
+		require.Equal(t, program.RedlatchSince, as.Queue[2].Started.Format(time.RFC3339))
+		require.Equal(t, "yes", as.Queue[0].Subscribed)
+		require.Equal(t, inspect.Client{Kind: "redisson"}, as.Queue[0].Client)
+		require.Nil(t, as.Why)
+		require.Empty(t, as.Note)
+		require.Empty(t, as.Uncounted)
+	})
+}
+
+func TestStatusShowsWhatTheUserMayRead(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const name, user = "some-lock", "reader"
+	s.Do(t, "ACL", "SETUSER", user, "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "~"+name)
+	url := "redis://" + user + ":password@" + s.Addr()
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	program.Enqueue(t, s, name, "first:1", time.Hour)
+	out := program.OK(t, url, "status", name)
+	require.Contains(t, out, "  owner  "+program.SomeOwner+"   count 1\n")
+	require.Contains(t, out, "  queue  not shown: this user may not read it\n")
+	require.Contains(t, program.Finish(t, url, "status", "--json", name).Stdout, "\"queue_length\": null,\n  \"queue\": null")
+
+	s.Do(t, "ACL", "SETUSER", user, "~redisson_lock*")
+	got := program.Finish(t, url, "status", name)
+	require.Contains(t, got.Stdout, "  queue  not shown: this user may not read it\n", got.Stderr)
+
+	s.Do(t, "ACL", "SETUSER", user, "+lrange", "+zrange")
+	s.Do(t, "DEL", name)
+	got = program.Finish(t, url, "status", name)
+	require.Contains(t, got.Stdout, "         subscribed unknown, of unknown kind\n")
+	require.Contains(t, program.Words(got.Stdout), "whether it is alive is unknown: redis: NOPERM")
+	program.Narrow(t, got.Stdout)
+	s.Do(t, "HSET", name, program.SomeOwner, 1)
+	got = program.Finish(t, url, "status", name)
+	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
+
+	program.Fails(t, "redis://"+user+":sesame@"+s.Addr(), 1, "refuses: WRONGPASS", "status", name)
+}
+
+func TestStatusOfAnInspectionKeepsAZeroTimeLeft(t *testing.T) {
+	t.Parallel()
+	seen := &inspect.Snapshot{Name: "x", Kind: inspect.Plain, Holders: []inspect.Holder{{Owner: program.RedissonOwner, Count: "1"}}}
+	s := statusOf(seen)
+	require.NotNil(t, s.TTLMillis, "held, and about to be free")
+	require.Zero(t, *s.TTLMillis)
+	seen.TTL = redlatch.NoTTL
+	require.Nil(t, statusOf(seen).TTLMillis)
+}
+
+func TestStatusShowsACountDownLatch(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := program.Open(t, s)
+	l := rlatch.New(client, "imports")
+	_, err := l.TrySet(t.Context(), 3)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	came := make(chan error, 1)
+	go func() { came <- l.Wait(ctx) }()
+	program.AwaitSubscribers(t, s, codec.CountDownChannel("imports"), 1)
+
+	got := program.Finish(t, s.URL(), "status", "imports")
+	require.Equal(t, program.Outcome{Stdout: "\"imports\" is no lock, but a number: 3\n" +
+		"  latch  as a count-down latch it is closed: 3 to count down; 1 connection\n         waits for it\n"}, got)
+	got = program.Finish(t, s.URL(), "status", "--json", "imports")
+	require.Zero(t, got.Code)
+	require.Contains(t, got.Stdout, `"available": 3`)
+	require.Contains(t, got.Stdout, `"latch_waiters": 1`)
+	require.Contains(t, got.Stdout, `"kind": "latch"`)
+	cancel()
+	<-came
+
+	s.Do(t, "SET", "text", "12 monkeys")
+	got = program.Finish(t, s.URL(), "status", "text")
+	require.Equal(t, 1, got.Code)
+	require.Contains(t, got.Stderr, "holds a string")
+	s.Do(t, "SET", "imports", -3)
+	require.Contains(t, program.Finish(t, s.URL(), "status", "imports").Stdout, "it is open")
+}
+
+func TestStatusShowsASemaphore(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		name := redistest.Key(t)
+		s.Do(t, "SET", name, 3)
+		got := program.Finish(t, s.URL(), "status", name)
+		require.Contains(t, got.Stdout, "is no lock, but a number: 3\n")
+		require.Contains(t, got.Stdout, "as a semaphore it has 3 permits available, 0 are taken")
+		require.Contains(t, got.Stdout, "as a count-down latch it is closed: 3 to count down")
+		s.Do(t, "SET", name, 1)
+		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef")
+		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "as a semaphore it has 1 permit available, 1 is taken\n")
+		s.Do(t, "SET", name, 3)
+		s.Do(t, "ZADD", codec.PermitsKey(name), 1, "0123456789abcdef", codec.PermitForever, "fedcba9876543210")
+		got = program.Finish(t, s.URL(), "status", name)
+		require.Equal(t, program.Outcome{Stdout: fmt.Sprintf("%q is no lock, but a number: 3\n", name) + `  permit as a semaphore it has 3 permits available, 2 are taken
+  permit 30313233343536373839616263646566   its lease is over
+  permit 66656463626139383736353433323130   never ends
+`}, got)
+		got = program.Finish(t, s.URL(), "status", "--json", name)
+		require.JSONEq(t, `{"name":"`+name+`","kind":"semaphore","available":3,"taken":2,"ttl_ms":null,"permits":[`+
+			`{"id":"30313233343536373839616263646566","left_ms":0},{"id":"66656463626139383736353433323130","left_ms":null}]}`, got.Stdout)
+		for i := range 25 {
+			s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a permit of mine"[:15]+string(rune('a'+i)))
+		}
+		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "and 7 more")
+		s.Do(t, "PEXPIRE", name, 60_000)
+		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "  lives  ")
+
+		got = program.Finish(t, s.URL(), "status", "--exit-code", name)
+		require.Equal(t, 1, got.Code, "it is not held, nor free")
+		require.Contains(t, got.Stderr, "is no lock")
+
+		s.Do(t, "SET", name, "seven")
+		got = program.Finish(t, s.URL(), "status", name)
+		require.Equal(t, 1, got.Code)
+		require.Contains(t, got.Stderr, "holds a string, and a lock is a hash")
+	})
 }

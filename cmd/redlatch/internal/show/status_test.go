@@ -56,31 +56,30 @@ func TestStatusPrintsJSON(t *testing.T) {
 	require.JSONEq(t, `"many"`, string(text), "unlock shows what is no lock as it is")
 }
 
-func TestStatusExitsWithOneWhenItFails(t *testing.T) {
+func TestStatusAndWatchSayWhatIsNotALock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	notALock := redistest.Key(t)
-	s.Do(t, "RPUSH", notALock, "text")
-	noQueue, noDeadlines := redistest.Key(t), redistest.Key(t)
+	list, hash, noQueue, noDeadlines := redistest.Key(t), redistest.Key(t), redistest.Key(t), redistest.Key(t)
+	s.Do(t, "RPUSH", list, "text")
+	s.Do(t, "HSET", hash, "name", "Ada")
 	s.Do(t, "SET", codec.QueueKey(noQueue), "text")
 	s.Do(t, "SADD", codec.TimeoutKey(noDeadlines), "text")
-	for _, c := range []struct{ url, name, says string }{
-		{s.URL(), notALock, "holds a list, and a lock is a hash"},
-		{s.URL(), noQueue, "holds a string, and the queue of a fair lock is a list"},
-		{s.URL(), noDeadlines, "holds a set, and the deadlines of a fair lock are a zset"},
-		{s.URL(), "", "name"},
-		{program.NoServer(t), "x", "connection refused. Start one"},
-		{"sesame", "x", "the scheme is missing"},
+	for _, c := range []struct {
+		url, name string
+		code      int
+		says      string
+	}{
+		{s.URL(), list, 1, "holds a list, and a lock is a hash"},
+		{s.URL(), hash, 1, "is a hash, but no lock: its field \"name\" is no owner"},
+		{s.URL(), noQueue, 1, "holds a string, and the queue of a fair lock is a list"},
+		{s.URL(), noDeadlines, 1, "holds a set, and the deadlines of a fair lock are a zset"},
+		{s.URL(), "", 2, "name is empty"},
+		{program.NoServer(t), "x", 1, "connection refused. Start one"},
+		{"sesame", "x", 2, "the scheme is missing"},
 	} {
-		got := program.Finish(t, c.url, "status", c.name)
-		code := 1
-		if c.name == "" || c.url == "sesame" {
-			code = 2
+		for _, command := range []string{"status", "watch"} {
+			program.Fails(t, c.url, c.code, c.says, command, c.name)
 		}
-		require.Equal(t, code, got.Code, c.says)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, c.says)
-		require.NotContains(t, got.Stderr, "sesame")
 	}
 }
 

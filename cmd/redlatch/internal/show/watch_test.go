@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -215,47 +214,13 @@ func TestWatchEndsWhenItsTimeIsOver(t *testing.T) {
 	out := program.OK(t, s.URL(), "watch", "--for", "2s", redistest.Key(t))
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d\d\dZ free      the queue is empty\n$`, out)
-	for _, none := range []string{"-1s", "0s"} {
-		require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --for must be more than 0s\n"}, program.Finish(t, s.URL(), "watch", "--for", none, "x"))
-	}
-}
-
-func TestWatchSaysWhatItCannotDo(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	notALock, hash := redistest.Key(t), redistest.Key(t)
-	s.Do(t, "RPUSH", notALock, "text")
-	s.Do(t, "HSET", hash, "name", "Ada")
-	for _, c := range []struct{ url, name, says string }{
-		{s.URL(), notALock, "holds a list, and a lock is a hash"},
-		{s.URL(), hash, "is a hash, but no lock: its field \"name\" is no owner"},
-		{s.URL(), "", "name is empty"},
-		{program.NoServer(t), "x", "connection refused"},
-	} {
-		got := program.Finish(t, c.url, "watch", c.name)
-		code := 1
-		if c.name == "" || c.url == "sesame" {
-			code = 2
-		}
-		require.Equal(t, code, got.Code, c.says)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, c.says)
-		require.NotContains(t, got.Stderr, "sesame")
-	}
-}
-
-func open(t *testing.T, url string) *redlatch.Client {
-	t.Helper()
-	client, err := redlatch.Open(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
+	program.Fails(t, s.URL(), 2, "--for must be more than 0s\n", "watch", "--for", "-1s", "x")
 }
 
 func TestWatchFollowsASemaphore(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	pool := rsemaphore.NewExpirable(open(t, s.URL()), "pool")
+	pool := rsemaphore.NewExpirable(program.Open(t, s), "pool")
 	_, err := pool.TrySetPermits(t.Context(), 3)
 	require.NoError(t, err)
 	p := program.Start(t, s.URL(), "watch", "--json", "pool")
@@ -302,7 +267,7 @@ func TestWatchFollowsASemaphore(t *testing.T) {
 func TestWatchFollowsALatchAndAPlainSemaphore(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	latch := rlatch.New(open(t, s.URL()), "imports")
+	latch := rlatch.New(program.Open(t, s), "imports")
 	_, err := latch.TrySet(t.Context(), 2)
 	require.NoError(t, err)
 	p := program.Start(t, s.URL(), "watch", "imports")
