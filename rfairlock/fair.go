@@ -7,8 +7,8 @@
 // subscriber connection and the polling: one request per poll cap in total.
 //
 // A canceled waiter leaves the queue. A waiter whose reply was lost loses its place and
-// queues again with a new owner. Waiting processes evict dead waiters: Redlatch's after 10
-// seconds, Redisson's after 30, see redlatch.WithDeadWaiterGrace; admin.Evict evicts one by hand.
+// queues again with a new owner. Waiting processes evict dead waiters: Redlatch's after
+// 10 seconds, Redisson's after 30 seconds, see redlatch.WithDeadWaiterGrace; admin.Evict evicts one by hand.
 // If subscribers cannot be counted on every node, a dead waiter stays until its deadline.
 //
 // As in Redisson, a fair and a plain lock of one name exclude each other but do not wake each
