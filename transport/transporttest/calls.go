@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,15 +15,12 @@ import (
 
 var callCases = []testCase{
 	{"a plain command gets its reply", plainCommand, ""},
-	{"a command without keys gets its reply", commandWithoutKeys, ""},
 	{"a large value goes there and back", largeValue, ""},
 	{"an error of the server comes with its code, and the connection goes on", errorOfTheServer, ""},
 	{"a call counts as sent before its reply is there", claimedBeforeSent, ""},
 	{"a call can be used again after Reset", usedAgain, ""},
 	{"done may start other calls", startFromDone, ""},
-	{"urgent calls get their replies", urgentCalls, ""},
 	{"urgent calls overtake those that wait for a connection", urgentOvertakes, "UrgentFirst Freeze"},
-	{"many callers get their own replies", manyCallers, ""},
 }
 
 func plainCommand(f *fixture) {
@@ -37,11 +33,7 @@ func plainCommand(f *fixture) {
 	assert.Equal(f.t, int64(1), f.reply(tr, command("DEL", 1, key)))
 	assert.Equal(f.t, []any{}, f.reply(tr, command("LRANGE", 1, key, 0, -1)))
 	assert.Equal(f.t, []any{nil, nil}, f.reply(tr, command("HMGET", 1, key, "a", "b")))
-}
-
-func commandWithoutKeys(f *fixture) {
-	tr := f.open()
-	assert.Equal(f.t, "hello", f.reply(tr, command("ECHO", 0, "hello")))
+	assert.Equal(f.t, "hello", f.reply(tr, command("ECHO", 0, "hello")), "without keys")
 }
 
 func largeValue(f *fixture) {
@@ -127,24 +119,6 @@ func startFromDone(f *fixture) {
 	assert.Equal(f.t, strconv.Itoa(length), f.value(key))
 }
 
-func urgentCalls(f *fixture) {
-	tr, key := f.open(), f.name()
-	var calls []*pending
-	for i := range 200 {
-		call := command("INCR", 1, key)
-		call.Urgent = i%3 == 0
-		calls = append(calls, f.start(tr, call))
-	}
-	seen := map[any]bool{}
-	for _, p := range calls {
-		o := f.await(p)
-		require.NoError(f.t, o.err)
-		seen[o.reply] = true
-	}
-	assert.Len(f.t, seen, len(calls), "each call has run once")
-	assert.Equal(f.t, "200", f.value(key))
-}
-
 func urgentOvertakes(f *fixture) {
 	const many = 2000
 	thaw := f.freeze()
@@ -165,35 +139,6 @@ func urgentOvertakes(f *fixture) {
 	for _, p := range calls {
 		require.NoError(f.t, f.await(p).err)
 	}
-}
-
-func manyCallers(f *fixture) {
-	const callers, each = 50, 40
-	tr, key := f.open(), f.name()
-	wrong := make(chan string, callers)
-	for c := range callers {
-		go func() { wrong <- f.echoes(tr, key, c, each) }()
-	}
-	for range callers {
-		assert.Empty(f.t, <-wrong)
-	}
-}
-
-// echoes runs n calls and returns the first mistake.
-func (f *fixture) echoes(tr transport.Transport, key string, caller, n int) string {
-	for i := range n {
-		want := fmt.Sprintf("caller %d, call %d", caller, i)
-		p := f.start(tr, eval(echo, 1, key, want))
-		select {
-		case o := <-p.came:
-			if o.err != nil || plain(o.reply) != any(want) {
-				return fmt.Sprintf("%s: got %v, %v", want, plain(o.reply), o.err)
-			}
-		case <-time.After(f.h.Patience):
-			return want + ": no reply"
-		}
-	}
-	return ""
 }
 
 var scriptCases = []testCase{
@@ -354,12 +299,17 @@ func (f *fixture) inContract(err error) {
 
 func (f *fixture) isNotSent(o outcome) {
 	f.t.Helper()
-	assert.Equal(f.t, notSent, classify(o.err), "%v", o.err)
-	assert.Nil(f.t, o.reply)
+	f.ended(o, notSent)
 }
 
 func (f *fixture) isUncertain(o outcome) {
 	f.t.Helper()
-	assert.Equal(f.t, uncertain, classify(o.err), "%v", o.err)
+	f.ended(o, uncertain)
+}
+
+// ended requires that a call ended with an error of this class, without a reply.
+func (f *fixture) ended(o outcome, want class) {
+	f.t.Helper()
+	assert.Equal(f.t, want, classify(o.err), "%v", o.err)
 	assert.Nil(f.t, o.reply)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -16,7 +15,7 @@ import (
 var subscribeCases = []testCase{
 	{"the publish command is one of the two that there are", publishCommand, ""},
 	{"a message published right after Subscribe returned is seen", seenAtOnce, ""},
-	{"Subscribe from many goroutines loses no message", manySubscribers, ""},
+	{"Subscribe from many goroutines loses no message", func(f *fixture) { churn(f, false) }, ""},
 	{"messages arrive with their payload", payloads, ""},
 	{"messages of other channels do not arrive", otherChannels, ""},
 	{"subscriptions to one channel are independent", independent, ""},
@@ -145,30 +144,6 @@ func seenAtOnce(f *fixture) {
 		sub.Close()
 	}
 	f.unsubscribed(tr, same)
-}
-
-func manySubscribers(f *fixture) {
-	const goroutines, rounds, channels = 16, 40, 5
-	tr := f.open()
-	var names [channels]string
-	for i := range names {
-		names[i] = f.name()
-	}
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() {
-			for i := range rounds {
-				if fault := f.subscribePublishHear(tr, names[(g+i)%channels]); fault != "" {
-					f.t.Errorf("goroutine %d, round %d: %s", g, i, fault)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, name := range names {
-		f.unsubscribed(tr, name)
-	}
 }
 
 // subscribePublishHear publishes through the transport until that works, and returns the first mistake.
