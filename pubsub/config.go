@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -49,9 +50,9 @@ func (c Config) withDefaults() Config {
 	if c.Dial == nil {
 		panic("pubsub: Config.Dial is nil")
 	}
-	orElse(&c.PingInterval, 10*time.Second)
-	orElse(&c.DeadAfter, c.PingInterval/2)
-	orElse(&c.DialTimeout, 5*time.Second)
+	c.PingInterval = cmp.Or(max(0, c.PingInterval), 10*time.Second)
+	c.DeadAfter = cmp.Or(max(0, c.DeadAfter), c.PingInterval/2)
+	c.DialTimeout = cmp.Or(max(0, c.DialTimeout), 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -62,10 +63,4 @@ func (c Config) withDefaults() Config {
 		c.OnLost = func(error) {}
 	}
 	return c
-}
-
-func orElse(d *time.Duration, def time.Duration) {
-	if *d <= 0 {
-		*d = def
-	}
 }

@@ -88,13 +88,14 @@ func (t *routedCall) send() {
 	}
 }
 
-// master returns the master of slot, or any for -1; nil if unknown. c.mu is held.
-func (c *Cluster) master(slot int) *node {
+// master returns the master of slot, or for -1 any that is not in except; nil if there is none. c.mu
+// is held.
+func (c *Cluster) master(slot int, except ...*node) *node {
 	if slot >= 0 {
 		return c.table[slot]
 	}
 	for _, n := range c.table {
-		if n != nil {
+		if n != nil && !slices.Contains(except, n) {
 			return n
 		}
 	}
@@ -135,13 +136,7 @@ func (t *routedCall) elsewhere(err error) {
 		t.why = err
 	}
 	c.mu.Lock()
-	var next *node
-	for _, n := range c.table {
-		if n != nil && !slices.Contains(t.away, n) {
-			next = n
-			break
-		}
-	}
+	next := c.master(-1, t.away...)
 	if next == nil || c.closed {
 		c.mu.Unlock()
 		t.done(nil, t.why)
