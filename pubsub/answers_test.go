@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,33 +188,6 @@ func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
 		f.publish("message", "c", "0")
 		require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
 		requireNoEvent(t, other)
-		mustClose(t, s)
-	})
-}
-
-func TestAServerTooBusyToSubscribeIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var busy atomic.Bool
-		f := &fakeServer{t: t, refuse: func(command string) string {
-			if busy.Load() && command != "PING" {
-				return "BUSY Redis is busy running a script"
-			}
-			return ""
-		}}
-		s := New(Config{Dial: f.dial})
-		a, b := mustSubscribe(t, s, "a"), mustSubscribe(t, s, "b")
-		synctest.Wait()
-		busy.Store(true)
-		f.cut()
-		_, err := s.Subscribe(t.Context(), "c")
-		require.True(t, transport.IsCode(err, "BUSY"))
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		require.Less(t, len(f.dialTimes()), 30, "the pauses grow")
-		busy.Store(false)
-		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, a))
-		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, b))
 		mustClose(t, s)
 	})
 }

@@ -3,7 +3,6 @@ package pubsub
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,37 +181,5 @@ func TestTheContextEndsAWaitingSubscribe(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, s.Stats().Channels)
 		require.NotContains(t, strings.Join(f.commands(), "\n"), "SUBSCRIBE d")
-	})
-}
-
-func TestAServerThatRefusesEverybodyIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var locked atomic.Bool
-		locked.Store(true)
-		f := &fakeServer{t: t}
-		f.refuse = func(string) string {
-			if locked.Load() {
-				return "NOAUTH Authentication required."
-			}
-			return ""
-		}
-		s := New(Config{Dial: f.dial})
-		_, err := s.Subscribe(t.Context(), "c")
-		var se *transport.ServerError
-		require.ErrorAs(t, err, &se)
-		require.Equal(t, "NOAUTH", se.Code())
-
-		synctest.Wait()
-		locked.Store(false)
-		l := mustSubscribe(t, s, "c")
-		synctest.Wait()
-		locked.Store(true)
-		f.cut()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		locked.Store(false)
-		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-		mustClose(t, s)
 	})
 }

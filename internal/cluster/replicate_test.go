@@ -68,31 +68,6 @@ func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
 	})
 }
 
-func TestCallsToOneNodeShareAWait(t *testing.T) {
-	inWorld(t, func(w *world) {
-		t := w.t
-		hold := make(chan struct{})
-		w.do(func() { w.servers[one].hold, w.servers[one].acks, w.servers[two].acks = hold, 1, 1 })
-		first := w.replicate(key, time.Minute)
-		synctest.Wait()
-		var all []<-chan copied
-		for range 50 {
-			all = append(all, w.replicate(key, time.Minute))
-		}
-		require.Equal(t, copied{int64(1), 1, nil}, w.awaitCopied(w.replicate("{foo}", time.Minute)), "another node's")
-		require.Empty(t, first)
-		close(hold)
-		for _, came := range append(all, first) {
-			o := w.awaitCopied(came)
-			require.NoError(t, o.err)
-			require.EqualValues(t, 1, o.have)
-		}
-		asked, _ := w.asked(one)
-		assert.Equal(t, 51, count(asked, "INCR"))
-		assert.Equal(t, 2, count(asked, "WAIT"))
-	})
-}
-
 // The node that the slot has left has no replicas, and makes its WAIT last.
 func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -34,23 +33,6 @@ func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
 		assert.Zero(t, w.listeners(one, "NUMSUB", key))
 		assert.Zero(t, w.listeners(one, "SHARDNUMSUB", key))
 		w.do(func() { assert.Empty(t, w.servers[two].conns, "there are no subscriptions there") })
-	})
-}
-
-func TestAThousandChannelsTakeOneConnectionOfEachKindToANode(t *testing.T) {
-	inWorld(t, func(w *world) {
-		t := w.t
-		subs := make([]transport.Subscription, 1000)
-		for i := range subs {
-			subs[i] = w.subscribe(fmt.Sprint("channel", i))
-		}
-		w.do(func() {
-			listening := len(w.servers[one].conns) + len(w.servers[two].conns)
-			assert.LessOrEqual(t, listening, 2*2+1, "two kinds, two nodes, and the one connection that asked")
-		})
-		for _, sub := range subs {
-			sub.Close()
-		}
 	})
 }
 

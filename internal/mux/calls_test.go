@@ -76,19 +76,6 @@ func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
 	})
 }
 
-func TestReplyCutInTheMiddleIsUncertain(t *testing.T) {
-	t.Parallel()
-	for _, part := range []string{"$10\r\nabc", "*2\r\n:1\r\n", ":1", "$3\r\nabc", "-ER", "+O", "*1\r\n$1\r\n"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := (&peer{}).answer(map[string]string{"CUT": part + hangUp})
-			m := open(t, p.config())
-			require.ErrorIs(t, do(t, m, command("CUT")).err, transport.ErrUncertain, "%q", part)
-			assert.NoError(t, do(t, m, command("ECHO", "x")).err)
-			assert.Equal(t, 2, p.dialled())
-		})
-	}
-}
-
 func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
 	onPeer(t, (&peer{}).answer(map[string]string{"TWICE": ok + ok}), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -177,18 +164,6 @@ func TestCloseEndsADialAndAPause(t *testing.T) {
 		require.NoError(t, m.Close())
 		assert.ErrorIs(t, await(t, pausing).err, transport.ErrClosed)
 		assert.Zero(t, time.Since(began))
-	})
-}
-
-func TestMuxThatWasNeverUsedDoesNotDial(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
-		m := mux.New(p.config())
-		time.Sleep(time.Hour)
-		require.NoError(t, m.Close())
-		require.NoError(t, m.Close())
-		assert.Zero(t, p.dialled())
 	})
 }
 

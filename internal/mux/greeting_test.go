@@ -18,9 +18,11 @@ import (
 
 func TestServerThatIsNotReadyIsADialError(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []string{"NOAUTH Authentication required.", "LOADING Redis is loading"} {
+	for refusal, end := range map[string]string{
+		"NOAUTH Authentication required.": "", "LOADING Redis is loading": "", "ERR max number of clients reached": hangUp,
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n"})
+			p := (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n" + end})
 			m := open(t, p.config())
 			err := mux.Ping(t.Context(), m)
 			require.ErrorIs(t, err, transport.ErrNotSent)
@@ -29,18 +31,6 @@ func TestServerThatIsNotReadyIsADialError(t *testing.T) {
 			assert.Empty(t, p.commands())
 		})
 	}
-}
-
-// A server without room for the client says so, and hangs up.
-func TestServerThatHangsUpHasSaidWhy(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const refusal = "ERR max number of clients reached"
-		m := open(t, (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n" + hangUp}).config())
-		err := mux.Ping(t.Context(), m)
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		require.ErrorIs(t, err, redis.Error(refusal))
-	})
 }
 
 func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
@@ -145,12 +135,12 @@ func TestOddGreetingsDoNoHarm(t *testing.T) {
 	}
 }
 
-// What is no reply at all ends the connection, and the call with it: it may have run.
-func TestWhatIsNoReplyLeavesTheCallInDoubtAndTheNextOneIsFine(t *testing.T) {
+func TestBrokenReplyMakesCallUncertainAndReconnects(t *testing.T) {
 	t.Parallel()
 	for _, noise := range []string{
 		"HTTP/1.1 400 Bad Request\r\n\r\n", "\r\n", "\n", "$x\r\n", "$-2\r\n", ":\r\n", ":1x\r\n", "%1\r\n", "$1\r\nabc\r\n", "*2\r\n:1\r\n?\r\n",
 		"$99999999999999999999\r\n", "*99999999999999999999\r\n", "+OK\n",
+		"$10\r\nabc" + hangUp, "*2\r\n:1\r\n" + hangUp, ":1" + hangUp, "-ER" + hangUp, "+O" + hangUp, "*1\r\n$1\r\n" + hangUp,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &peer{}

@@ -42,19 +42,6 @@ func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
 	})
 }
 
-func TestScriptThatIsUnknownToTheServerOfACallerThatReadsIsSentAgain(t *testing.T) {
-	onLed(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
-		t := p.t
-		s := transport.NewScript("s", "return 7")
-		came := lead(t.Context(), m, eval(s, 1, "k"))
-		require.Equal(t, outcome{int64(7), nil}, await(t, came))
-		said := p.commands()
-		assert.Equal(t, []string{"EVALSHA " + s.SHA() + " 1 k", "EVAL return 7 1 k"}, said[len(said)-2:])
-		synctest.Wait()
-		none(t, came)
-	})
-}
-
 func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
 	onLed(t, (&peer{}).answer(map[string]string{"WRITE": readOnly}), func(p *peer, m *mux.Mux) {
 		t := p.t

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -182,30 +181,6 @@ func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
 		has(t, b, set("a"), time.Second, 1)
 		has(t, b, set("a"), time.Second, 1)
 		require.Len(t, p.dialled(), 6)
-	})
-}
-
-func TestConnectionFollowsTheOthersOfItsClient(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := serving()
-		replaced := make(chan struct{})
-		b := New(Config{
-			Dial: p.dial, DialTimeout: time.Second, Command: command,
-			Replaced: func() <-chan struct{} { return replaced },
-		})
-		defer b.Close()
-		has(t, b, set("a"), time.Second, 1)
-		has(t, b, set("a"), time.Second, 1)
-		require.Len(t, p.dialled(), 1)
-		old := replaced
-		replaced = make(chan struct{})
-		close(old)
-		has(t, b, set("a"), time.Second, 1)
-		has(t, b, set("a"), time.Second, 1)
-		require.Len(t, p.dialled(), 2)
-		once := []string{"SET a v", "WAIT 1 1000"}
-		require.Equal(t, slices.Repeat(once, 4), p.commands(), "nothing was sent on the old one any more")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,5 +157,21 @@ func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
 		o := await(t, start(b, set("b"), time.Second))
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
 		require.NotErrorIs(t, o.err, transport.ErrNotSent)
+	})
+}
+
+func TestConnectionIsReplacedWithTheOthersOfItsClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := serving()
+		b, replace := replacing(t, p)
+		for _, dials := range []int{1, 1, 2, 2} {
+			if len(p.dialled()) == 1 && dials == 2 {
+				replace()
+			}
+			has(t, b, set("a"), time.Second, 1)
+			require.Len(t, p.dialled(), dials)
+		}
+		require.Equal(t, slices.Repeat([]string{"SET a v", "WAIT 1 1000"}, 4), p.commands(), "sent once each")
 	})
 }

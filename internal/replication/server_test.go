@@ -2,7 +2,6 @@ package replication
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/transport"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -52,23 +50,4 @@ func TestReplicaCountsOnlyWhenItHasTheWrite(t *testing.T) {
 	has(t, b, set("f"), cutAfter, 0)
 	link.Heal()
 	has(t, b, set("g"), patience, 1)
-}
-
-func TestMasterWithoutReplicasHasNone(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t)
-	b := opened(t, dialling(master))
-	began := time.Now()
-	has(t, b, set("a"), cutAfter, 0)
-	require.GreaterOrEqual(t, time.Since(began), cutAfter, "one may come")
-	master.Do(t, "HSET", "h", "f", "v")
-	o := await(t, start(b, set("h"), cutAfter))
-	require.NoError(t, o.err, "SET replaces it")
-	o = await(t, start(b, &transport.Call{Command: "LPUSH", Args: []any{"h", "v"}}, cutAfter))
-	require.True(t, transport.IsCode(o.err, "WRONGTYPE"))
-	b.Close()
-	require.Eventually(t, func() bool {
-		list, err := redis.String(master.Do(t, "CLIENT", "LIST"), nil)
-		return err == nil && !strings.Contains(list, "cmd=wait")
-	}, patience, time.Millisecond, "nothing is left on the server")
 }
