@@ -109,8 +109,7 @@ func TestAnErrorThatAnswersNothingCostsTheConnection(t *testing.T) {
 	})
 }
 
-// refusing makes a server that does not allow the channel "secret", nor the
-// commands given.
+// refusing returns a server that rejects the channel "secret" and commands.
 func refusing(t *testing.T, commands ...string) *fakeServer {
 	t.Helper()
 	return &fakeServer{t: t, refuse: func(command string) string {
@@ -192,8 +191,7 @@ func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
 	})
 }
 
-// Valkey refuses an unsubscription on a connection from which it has taken all
-// subscriptions itself. That refusal answers no later command.
+// Valkey rejects UNSUBSCRIBE on a connection without subscriptions, after it has ended them itself.
 func TestARefusalToUnsubscribeWhatIsGoneHarmsNoOtherSubscription(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
@@ -211,7 +209,7 @@ func TestARefusalToUnsubscribeWhatIsGoneHarmsNoOtherSubscription(t *testing.T) {
 		f.push(array("subscribe", "d") + ":1\r\n")
 		require.NoError(t, <-done)
 
-		// Where nothing was taken for its answer, it is the answer.
+		// If nothing was mistaken for its answer, it is the answer.
 		f.mute.Store(false)
 		again := mustSubscribe(t, s, "e")
 		f.mute.Store(true)

@@ -22,8 +22,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeServer is a scripted server behind in-memory pipes, for tests on fake
-// time.
+// fakeServer is a scripted server behind in-memory pipes, for fake time.
 type fakeServer struct {
 	t *testing.T
 
@@ -38,8 +37,7 @@ type fakeServer struct {
 	sent  []string // every command received
 }
 
-// peer is the server's end of one connection. Its write lock keeps replies
-// apart.
+// peer is the server's end of one connection.
 type peer struct {
 	conn net.Conn
 	mu   sync.Mutex
@@ -75,7 +73,6 @@ func (f *fakeServer) serve(p *peer) {
 	}
 }
 
-// stalledReader reads from a connection while the server reads.
 type stalledReader struct {
 	f    *fakeServer
 	conn net.Conn
@@ -92,8 +89,8 @@ func (e stalledReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// stopReading makes the newest connection take no bytes until the returned function
-// is called. The pipe has no buffer, so the client's next write hangs.
+// stopReading makes the newest connection read nothing until resume. Pipes have no buffer, so the
+// client's next write blocks.
 func (f *fakeServer) stopReading() (hear func()) {
 	f.stalled = make(chan struct{})
 	require.NoError(f.t, f.newest().conn.SetReadDeadline(time.Now()))
@@ -129,7 +126,7 @@ func (p *peer) write(text string) {
 	_, _ = io.WriteString(p.conn, text) // a client that left is none of its business
 }
 
-// push sends what no command asked for.
+// push sends unsolicited data.
 func (f *fakeServer) push(text string) {
 	f.newest().write(text)
 	synctest.Wait()
@@ -145,7 +142,6 @@ func (f *fakeServer) publish(word, name, payload string) {
 	f.push(redistest.Array(word, name, payload))
 }
 
-// cut ends the newest connection.
 func (f *fakeServer) cut() { require.NoError(f.t, f.newest().conn.Close()) }
 
 func (f *fakeServer) goAway(text string) {
@@ -167,7 +163,7 @@ func (f *fakeServer) dialTimes() []time.Time {
 	return slices.Clone(f.dials)
 }
 
-// onFakeTime runs body in a bubble with a fake server and a Subscriber to it.
+// onFakeTime runs body with a fake server and a Subscriber to it.
 func onFakeTime(t *testing.T, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +176,7 @@ func onFakeTime(t *testing.T, body func(f *fakeServer, s *Subscriber)) {
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// waitLimit is far more than anything awaited takes. Reaching it is a failure.
+// waitLimit bounds every wait.
 const waitLimit = 30 * time.Second
 
 func mustSubscribe(t testing.TB, s *Subscriber, channel string) transport.Subscription {
@@ -192,7 +188,7 @@ func mustSubscribe(t testing.TB, s *Subscriber, channel string) transport.Subscr
 	return l
 }
 
-// subscribeLater subscribes without a deadline, on a goroutine of its own.
+// subscribeLater subscribes on another goroutine.
 func subscribeLater(s *Subscriber, channel string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -202,7 +198,6 @@ func subscribeLater(s *Subscriber, channel string) <-chan error {
 	return done
 }
 
-// awaitEvent returns the next event, which must come.
 func awaitEvent(t testing.TB, l transport.Subscription) transport.Event {
 	t.Helper()
 	select {

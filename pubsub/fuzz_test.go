@@ -9,9 +9,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// FuzzPushes lets a server push anything to a table with one channel that is asked
-// for and one that is acknowledged: whatever it says, the table holds together, and
-// its listeners can still be ended.
+// FuzzPushes sends anything to a table with an acked and an asked channel. Its listeners can still be
+// ended.
 func FuzzPushes(f *testing.F) {
 	for _, word := range []string{"message", "smessage", "subscribe", "unsubscribe", "sunsubscribe", "pong", "psubscribe", ""} {
 		f.Add(uint8(3), []byte(word), []byte("asked"), []byte("0"))
@@ -37,8 +36,7 @@ func FuzzPushes(f *testing.F) {
 	})
 }
 
-// pushTable makes a table that is attached, with a channel called acked and one called
-// asked.
+// pushTable returns a table with a channel called acked and one called asked.
 func pushTable(t *testing.T, sub *Subscriber) (acked, asked *listener) {
 	t.Helper()
 	sub.wake = make(chan struct{}, 1)
@@ -54,7 +52,6 @@ func pushTable(t *testing.T, sub *Subscriber) (acked, asked *listener) {
 	return acked, asked
 }
 
-// takePush has the table take one reply.
 func takePush(sub *Subscriber, shape uint8, word, name, payload []byte) {
 	all := []any{word, name, payload, int64(1), nil}
 	var reply any = all[:min(int(shape), len(all))]

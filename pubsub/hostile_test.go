@@ -48,8 +48,6 @@ func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
 	})
 }
 
-// A server that takes every subscription back at once is asked again once for each
-// time, and can still be left.
 func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
@@ -70,7 +68,6 @@ func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
 	})
 }
 
-// What is no reply costs the connection, which is made anew.
 func TestNoiseCostsTheConnectionAndIsReportedAsAGap(t *testing.T) {
 	t.Parallel()
 	for _, noise := range []string{

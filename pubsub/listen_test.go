@@ -39,7 +39,7 @@ func (n *notes) Message(payload string) { n.note("message " + payload) }
 
 func (n *notes) Failed(err error) { n.note("failed: " + err.Error()) }
 
-// are waits until the sink has had so many calls, and requires that they are want.
+// are requires these calls, and waits for them.
 func (n *notes) are(t *testing.T, want ...string) {
 	t.Helper()
 	for limit := time.After(waitLimit); ; {
@@ -83,8 +83,7 @@ func TestASinkIsNotifiedAsASubscriptionIs(t *testing.T) {
 	first.are(t, "acked", "message hello")
 }
 
-// A sink may have listened elsewhere before: that this server takes no client now is no
-// refusal of the channel.
+// The sink may be established elsewhere: a full server does not refuse the channel.
 func TestASinkKnowsARefusedConnectionFromARefusedChannel(t *testing.T) {
 	t.Parallel()
 	for refused, want := range map[string]string{
@@ -126,7 +125,7 @@ func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
 	}
 	require.EqualValues(t, 3, server.CommandStats(t)["ssubscribe"])
 	require.Zero(t, server.CommandStats(t)["subscribe"])
-	// Lost, it is made anew, and PING is answered there, too.
+	// The new connection also answers PING.
 	server.KillClients(t, "pubsub")
 	sinks["a"].are(t, "acked", "message to a", "acked again")
 	sinks["d"] = newNotes()

@@ -19,8 +19,7 @@ type reply struct {
 	refusal *transport.ServerError
 }
 
-// world is a Subscriber without goroutines, and a server and a network whose
-// every step the test chooses.
+// world is a Subscriber without goroutines, a server and a network, driven step by step.
 type world struct {
 	t    *rapid.T
 	s    *Subscriber
@@ -33,8 +32,8 @@ type world struct {
 	unserved   bool            // it refuses the channel "c" for now
 }
 
-// probe is a listener, and whether it must be woken: something was published
-// since it was established, and it has read no event after that.
+// probe is a listener; it is owed a wake-up if something was published since it was established and last
+// read.
 type probe struct {
 	*listener
 	name string
@@ -56,7 +55,7 @@ func (w *world) connect() {
 	require.True(w.t, w.s.attach(w.x))
 }
 
-// breakDown loses the connection and all that is under way on it.
+// breakDown loses the connection and everything in transit.
 func (w *world) breakDown() {
 	w.s.detach()
 	w.connect()
@@ -75,13 +74,12 @@ func (w *world) leave(i int) {
 	w.mine = append(w.mine[:i], w.mine[i+1:]...)
 }
 
-// write does one round of the writer.
 func (w *world) write() {
 	ops, _ := w.x.next()
 	w.in = append(w.in, ops...)
 }
 
-// serverStep has the server run the oldest command that reached it.
+// serverStep runs the oldest command on the server.
 func (w *world) serverStep() {
 	o := w.in[0]
 	w.in = w.in[1:]
@@ -109,7 +107,7 @@ func (w *world) push(word, name string, last any) {
 	w.out = append(w.out, reply{value: []any{[]byte(word), []byte(name), last}})
 }
 
-// drop is the server's own unsubscribing.
+// drop unsubscribes on the server.
 func (w *world) drop(name string) {
 	if w.subscribed[name] {
 		w.subscribed[name] = false
@@ -126,7 +124,6 @@ func (w *world) publish(name string) {
 	}
 }
 
-// readStep does one round of the reader.
 func (w *world) readStep() {
 	r := w.out[0]
 	w.out = w.out[1:]
@@ -150,10 +147,9 @@ func (w *world) consume(p *probe) {
 	}
 }
 
-// refusedForNow reports whether p failed while it was pending.
 func (p *probe) refusedForNow() bool { return !p.established && transport.IsCode(p.Err(), "TRYAGAIN") }
 
-// comeToRest lets everything under way arrive, and the server serve all channels.
+// comeToRest delivers everything, with all channels served.
 func (w *world) comeToRest() {
 	w.unserved = false
 	for rounds := 0; ; rounds++ {
@@ -219,7 +215,7 @@ func TestNoOrderOfStepsLosesAWakeUpOrLeavesAnythingBehind(t *testing.T) {
 			"refuse":  func(*rapid.T) { w.unserved = !w.unserved },
 			"resume":  func(*rapid.T) { w.s.table.resumeAt = min(w.s.table.resumeAt, 1) },
 			"break":   func(*rapid.T) { unless(len(w.in)+len(w.out) == 0, w.breakDown) },
-			// Without it, few orders ever come to an acknowledgement.
+			// Otherwise few orders reach an acknowledgement.
 			"rest":    func(*rapid.T) { w.comeToRest() },
 			"consume": func(*rapid.T) { unless(len(w.mine) == 0, func() { w.consume(w.mine[pick(len(w.mine))]) }) },
 		})

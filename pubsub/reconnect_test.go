@@ -53,7 +53,6 @@ func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
 	})
 }
 
-// An address may lead to another server by now, although nothing is broken.
 func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
 	t.Parallel()
 	onFakeTime(t, func(f *fakeServer, s *Subscriber) {

@@ -24,8 +24,7 @@ func configFor(addr string, opts ...redis.DialOption) Config {
 	}}
 }
 
-// subscriberTo makes a Subscriber that is closed, and seen to be empty then,
-// with the test.
+// subscriberTo returns a Subscriber that is closed with the test.
 func subscriberTo(t testing.TB, cfg Config) *Subscriber {
 	t.Helper()
 	s := New(cfg)
@@ -33,7 +32,7 @@ func subscriberTo(t testing.TB, cfg Config) *Subscriber {
 	return s
 }
 
-// subscribeAll subscribes to n channels at once, and calls name for each.
+// subscribeAll subscribes to n channels concurrently.
 func subscribeAll(t testing.TB, s *Subscriber, n int, name func(i int) string) []transport.Subscription {
 	t.Helper()
 	all := make([]transport.Subscription, n)
@@ -51,8 +50,7 @@ func subscribeAll(t testing.TB, s *Subscriber, n int, name func(i int) string) [
 	return all
 }
 
-// requireIdle waits until the server has no channels and the Subscriber no
-// state.
+// requireIdle waits until server and Subscriber have no channels.
 func requireIdle(t testing.TB, server *redistest.Server, s *Subscriber) {
 	t.Helper()
 	assert.Eventually(t, func() bool { return s.Stats().Channels == 0 }, waitLimit, 5*time.Millisecond)
@@ -113,11 +111,11 @@ func TestU27AStuckListenerCostsNoOtherSubscriptionAWakeUp(t *testing.T) {
 		_, err := c.Do("")
 		require.NoError(t, err)
 	}
-	// What comes after the last count is what must not be missed.
+	// Later messages must not be missed.
 	server.Do(t, "PUBLISH", "c", "last")
 	server.Do(t, "PUBLISH", "d", "last")
 	wg.Wait()
-	// Not looked at before: while "last" is merged into it, the event is out of its channel.
+	// Only now: while "last" is merged into the event, the slot is empty.
 	require.Equal(t, "0", awaitEvent(t, stuck).Payload)
 	require.EqualValues(t, 1, s.Stats().Dials, "the connection kept up")
 }

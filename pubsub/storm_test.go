@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// refusingForNow makes a server that refuses channels for as long as down is true.
+// refusingForNow returns a server that rejects channels while down is true.
 func refusingForNow(t *testing.T, down *atomic.Bool, text string, channels ...string) *fakeServer {
 	t.Helper()
 	return &fakeServer{t: t, refuse: func(command string) string {
@@ -25,8 +25,7 @@ func refusingForNow(t *testing.T, down *atomic.Bool, text string, channels ...st
 	}}
 }
 
-// A node may have lost one slot of many: it sends SUNSUBSCRIBE for the channels there, and
-// refuses them for as long as no node serves the slot.
+// A node that lost a slot sends SUNSUBSCRIBE for its channels, and rejects them while no node serves it.
 func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +47,7 @@ func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
 		}
 		require.NoError(t, lost.Err())
 
-		// When the connection is lost, the others are there again at once.
+		// After a lost connection the others are back immediately.
 		f.cut()
 		start := time.Now()
 		for _, other := range others {
@@ -68,7 +67,7 @@ func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
 	})
 }
 
-// again is a sink that listens again whenever it has failed.
+// again is a sink that listens again after a failure.
 type again struct {
 	failed chan error
 	acked  chan struct{}
@@ -78,7 +77,7 @@ func (a *again) Acked(bool)       { a.acked <- struct{}{} }
 func (*again) Message(string)     {}
 func (a *again) Failed(err error) { a.failed <- err }
 
-// listen returns how often it failed until the channel was acknowledged.
+// listen returns how often it failed before the acknowledgement.
 func (a *again) listen(t *testing.T, s *Subscriber, channel string) (failures int) {
 	t.Helper()
 	for {

@@ -14,14 +14,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The nodes of most worlds, and a key and channel of the first one's.
+// The nodes of most worlds, and a key and channel of the first one.
 const (
 	one = "10.0.0.1:1"
 	two = "10.0.0.2:1"
 	key = "redlatch:{bar}" // slot 5061
 )
 
-// inWorld runs a test on fake time. The Cluster is closed within it.
+// inWorld runs body on fake time.
 func inWorld(t *testing.T, body func(w *world)) {
 	t.Helper()
 	t.Parallel()

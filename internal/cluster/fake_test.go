@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a cluster in memory. Each key's value is how often it was written.
+// world is a cluster in memory. The value of a key counts its writes.
 type world struct {
 	*Cluster
 	t *testing.T
@@ -37,7 +37,6 @@ type world struct {
 	lacks   string // a command that no server knows
 }
 
-// server is one node of a world.
 type server struct {
 	w        *world
 	addr     string
@@ -59,7 +58,7 @@ type server struct {
 	hold     chan struct{}         // WAIT is answered when it is closed; nil: at once
 }
 
-// newWorld makes a cluster of masters that share the slots.
+// newWorld returns a cluster of masters that share the slots.
 func newWorld(t *testing.T, publish string, masters ...string) *world {
 	t.Helper()
 	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}}
@@ -130,7 +129,7 @@ func (w *world) takeOver(from, to string) {
 	})
 }
 
-// kill ends a node, and its connections.
+// kill stops a node and closes its connections.
 func (w *world) kill(addr string) {
 	w.do(func() {
 		s := w.servers[addr]
@@ -141,7 +140,6 @@ func (w *world) kill(addr string) {
 	})
 }
 
-// serve answers one connection.
 func (s *server) serve(c net.Conn) {
 	defer func() {
 		_ = c.Close()
@@ -176,7 +174,7 @@ func (s *server) serve(c net.Conn) {
 	}
 }
 
-// delay holds an answer to CLUSTER up.
+// delay delays a reply to CLUSTER.
 func (s *server) delay(command string) {
 	var d time.Duration
 	s.w.do(func() { d = s.slow })
@@ -185,7 +183,7 @@ func (s *server) delay(command string) {
 	}
 }
 
-// await holds a WAIT up.
+// await delays a reply to WAIT.
 func (s *server) await(command string) {
 	var hold chan struct{}
 	s.w.do(func() { hold = s.hold })
@@ -195,7 +193,7 @@ func (s *server) await(command string) {
 	}
 }
 
-// answer returns what the server says, the world's mu held.
+// answer returns the reply. w.mu is held.
 func (s *server) answer(c net.Conn, words []string, asking bool) string {
 	if words[0] == s.w.lacks {
 		return "-ERR unknown command\r\n"
@@ -259,7 +257,7 @@ func span2text(first, last int, nodes []string) string {
 	return text
 }
 
-// redirect returns where the server redirects a call for key, "" nowhere.
+// redirect returns the redirection of a call for key, or "".
 func (s *server) redirect(key string, asking bool) string {
 	slot := transport.HashSlot(key)
 	switch {
@@ -298,7 +296,7 @@ func push(word, channel string) string {
 	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(channel) + ":1\r\n"
 }
 
-// listeners returns how many listen at a node.
+// listeners returns the number of subscribers at a node.
 func (w *world) listeners(addr, kind, channel string) (n int) {
 	w.do(func() { n = len(w.servers[addr].subs[kind+channel]) })
 	return n
@@ -315,7 +313,6 @@ func (w *world) publish(addr, kind, channel, payload string) {
 	}
 }
 
-// incr runs INCR and returns its outcome.
 func (w *world) incr(key string) (any, error) {
 	w.t.Helper()
 	type outcome struct {

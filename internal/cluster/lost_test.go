@@ -10,7 +10,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A lock may be gone with the connection over which it was taken, and with the master.
 func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
@@ -52,7 +51,7 @@ func requireReported(t *testing.T, c <-chan struct{}, why string) {
 	}
 }
 
-// A master that stands still closes no connection.
+// A frozen master closes no connection.
 func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
@@ -70,8 +69,7 @@ func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
 	})
 }
 
-// A machine that is gone answers no dial either. A renewal has no timeout of its own: it
-// waits for the dial, while another node serves its slot.
+// A machine that is gone answers no dial. A renewal has no timeout and would wait for the dial.
 func TestADialOfAMasterThatIsGoneIsGivenUpWhenAnotherTakesItsPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// addrs returns the masters of a world.
 func addrs(t *testing.T, w *world) (all []string) {
 	t.Helper()
 	masters, err := w.Masters(t.Context())
@@ -50,7 +49,6 @@ func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 	})
 }
 
-// What only asks masters learns of another topology, too.
 func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
@@ -125,7 +123,7 @@ func TestErrorNamesTheMasterThatIsDown(t *testing.T) {
 	})
 }
 
-// Each span costs a look at all slots, or at all masters before it.
+// Each span costs time proportional to the number of slots or masters.
 func TestMoreSpansThanSlotsAreABadReply(t *testing.T) {
 	t.Parallel()
 	reply := []any{}

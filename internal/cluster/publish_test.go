@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// A node that cannot answer just now must not decide for the life of the client: peers that
-// listen to channels of shards would never be woken by it.
+// A busy node must not decide for the life of the client: peers with SSUBSCRIBE would never be woken.
 func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 	t.Parallel()
 	for refusal, want := range map[string]string{
@@ -44,7 +43,7 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 	}
 }
 
-// Behind a proxy a node that is down takes connections, and one that stands still does so anywhere.
+// Behind a proxy a node that is down accepts connections, as does a frozen one.
 func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +64,7 @@ func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
 	})
 }
 
-// brokenConn is a connection that a pool returns when its dial has failed.
+// brokenConn is what a pool returns after a failed dial.
 type brokenConn struct {
 	redis.Conn
 	err error

@@ -11,8 +11,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// After a failover the new master may still be loading, or may not know yet that the cluster
-// is whole again.
+// After a failover the new master may be loading, or not know that the cluster is whole.
 func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ command, refusal string }{
@@ -43,12 +42,11 @@ func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) 
 	}
 }
 
-// What a server says of itself says nothing of the ways to listen that it knows.
 func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.requireIncr(key, 1)
-		// Of the two connections that listen there is room for one.
+		// There is room for one of the two subscription connections.
 		w.do(func() { w.servers[one].full = func(conns int) bool { return conns > 2 } })
 		for range 2 {
 			sub, err := w.Subscribe(t.Context(), key)
@@ -66,8 +64,6 @@ func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T)
 	})
 }
 
-// The silence of a master is looked into each second; that of a node which is only asked
-// where the slots are says nothing.
 func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,8 +85,7 @@ func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
 	})
 }
 
-// A server that does not know the name of the slot's node yet names it "?". It has not run
-// the call, and others may know.
+// A server names "?" if it does not know the slot's node. It has not run the call.
 func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
@@ -123,8 +118,7 @@ func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
 	})
 }
 
-// Nodes that do not agree on a slot each name the other. They must not be asked in turns
-// without a pause.
+// Nodes that disagree on a slot name each other.
 func TestASubscriptionThatIsSentInCirclesPauses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
@@ -147,7 +141,7 @@ func TestASubscriptionThatIsSentInCirclesPauses(t *testing.T) {
 	})
 }
 
-// unserve takes the slot of key from all nodes, and has node one say so to those that listen.
+// unserve takes the slot of key from all nodes; node one tells its subscribers.
 func (w *world) unserve(key string) {
 	w.do(func() {
 		w.owner[transport.HashSlot(key)] = ""
@@ -158,13 +152,13 @@ func (w *world) unserve(key string) {
 	})
 }
 
-// times returns how often a command was sent to a node.
+// times counts the commands of one kind sent to a node.
 func (w *world) times(addr, command string) (n int) {
 	w.do(func() { n = count(w.servers[addr].asked, command) })
 	return n
 }
 
-// A cluster without full coverage serves its other slots when one is served by no node.
+// A cluster without full coverage still serves other slots.
 func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, next string }{{"the same node", one}, {"another node", two}} {
@@ -197,8 +191,7 @@ func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
 	}
 }
 
-// A slot may move to a node that does not serve it yet, and then be nowhere for a while. No
-// call asks for it.
+// A slot may move to a node that does not serve it yet, and then be unserved for a while.
 func TestASubscriptionThatMovesToASlotThatIsNotServedWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t

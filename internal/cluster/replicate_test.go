@@ -12,15 +12,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// copied is the outcome of a call that replicas were waited for.
+// copied is the outcome of Replicate.
 type copied struct {
 	reply any
 	have  int64
 	err   error
 }
 
-// replicate starts INCR. The channel has room for an outcome too many, so that one
-// shows.
+// replicate starts INCR. The channel has room for a second outcome.
 func (w *world) replicate(key string, timeout time.Duration) <-chan copied {
 	came := make(chan copied, 2)
 	w.Replicate(incr(key), 1, timeout, func(reply any, have int64, err error) { came <- copied{reply, have, err} })
@@ -42,7 +41,7 @@ func (w *world) awaitCopied(came <-chan copied) copied {
 	}
 }
 
-// asked returns what a node was asked, and how many connections to it there are.
+// asked returns the commands sent to a node, and its number of connections.
 func (w *world) asked(addr string) (commands []string, conns int) {
 	w.do(func() { commands, conns = slices.Clone(w.servers[addr].asked), len(w.servers[addr].conns) })
 	return commands, conns
@@ -68,7 +67,7 @@ func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
 	})
 }
 
-// The node that the slot has left has no replicas, and makes its WAIT last.
+// The slot's former node has no replicas and delays WAIT.
 func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
@@ -93,7 +92,6 @@ func TestAReplicatedCallOfASlotOnItsWayIsAskedForWhereItIs(t *testing.T) {
 	})
 }
 
-// What replicas of a node have that does not serve the slot any more is no promise.
 func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t

@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// masters is the servers that Sentinels may name, to which a Failover subscribes.
+// masters is the servers that Sentinels may name, and a Failover.
 type masters struct {
 	*Failover
 	t *testing.T
@@ -33,7 +33,7 @@ type masters struct {
 	peer  net.Conn // the newest connection
 }
 
-// inFailover runs a test on fake time. The server a:1 is master, and a channel is subscribed to.
+// inFailover runs body on fake time. The server a:1 is the master, and there is a subscription.
 func inFailover(t *testing.T, body func(m *masters)) {
 	t.Helper()
 	t.Parallel()
@@ -67,7 +67,7 @@ func (m *masters) dialTo(_ context.Context, addr string) (redis.Conn, error) {
 	return redis.NewConn(ours, 0, 0), nil
 }
 
-// serve answers PING, and commands that subscribe to one channel or more.
+// serve answers PING and subscriptions.
 func serve(conn net.Conn) {
 	in := bufio.NewReader(conn)
 	for {
@@ -88,7 +88,7 @@ func serve(conn net.Conn) {
 	}
 }
 
-// says has a Sentinel name a master, and waits until it is heard, or a second longer.
+// says publishes that a Sentinel names a master, and waits a second.
 func (m *masters) says(master string, epoch int) {
 	host, port, _ := net.SplitHostPort(master)
 	text := fmt.Sprintf("10.0.0.9,26379,id,%d,m,%s,%s,%d", epoch, host, port, epoch)
@@ -100,7 +100,7 @@ func (m *masters) says(master string, epoch int) {
 	time.Sleep(time.Second)
 }
 
-// name changes what Sentinels answer, and returns how often they were asked.
+// name sets the Sentinels' answer, and returns how often they were queried.
 func (m *masters) name(addr string) (asked int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +132,7 @@ func TestASwitchIsNoticedAfterSentinelsWereSetUpAnew(t *testing.T) {
 	})
 }
 
-// Their epochs begin again with 0, and may have come to the last one of before.
+// New Sentinels start with epoch 0 and may have reached the last one.
 func TestASwitchJustAfterSentinelsWereSetUpAnewIsNoticedLater(t *testing.T) {
 	t.Parallel()
 	for what, last := range map[string]int{"the same epoch": 1, "a lower epoch": 5} {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plainConn is a connection that tells when it is closed.
 type plainConn struct {
 	redis.ConnWithTimeout
 	closed chan struct{}
@@ -21,7 +20,7 @@ func (c plainConn) Close() error {
 
 func newPlainConn() plainConn { return plainConn{closed: make(chan struct{})} }
 
-// noCancel is of a dial that must not be ended.
+// noCancel is for a dial that must not be canceled.
 func noCancel(t *testing.T) context.CancelCauseFunc {
 	t.Helper()
 	return func(error) { t.Error("the dial to the master was ended") }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// watch is a set of Sentinels, by address.
+// watch is a set of Sentinels.
 type watch struct {
 	mu    sync.Mutex // guards asked
 	asked map[string]int
@@ -26,7 +26,6 @@ type watch struct {
 	knows []string                       // to SENTINEL SENTINELS, ports of 10.0.0.9
 }
 
-// dial connects to one.
 func (w *watch) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	w.mu.Lock()
 	w.asked[addr]++
@@ -42,7 +41,6 @@ func (w *watch) dial(ctx context.Context, addr string) (redis.Conn, error) {
 	return &sentinelConn{w: w, says: says}, nil
 }
 
-// sentinelConn is a connection to one.
 type sentinelConn struct {
 	redis.Conn
 	w    *watch
@@ -56,7 +54,7 @@ func (c *sentinelConn) Do(command string, args ...any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// During a switch the address here is the former master's.
+		// During a failover the address here is the former master's.
 		return []any{[]byte("ip"), []byte("10.0.0.66"), []byte("port"), []byte("6379"), []byte("config-epoch"), reply.([]any)[2]}, nil
 	case "SENTINEL[GET-MASTER-ADDR-BY-NAME m]":
 		reply, err := c.says()
@@ -73,7 +71,7 @@ func (c *sentinelConn) Do(command string, args ...any) (any, error) {
 
 func (*sentinelConn) Close() error { return nil }
 
-// names is a Sentinel that names a master.
+// names returns the answer of a Sentinel.
 func names(ip, port, epoch string) func() (any, error) {
 	return func() (any, error) {
 		return []any{[]byte(ip), []byte(port), []byte(epoch)}, nil
@@ -145,7 +143,7 @@ func TestWhyNoSentinelNamesTheMasterIsReported(t *testing.T) {
 	require.ErrorContains(t, err, "sentinel c:1: connection refused")
 }
 
-// oddConn is a Sentinel that reports a field without a value.
+// oddConn is a Sentinel that returns a field without a value.
 type oddConn struct{ redis.Conn }
 
 func (oddConn) Do(string, ...any) (any, error) { return []any{[]byte("config-epoch")}, nil }
@@ -171,8 +169,7 @@ func TestTheQuestionEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Where Sentinels run in containers, each that is started anew has another address. A
-// client that runs for months must find those of today by those of yesterday.
+// In containers each new Sentinel has a new address. A client must find them through earlier ones.
 func TestSentinelsThatAreReplacedAgainAndAgainAreFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

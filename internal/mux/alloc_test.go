@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// instant is a connection that answers everything at once and allocates nothing.
+// instant is a connection that replies immediately and allocates nothing.
 type instant struct {
 	pending atomic.Int64
 	replies chan struct{}
@@ -61,7 +61,7 @@ func instantMux(tb testing.TB) *mux.Mux {
 	return m
 }
 
-// caller runs one call again and again, as a lock does, with the least work.
+// caller repeats one call, as a lock does.
 type caller struct {
 	call   transport.Call
 	script *transport.Script
@@ -86,7 +86,7 @@ func (c *caller) run(m *mux.Mux) error {
 	return <-c.came
 }
 
-// Not parallel: it counts what the whole process allocates.
+// Not parallel: AllocsPerRun counts the whole process.
 func TestCallsCostNoAllocations(t *testing.T) { //nolint:paralleltest // see above
 	m := instantMux(t)
 	c := newCaller()

@@ -15,8 +15,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Close closes the queue and then cancels the context. Between the two the connection has
-// ended and its goroutine may run: it must know that Close has begun.
+// Close closes the queue before it cancels the context. If the connection ends in between, its
+// goroutine must know that Close has begun.
 func TestAConnectionThatCloseEndsIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAConnectionThatCloseEndsIsNotReportedAsLost(t *testing.T) {
 	})
 }
 
-// answerAll is a server whose answer is a number.
+// answerAll replies to every command with a number.
 func answerAll(c net.Conn) {
 	for in := bufio.NewReader(c); ; {
 		if _, err := redistest.ReadCommand(in); err != nil {

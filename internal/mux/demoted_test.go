@@ -16,8 +16,6 @@ import (
 
 const readOnly = "-READONLY You can't write against a read only replica.\r\n"
 
-// What is in flight to a server that has become a replica is answered, and nothing is
-// in doubt; what comes later goes to the next connection.
 func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []string{
@@ -77,7 +75,7 @@ func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 		require.Equal(t, p.dialled(), refusals)
 		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server has become a replica"), 1)
 
-		// Years later, it happens again.
+		// Later it happens again.
 		p.answer(nil)
 		require.NoError(t, do(t, m, command("WRITE")).err)
 		time.Sleep(time.Minute)
@@ -105,7 +103,7 @@ func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
 		}
 		require.Error(t, await(t, write).err)
 		for _, came := range hung {
-			// Either it was sent before, or it went to the next connection.
+			// It was sent before, or on the next connection.
 			require.ErrorIs(t, await(t, came).err, transport.ErrUncertain)
 		}
 		require.LessOrEqual(t, time.Since(began), 21*time.Second)

@@ -52,7 +52,6 @@ func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
 	})
 }
 
-// A server that answers one call after the other is slow, and not dead.
 func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
 	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -196,8 +195,7 @@ func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
 		require.ErrorIs(t, o.err, context.DeadlineExceeded)
 		assert.ErrorContains(t, o.err, "no connection within 5s")
 		assert.Equal(t, 5*time.Second, time.Since(began))
-		// The connection that comes too late must be closed: the bubble cannot
-		// end while the peer still serves it.
+		// The late connection must be closed: otherwise the bubble does not end.
 	})
 }
 

@@ -11,11 +11,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// manyCalls is more calls than may be in flight.
+// manyCalls exceeds the bound on calls in flight.
 const manyCalls = 3000
 
-// stuck returns a Mux with so many calls, whose replies do not come, the first of
-// them, and how many have been sent.
+// stuck returns a Mux with manyCalls calls that get no reply.
 func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-chan outcome) {
 	t.Helper()
 	p = (&peer{}).answer(map[string]string{"SLOW": silence})
@@ -30,7 +29,7 @@ func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-c
 	return m, p, all, came
 }
 
-// sent returns how many of the calls have been sent.
+// sent counts the calls that were sent.
 func sent(calls []*transport.Call) int {
 	n := 0
 	for _, c := range calls {
@@ -97,7 +96,6 @@ func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
 	})
 }
 
-// Many urgent calls delay no vital one.
 func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +125,6 @@ func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
 	})
 }
 
-// Room is made for many at a time, so that they share packets.
 func TestFlightIsFilledAgainWhenAQuarterOfItHasLanded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

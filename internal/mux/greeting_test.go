@@ -62,8 +62,6 @@ func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
 	assert.Panics(t, func() { mux.New(mux.Config{}) })
 }
 
-// What a user may not do is logged when it would have been of use, once, and which
-// right it is.
 func TestRightThatAFenceMissesIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	const noperm = "-NOPERM this user has no permissions\r\n"
@@ -106,16 +104,13 @@ func TestRightThatAFenceMissesIsNamedOnce(t *testing.T) {
 	}
 }
 
-// oddities are replies that the commands of a Mux's own never get from a server that
-// means well.
+// oddities are replies that no server sends to the commands of a Mux.
 var oddities = []string{
 	":0\r\n", ":-1\r\n", ":9223372036854775807\r\n", "+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", "$5\r\naddr=\r\n",
 	redistest.Bulk("id=x addr= addr=\x00 =\n\r"), redistest.Bulk(strings.Repeat("addr=", 1<<18)), "*2\r\n$1\r\na\r\n*1\r\n:1\r\n", "-\r\n", "-ERR \xff\r\n",
 	strings.Repeat("*1\r\n", 1000) + ":1\r\n",
 }
 
-// What a server says of itself is of use where it makes sense, and does no harm where
-// it does not.
 func TestOddGreetingsDoNoHarm(t *testing.T) {
 	t.Parallel()
 	for _, odd := range oddities {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// patience is how long a test on a real server waits for what must happen.
+// patience bounds waits on a real server.
 const patience = 20 * time.Second
 
 type outcome struct {
@@ -26,7 +26,6 @@ type outcome struct {
 
 type dialFunc = func(context.Context) (redis.Conn, error)
 
-// dialTo dials a real server.
 func dialTo(addr string) dialFunc { return dialWith(addr) }
 
 func dialWith(addr string, opts ...redis.DialOption) dialFunc {
@@ -35,7 +34,7 @@ func dialWith(addr string, opts ...redis.DialOption) dialFunc {
 	}
 }
 
-// open makes a Mux that is closed with the test.
+// open returns a Mux that is closed with the test.
 func open(tb testing.TB, cfg mux.Config) *mux.Mux {
 	tb.Helper()
 	m := mux.New(cfg)
@@ -53,7 +52,7 @@ func onPeer(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	})
 }
 
-// onLed runs body on fake time, with a Mux to p on whose connection the next caller reads.
+// onLed runs body on fake time, with a Mux to p whose next caller reads.
 func onLed(t *testing.T, p *peer, body func(p *peer, m *mux.Mux)) {
 	t.Helper()
 	t.Parallel()
@@ -71,15 +70,13 @@ func eval(s *transport.Script, keys int, args ...any) *transport.Call {
 	return &transport.Call{Script: s, NumKeys: keys, Args: args}
 }
 
-// start starts a call. The channel has room for an outcome too many, so that one
-// shows.
+// start starts a call. The channel has room for a second outcome, which would be a mistake.
 func start(m *mux.Mux, c *transport.Call) <-chan outcome {
 	came := make(chan outcome, 2)
 	m.Start(c, func(reply any, err error) { came <- outcome{reply, err} })
 	return came
 }
 
-// await waits for an outcome; under fake time the limit passes in no time.
 func await(tb testing.TB, came <-chan outcome) outcome {
 	tb.Helper()
 	select {
@@ -96,7 +93,7 @@ func do(tb testing.TB, m *mux.Mux, c *transport.Call) outcome {
 	return await(tb, start(m, c))
 }
 
-// none says that a call has not ended.
+// none requires that a call has not ended.
 func none(tb testing.TB, came <-chan outcome) {
 	tb.Helper()
 	select {

@@ -29,7 +29,6 @@ func TestCloseEndsTheReadingOfACaller(t *testing.T) {
 	})
 }
 
-// What a caller does between writing and reading, it does with the read token.
 func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +74,6 @@ func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
 	})
 }
 
-// A server that closes a connection which none reads.
 func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{hangUp, ok, ok + hangUp} {

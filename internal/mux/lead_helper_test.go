@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ledDial dials a real server, on connections that callers can read.
+// ledDial dials a real server, with connections that callers can read.
 func ledDial(addr string) dialFunc {
 	return func(ctx context.Context) (redis.Conn, error) {
 		var d net.Dialer
@@ -30,7 +30,6 @@ func ledDial(addr string) dialFunc {
 	}
 }
 
-// waiter is a transport.Caller that waits.
 type waiter struct {
 	started func() // nil: nothing
 	left    func() bool
@@ -44,15 +43,14 @@ func (w waiter) Started() {
 
 func (w waiter) Waits() bool { return w.left == nil || !w.left() }
 
-// lead runs a call as its caller. The channel has room for an outcome too many, so that one
-// shows.
+// lead runs a call with Lead. The channel has room for a second outcome.
 func lead(ctx context.Context, m *mux.Mux, c *transport.Call) <-chan outcome {
 	came := make(chan outcome, 2)
 	m.Lead(ctx, c, func(reply any, err error) { came <- outcome{reply, err} }, waiter{})
 	return came
 }
 
-// seen is a connection in memory that can be looked at without reading.
+// seen is a connection in memory that can be peeked at.
 type seen struct {
 	net.Conn // the other end of it is pumped into text
 
@@ -89,7 +87,6 @@ func (s *seen) tell() {
 	s.news = make(chan struct{})
 }
 
-// Read is part of net.Conn.
 func (s *seen) Read(p []byte) (int, error) {
 	for {
 		n, wait, err := s.take(p)
@@ -100,7 +97,7 @@ func (s *seen) Read(p []byte) (int, error) {
 	}
 }
 
-// take returns what has come, and otherwise what waits for that.
+// take returns received bytes, or a function that waits for more.
 func (s *seen) take(p []byte) (n int, wait func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +122,6 @@ func (s *seen) take(p []byte) (n int, wait func(), err error) {
 	return 0, wait, s.err
 }
 
-// SetReadDeadline is part of net.Conn.
 func (s *seen) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +130,6 @@ func (s *seen) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// Look says what has come and was not read.
 func (s *seen) Look() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +139,7 @@ func (s *seen) Look() (bool, error) {
 	return len(s.text) > 0, nil
 }
 
-// ledBy returns a Mux to p on whose connection the next caller that is alone reads.
+// ledBy returns a Mux to p whose next caller reads.
 func ledBy(t *testing.T, p *peer) *mux.Mux {
 	t.Helper()
 	p.led = true
@@ -153,7 +148,7 @@ func ledBy(t *testing.T, p *peer) *mux.Mux {
 	return m
 }
 
-// settle makes so many calls that do not overlap that the next caller reads.
+// settle makes calls that do not overlap, until the next caller reads.
 func settle(t *testing.T, m *mux.Mux) {
 	t.Helper()
 	for range 12 {
@@ -162,13 +157,13 @@ func settle(t *testing.T, m *mux.Mux) {
 	}
 }
 
-// leading is a caller on a goroutine of its own.
+// leading is a caller on another goroutine.
 type leading struct {
 	came <-chan outcome
 	back chan struct{} // closed when Lead has returned
 }
 
-// begin leads a call, and returns when its caller reads, or Lead has returned.
+// begin leads a call, and returns when its caller reads or Lead has returned.
 func begin(ctx context.Context, m *mux.Mux, c *transport.Call) *leading {
 	came := make(chan outcome, 2)
 	l := &leading{came: came, back: make(chan struct{})}
@@ -180,7 +175,7 @@ func begin(ctx context.Context, m *mux.Mux, c *transport.Call) *leading {
 	return l
 }
 
-// reads reports whether Lead has not returned.
+// reads reports whether Lead still waits.
 func (l *leading) reads() bool {
 	select {
 	case <-l.back:

@@ -23,13 +23,12 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// executorEnv says for how long TestCallersThatReadGetTheirOwnReplies runs in all, such as
-// 60s. Otherwise it is 5 s.
+// executorEnv sets the duration of TestCallersThatReadGetTheirOwnReplies, such as 60s. Default 5 s.
 const executorEnv = "REDLATCH_EXECUTOR"
 
 var echo = transport.NewScript("echo", "return ARGV[1]")
 
-// leaders is a load of calls of which most are led.
+// leaders makes calls, most of them with Lead.
 type leaders struct {
 	m            *mux.Mux
 	stop         atomic.Bool
@@ -40,9 +39,8 @@ type leaders struct {
 	led atomic.Int64 // whose done ran on the caller's goroutine, or before Lead returned
 }
 
-// Callers that read get their own replies, once each, whatever happens: contexts that end
-// while they read, calls that are abandoned, connections that are killed, servers that
-// pause, pauses in which the reader takes over, and Close in the middle.
+// The load has contexts that end while callers read, abandoned calls, killed connections, servers that
+// pause, idle times in which the reader takes over, and Close in the middle.
 func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
 	total := time.Duration(testlevel.Rounds(2, 5)) * time.Second
 	if d, err := time.ParseDuration(os.Getenv(executorEnv)); err == nil {
@@ -76,7 +74,7 @@ func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
 	}
 }
 
-// trouble breaks and pauses the connections to server for a while.
+// trouble kills and pauses the connections to server for a while.
 func trouble(t *testing.T, server *redistest.Server, d time.Duration) {
 	t.Helper()
 	admin, err := redis.Dial("tcp", server.Addr())
@@ -93,7 +91,6 @@ func trouble(t *testing.T, server *redistest.Server, d time.Duration) {
 	}
 }
 
-// calls makes one call after the other.
 func (y *leaders) calls(t *testing.T, g, of int) {
 	t.Helper()
 	shared, cancel := context.WithCancel(t.Context())
@@ -109,8 +106,7 @@ func (y *leaders) calls(t *testing.T, g, of int) {
 	}
 }
 
-// call makes one call: a led one with a context that ends, with one that could, with one
-// that cannot, or, in every other stretch, one that is started; it may be abandoned.
+// call makes one call: with Lead and one of several contexts, or, in every second stretch, with Start.
 func (y *leaders) call(t *testing.T, shared context.Context, text string, i int) {
 	t.Helper()
 	c := command("ECHO", text)
@@ -149,7 +145,7 @@ func (y *leaders) call(t *testing.T, shared context.Context, text string, i int)
 	y.wait(t, c, came, text, stretch*i)
 }
 
-// wait takes the outcome in, or abandons the call.
+// wait checks the outcome, or abandons the call.
 func (y *leaders) wait(t *testing.T, c *transport.Call, came chan outcome, text string, i int) {
 	t.Helper()
 	var after <-chan time.Time
@@ -185,7 +181,7 @@ func (y *leaders) wait(t *testing.T, c *transport.Call, came chan outcome, text 
 	}
 }
 
-// untilClosed makes calls until Close ends them.
+// untilClosed makes calls until Close.
 func (y *leaders) untilClosed(t *testing.T) {
 	t.Helper()
 	for {
@@ -207,7 +203,7 @@ func (y *leaders) untilClosed(t *testing.T) {
 	}
 }
 
-// judge holds that each call has ended once. Close has returned, so none comes any more.
+// judge requires that each call has ended once.
 func (y *leaders) judge(t *testing.T, leads bool) {
 	t.Helper()
 	assert.Equal(t, y.starts.Load(), y.runs.Load(), "each done runs once")

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// slow is a peer that does not answer SLOW by itself.
+// slow returns a peer that does not answer SLOW.
 func slow() *peer { return (&peer{}).answer(map[string]string{"SLOW": silence}) }
 
 func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
@@ -30,8 +30,6 @@ func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
 	})
 }
 
-// The second of two callers that overlap is written and read in the background, and so is
-// the next one; after some that were alone callers read again.
 func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -73,7 +71,6 @@ func TestContextEndsTheReadingOfACaller(t *testing.T) {
 	})
 }
 
-// The registration with a context is kept from call to call.
 func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -117,7 +114,6 @@ func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 	})
 }
 
-// An interrupt that comes when the reply is there concerns no later call.
 func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -155,7 +151,6 @@ func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
 	})
 }
 
-// What Started starts goes to the server behind the call, and does not wait for its reply.
 func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -173,8 +168,7 @@ func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
 	})
 }
 
-// A program that takes a lock now and then has few calls in a row, and pauses in which the
-// reader takes an idle connection: the second call of a pair is read by its caller.
+// In a program with rare locks the reader takes over in between; the second call of a pair is led.
 func TestCallersThatAreRareReadToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +182,6 @@ func TestCallersThatAreRareReadToo(t *testing.T) {
 	})
 }
 
-// A server that takes nothing stops the run goroutine, and no caller.
 func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
@@ -205,8 +198,6 @@ func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
 	})
 }
 
-// A done that panics, or ends its goroutine, leaves the tokens free and the connection in
-// doubt. The panic is its caller's.
 func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
 	t.Parallel()
 	oops := errors.New("oops")
@@ -240,7 +231,6 @@ func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
 	}
 }
 
-// A call that was withdrawn before Lead came to it is not written.
 func TestWithdrawnCallIsNotLed(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t

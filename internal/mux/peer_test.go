@@ -24,8 +24,8 @@ const (
 	silent  = "\x00d" // answer nothing and read nothing any more, until stop
 )
 
-// peer is a scripted server at the other end of net.Pipe, for fake time. It
-// answers PING and CLIENT ID by itself unless a handler says otherwise.
+// peer is a scripted server behind net.Pipe, for fake time. It answers PING and CLIENT unless a handler
+// does.
 type peer struct {
 	t    *testing.T    // of onPeer and onLed
 	stop chan struct{} // closed by tests that use silent
@@ -40,7 +40,7 @@ type peer struct {
 	conns   map[int]net.Conn
 }
 
-// on sets the handler of all commands.
+// on sets the handler of commands.
 func (p *peer) on(f func(conn int, args []string) (string, bool)) *peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *peer) on(f func(conn int, args []string) (string, bool)) *peer {
 	return p
 }
 
-// answer makes the peer answer each command by its name.
+// answer sets the replies by command.
 func (p *peer) answer(replies map[string]string) *peer {
 	return p.on(func(_ int, args []string) (string, bool) {
 		r, handled := replies[args[0]]
@@ -74,7 +74,7 @@ func (p *peer) commands() []string {
 	return append([]string(nil), p.seen...)
 }
 
-// say sends a reply of the peer's own accord.
+// say sends an unsolicited reply.
 func (p *peer) say(conn int, reply string) {
 	p.mu.Lock()
 	c := p.conns[conn]
@@ -163,21 +163,19 @@ func (p *peer) reply(conn int, args []string) string {
 	return redistest.Bulk(strings.Join(args, " "))
 }
 
-// note is called with p.mu held.
 func (p *peer) note(args []string) {
 	if args[0] != "PING" && strings.Join(args, " ") != "CLIENT ID" && strings.Join(args, " ") != "CLIENT INFO" {
 		p.seen = append(p.seen, strings.Join(args, " "))
 	}
 }
 
-// gated is a connection whose Flush waits, from the moment it is armed.
+// gated is a connection whose Flush blocks once armed.
 type gated struct {
 	redis.ConnWithTimeout
 	armed chan struct{} // closed: Flush waits
 	gate  chan struct{} // closed: it waits no more
 }
 
-// Unwrap lets callers read the connection below.
 func (g *gated) Unwrap() redis.Conn { return g.ConnWithTimeout }
 
 func (g *gated) Flush() error {
@@ -189,8 +187,7 @@ func (g *gated) Flush() error {
 	return g.ConnWithTimeout.Flush()
 }
 
-// hooked is a connection that calls before ahead of each Send, which fails with
-// its error, and closes closed with the connection.
+// hooked is a connection that calls before in each Send, and closes closed with the connection.
 type hooked struct {
 	redis.ConnWithTimeout
 	before func(h *hooked, args []any) error

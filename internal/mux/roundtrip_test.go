@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// starter hands each call that it is sent to a function.
+// starter is a Starter.
 type starter func(call *transport.Call, done transport.Done)
 
 func (s starter) Start(call *transport.Call, done transport.Done) { s(call, done) }

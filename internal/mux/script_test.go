@@ -88,7 +88,6 @@ func TestUnknownScriptIsNotRepeatedForACallerThatHasLeft(t *testing.T) {
 	}
 }
 
-// redirect hands over a call that another server has refused.
 func redirect(m *mux.Mux, c *transport.Call, asking bool) <-chan outcome {
 	came := make(chan outcome, 2)
 	m.Redirect(c, func(reply any, err error) { came <- outcome{reply, err} }, asking)
@@ -154,8 +153,7 @@ func TestConnectionsOfATaggedMuxHaveNamesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A batch of four calls, in which the second meets trouble while it is written:
-// what was written before it is lost in a buffer, what comes after it must go to
+// In a batch of calls the second cannot be written. Earlier calls are lost in a buffer; later ones go to
 // the next connection, in order.
 func TestTroubleInTheMiddleOfABatchMakesNoUnwrittenCallUncertain(t *testing.T) {
 	t.Parallel()

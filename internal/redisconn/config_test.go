@@ -43,8 +43,7 @@ func TestWithoutHooksAndLoggerThereIsSilence(t *testing.T) {
 	require.Equal(t, []string{"subscriptions"}, reported)
 }
 
-// A server that has no room for another client says so in answer to the first command, and hangs up.
-// That is no refusal of the name, after which the connection would be used.
+// A full server replies with an error and hangs up: the connection must not be used without a name.
 func TestAServerWithoutRoomDoesNotRefuseTheName(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -65,7 +64,7 @@ func TestAServerWithoutRoomDoesNotRefuseTheName(t *testing.T) {
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// Without the method nothing fails: losses would be heard of later.
+// Otherwise losses would be noticed late, and nothing would fail.
 var (
 	_ engine.LossTeller = (*redisconn.Redigo)(nil)
 	_ engine.LossTeller = (*cluster.Cluster)(nil)

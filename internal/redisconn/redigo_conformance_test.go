@@ -19,7 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// redigoTo makes the built-in transport with the client's defaults.
+// redigoTo returns the built-in transport with the client's defaults.
 func redigoTo(addr string) *redisconn.Redigo {
 	return redisconn.NewRedigo(redisconn.Config{
 		Dial: func(ctx context.Context) (redis.Conn, error) {
@@ -41,15 +41,14 @@ func newRedigoTo(addr string) func(testing.TB) transport.Transport {
 	return func(testing.TB) transport.Transport { return redigoTo(addr) }
 }
 
-// noGoroutinesLeft checks at the end of the test, when its subtests are over.
-// Tests that use it do not run beside others.
+// noGoroutinesLeft checks for leaks after the subtests. Tests that use it are not parallel.
 func noGoroutinesLeft(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { assert.NoError(t, goleak.Find(before)) })
 }
 
-// behindProxy is a real server behind a network that can be broken in every way.
+// behindProxy is a real server behind a breakable network.
 func behindProxy(t *testing.T) transporttest.Harness {
 	t.Helper()
 	t.Parallel()

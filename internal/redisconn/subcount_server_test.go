@@ -16,15 +16,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// countPatience is the command timeout of a counter here, late is when it is over on a
-// slow machine, and a dial may take longer than both.
 const (
 	countPatience = 3 * time.Second
 	late          = 20 * time.Second
 	dialPatience  = time.Minute
 )
 
-// counting makes a transport that counts, with changes to its settings.
+// counting returns a transport that can count.
 func counting(t *testing.T, server *redistest.Server, change ...func(*redisconn.Config)) *redisconn.Redigo {
 	t.Helper()
 	cfg := redisconn.Config{
@@ -45,7 +43,7 @@ func counting(t *testing.T, server *redistest.Server, change ...func(*redisconn.
 	return r
 }
 
-// listenOn subscribes to channels on a server until the test ends.
+// listenOn subscribes to channels until the test ends.
 func listenOn(t *testing.T, server *redistest.Server, channels ...any) {
 	t.Helper()
 	sub := redis.PubSubConn{Conn: server.Dial(t)}
@@ -55,7 +53,7 @@ func listenOn(t *testing.T, server *redistest.Server, channels ...any) {
 	}
 }
 
-// requireCounts counts until the numbers are these.
+// requireCounts counts until the numbers are right.
 func requireCounts(t *testing.T, r *redisconn.Redigo, want []int64, channels ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -73,7 +71,7 @@ func equal(a, b []int64) bool {
 	return true
 }
 
-// requireUnknown counts in vain, within the command timeout.
+// requireUnknown requires that a count fails in time.
 func requireUnknown(t *testing.T, r *redisconn.Redigo, because string) error {
 	t.Helper()
 	began := time.Now()
@@ -85,7 +83,7 @@ func requireUnknown(t *testing.T, r *redisconn.Redigo, because string) error {
 	return err
 }
 
-// expireList makes the next count ask where the replicas are.
+// expireList makes the next count ask for the replicas.
 func expireList(t *testing.T, r *redisconn.Redigo, master *redistest.Server) {
 	t.Helper()
 	next := r.Reconnected()

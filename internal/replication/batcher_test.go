@@ -32,8 +32,7 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 	})
 }
 
-// While one batch waits the next one gathers: its time has begun, and the last of its
-// calls is given all of its own.
+// A queued call's time counts from the start, and the last call of a batch gets all of its own.
 func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t

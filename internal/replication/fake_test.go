@@ -24,7 +24,7 @@ const (
 	silence = "" // no reply
 )
 
-// peer is a scripted server at the other end of net.Pipe, for fake time.
+// peer is a scripted server behind net.Pipe, for fake time.
 type peer struct {
 	t *testing.T // of onPeer
 
@@ -80,7 +80,7 @@ func (p *peer) serve(c net.Conn) {
 	}
 }
 
-// says sets what the peer answers to commands by their names.
+// says sets the replies by command.
 func (p *peer) says(replies map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,21 +108,21 @@ func (p *peer) cut() {
 	_ = p.conns[len(p.conns)-1].Close()
 }
 
-// refuse makes dials fail, or work again.
+// refuse makes dials fail with err, if not nil.
 func (p *peer) refuse(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dialErr = err
 }
 
-// serving is what a server says that has one replica.
+// serving returns a server with one replica.
 func serving() *peer {
 	p := &peer{}
 	p.says(map[string]string{"SET": "+OK\r\n", "EVAL": ":1\r\n", "EVALSHA": ":1\r\n", "WAIT": ":1\r\n"})
 	return p
 }
 
-// opened makes a Batcher that is closed with the test.
+// opened returns a Batcher that is closed with the test.
 func opened(t *testing.T, dial func(context.Context) (redis.Conn, error)) *Batcher {
 	t.Helper()
 	b := New(Config{Dial: dial, DialTimeout: 5 * time.Second, Command: command})
@@ -147,14 +147,14 @@ type outcome struct {
 	err   error
 }
 
-// start starts a call. The channel has room for an outcome too many, so that one shows.
+// start starts a call. The channel has room for a second outcome.
 func start(b *Batcher, call *transport.Call, timeout time.Duration) chan outcome {
 	came := make(chan outcome, 2)
 	b.Replicate(call, 1, timeout, func(reply any, have int64, err error) { came <- outcome{reply, have, err} })
 	return came
 }
 
-// patience is how long a test on a real server waits for what must happen.
+// patience bounds waits on a real server.
 const patience = 20 * time.Second
 
 func await(t *testing.T, came <-chan outcome) outcome {
@@ -168,7 +168,7 @@ func await(t *testing.T, came <-chan outcome) outcome {
 	}
 }
 
-// has runs a call whose outcome must be so many replicas.
+// has runs a call that so many replicas must have.
 func has(t *testing.T, b *Batcher, call *transport.Call, timeout time.Duration, want int64) any {
 	t.Helper()
 	o := await(t, start(b, call, timeout))
@@ -189,7 +189,7 @@ func eval(key string) *transport.Call {
 
 func failure(code string) string { return fmt.Sprintf("-%s said the server\r\n", code) }
 
-// say sends a reply of the peer's own accord, on the latest connection.
+// say sends an unsolicited reply on the latest connection.
 func (p *peer) say(reply string) {
 	p.mu.Lock()
 	c := p.conns[len(p.conns)-1]
@@ -218,7 +218,7 @@ func together(b *Batcher, timeout time.Duration, calls ...*transport.Call) []cha
 	return all
 }
 
-// open returns how many connections are.
+// open returns the number of connections.
 func (p *peer) open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

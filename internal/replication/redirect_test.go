@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// redirect starts a call that another server has sent here.
 func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
 	came := make(chan outcome, 2)
 	b.Redirect(call, 1, time.Second, func(reply any, have int64, err error) { came <- outcome{reply, have, err} }, asking)
@@ -49,7 +48,7 @@ func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
 	})
 }
 
-// A redirected call need not wait for replicas here: there may be none.
+// The server may have no replicas.
 func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
@@ -65,7 +64,7 @@ func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
 	})
 }
 
-// replacing is a Batcher whose client's other connection can be replaced.
+// replacing returns a Batcher and a function that replaces the client's other connection.
 func replacing(t *testing.T, p *peer) (b *Batcher, replace func()) {
 	t.Helper()
 	replaced := make(chan struct{})
@@ -82,8 +81,6 @@ func replacing(t *testing.T, p *peer) (b *Batcher, replace func()) {
 	}
 }
 
-// What was waited for on a server from which the client has gone since may be missing
-// on the one that it has gone to.
 func TestReplicasAreWaitedForAnewWhenTheClientHasGoneElsewhereMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +124,7 @@ func TestACallThatMayHaveRunIsUncertainWhenThereIsNoOtherConnection(t *testing.T
 	})
 }
 
-// A server that has no room for a connection answers the first command so, runs none, and hangs up.
+// A full server answers the first command with an error, runs none, and hangs up.
 func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

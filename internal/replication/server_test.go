@@ -13,10 +13,10 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// cutAfter is how long is waited for a replica that is cut off.
+// cutAfter is the wait for a disconnected replica.
 const cutAfter = 300 * time.Millisecond
 
-// withReplica is a master, and what its replica is reached through.
+// withReplica returns a master and the proxy to it of its replica.
 func withReplica(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	t.Helper()
 	master := redistest.Start(t)
@@ -30,8 +30,7 @@ func dialling(s *redistest.Server) func(context.Context) (redis.Conn, error) {
 	return func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Addr()) }
 }
 
-// A replica that is cut off has all that was written before, and counts for nothing:
-// what matters is the last write of the connection that asks.
+// A disconnected replica has all earlier writes and does not count: the connection's last write matters.
 func TestReplicaCountsOnlyWhenItHasTheWrite(t *testing.T) {
 	t.Parallel()
 	master, link := withReplica(t)

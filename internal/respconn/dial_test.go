@@ -20,9 +20,8 @@ import (
 
 const patience = 10 * time.Second
 
-// server accepts one connection, and answers each command by its first word: "" is no answer. It
-// returns its address, and a function that waits for the end of the connection and returns the
-// commands.
+// server accepts one connection and answers each command by its name. commands waits for the end of the
+// connection and returns the commands.
 func server(t *testing.T, answers map[string]string) (at redisurl.Server, commands func() string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,32 +23,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a connection on which the server has said all that it will say.
+// script is a connection on which the server has sent everything.
 type script struct {
 	net.Conn // never used
 	said     io.Reader
 	most     int // bytes that one Read returns
 }
 
-// Read is part of net.Conn.
 func (s *script) Read(p []byte) (int, error) { return s.said.Read(p[:min(len(p), s.most)]) }
 
-// Write is part of net.Conn.
 func (s *script) Write(p []byte) (int, error) { return len(p), nil }
 
-// SetReadDeadline is part of net.Conn.
 func (s *script) SetReadDeadline(time.Time) error { return nil }
 
-// Close is part of net.Conn.
 func (s *script) Close() error { return nil }
 
-// says returns a guarded connection to a server that says text, so many bytes at a
-// time.
+// says returns a guarded connection that receives text, at most so many bytes at a time.
 func says(text string, most int) net.Conn {
 	return respconn.Guard(&script{said: strings.NewReader(text), most: most})
 }
 
-// chunks returns how many bytes arrive at a time.
+// chunks returns the sizes of reads to test.
 func chunks(text string) []int {
 	if len(text) > 64<<10 {
 		return []int{4096} // the others take long
@@ -103,7 +98,6 @@ func TestWhatIsTooMuchIsNeverAnnounced(t *testing.T) {
 	}
 }
 
-// Each string is within the bounds, and the reply is not.
 func TestStringsThatAreTooMuchTogetherAreNotLetThrough(t *testing.T) {
 	t.Parallel()
 	const strs, size = 9, 32 << 20
@@ -147,11 +141,10 @@ func TestReceiveTurnsAPanicIntoAnError(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// announces matches lengths that matter.
 var announces = regexp.MustCompile(`[$*][0-9]{6}`)
 
-// FuzzGuard lets a server say anything. What the guard lets through costs the client
-// library little memory and no panic, however it arrives.
+// FuzzGuard requires that any input costs the client library little memory and no panic, however it is
+// split.
 func FuzzGuard(f *testing.F) {
 	for _, text := range []string{
 		"", "+OK\r\n", ":1\r\n", "$-1\r\n", "$3\r\nabc\r\n", "*2\r\n$1\r\na\r\n*1\r\n:1\r\n", "*-1\r\n",
@@ -194,7 +187,7 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// deadlines counts the deadlines that are set on it, and knows the last ones.
+// deadlines counts and records deadlines.
 type deadlines struct {
 	net.Conn        // never used
 	reads, writes   int
@@ -256,8 +249,7 @@ func TestDeadlinesOfReadsAreSetWhenTheyChange(t *testing.T) {
 	require.Equal(t, 5, under.reads)
 }
 
-// A dial function may have left a deadline of its handshake on the connection, which the
-// client library takes off with the first reply that it waits for without one.
+// The client library removes a deadline left by the dial function's handshake.
 func TestADeadlineOfReadsThatWasThereIsTakenOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

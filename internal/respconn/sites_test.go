@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sites are the only functions that make connections. The connections of tests and of the
-// benchmark are left out.
+// sites are the only functions outside of tests and benchmarks that make connections.
 var sites = map[string]string{
 	"internal/respconn/dial.go Dial":                 "the constructor",
 	"internal/respconn/dial.go secure":               "the constructor",
@@ -31,7 +30,7 @@ var sites = map[string]string{
 	"cmd/redlatch/internal/hold/sdnotify.go notify":  "no server: systemd",
 }
 
-// makers are the functions and types that make connections, by the path of their package.
+// makers are the functions and types that make connections, by package.
 var makers = map[string]struct {
 	pkg   string
 	names []string

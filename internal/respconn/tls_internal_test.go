@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The server has closed the connection before the client writes.
 func TestWriteReturnsServersAlert(t *testing.T) {
 	t.Parallel()
 	ts := httptest.NewTLSServer(nil) // for its certificate

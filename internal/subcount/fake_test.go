@@ -14,16 +14,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is the command timeout of the counts here.
+// patience is the command timeout.
 const patience = 3 * time.Second
 
-// errGone is what a node answers that cannot be reached.
+// errGone is the error of an unreachable node.
 var errGone = fmt.Errorf("%w: connection refused", transport.ErrNotSent)
 
-// silence is no answer at all, until Close.
+// silence is no reply until Close.
 type silence struct{}
 
-// node answers each command as the test says.
+// node is a scripted node.
 type node struct {
 	mu       sync.Mutex // guards what follows; not held while done runs
 	answers  map[string]any
@@ -86,7 +86,7 @@ func (n *node) set(command string, answer any) {
 	n.answers[command] = answer
 }
 
-// asked returns how often a command was started.
+// asked counts the calls of a command.
 func (n *node) asked(command string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,7 +101,7 @@ func (n *node) ends() int {
 
 func refusal(text string) error { return &transport.ServerError{Text: text} }
 
-// hello is a reply to HELLO as RESP2 has it.
+// hello returns a reply to HELLO.
 func hello(mode, role string) any {
 	return []any{
 		[]byte("server"), []byte("redis"), []byte("proto"), int64(2),
@@ -109,7 +109,7 @@ func hello(mode, role string) any {
 	}
 }
 
-// roleOf is a master's reply to ROLE.
+// roleOf returns a master's reply to ROLE.
 func roleOf(ports ...string) any {
 	replicas := []any{}
 	for _, port := range ports {
@@ -120,10 +120,10 @@ func roleOf(ports ...string) any {
 
 func at(port string) string { return "10.0.0.1:" + port }
 
-// heard is a reply to PUBSUB NUMSUB for one channel.
+// heard returns a reply to PUBSUB NUMSUB for one channel.
 func heard(n int64) any { return []any{[]byte("somebody"), n} }
 
-// deployment is a master with replicas, and a Counter of it.
+// deployment is a master with replicas, and a Counter.
 type deployment struct {
 	*Counter
 	master   *node
@@ -132,7 +132,7 @@ type deployment struct {
 	dialled  []string
 }
 
-// newDeployment has a listener on the master and on each replica.
+// newDeployment returns one with a subscriber on the master and on each replica.
 func newDeployment(t *testing.T, ports ...string) *deployment {
 	t.Helper()
 	w := &deployment{replicas: map[string]*node{}}

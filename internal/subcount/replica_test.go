@@ -55,7 +55,7 @@ func TestAConnectionIsNotClosedWhileItIsUsed(t *testing.T) {
 	})
 }
 
-// leaves makes a replica vanish from ROLE.
+// leaves removes the replicas from ROLE.
 func (w *deployment) leaves() {
 	w.master.set("ROLE", roleOf())
 	w.master.reconnect()

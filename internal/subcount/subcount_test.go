@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// assertCount counts the listeners of one channel, on any goroutine.
+// assertCount may run on any goroutine.
 func assertCount(t *testing.T, w *deployment, want int64) bool {
 	t.Helper()
 	counts, err := w.Listeners(t.Context(), "somebody")
