@@ -34,8 +34,7 @@ func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
 }
 
 func TestAnAnswerToAnOlderCommandEstablishesNoSubscription(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -57,8 +56,7 @@ func TestAnAnswerToAnOlderCommandEstablishesNoSubscription(t *testing.T) {
 }
 
 func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		d := mustSubscribe(t, s, "d")
 		f.mute.Store(true)
@@ -78,8 +76,7 @@ func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
 }
 
 func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		for _, text := range []string{
@@ -99,8 +96,7 @@ func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
 }
 
 func TestAnErrorThatAnswersNothingCostsTheConnection(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		f.push("-ERR out of the blue\r\n")
@@ -123,10 +119,8 @@ func refusing(t *testing.T, commands ...string) *fakeServer {
 }
 
 func TestOneForbiddenChannelFailsAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := refusing(t, "PING")
-		s := New(Config{Dial: f.dial})
+	onServer(t, refusing(t, "PING"), func(f *fakeServer, s *Subscriber) {
+		t := f.t
 		const n = 10
 		start := time.Now()
 		var attempts []<-chan error
@@ -151,15 +145,12 @@ func TestOneForbiddenChannelFailsAlone(t *testing.T) {
 		synctest.Wait()
 		commands := strings.Join(f.commands(), "\n")
 		require.LessOrEqual(t, strings.Count(commands, "secret"), 2, "an endless loop: %s", commands)
-		mustClose(t, s)
 	})
 }
 
 func TestAChannelForbiddenMeanwhileFailsForGood(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeServer{t: t}
-		s := New(Config{Dial: f.dial})
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
 		secret, other := mustSubscribe(t, s, "secret"), mustSubscribe(t, s, "other")
 		synctest.Wait()
 		f.refuse = refusing(t).refuse
@@ -169,15 +160,12 @@ func TestAChannelForbiddenMeanwhileFailsForGood(t *testing.T) {
 		secret.Close()
 		require.Error(t, secret.Err())
 		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 2}, s.Stats())
-		mustClose(t, s)
 	})
 }
 
 func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := refusing(t, "UNSUBSCRIBE")
-		s := New(Config{Dial: f.dial})
+	onServer(t, refusing(t, "UNSUBSCRIBE"), func(f *fakeServer, s *Subscriber) {
+		t := f.t
 		other := mustSubscribe(t, s, "other")
 		mustSubscribe(t, s, "c").Close()
 		synctest.Wait()
@@ -187,14 +175,12 @@ func TestAServerThatDoesNotUnsubscribeIsLetBe(t *testing.T) {
 		f.publish("message", "c", "0")
 		require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
 		requireNoEvent(t, other)
-		mustClose(t, s)
 	})
 }
 
 // Valkey rejects UNSUBSCRIBE on a connection without subscriptions, after it has ended them itself.
 func TestARefusalToUnsubscribeWhatIsGoneHarmsNoOtherSubscription(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		gone := mustSubscribe(t, s, "c")
 		f.mute.Store(true)

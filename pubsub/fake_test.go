@@ -166,9 +166,28 @@ func (f *fakeServer) dialTimes() []time.Time {
 // onFakeTime runs body with a fake server and a Subscriber to it.
 func onFakeTime(t *testing.T, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
+	inBubble(t, &fakeServer{}, Config{}, body)
+}
+
+// onServer is a parallel test with f.
+func onServer(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscriber)) {
+	t.Helper()
+	t.Parallel()
+	inBubble(t, f, Config{}, body)
+}
+
+// onShard is onServer for shard channels.
+func onShard(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscriber)) {
+	t.Helper()
+	t.Parallel()
+	inBubble(t, f, Config{Sharded: true}, body)
+}
+
+func inBubble(t *testing.T, f *fakeServer, cfg Config, body func(f *fakeServer, s *Subscriber)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeServer{t: t}
-		s := New(Config{Dial: f.dial})
+		f.t, cfg.Dial = t, f.dial
+		s := New(cfg)
 		defer mustClose(t, s) // also after a failure: nothing may stay in the bubble
 		body(f, s)
 	})

@@ -14,8 +14,7 @@ import (
 )
 
 func TestPayloadsOfAnyKindAreNoMoreThanAWakeUp(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l, other := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "d")
 		for _, payload := range []string{"", "\x00", "\xff\xfe", "0\r\n:1\r\n", "-1", "99999999999999999999", strings.Repeat("x", 1<<20)} {
@@ -28,8 +27,7 @@ func TestPayloadsOfAnyKindAreNoMoreThanAWakeUp(t *testing.T) {
 }
 
 func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		var flood strings.Builder
@@ -49,8 +47,7 @@ func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
 }
 
 func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		const times = 100

@@ -20,8 +20,7 @@ const (
 )
 
 func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		for i := range 6 { // messages keep it from being silent
@@ -44,8 +43,7 @@ func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
 }
 
 func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsReported(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		start := time.Now()
 		l := mustSubscribe(t, s, "c")
@@ -61,8 +59,7 @@ func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsReported(t *testing.T) {
 }
 
 func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		start := time.Now()
 		l := mustSubscribe(t, s, "c")
@@ -74,8 +71,7 @@ func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
 }
 
 func TestMessagesDoNotHideThatCommandsGetNoAnswer(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		f.mute.Store(true)
@@ -96,8 +92,7 @@ func TestMessagesDoNotHideThatCommandsGetNoAnswer(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		hear := f.stopReading()

@@ -19,8 +19,7 @@ func hangingDial(ctx context.Context) (redis.Conn, error) {
 }
 
 func TestThePauseBetweenDialsDoublesUpToItsLimit(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		f.goAway("nobody home")
@@ -40,8 +39,7 @@ func TestThePauseBetweenDialsDoublesUpToItsLimit(t *testing.T) {
 }
 
 func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		for range 20 {
@@ -54,8 +52,7 @@ func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
 }
 
 func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		s.Reconnect() // there is none yet
 		synctest.Wait()
@@ -74,8 +71,7 @@ func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
 }
 
 func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		time.Sleep(time.Hour)
 		require.Empty(t, f.dialTimes())
@@ -91,8 +87,7 @@ func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
 }
 
 func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
 		f.goAway("nobody home")
@@ -136,8 +131,7 @@ func TestADialIsBoundedByItsTimeout(t *testing.T) {
 }
 
 func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
 		start := time.Now()
@@ -151,8 +145,7 @@ func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
 }
 
 func TestAPendingSubscribeOutlivesABrokenConnection(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
 		done := subscribeLater(s, "c")
@@ -165,8 +158,7 @@ func TestAPendingSubscribeOutlivesABrokenConnection(t *testing.T) {
 }
 
 func TestTheContextEndsAWaitingSubscribe(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		f.mute.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -159,8 +159,7 @@ func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsReported(t *testing.T) 
 }
 
 func TestCloseEndsAThousandPendingAndAThousandEstablished(t *testing.T) {
-	t.Parallel()
-	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		const n = 1000
 		var established []transport.Subscription

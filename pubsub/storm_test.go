@@ -27,12 +27,9 @@ func refusingForNow(t *testing.T, down *atomic.Bool, text string, channels ...st
 
 // A node that lost a slot sends SUNSUBSCRIBE for its channels, and rejects them while no node serves it.
 func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		f := refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost")
-		s := New(Config{Dial: f.dial, Sharded: true})
-		defer mustClose(t, s)
+	var down atomic.Bool
+	onShard(t, refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost"), func(f *fakeServer, s *Subscriber) {
+		t := f.t
 		lost, others := mustSubscribe(t, s, "lost"), []transport.Subscription{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			others = append(others, mustSubscribe(t, s, name))
@@ -95,13 +92,10 @@ func (a *again) listen(t *testing.T, s *Subscriber, channel string) (failures in
 }
 
 func TestAChannelThatIsRefusedForNowIsAskedForOnceASecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		down.Store(true)
-		f := refusingForNow(t, &down, "TRYAGAIN Multiple keys request during rehashing of slot", "lost")
-		s := New(Config{Dial: f.dial, Sharded: true})
-		defer mustClose(t, s)
+	var down atomic.Bool
+	down.Store(true)
+	onShard(t, refusingForNow(t, &down, "TRYAGAIN Multiple keys request during rehashing of slot", "lost"), func(f *fakeServer, s *Subscriber) {
+		t := f.t
 		mustSubscribe(t, s, "a")
 		start := time.Now()
 		_, err := s.Subscribe(t.Context(), "lost")
@@ -118,13 +112,10 @@ func TestAChannelThatIsRefusedForNowIsAskedForOnceASecond(t *testing.T) {
 }
 
 func TestAChannelThatIsRefusedForNowAndNotWantedAnyMoreIsForgotten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		down.Store(true)
-		f := refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost")
-		s := New(Config{Dial: f.dial, Sharded: true})
-		defer mustClose(t, s)
+	var down atomic.Bool
+	down.Store(true)
+	onShard(t, refusingForNow(t, &down, "CLUSTERDOWN Hash slot not served", "lost"), func(f *fakeServer, s *Subscriber) {
+		t := f.t
 		mustSubscribe(t, s, "a")
 		_, err := s.Subscribe(t.Context(), "lost")
 		require.True(t, transport.IsCode(err, "CLUSTERDOWN"), "%v", err)

@@ -103,7 +103,7 @@ func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		gate := make(chan struct{})
-		w.cfg.Seeds = []string{one} // nothing has been asked yet
+		w.cfg.Seeds = []string{one} // before the first refresh
 		w.do(func() { w.servers[two].gate = gate })
 		w.requireIncr(key, 1)
 		w.move(key, two)
@@ -155,7 +155,7 @@ func TestACallForAnUnservedSlotIsNotSent(t *testing.T) {
 func TestASilentNodeDelaysARefreshForAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for range 10 { // the first node that it asks is a matter of chance
+		for range 10 { // the first node is random
 			w := newWorld(t, "SPUBLISH", one, two)
 			w.do(func() { w.servers[one].silent = true })
 			began := time.Now()
@@ -201,7 +201,7 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 		time.Sleep(formerTime)
 		w.refresh()
 		time.Sleep(time.Second)
-		w.refresh() // the first one notes, and has just asked it
+		w.refresh() // the first one has just used it
 		synctest.Wait()
 		require.Zero(t, open())
 		w.requireIncr(key, 3)

@@ -43,19 +43,19 @@ type server struct {
 	down     bool
 	silent   bool                 // reads and answers nothing
 	slow     time.Duration        // how long it takes to answer CLUSTER
-	full     func(conns int) bool // there is no room for so many
-	refuses  map[string]string    // by command: what it says instead
-	gate     chan struct{}        // connections to it are made when it is closed; nil: at once
+	full     func(conns int) bool // rejects so many connections
+	refuses  map[string]string    // error replies by command
+	gate     chan struct{}        // dials wait until it is closed, if not nil
 	lies     string               // where it sends all calls
 	unready  string               // a key whose slot it does not serve yet
 	lied     int
 	conns    map[net.Conn]bool
 	asked    []string
-	asking   map[string]string // of a key: where this server sends a call (ASK)
+	asking   map[string]string // by key: the target of ASK
 	replicas []string
 	subs     map[string][]net.Conn // by kind and channel
-	acks     int                   // replicas that have what was written
-	hold     chan struct{}         // WAIT is answered when it is closed; nil: at once
+	acks     int                   // replicas that have the writes
+	hold     chan struct{}         // WAIT waits until it is closed, if not nil
 }
 
 // newWorld returns a cluster of masters that share the slots.
@@ -261,7 +261,7 @@ func span2text(first, last int, nodes []string) string {
 func (s *server) redirect(key string, asking bool) string {
 	slot := transport.HashSlot(key)
 	switch {
-	case s.lies != "" && s.lied < 1000: // on fake time, what comes without a pause has no end
+	case s.lies != "" && s.lied < 1000: // without a pause, fake time stands still
 		s.lied++
 		return fmt.Sprintf("-MOVED %d %s\r\n", slot, s.lies)
 	case s.w.owner[slot] == "", s.unready == key && s.lied < 1000:

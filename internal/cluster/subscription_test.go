@@ -17,7 +17,7 @@ import (
 func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
-		w.cfg.Seeds = []string{one} // nothing has been asked yet
+		w.cfg.Seeds = []string{one} // before the first refresh
 		sub := w.subscribe(key)
 		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
 		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))

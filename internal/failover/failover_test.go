@@ -27,7 +27,7 @@ type masters struct {
 	t *testing.T
 
 	mu    sync.Mutex // guards what follows
-	named string     // whom Sentinels name when they are asked
+	named string     // the Sentinels' answer
 	asked int
 	dials []string // to which addresses
 	peer  net.Conn // the newest connection
@@ -160,7 +160,7 @@ func TestASentinelThatLagsBehindMovesNoConnection(t *testing.T) {
 		}
 		require.Equal(t, asked, m.name("a:1"), "it is not heeded")
 		for range 60 {
-			m.says("b:1", 4) // the others are not heard for a minute, but answer
+			m.says("b:1", 4) // the others are silent for a minute, but answer
 		}
 		require.Less(t, m.name("a:1"), asked+60)
 		m.says("a:1", 5)

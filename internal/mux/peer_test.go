@@ -20,8 +20,8 @@ import (
 const (
 	ok      = "+OK\r\n"
 	silence = ""      // no reply
-	hangUp  = "\x00"  // close the connection, after what stands before it
-	silent  = "\x00d" // answer nothing and read nothing any more, until stop
+	hangUp  = "\x00"  // close the connection after the reply
+	silent  = "\x00d" // stop reading until stop
 )
 
 // peer is a scripted server behind net.Pipe, for fake time. It answers PING and CLIENT unless a handler
@@ -35,7 +35,7 @@ type peer struct {
 	handle  func(conn int, args []string) (reply string, handled bool)
 	dialErr error
 	dials   int
-	seen    []string // all commands but the greeting
+	seen    []string // all commands except the greeting
 	wrap    func(redis.Conn) redis.Conn
 	conns   map[int]net.Conn
 }
@@ -173,7 +173,7 @@ func (p *peer) note(args []string) {
 type gated struct {
 	redis.ConnWithTimeout
 	armed chan struct{} // closed: Flush waits
-	gate  chan struct{} // closed: it waits no more
+	gate  chan struct{} // closed: Flush continues
 }
 
 func (g *gated) Unwrap() redis.Conn { return g.ConnWithTimeout }

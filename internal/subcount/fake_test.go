@@ -127,7 +127,7 @@ func heard(n int64) any { return []any{[]byte("somebody"), n} }
 type deployment struct {
 	*Counter
 	master   *node
-	replicas map[string]*node // by address: what is there when it is dialled
+	replicas map[string]*node // by address
 	mu       sync.Mutex       // guards dialled
 	dialled  []string
 }
