@@ -75,26 +75,6 @@ func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
-	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
-		t := f.t
-		l := mustSubscribe(t, s, "c")
-		for _, text := range []string{
-			":1\r\n", "*0\r\n", "*1\r\n+message\r\n", "$-1\r\n", "*-1\r\n", "+hello\r\n", "$2\r\nhi\r\n",
-			"*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n", "*3\r\n$7\r\nmessage\r\n$-1\r\n$-1\r\n",
-			"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$1\r\n0\r\n",
-			array("subscribe", "c") + ":1\r\n", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n",
-		} {
-			f.push(text)
-			requireNoEvent(t, l)
-		}
-		require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.commands())
-		f.publish("message", "c", "")
-		require.Equal(t, transport.Event{}, awaitEvent(t, l))
-		require.Len(t, f.dialTimes(), 1)
-	})
-}
-
 func TestAnErrorThatAnswersNothingCostsTheConnection(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t

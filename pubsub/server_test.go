@@ -197,9 +197,5 @@ func TestCloseBeforeTheFirstUseDialsNothing(t *testing.T) {
 	mustClose(t, s)
 	_, err := s.Subscribe(t.Context(), "c")
 	require.Equal(t, transport.ErrClosed, err)
-}
-
-func TestNewWithoutADialPanics(t *testing.T) {
-	t.Parallel()
 	require.Panics(t, func() { New(Config{}) })
 }

@@ -92,34 +92,24 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
+		var node *redisconn.NodeError
 		require.Len(t, addrs(t, w), 2)
 		for _, down := range []string{one, two} {
 			w.kill(down)
 			synctest.Wait()
-			_, err := mux.Do(t.Context(), w, &transport.Call{Command: "PING"})
+			_, err := w.incr(key)
+			require.ErrorAs(t, err, &node, "%v", err)
+			require.Equal(t, one, node.Addr)
+			require.ErrorContains(t, err, one)
+			_, err = mux.Do(t.Context(), w, &transport.Call{Command: "PING"})
 			if down == one {
 				require.NoError(t, err)
 				continue
 			}
 			require.ErrorIs(t, err, transport.ErrNotSent)
-			var node *redisconn.NodeError
 			require.ErrorAs(t, err, &node, "%v", err)
 			require.Contains(t, []string{one, two}, node.Addr)
 		}
-	})
-}
-
-func TestErrorNamesTheMasterThatIsDown(t *testing.T) {
-	inWorld(t, func(w *world) {
-		t := w.t
-		require.Len(t, addrs(t, w), 2)
-		w.kill(one)
-		synctest.Wait()
-		_, err := w.incr(key)
-		require.ErrorContains(t, err, one)
-		var node *redisconn.NodeError
-		require.ErrorAs(t, err, &node)
-		require.Equal(t, one, node.Addr)
 	})
 }
 

@@ -2,6 +2,7 @@ package mux_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,42 +35,30 @@ func doubtful(t *testing.T, p *peer, kill string) (*mux.Mux, *transport.Call) {
 	return m, c
 }
 
-func TestFenceKillsTheConnectionThatWasGivenUp(t *testing.T) {
+func TestFenceKillsFormerConnection(t *testing.T) {
 	t.Parallel()
-	for _, reply := range []string{":1\r\n", ":0\r\n", "-ERR No such client\r\n", ok} {
+	for _, c := range []struct {
+		reply  string
+		fenced bool
+		asks   int // commands for three fences
+	}{
+		{":1\r\n", true, 3},
+		{":0\r\n", true, 3},
+		{"-ERR No such client\r\n", true, 3},
+		{ok, true, 3},
+		{"-BUSY a script runs\r\n", false, 3},
+		{"-NOPERM no\r\n", false, 1},
+		{"-ERR unknown command 'CLIENT'\r\n", false, 1},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &peer{}
-			m, c := doubtful(t, p, reply)
-			require.NoError(t, m.Fence(t.Context(), c), reply)
-			assert.Equal(t, []string{"BREAK", killOld}, p.commands())
-		})
-	}
-}
-
-func TestFenceRemembersThatItIsForbidden(t *testing.T) {
-	t.Parallel()
-	for _, reply := range []string{"-NOPERM no\r\n", "-ERR unknown command 'CLIENT'\r\n"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := &peer{}
-			m, c := doubtful(t, p, reply)
+			m, call := doubtful(t, p, c.reply)
 			for range 3 {
-				require.Error(t, m.Fence(t.Context(), c))
+				require.Equal(t, c.fenced, m.Fence(t.Context(), call) == nil, c.reply)
 			}
-			assert.Equal(t, []string{"BREAK", killOld}, p.commands())
+			assert.Equal(t, append([]string{"BREAK"}, slices.Repeat([]string{killOld}, c.asks)...), p.commands(), c.reply)
 		})
 	}
-}
-
-func TestFenceAsksAgainAfterAnErrorThatPasses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
-		m, c := doubtful(t, p, "-BUSY a script runs\r\n")
-		for range 2 {
-			require.Error(t, m.Fence(t.Context(), c))
-		}
-		assert.Equal(t, []string{"BREAK", killOld, killOld}, p.commands())
-	})
 }
 
 func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.T) {

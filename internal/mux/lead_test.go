@@ -20,16 +20,6 @@ import (
 // slow returns a peer that does not answer SLOW.
 func slow() *peer { return (&peer{}).answer(map[string]string{"SLOW": silence}) }
 
-func TestCallerThatIsAloneReadsItsReply(t *testing.T) {
-	onLed(t, slow(), func(p *peer, m *mux.Mux) {
-		t := p.t
-		came := lead(t.Context(), m, command("ECHO", "1"))
-		require.Len(t, came, 1, "done has run when Lead returns")
-		require.Equal(t, outcome{[]byte("ECHO 1"), nil}, <-came)
-		assert.Equal(t, 1, p.dialled())
-	})
-}
-
 func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t

@@ -19,28 +19,6 @@ func (s starter) Start(call *transport.Call, done transport.Done) { s(call, done
 
 var errWhy = errors.New("why")
 
-func TestTheOutcomeIsReturned(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]struct {
-		reply any
-		err   error
-	}{
-		"reply": {reply: int64(7)},
-		"error": {err: errWhy},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			call := &transport.Call{Command: "GET"}
-			reply, err := mux.Do(t.Context(), starter(func(c *transport.Call, done transport.Done) {
-				assert.Same(t, call, c)
-				go done(want.reply, want.err)
-			}), call)
-			assert.Equal(t, want.reply, reply)
-			assert.Equal(t, want.err, err)
-		})
-	}
-}
-
 func TestTheErrorSaysWhetherTheCallWasSentWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -54,15 +54,6 @@ func TestAllNodesAreAskedAndTheirNumbersAddedUp(t *testing.T) {
 	}
 }
 
-func TestNoChannelsAreCountedWithoutAsking(t *testing.T) {
-	t.Parallel()
-	w := newDeployment(t)
-	counts, err := w.Listeners(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, counts)
-	require.Empty(t, w.master.calls)
-}
-
 func TestListenersOfShardedMessagesAreCountedWhereSPUBLISHPublishes(t *testing.T) {
 	t.Parallel()
 	w := newDeployment(t)
