@@ -86,7 +86,7 @@ func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 		s.Do(t, "SET", "crawl", 3)
 		s.Do(t, "ZADD", codec.PermitsKey("crawl"), time.Now().Add(time.Hour).UnixMilli(), "\u202e<b>\x1b"+strings.Repeat("x", 100_000))
 		page := open(t, s, redlatchui.Options{})
-		for address, has := range map[string]string{"/": "crawl", "/lock?name=a": "Held by", "/lock?name=crawl": "Permits that are taken"} {
+		for address, has := range map[string]string{"/": "Dead waiter", "/lock?name=a": "Held by", "/lock?name=crawl": "Permits that are taken"} {
 			status, text := get(t, page, address)
 			require.Equal(t, 200, status)
 			require.Contains(t, text, has)
