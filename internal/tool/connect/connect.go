@@ -28,9 +28,6 @@ import (
 	"github.com/redlatch/redlatch/internal/respconn"
 )
 
-var errNoPassword = errors.New("the user in --redis or REDIS_URL needs a password: in the address, in REDIS_PASSWORD, or in a file for " +
-	"--password-file (any, for a user with nopass)")
-
 // Settings say how to reach a server. The address provides the empty fields.
 type Settings struct {
 	// Address is the URL of a server, a cluster or Sentinels, see redlatch.Open.
@@ -78,11 +75,15 @@ func New(set Settings) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--redis or REDIS_URL: %w", err)
 	}
-	if at.User, at.Password, err = set.identity(at.User, at.Password); err != nil {
-		return nil, err
+	at.User, at.Password = cmp.Or(set.User, at.User), cmp.Or(set.Password, at.Password)
+	// Without a password the user would not be sent.
+	if at.Password == "" && set.User != "" {
+		return nil, errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
+			"(any, for a user with nopass)")
 	}
 	if _, _, err := at.Credentials(); err != nil {
-		return nil, errNoPassword // the user would not be sent
+		return nil, errors.New("the user in --redis or REDIS_URL needs a password: in the address, in REDIS_PASSWORD, or in a file for " +
+			"--password-file (any, for a user with nopass)")
 	}
 	s := &Server{at: at}
 	if set.TLS != (TLS{}) {
@@ -95,16 +96,6 @@ func New(set Settings) (*Server, error) {
 		}
 	}
 	return s, nil
-}
-
-func (s Settings) identity(user, password string) (string, string, error) {
-	user, password = cmp.Or(s.User, user), cmp.Or(s.Password, password)
-	if password == "" && s.User != "" {
-		// Without a password the user would not be sent.
-		return "", "", errors.New("--user needs a password: in REDIS_PASSWORD, or in a file for --password-file " +
-			"(any, for a user with nopass)")
-	}
-	return user, password, nil
 }
 
 func (t TLS) config() (*tls.Config, error) {

@@ -43,23 +43,20 @@ func (s *Server) Masters(ctx context.Context) ([]*Server, error) {
 	return all, nil
 }
 
-func (s *Server) masters(ctx context.Context) ([]*Server, error) {
-	if !s.IsDeployment() {
+func (s *Server) masters(ctx context.Context) (all []*Server, err error) {
+	var addrs []string
+	switch {
+	case s.IsCluster():
+		addrs, err = s.nodes(ctx)
+	case s.IsDeployment():
+		addrs, err = s.master(ctx)
+	default:
 		return []*Server{s}, nil
 	}
-	find := s.nodes
-	if !s.IsCluster() {
-		find = s.master
-	}
-	addrs, err := find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []*Server
 	for _, addr := range addrs {
 		all = append(all, s.member(addr))
 	}
-	return all, nil
+	return all, err
 }
 
 // Node is a server with locks: not a replica, or a master of a cluster.
@@ -103,30 +100,24 @@ func (s *Server) master(ctx context.Context) ([]string, error) {
 }
 
 // nodes queries the nodes of a cluster for its masters, until one answers. The error is the first one.
-func (s *Server) nodes(ctx context.Context) ([]string, error) {
-	var first error
+func (s *Server) nodes(ctx context.Context) (masters []string, first error) {
 	for _, addr := range s.at.Hosts {
-		masters, err := s.mastersBy(ctx, addr)
+		err := Use(ctx, s.node(addr).dial, func(c redis.Conn) error {
+			reply, err := c.Do("CLUSTER", "SLOTS")
+			if err == nil {
+				masters, err = cluster.Masters(reply, addr)
+			}
+			if err == nil && len(masters) == 0 {
+				err = fmt.Errorf("the node at %s knows no master that serves a slot", addr)
+			}
+			return err
+		})
 		if err == nil {
 			return masters, nil
 		}
 		first = cmp.Or(first, err)
 	}
 	return nil, first
-}
-
-func (s *Server) mastersBy(ctx context.Context, addr string) (masters []string, err error) {
-	err = Use(ctx, s.node(addr).dial, func(c redis.Conn) error {
-		reply, err := c.Do("CLUSTER", "SLOTS")
-		if err == nil {
-			masters, err = cluster.Masters(reply, addr)
-		}
-		if err == nil && len(masters) == 0 {
-			err = fmt.Errorf("the node at %s knows no master that serves a slot", addr)
-		}
-		return err
-	})
-	return masters, err
 }
 
 // node returns the server at host:port, of the deployment or of one server's replication. It is reached

@@ -302,12 +302,18 @@ func (e *examination) read() {
 		e.noInfo = "unknown: INFO fails: " + shortError(err)
 		return
 	}
-	e.info = map[string]string{}
+	e.info = fields(text)
+}
+
+// fields returns the values of a reply with lines key:value.
+func fields(text string) map[string]string {
+	all := map[string]string{}
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
-			e.info[key] = value
+			all[key] = value
 		}
 	}
+	return all
 }
 
 // remove deletes the keys of checks. If the user may not, their TTLs do.

@@ -132,35 +132,23 @@ func TestMovesAreReadFromTheMastersOwnLine(t *testing.T) {
 	require.Equal(t, "and 2 more", movesIn(many)[shownMoves])
 }
 
-func examinedCluster(t *testing.T, c *redistest.Cluster) map[string]Finding {
-	t.Helper()
-	srv, err := connect.New(connect.Settings{Address: "redis-cluster://" + c.Nodes()[1].Addr()})
-	require.NoError(t, err)
-	findings, err := Examine(t.Context(), Examination{Server: srv, Needs: []string{"listeners"}})
-	require.NoError(t, err)
-	all := map[string]Finding{}
-	for _, f := range findings {
-		all[f.Check] = f
-	}
-	return all
-}
-
 func TestExamineReportsMovingSlotsAndDownMasters(t *testing.T) {
 	testlevel.All(t, "a cluster")
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
-	require.Equal(t, OK, examinedCluster(t, c)["slots"].Level)
+	url := "redis-cluster://" + c.Nodes()[1].Addr()
+	require.Equal(t, OK, examined(t, url, "", "listeners")["slots"].Level)
 	const slot = 15495 // of "a", of the third master
 	from, to := c.Owner(t, "a"), c.Nodes()[0]
 	require.NotSame(t, from, to)
 	c.MoveSlot(t, slot, to, func() {
-		f := examinedCluster(t, c)["slots"]
+		f := examined(t, url, "", "listeners")["slots"]
 		require.Equal(t, Warning, f.Level)
 		require.Contains(t, f.Found, "slot 15495 is being moved")
 	})
 	down := c.Owner(t, "foo") // 12182, of the third master
 	down.Kill()
-	all := examinedCluster(t, c)
+	all := examined(t, url, "", "listeners")
 	require.Equal(t, Error, all["master"].Level)
 	require.Contains(t, all["master"].Found, "cannot reach Redis at "+down.Addr()+", a master of ")
 	require.Contains(t, all["server"].Found, "one of 3 masters")

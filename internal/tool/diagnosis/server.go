@@ -135,9 +135,9 @@ func (e *examination) slots() Finding {
 	if err != nil {
 		return unknown("whether slots are being moved is unknown: %s", shortError(err))
 	}
-	if field(info, "cluster_state") == "fail" {
+	if state := fields(info); state["cluster_state"] == "fail" {
 		return bad("A failover takes cluster-node-timeout and some seconds. redis-cli --cluster check shows slots without a master.",
-			"the cluster is down: of %s slots that have a master, %s have one that has failed", field(info, "cluster_slots_assigned"), field(info, "cluster_slots_fail"))
+			"the cluster is down: of %s slots that have a master, %s have one that has failed", state["cluster_slots_assigned"], state["cluster_slots_fail"])
 	}
 	if moves := movesIn(nodes); len(moves) > 0 {
 		return warning("Locks of its names may fail with TRYAGAIN until the move ends; redis-cli --cluster fix finishes an interrupted one.",
@@ -177,13 +177,4 @@ func movesIn(reply string) (moves []string) {
 		moves = append(moves[:shownMoves], fmt.Sprintf("and %d more", more))
 	}
 	return moves
-}
-
-func field(info, name string) string {
-	for line := range strings.Lines(info) {
-		if value, is := strings.CutPrefix(line, name+":"); is {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

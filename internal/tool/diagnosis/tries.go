@@ -88,7 +88,11 @@ func (e *examination) command(name string) verdict {
 		return e.grow("DECR", codec.LatchKey(e.name, "0"))
 	case "subscribe", "unsubscribe", "psubscribe":
 		return e.onListening(func(c redis.Conn) verdict {
-			_, err := c.Do(strings.ToUpper(name), e.anyChannel(name))
+			channel := e.name
+			if name == "psubscribe" {
+				channel = "*"
+			}
+			_, err := c.Do(strings.ToUpper(name), codec.LockChannel(channel))
 			return ruled(err, deniedCommand)
 		})
 	}
@@ -103,13 +107,6 @@ func (e *examination) try(args []any) error {
 	name, _ := args[0].(string)
 	_, err := e.c.Do(name, args[1:]...)
 	return err
-}
-
-func (e *examination) anyChannel(command string) string {
-	if command == "psubscribe" {
-		return codec.LockChannel("*")
-	}
-	return codec.LockChannel(e.name)
 }
 
 // grow tries a command that always changes something: it sends ACL DRYRUN, or uses a key of another type.

@@ -31,33 +31,20 @@ func addNumbers(t *testing.T, s redistest.Target) {
 	s.Do(t, "SET", codec.HoldKey("rw", java, 1), 1)
 }
 
-func numbersFound(t *testing.T, s redistest.Target, r Request) map[string]*Lock {
-	t.Helper()
-	found := map[string]*Lock{}
-	r.Conn, r.Found = s.Dial(t), func(l *Lock) error {
-		require.NotContains(t, found, l.Name, "twice")
-		found[l.Name] = undated(t, l)
-		return nil
-	}
-	_, err := Run(t.Context(), r)
-	require.NoError(t, err)
-	return found
-}
-
 func TestSemaphoresWithPermitsTakenAreFoundBesideLocks(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
 		t.Helper()
 		t.Parallel()
 		addNumbers(t, s)
-		require.Empty(t, numbersFound(t, s, Request{}), "they are not asked for")
+		require.Empty(t, found(t, s, Request{}), "they are not asked for")
 		s.Do(t, "HSET", "plain", java, 1)
-		all := numbersFound(t, s, Request{Permits: true})
+		all := found(t, s, Request{Permits: true})
 		require.Equal(t, []string{"plain", "pool", "{eu}pool"}, slices.Sorted(maps.Keys(all)))
 		require.Equal(t, &Lock{Name: "pool", Kind: Semaphore, TTL: redlatch.NoTTL, Number: &Number{Available: 3, Taken: 2}}, all["pool"])
 		require.InDelta(t, time.Hour, all["{eu}pool"].TTL, float64(time.Minute))
 		require.Equal(t, &Number{Available: -1, Taken: 1}, all["{eu}pool"].Number)
-		require.Equal(t, []string{"{eu}pool"}, slices.Sorted(maps.Keys(numbersFound(t, s, Request{Permits: true, Pattern: "{eu}*"}))))
+		require.Equal(t, []string{"{eu}pool"}, slices.Sorted(maps.Keys(found(t, s, Request{Permits: true, Pattern: "{eu}*"}))))
 	})
 }
 
@@ -75,7 +62,7 @@ func TestAllNumbersAreFoundWhenTheyAreAskedFor(t *testing.T) {
 	}
 	s.Do(t, "DEL", codec.PermitsKey("other"))
 	s.Do(t, "SET", "plain-counter", 0)
-	all := numbersFound(t, s, Request{Numbers: true})
+	all := found(t, s, Request{Numbers: true})
 	require.Equal(t, []string{"idle", "other", "plain-counter", "pool", "{eu}pool"}, slices.Sorted(maps.Keys(all)))
 	require.Equal(t, Semaphore, all["idle"].Kind)
 	require.Equal(t, &Number{Available: 5, PermitWaiters: 1}, all["idle"].Number)

@@ -21,24 +21,21 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func found(t *testing.T, s redistest.Target, pattern string) map[string]*Lock {
+// found runs a scan and returns the locks by name. Each is reported once, with the time.
+func found(t *testing.T, s redistest.Target, r Request) map[string]*Lock {
 	t.Helper()
 	locks := map[string]*Lock{}
-	unread, err := Run(t.Context(), Request{Conn: s.Dial(t), Pattern: pattern, Found: func(l *Lock) error {
+	r.Conn, r.Found = s.Dial(t), func(l *Lock) error {
 		require.NotContains(t, locks, l.Name)
-		locks[l.Name] = undated(t, l)
+		require.WithinDuration(t, time.Now(), l.At, time.Minute)
+		l.At = time.Time{}
+		locks[l.Name] = l
 		return nil
-	}})
+	}
+	unread, err := Run(t.Context(), r)
 	require.NoError(t, err)
 	require.Zero(t, unread)
 	return locks
-}
-
-func undated(t *testing.T, l *Lock) *Lock {
-	t.Helper()
-	require.WithinDuration(t, time.Now(), l.At, time.Minute)
-	l.At = time.Time{}
-	return l
 }
 
 func addLocks(t *testing.T, s redistest.Target) {
@@ -81,7 +78,7 @@ func TestLocksOfAllKindsAreFoundOnce(t *testing.T) {
 		t.Helper()
 		t.Parallel()
 		addLocks(t, s)
-		locks := found(t, s, "")
+		locks := found(t, s, Request{})
 		require.Equal(t, []string{"fair", "many-readers", "plain", "rw", "stuck", "{both}", "{eu}for-ever", "{eu}stuck"},
 			slices.Sorted(maps.Keys(locks)))
 
@@ -120,7 +117,7 @@ func TestPatternsAreOfNamesWhateverTheKey(t *testing.T) {
 		"fair":     {"fair"},
 		"redisson": nil,
 	} {
-		require.Equal(t, want, slices.Sorted(maps.Keys(found(t, s, pattern))), pattern)
+		require.Equal(t, want, slices.Sorted(maps.Keys(found(t, s, Request{Pattern: pattern}))), pattern)
 	}
 }
 

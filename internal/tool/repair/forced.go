@@ -2,7 +2,6 @@ package repair
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,13 +144,6 @@ func (f *Forced) Heard() string {
 		return "no waiter was notified: no connection of the master is subscribed to the semaphore's channel"
 	}
 	return "no waiter was notified: no connection of the master is subscribed to the lock's channel"
-}
-
-func (f *Forced) note(err error) {
-	var r *Refusal
-	if errors.As(err, &r) {
-		f.Refused = r.Why
-	}
 }
 
 func (f *Forced) subject() string {

@@ -70,7 +70,9 @@ func (u *Unlock) Run(ctx context.Context) (*Forced, error) {
 		}
 	}
 	if f != nil {
-		f.note(err)
+		if r := (*Refusal)(nil); errors.As(err, &r) {
+			f.Refused = r.Why
+		}
 		f.readNow(ctx, u.Client)
 	}
 	return f, err
