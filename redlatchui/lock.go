@@ -40,8 +40,6 @@ type lockPage struct {
 	viewer Access
 }
 
-var words = board.Words{Owner: ownerText, Lock: nameText, Span: span}
-
 func isLock(r *http.Request) bool {
 	q := r.URL.Query()
 	return q.Has("name") || q.Has("hash")
@@ -168,7 +166,7 @@ func (p *Page) lockPage(r *http.Request, name string, l *board.Lock) lockPage {
 	if l.Number != nil {
 		page.MoreHolders = int(l.Number.Taken) - len(shown.Holders)
 	}
-	page.Why = l.Why(words)
+	page.Why = reasons{l}.why()
 	if limits.Name(name) != nil {
 		page.Why = "The name is not valid UTF-8, so only what a scan finds is shown: the holders and the length of the queue."
 		page.viewer &= ReadOnly
@@ -194,6 +192,9 @@ func (page *lockPage) Lease() string {
 	}
 	return said
 }
+
+// Waits says who waits for a lock without a queue.
+func (page *lockPage) Waits() string { return reasons{page.Lock}.waits() }
 
 // LeaseWhole returns the length of the lease in ms, 0 if its beginning was not seen.
 func (page *lockPage) LeaseWhole() int64 {

@@ -1,23 +1,19 @@
-package board
+package redlatchui
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/redlatchui/internal/board"
 )
 
-// Words format the parts of a sentence.
-type Words struct {
-	Owner func(owner, label string) string
-	Lock  func(name string) string
-	Span  func(time.Duration) string
-}
+// reasons describe the state of a lock in sentences.
+type reasons struct{ *board.Lock }
 
-// Why says in one sentence why the lock does not change hands, or that it is free.
-func (l *Lock) Why(in Words) string {
+// why says in one sentence why the lock does not change hands, or that it is free.
+func (l reasons) why() string {
 	switch {
 	case l.At.IsZero():
 		return ""
@@ -26,41 +22,41 @@ func (l *Lock) Why(in Words) string {
 	case !l.Held() && l.Waiting == 0:
 		return "It is free, and no client is queued for it."
 	case !l.Held():
-		return l.whyUntaken(&in) + l.mixed()
+		return l.whyUntaken() + l.mixed()
 	}
 	over := l.over(" The own lease of one of them is over: it does not keep the lock.",
 		" The own leases of %d of them are over: they do not keep the lock.")
-	return l.whyHeld(&in) + over + l.whyAround(&in) + l.whyThen(&in) + l.mixed()
+	return l.whyHeld() + over + l.whyAround() + l.whyThen() + l.mixed()
 }
 
 // whyAround describes the waits of the holders.
-func (l *Lock) whyAround(in *Words) string {
+func (l reasons) whyAround() string {
 	if len(l.Circles) == 0 {
 		if len(l.Ahead) == 0 {
 			return ""
 		}
-		return " " + sentences(in, l.Ahead[:1], " itself") + "."
+		return " " + sentences(l.Ahead[:1], " itself") + "."
 	}
 	c := &l.Circles[0]
-	said := sentences(in, c.Steps, "")
+	said := sentences(c.Steps, "")
 	if c.Sure {
 		return " It is in a circle of waits: " + said + ". The circle ends when one of them gives up its wait, or a lease is over."
 	}
 	return " Clients wait for each other's locks: " + said + ". That is a circle of waits only if in each client the same thread or goroutine holds and waits."
 }
 
-func sentences(in *Words, steps []Step, self string) string {
+func sentences(steps []board.Step, self string) string {
 	var said []string
 	for i := range steps {
 		s := &steps[i]
 		said = append(said, fmt.Sprintf("%s%s waits for %s, which %s holds",
-			in.Owner(s.Waiter, s.WaiterLabel), self, in.Lock(s.Lock), in.Owner(s.Holder, s.HolderLabel)))
+			ownerText(s.Waiter, s.WaiterLabel), self, nameText(s.Lock), ownerText(s.Holder, s.HolderLabel)))
 	}
 	return strings.Join(said, "; ")
 }
 
-func (l *Lock) whyHeld(in *Words) string {
-	who := in.Owner(l.Holders[0].Owner, l.Holders[0].Label)
+func (l reasons) whyHeld() string {
+	who := ownerText(l.Holders[0].Owner, l.Holders[0].Label)
 	switch n := len(l.Holders) - 1; {
 	case n > 1:
 		who += fmt.Sprintf(" and %d others hold it", n)
@@ -78,32 +74,34 @@ func (l *Lock) whyHeld(in *Words) string {
 		return who + ". The lease is renewed, so the client is alive: it moves when it is released."
 	case l.Renewed == inspect.RenewedNo:
 		return who + ". The lease was not renewed when due: it is a fixed one, or the client is gone. It ends in " +
-			in.Span(l.TTL) + " at the latest."
+			span(l.TTL) + " at the latest."
 	}
-	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + in.Span(l.TTL) + "."
+	return who + ". Whether the lease is renewed is not known yet; unless it is, it ends in " + span(l.TTL) + "."
 }
 
 // over counts the readers or permits whose leases have expired.
-func (l *Lock) over(one, many string) string {
+func (l reasons) over(one, many string) string {
 	n := 0
 	for i := range l.Holders {
-		n += btoi(l.Holders[i].IsOver())
+		if l.Holders[i].IsOver() {
+			n++
+		}
 	}
 	return countText(n, one, many)
 }
 
 // whyThen says what blocks the lock after its release.
-func (l *Lock) whyThen(in *Words) string {
-	if len(l.Queue) == 0 || l.Queue[0].State != Dead || l.Kind == inspect.ReadWrite {
+func (l reasons) whyThen() string {
+	if len(l.Queue) == 0 || l.Queue[0].State != board.Dead || l.Kind == inspect.ReadWrite {
 		return ""
 	}
 	first := &l.Queue[0]
-	said := " The first in the queue, " + in.Owner(first.Owner, first.Label) + ", is dead, and "
+	said := " The first in the queue, " + ownerText(first.Owner, first.Label) + ", is dead, and "
 	switch left := first.Deadline.Sub(l.At); {
 	case first.Deadline.IsZero():
 		said += "blocks it then until it is evicted."
 	case left > 0:
-		said += "blocks it then until its deadline, in " + in.Span(left) + "."
+		said += "blocks it then until its deadline, in " + span(left) + "."
 	default:
 		return said + "past its deadline: it blocks nothing."
 	}
@@ -111,8 +109,8 @@ func (l *Lock) whyThen(in *Words) string {
 }
 
 // behind counts the dead waiters behind the first one.
-func (l *Lock) behind() string {
-	n := slices.IndexFunc(l.Queue[1:], func(q Waiter) bool { return q.State != Dead })
+func (l reasons) behind() string {
+	n := slices.IndexFunc(l.Queue[1:], func(q board.Waiter) bool { return q.State != board.Dead })
 	if n < 0 {
 		n = len(l.Queue) - 1
 	}
@@ -130,20 +128,20 @@ func countText(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-func (l *Lock) whyUntaken(in *Words) string {
+func (l reasons) whyUntaken() string {
 	if len(l.Queue) == 0 {
 		return "It is free, and others are queued for it."
 	}
 	first := &l.Queue[0]
-	who, left := " first in the queue, "+in.Owner(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
+	who, left := " first in the queue, "+ownerText(first.Owner, first.Label)+", ", first.Deadline.Sub(l.At)
 	switch said := "It is free. The" + who; {
 	case !first.Deadline.IsZero() && left <= 0:
 		return said + "has passed its deadline: the next request for the lock removes it."
-	case first.State == Dead && first.Deadline.IsZero():
+	case first.State == board.Dead && first.Deadline.IsZero():
 		return said + "has no subscriber and no deadline: it is dead, and blocks the lock until it is evicted." + l.behind() + l.evictor()
-	case first.State == Dead:
-		return said + "has no subscriber: it is dead, and blocks the lock for " + in.Span(left) + " more." + l.behind() + l.evictor()
-	case first.State == Alive:
+	case first.State == board.Dead:
+		return said + "has no subscriber: it is dead, and blocks the lock for " + span(left) + " more." + l.behind() + l.evictor()
+	case first.State == board.Alive:
 		return said + "is alive: it comes when it is woken, or with its next poll."
 	case l.Uncounted != "":
 		return "It is free. Whether the" + who + "is alive is not known: subscribers cannot be counted."
@@ -152,9 +150,9 @@ func (l *Lock) whyUntaken(in *Words) string {
 }
 
 // evictor says who evicts a dead waiter.
-func (l *Lock) evictor() string {
+func (l reasons) evictor() string {
 	for i := range l.Queue {
-		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == Alive {
+		if q := &l.Queue[i]; q.Kind == "redlatch" && q.State == board.Alive {
 			return fmt.Sprintf(" The Redlatch client at place %d evicts it before that.", q.Position)
 		}
 	}
@@ -162,7 +160,7 @@ func (l *Lock) evictor() string {
 }
 
 // mixed warns of two kinds of lock under one name.
-func (l *Lock) mixed() string {
+func (l reasons) mixed() string {
 	switch {
 	case l.ReadWriteWaiters > 0:
 		return fmt.Sprintf(" %d wait for this name as for a read/write lock, which is another lock.", l.ReadWriteWaiters)
@@ -176,8 +174,8 @@ func (l *Lock) mixed() string {
 	return ""
 }
 
-// Waits says who waits for a lock without a queue.
-func (l *Lock) Waits() string {
+// waits says who waits for a lock without a queue.
+func (l reasons) waits() string {
 	const none = "No client is queued on the server"
 	const hint = " That is a hint of how many clients wait for the lock: one connection serves all waiters of a client, and listens for a while longer." +
 		" There is no order: any of them may be next."
@@ -194,7 +192,7 @@ func (l *Lock) Waits() string {
 	return none + fmt.Sprintf(", and %d connections listen for the release of the lock.", l.Listening) + hint
 }
 
-func (l *Lock) whyNumber() string {
+func (l reasons) whyNumber() string {
 	n := l.Number
 	over := l.over(" The lease of one is over: the next client that asks gets it.",
 		" The leases of %d are over: the next clients that ask get them.")
