@@ -43,23 +43,27 @@ func (s *server) dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(stallable{c, s}, 0, 0), err
 }
 
-// inBubble runs a test with a board of an embedded server, on fake time.
-func inBubble(t *testing.T, test func(t *testing.T, s *server, b *Board)) {
+// bubble runs a test on fake time.
+func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())}
-		client, err := redlatch.New(s.dial)
-		require.NoError(t, err)
-		source, err := FromClient(client)
-		require.NoError(t, err)
-		b := New(source, "", LeastEvery)
-		t.Cleanup(func() {
-			require.NoError(t, b.Close())
-			require.NoError(t, client.Close())
-		})
-		test(t, s, b)
+	synctest.Test(t, test)
+}
+
+// start returns an embedded server, and a board for its locks.
+func start(t *testing.T) (*server, *Board) {
+	t.Helper()
+	s := &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())}
+	client, err := redlatch.New(s.dial)
+	require.NoError(t, err)
+	source, err := FromClient(client)
+	require.NoError(t, err)
+	b := New(source, "", LeastEvery)
+	t.Cleanup(func() {
+		require.NoError(t, b.Close())
+		require.NoError(t, client.Close())
 	})
+	return s, b
 }
 
 func first[T any](t *testing.T, f *Feed[T]) *T {
@@ -87,7 +91,8 @@ func awaitStop(t *testing.T, b *Board) {
 }
 
 func TestLastValueShownWhileServerStalls(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, b *Board) {
+	bubble(t, func(t *testing.T) {
+		s, b := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		first(t, b.Locks)
 		seen := firstOf(t, b)
@@ -103,7 +108,8 @@ func TestLastValueShownWhileServerStalls(t *testing.T) {
 }
 
 func TestFirstValueAfterPauseHasEarlierKnowledge(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, b *Board) {
+	bubble(t, func(t *testing.T) {
+		s, b := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		s.Do(t, "PEXPIRE", "a", 600_000)
 		program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
@@ -135,14 +141,19 @@ func TestFirstValueAfterPauseHasEarlierKnowledge(t *testing.T) {
 }
 
 func TestFirstLookFindsDeadWaiter(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, b *Board) {
+	bubble(t, func(t *testing.T) {
+		s, b := start(t)
+		b.every = time.Hour
+		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		program.Enqueue(t, s, "a", program.RedissonOwner, time.Hour)
 		require.Equal(t, Dead, firstOf(t, b).Queue[0].State)
+		require.Equal(t, DeadFront, first(t, b.Locks).Entries[0].Trouble, "the scan that looked for circles")
 	})
 }
 
 func TestFirstScanFindsAllDeadWaiters(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, b *Board) {
+	bubble(t, func(t *testing.T) {
+		s, b := start(t)
 		for i := range 3 * nodeFronts {
 			program.Enqueue(t, s, fmt.Sprint("lock\xff", i), program.RedissonOwner, time.Hour)
 		}

@@ -78,9 +78,8 @@ func (l *Locks) count(m *memory, count counter, all []place) {
 		if n < 0 {
 			continue
 		}
-		_, before := m.seen.presence.known(all[i].Lock, all[i].Owner)
 		state := m.seen.presence.sees(all[i].Lock, all[i].Owner, n, time.Now())
-		l.pending = l.pending || !before && state == Unknown
+		l.pending = l.pending || state == Unknown
 	}
 }
 
