@@ -92,7 +92,8 @@ func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
 }
 
 func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
 		for what, c := range map[string]struct {
 			access             func(*http.Request) redlatchui.Access
@@ -172,7 +173,8 @@ func oneForm(t *testing.T, page *redlatchui.Page, told *audits, name, owner, say
 }
 
 func TestFormTakesLockFromOneReader(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
 		s.Do(t, "PEXPIRE", "books", time.Hour.Milliseconds())
@@ -187,7 +189,8 @@ func TestFormTakesLockFromOneReader(t *testing.T) {
 }
 
 func TestFormLeavesNewReadersAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, _ := acting(t, s)
 		s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
 		_, text := get(t, page, "/unlock?name=books")
@@ -208,7 +211,8 @@ func hashOf(t *testing.T, s *server, name string) map[string]string {
 }
 
 func TestFormTakesBackOnePermit(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "SET", "downloads", 0)
 		s.Do(t, "ZADD", codec.PermitsKey("downloads"), codec.PermitForever, "0123456789abcdef", codec.PermitForever, "by hand")
@@ -226,7 +230,8 @@ func TestFormTakesBackOnePermit(t *testing.T) {
 }
 
 func TestLinksOfOneHolderNeedTheRight(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page := open(t, s, redlatchui.Options{Access: always(redlatchui.ReadOnly)})
 		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
 		s.Do(t, "SET", "downloads", 0)

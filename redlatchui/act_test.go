@@ -43,7 +43,8 @@ func formOf(t *testing.T, text string) (address string, form url.Values) {
 }
 
 func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "night@host-3")
 		long := strings.Repeat("long", 300)
@@ -100,7 +101,8 @@ func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
 }
 
 func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
 		_, text := get(t, page, "/unlock?name=job")
@@ -176,7 +178,8 @@ func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
 }
 
 func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		client := clientOf(t, s)
 		hold, err := rlock.New(client, "job").TryLock(t.Context(), rlock.WithWatchdog(6*time.Second))
@@ -193,7 +196,8 @@ func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
 }
 
 func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, _ := acting(t, s)
 		far := &server{MiniServer: s.MiniServer}
 		hold, err := rlock.New(clientOf(t, far), "job").TryLock(t.Context(), rlock.WithWatchdog(15*time.Second))
@@ -212,7 +216,8 @@ func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
 }
 
 func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		const odd = "\x1b[2J\xff\r\n"
 		for _, owner := range []string{odd, program.RedissonOwner, program.SomeOwner} {
@@ -251,7 +256,8 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 }
 
 func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		for fails, c := range map[redlatchui.Outcome]struct {
 			says  string
 			calls int
@@ -287,7 +293,8 @@ func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
 		"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
+			bubble(t, func(t *testing.T) {
+				s := start(t)
 				page, told := acting(t, s)
 				leave := busy(t, s, page, [][2]string{{"ops", "192.0.2.1:1"}})
 				require.Equal(t, []redlatchui.Outcome{redlatchui.OutcomeBegun}, told.outcomes())

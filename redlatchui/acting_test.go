@@ -55,7 +55,8 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 		"addresses": {nil, [2]string{"", "192.0.2.1:1"}, [2]string{"", "192.0.2.1:2"}, [2]string{"", "192.0.2.2:1"}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
+			bubble(t, func(t *testing.T) {
+				s := start(t)
 				told := &audits{}
 				page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), User: c.user, Audit: told.add})
 				unlock := func(viewer [2]string) int {
@@ -82,7 +83,8 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 }
 
 func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), User: userOf})
 		var viewers [][2]string
 		for i := range 32 {
@@ -101,7 +103,8 @@ func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
 }
 
 func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		const link = `<a href="evict?name=job&amp;owner=`
 		for what, c := range map[string]struct {
 			viewer redlatchui.Access
@@ -140,7 +143,8 @@ func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
 }
 
 func TestALeaseWhoseBeginningWasNotSeenHasNoBar(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		s.Do(t, "HSET", "half", program.SomeOwner, 1)
 		s.Do(t, "PEXPIRE", "half", 15_000)

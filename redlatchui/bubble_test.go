@@ -57,13 +57,17 @@ func (s *server) count(command string) int {
 	return n
 }
 
-// bubble runs a test with an embedded server, on fake time.
-func bubble(t *testing.T, test func(t *testing.T, s *server)) {
+// bubble runs a test on fake time.
+func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		test(t, &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())})
-	})
+	synctest.Test(t, test)
+}
+
+// start starts a server in a bubble.
+func start(t *testing.T) *server {
+	t.Helper()
+	return &server{MiniServer: redistest.Mini(t, embedded.WithInProcess())}
 }
 
 func clientOf(t *testing.T, s redistest.Target) *redlatch.Client {

@@ -104,7 +104,8 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 }
 
 func TestFormsOfOtherSitesDoNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
 		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
@@ -284,7 +285,8 @@ func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
 var rowID = regexp.MustCompile(`<(?:tr|li) id="([^"]*)"`)
 
 func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
 		for _, owner := range []string{"a\x1b", "a\x1c", "a\x1b", `"><i id="x">`, program.RedissonOwner} {
 			program.Enqueue(t, s, "job", owner, time.Hour)
@@ -311,7 +313,8 @@ func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
 }
 
 func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		for _, path := range []string{"/events", "/events?name=a", "/events?about=server"} {
 			began := time.Now()

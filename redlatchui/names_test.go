@@ -25,7 +25,8 @@ var (
 )
 
 func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		names := map[string]string{ // as they are shown
 			"orders:42":                         "orders:42",
 			`<script>alert(1)</script>`:         `<script>alert(1)</script>`,
@@ -79,7 +80,8 @@ func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 }
 
 func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "<b>\u202elabel")
 		s.Do(t, "RPUSH", "redisson_lock_queue:{a}", "</table><script>x</script>\x1b")
@@ -99,7 +101,8 @@ func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 }
 
 func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
 		s.Do(t, "HSET", "secret:1", program.SomeOwner, 1)
 		page := open(t, s, redlatchui.Options{Pattern: "orders:*"})
@@ -120,7 +123,8 @@ func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
 }
 
 func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		readers := []any{"books", "mode", "read"}
 		for i := range 150 {
 			readers = append(readers, fmt.Sprint(javaA, ":", i+1), 1)
@@ -136,7 +140,8 @@ func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
 }
 
 func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		for i := range 60 {
 			lock := fmt.Sprint("orders:", i)
 			s.Do(t, "HSET", lock, fmt.Sprint(javaA, ":", i+1), 1)
@@ -195,7 +200,8 @@ func waitScene(t *testing.T, s redistest.Target) {
 }
 
 func TestThePageSaysHowManyListenForALock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		waitScene(t, s)
 		page := open(t, s, redlatchui.Options{})
 		text := says(t, page, "/?sort=queue", "5 locks")

@@ -23,7 +23,8 @@ import (
 )
 
 func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		for i := range 30 {
 			s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), program.SomeOwner, 1)
 			s.Do(t, "PEXPIRE", fmt.Sprintf("orders:%d", i), 60_000)
@@ -46,7 +47,8 @@ func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
 }
 
 func TestEachKindIsShownForWhatItIs(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		client := clientOf(t, s)
 		sem := rsemaphore.NewExpirable(client, "crawl")
 		_, err := sem.TrySetPermits(t.Context(), 3)
@@ -134,7 +136,8 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 }
 
 func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "job[1]", javaA+":1", 1)
 		s.Do(t, "HSET", "job2", javaA+":1", 1)
 		page := open(t, s, redlatchui.Options{})
@@ -180,7 +183,8 @@ func says(t *testing.T, page http.Handler, address, what string) (text string) {
 }
 
 func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "orders:1", javaA+":1", 1)
 		s.Do(t, "HSET", "orders:2", javaA+":1", 2)
 		s.Do(t, "HSET", "billing", program.SomeOwner, 1)
@@ -209,7 +213,8 @@ func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
 }
 
 func TestOwnersLeadToTheirClients(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		program.Enqueue(t, s, "a", javaB+":4", time.Minute)
 		program.Enqueue(t, s, "a", "<b>odd\x1b", time.Minute)
@@ -251,7 +256,8 @@ const (
 )
 
 func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		deadlock(t, s)
 		program.Listen(t, s, "x", javaB+":2")
 		program.Listen(t, s, "y", javaA+":1")
@@ -280,7 +286,8 @@ func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
 }
 
 func TestDeadWaitersAreNoDeadlock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		deadlock(t, s)
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 		_, text := get(t, page, "/")
@@ -297,7 +304,8 @@ func TestDeadWaitersAreNoDeadlock(t *testing.T) {
 }
 
 func TestALocksPageSaysForWhatItsHolderWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "x", javaA+":1", 1)
 		s.Do(t, "HSET", "y", javaB+":2", 1)
 		program.Enqueue(t, s, "y", javaA+":1", time.Minute)

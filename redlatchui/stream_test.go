@@ -36,7 +36,8 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 		"many addresses": {"held:", func(i int) string { return fmt.Sprintf("[2001:db8::%x]", i+1) }},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
+			bubble(t, func(t *testing.T) {
+				s := start(t)
 				for i := range 80 {
 					s.Do(t, "HSET", fmt.Sprint("held:", i), program.SomeOwner, 1)
 				}
@@ -129,7 +130,8 @@ func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
 		"server":    {"/server", "/events?about=server", "CONFIG", 2},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
+			bubble(t, func(t *testing.T) {
+				s := start(t)
 				s.Do(t, "HSET", "a", program.SomeOwner, 1)
 				one := visit(t, s, c.path, c.stream, c.command, 1)
 				require.GreaterOrEqual(t, one, c.least)
@@ -140,7 +142,8 @@ func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
 }
 
 func TestNothingSentWithoutViewers(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 		time.Sleep(time.Minute)
@@ -155,7 +158,8 @@ func TestNothingSentWithoutViewers(t *testing.T) {
 }
 
 func TestCloseEndsStreams(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		b := openTab(page, request(t.Context(), "192.0.2.1", "/events"))
 		require.NoError(t, page.Close())
@@ -174,7 +178,8 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 		"/?only=numbers": "/events?about=numbers", "/server": "/events?about=server",
 	} {
 		t.Run(path, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
+			bubble(t, func(t *testing.T) {
+				s := start(t)
 				s.Do(t, "HSET", "a", program.SomeOwner, 1)
 				page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
 				b := openTab(page, request(t.Context(), "192.0.2.1", stream))
@@ -183,8 +188,8 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 					t.Helper()
 					const old = "What is shown is old: it was seen at 20"
 					began := time.Now()
-					for text := ""; ; <-b.events {
-						if _, text = get(t, page, path); stale == strings.Contains(text, old) {
+					for ; ; <-b.events {
+						if _, text := get(t, page, path); stale == strings.Contains(text, old) {
 							return
 						}
 						require.Less(t, time.Since(began), limit)
@@ -203,7 +208,8 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 }
 
 func TestIdleStreamSendsEvents(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
+	bubble(t, func(t *testing.T) {
+		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		b := openTab(page, request(t.Context(), "192.0.2.1", "/events?about=server"))
 		began := time.Now()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -55,7 +56,8 @@ func busyTarget(t *testing.T, s redistest.Target, change func(look int)) Target 
 }
 
 func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		readBy(t, s, name, program.RedissonOwner, 2, time.Hour)
 		readBy(t, s, name, program.SomeOwner, 1, time.Hour)
@@ -185,7 +187,8 @@ func TestLookLastsUntilTheServerWasAsked(t *testing.T) {
 }
 
 func TestUnlockTakesLiveReaderOnlyWhenNamed(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		readBy(t, s, name, program.SomeOwner, 1, time.Hour)
 		readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
@@ -243,70 +246,71 @@ func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSub
 
 // UnlockAs does the same as Redisson's unlock.
 func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		target := targetOf(t, s)
-		readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
-		writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
-		owner, err := redlatch.ParseOwner(program.RedissonOwner)
-		require.NoError(t, err)
-		for what, c := range map[string]struct {
-			set   func(name string)
-			locks []func(name string) *rlock.Lock // to unlock by hand
-		}{
-			"last reader": {func(name string) { readBy(t, s, name, program.RedissonOwner, 1, time.Hour) }, []func(string) *rlock.Lock{readLock}},
-			"reader that entered twice beside others": {func(name string) {
-				readBy(t, s, name, program.RedissonOwner, 2, 3*time.Hour)
-				readBy(t, s, name, program.SomeOwner, 1, time.Hour)
-				readBy(t, s, name, thirdOwner, 2, 2*time.Hour)
-			}, []func(string) *rlock.Lock{readLock, readLock}},
-			"reader beside one whose lease is over": {func(name string) {
-				readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
-				s.Do(t, "HSET", name, thirdOwner, 1)
-			}, []func(string) *rlock.Lock{readLock}},
-			"writer that reads": {func(name string) {
-				readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
-				s.Do(t, "HSET", name, "mode", "write", program.RedissonOwner+":write", 1)
-			}, []func(string) *rlock.Lock{readLock, writeLock}},
-			"plain": {func(name string) {
-				s.Do(t, "HSET", name, program.RedissonOwner, 2)
-				s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
-			}, []func(string) *rlock.Lock{
-				func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
-				func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
-			}},
-			"fair": {func(name string) {
-				s.Do(t, "HSET", name, program.RedissonOwner, 1)
-				s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
-				program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
-			}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
-		} {
-			const name = "lock" // the keys and messages that are compared contain it
-			var left [2]map[string]string
-			for i := range left {
-				s.Do(t, "FLUSHALL")
-				c.set(name)
-				messages := redis.PubSubConn{Conn: s.Dial(t)}
-				require.NoError(t, messages.PSubscribe("*"+name+"*"))
-				require.IsType(t, redis.Subscription{}, messages.Receive())
-				if i == 0 {
-					for _, lock := range c.locks {
-						require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
-					}
-				} else {
-					u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
-					_, err := u.Run(t.Context())
-					require.NoError(t, err)
+	t.Parallel()
+	s := redistest.Start(t)
+	target := targetOf(t, s)
+	readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
+	writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
+	owner, err := redlatch.ParseOwner(program.RedissonOwner)
+	require.NoError(t, err)
+	for what, c := range map[string]struct {
+		set   func(name string)
+		locks []func(name string) *rlock.Lock // to unlock by hand
+	}{
+		"last reader": {func(name string) { readBy(t, s, name, program.RedissonOwner, 1, time.Hour) }, []func(string) *rlock.Lock{readLock}},
+		"reader that entered twice beside others": {func(name string) {
+			readBy(t, s, name, program.RedissonOwner, 2, 3*time.Hour)
+			readBy(t, s, name, program.SomeOwner, 1, time.Hour)
+			readBy(t, s, name, thirdOwner, 2, 2*time.Hour)
+		}, []func(string) *rlock.Lock{readLock, readLock}},
+		"reader beside one whose lease is over": {func(name string) {
+			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+			s.Do(t, "HSET", name, thirdOwner, 1)
+		}, []func(string) *rlock.Lock{readLock}},
+		"writer that reads": {func(name string) {
+			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
+			s.Do(t, "HSET", name, "mode", "write", program.RedissonOwner+":write", 1)
+		}, []func(string) *rlock.Lock{readLock, writeLock}},
+		"plain": {func(name string) {
+			s.Do(t, "HSET", name, program.RedissonOwner, 2)
+			s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+		}, []func(string) *rlock.Lock{
+			func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
+			func(name string) *rlock.Lock { return rlock.New(target.Client, name) },
+		}},
+		"fair": {func(name string) {
+			s.Do(t, "HSET", name, program.RedissonOwner, 1)
+			s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+			program.Enqueue(t, s, name, program.SomeOwner, time.Hour)
+		}, []func(string) *rlock.Lock{func(name string) *rlock.Lock { return rfairlock.New(target.Client, name) }}},
+	} {
+		const name = "lock" // the keys and messages that are compared contain it
+		var left [2]map[string]string
+		for i := range left {
+			s.Do(t, "FLUSHALL")
+			c.set(name)
+			messages := redis.PubSubConn{Conn: s.Dial(t)}
+			require.NoError(t, messages.PSubscribe("*"+name+"*"))
+			require.IsType(t, redis.Subscription{}, messages.Receive())
+			if i == 0 {
+				for _, lock := range c.locks {
+					require.NoError(t, lock(name).UnlockAs(t.Context(), owner))
 				}
-				left[i] = traces(t, s, name, messages)
-				require.NotEmpty(t, left[i], what)
+			} else {
+				u := &Unlock{Target: target, Name: name, Dead: []string{program.RedissonOwner}, For: time.Millisecond}
+				_, err := u.Run(t.Context())
+				require.NoError(t, err)
 			}
-			require.Equal(t, left[0], left[1], what)
+			left[i] = traces(t, s, name, messages)
+			require.NotEmpty(t, left[i], what)
 		}
-	})
+		require.Equal(t, left[0], left[1], what)
+	}
 }
 
 func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		s.Do(t, "SET", name, math.MaxInt64-1)
 		s.Do(t, "ZADD", codec.PermitsKey(name), codec.PermitForever, "a", codec.PermitForever, "b")
@@ -320,7 +324,8 @@ func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
 }
 
 func TestUnlockTakesBackOnePermit(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		name := redistest.Key(t)
 		ends := time.Now().Add(time.Hour).UnixMilli()

@@ -17,11 +17,11 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// bubble runs a test with an embedded server, on fake time.
-func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer)) {
+// bubble runs a test on fake time.
+func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, redistest.Mini(t, embedded.WithInProcess())) })
+	synctest.Test(t, test)
 }
 
 // targetOf returns a server as commands have it.
@@ -38,7 +38,8 @@ func targetOf(t *testing.T, s redistest.Target) Target {
 }
 
 func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		for why, change := range map[string]func(name string){
 			"has changed hands meanwhile": func(name string) {
@@ -61,7 +62,8 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 }
 
 func TestUnlockOfReleasedLockRemovesNoNewHold(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
 		u.Confirm = func(*Forced) bool { s.Do(t, "DEL", name); return true }
@@ -73,7 +75,8 @@ func TestUnlockOfReleasedLockRemovesNoNewHold(t *testing.T) {
 }
 
 func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
 		u.Looks = func(time.Duration) { s.Do(t, "HSET", name, "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:1", 1) }
@@ -85,7 +88,8 @@ func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
 }
 
 func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		for _, c := range []struct {
 			shown []string
@@ -112,7 +116,8 @@ func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
 }
 
 func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		evict := func(name, owner string, absent time.Duration) string {
 			t.Helper()
@@ -143,7 +148,8 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 }
 
 func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
+	bubble(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Strict: true, For: 100 * time.Millisecond}
 		f, err := u.Run(t.Context())
