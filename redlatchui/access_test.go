@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -92,7 +93,8 @@ func deadWaiter(t *testing.T, page http.Handler, name string) (text string) {
 }
 
 func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
 		for what, c := range map[string]struct {
@@ -173,7 +175,8 @@ func oneForm(t *testing.T, page *redlatchui.Page, told *audits, name, owner, say
 }
 
 func TestFormTakesLockFromOneReader(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)
@@ -189,7 +192,8 @@ func TestFormTakesLockFromOneReader(t *testing.T) {
 }
 
 func TestFormLeavesNewReadersAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, _ := acting(t, s)
 		s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1)
@@ -211,7 +215,8 @@ func hashOf(t *testing.T, s *server, name string) map[string]string {
 }
 
 func TestFormTakesBackOnePermit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "SET", "downloads", 0)
@@ -230,7 +235,8 @@ func TestFormTakesBackOnePermit(t *testing.T) {
 }
 
 func TestLinksOfOneHolderNeedTheRight(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page := open(t, s, redlatchui.Options{Access: always(redlatchui.ReadOnly)})
 		s.Do(t, "HSET", "books", "mode", "read", program.SomeOwner, 1, program.RedissonOwner, 1)

@@ -43,7 +43,8 @@ func formOf(t *testing.T, text string) (address string, form url.Values) {
 }
 
 func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "night@host-3")
@@ -101,7 +102,8 @@ func TestTheFormTakesTheLockFromTheHoldersThatItNames(t *testing.T) {
 }
 
 func TestALockThatIsNotHeldAsTheFormSaysIsLeftAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
@@ -178,7 +180,8 @@ func TestAFormThatIsNotCompleteDoesNothing(t *testing.T) {
 }
 
 func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		client := clientOf(t, s)
@@ -196,7 +199,8 @@ func TestAHolderThatRenewsKeepsTheLock(t *testing.T) {
 }
 
 func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, _ := acting(t, s)
 		far := &server{MiniServer: s.MiniServer}
@@ -216,7 +220,8 @@ func TestDisconnectedHolderLearnsThatItsLockWasTaken(t *testing.T) {
 }
 
 func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		const odd = "\x1b[2J\xff\r\n"
@@ -256,7 +261,8 @@ func TestTheFormEvictsADeadWaiterAndNoOther(t *testing.T) {
 }
 
 func TestWithoutItsAuditAnActionIsNotDone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		for fails, c := range map[redlatchui.Outcome]struct {
 			says  string
@@ -293,7 +299,8 @@ func TestAnActionEndsWithItsRequestAndWithThePage(t *testing.T) {
 		"page":    func(page *redlatchui.Page, _ func()) { _ = page.Close() },
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				s := start(t)
 				page, told := acting(t, s)
 				leave := busy(t, s, page, [][2]string{{"ops", "192.0.2.1:1"}})

@@ -55,7 +55,8 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 		"addresses": {nil, [2]string{"", "192.0.2.1:1"}, [2]string{"", "192.0.2.1:2"}, [2]string{"", "192.0.2.2:1"}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				s := start(t)
 				told := &audits{}
 				page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), User: c.user, Audit: told.add})
@@ -83,7 +84,8 @@ func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 }
 
 func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page := open(t, s, redlatchui.Options{Access: always(redlatchui.FullAccess), User: userOf})
 		var viewers [][2]string
@@ -103,7 +105,8 @@ func TestTooManyActionsAreRefusedAndPagesAreNot(t *testing.T) {
 }
 
 func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		const link = `<a href="evict?name=job&amp;owner=`
 		for what, c := range map[string]struct {
@@ -143,7 +146,8 @@ func TestAViewerWhoMayEvictSeesTheLinkInPlaceOfTheCommand(t *testing.T) {
 }
 
 func TestALeaseWhoseBeginningWasNotSeenHasNoBar(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		s.Do(t, "HSET", "half", program.SomeOwner, 1)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
@@ -55,13 +54,6 @@ func (s *server) count(command string) int {
 	n := bytes.Count(s.sent, []byte("\r\n"+command+"\r\n"))
 	s.sent = nil
 	return n
-}
-
-// bubble runs a test on fake time.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
 }
 
 // start starts a server in a bubble.

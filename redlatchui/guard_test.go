@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,7 +105,8 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 }
 
 func TestFormsOfOtherSitesDoNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page, told := acting(t, s)
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
@@ -285,7 +287,8 @@ func TestWhatOthersWroteIsServedAsTheyPublishedIt(t *testing.T) {
 var rowID = regexp.MustCompile(`<(?:tr|li) id="([^"]*)"`)
 
 func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "job", program.SomeOwner, 1)
 		for _, owner := range []string{"a\x1b", "a\x1c", "a\x1b", `"><i id="x">`, program.RedissonOwner} {
@@ -313,7 +316,8 @@ func TestEachRowHasAnIDOfItsOwn(t *testing.T) {
 }
 
 func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		for _, path := range []string{"/events", "/events?name=a", "/events?about=server"} {

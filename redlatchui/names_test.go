@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,8 @@ var (
 )
 
 func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		names := map[string]string{ // as they are shown
 			"orders:42":                         "orders:42",
@@ -80,7 +82,8 @@ func TestNamesAreShownAsTextAndLeadToTheirPages(t *testing.T) {
 }
 
 func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		s.Do(t, "SET", "redlatch:label:"+program.SomeOwner[:36], "<b>\u202elabel")
@@ -101,7 +104,8 @@ func TestOwnersAndLabelsAreShownAsText(t *testing.T) {
 }
 
 func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
 		s.Do(t, "HSET", "secret:1", program.SomeOwner, 1)
@@ -123,7 +127,8 @@ func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
 }
 
 func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		readers := []any{"books", "mode", "read"}
 		for i := range 150 {
@@ -140,7 +145,8 @@ func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
 }
 
 func TestOfAVeryLongCircleSomeIsShown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		for i := range 60 {
 			lock := fmt.Sprint("orders:", i)
@@ -200,7 +206,8 @@ func waitScene(t *testing.T, s redistest.Target) {
 }
 
 func TestThePageSaysHowManyListenForALock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		waitScene(t, s)
 		page := open(t, s, redlatchui.Options{})

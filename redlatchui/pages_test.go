@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,8 @@ import (
 )
 
 func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		for i := range 30 {
 			s.Do(t, "HSET", fmt.Sprintf("orders:%d", i), program.SomeOwner, 1)
@@ -47,7 +49,8 @@ func TestGroupsOfNamesAreSortedByTrouble(t *testing.T) {
 }
 
 func TestEachKindIsShownForWhatItIs(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		client := clientOf(t, s)
 		sem := rsemaphore.NewExpirable(client, "crawl")
@@ -136,7 +139,8 @@ func TestALocksPageNamesTheKeyThatHoldsSomethingElse(t *testing.T) {
 }
 
 func TestTheFilterFindsNamesWithBrackets(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "job[1]", javaA+":1", 1)
 		s.Do(t, "HSET", "job2", javaA+":1", 1)
@@ -183,7 +187,8 @@ func says(t *testing.T, page http.Handler, address, what string) (text string) {
 }
 
 func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "orders:1", javaA+":1", 1)
 		s.Do(t, "HSET", "orders:2", javaA+":1", 2)
@@ -213,7 +218,8 @@ func TestAClientsPageHasWhatItHoldsAndWaitsFor(t *testing.T) {
 }
 
 func TestOwnersLeadToTheirClients(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		program.Enqueue(t, s, "a", javaB+":4", time.Minute)
@@ -256,7 +262,8 @@ const (
 )
 
 func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		deadlock(t, s)
 		program.Listen(t, s, "x", javaB+":2")
@@ -286,7 +293,8 @@ func TestADeadlockOfThreadsIsShownAsACircle(t *testing.T) {
 }
 
 func TestDeadWaitersAreNoDeadlock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		deadlock(t, s)
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
@@ -304,7 +312,8 @@ func TestDeadWaitersAreNoDeadlock(t *testing.T) {
 }
 
 func TestALocksPageSaysForWhatItsHolderWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "x", javaA+":1", 1)
 		s.Do(t, "HSET", "y", javaB+":2", 1)

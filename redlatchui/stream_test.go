@@ -36,7 +36,8 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 		"many addresses": {"held:", func(i int) string { return fmt.Sprintf("[2001:db8::%x]", i+1) }},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				s := start(t)
 				for i := range 80 {
 					s.Do(t, "HSET", fmt.Sprint("held:", i), program.SomeOwner, 1)
@@ -130,7 +131,8 @@ func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
 		"server":    {"/server", "/events?about=server", "CONFIG", 2},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				s := start(t)
 				s.Do(t, "HSET", "a", program.SomeOwner, 1)
 				one := visit(t, s, c.path, c.stream, c.command, 1)
@@ -142,7 +144,8 @@ func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
 }
 
 func TestNothingSentWithoutViewers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
@@ -158,7 +161,8 @@ func TestNothingSentWithoutViewers(t *testing.T) {
 }
 
 func TestCloseEndsStreams(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		b := openTab(page, request(t.Context(), "192.0.2.1", "/events"))
@@ -178,7 +182,8 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 		"/?only=numbers": "/events?about=numbers", "/server": "/events?about=server",
 	} {
 		t.Run(path, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				s := start(t)
 				s.Do(t, "HSET", "a", program.SomeOwner, 1)
 				page := open(t, s, redlatchui.Options{Every: 100 * time.Millisecond})
@@ -208,7 +213,8 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 }
 
 func TestIdleStreamSendsEvents(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		page := open(t, s, redlatchui.Options{})
 		b := openTab(page, request(t.Context(), "192.0.2.1", "/events?about=server"))

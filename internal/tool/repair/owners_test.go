@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -56,7 +57,8 @@ func busyTarget(t *testing.T, s redistest.Target, change func(look int)) Target 
 }
 
 func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		readBy(t, s, name, program.RedissonOwner, 2, time.Hour)
@@ -187,7 +189,8 @@ func TestLookLastsUntilTheServerWasAsked(t *testing.T) {
 }
 
 func TestUnlockTakesLiveReaderOnlyWhenNamed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		readBy(t, s, name, program.SomeOwner, 1, time.Hour)
@@ -309,7 +312,8 @@ func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
 }
 
 func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := redistest.Key(t)
 		s.Do(t, "SET", name, math.MaxInt64-1)
@@ -324,7 +328,8 @@ func TestUnlockReportsWhichPermitsWereTakenBeforeFailure(t *testing.T) {
 }
 
 func TestUnlockTakesBackOnePermit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		name := redistest.Key(t)

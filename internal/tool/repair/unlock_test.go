@@ -17,13 +17,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// bubble runs a test on fake time.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
-
 // targetOf returns a server as commands have it.
 func targetOf(t *testing.T, s redistest.Target) Target {
 	t.Helper()
@@ -38,7 +31,8 @@ func targetOf(t *testing.T, s redistest.Target) Target {
 }
 
 func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		for why, change := range map[string]func(name string){
@@ -62,7 +56,8 @@ func TestUnlockLooksAgainBeforeItTakes(t *testing.T) {
 }
 
 func TestUnlockOfReleasedLockRemovesNoNewHold(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
@@ -75,7 +70,8 @@ func TestUnlockOfReleasedLockRemovesNoNewHold(t *testing.T) {
 }
 
 func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Minute)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, For: 100 * time.Millisecond}
@@ -88,7 +84,8 @@ func TestUnlockLeavesHashThatIsNoLongerALock(t *testing.T) {
 }
 
 func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		for _, c := range []struct {
@@ -116,7 +113,8 @@ func TestUnlockLeavesALockThatIsNotHeldAsItWasShown(t *testing.T) {
 }
 
 func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		target := targetOf(t, s)
 		evict := func(name, owner string, absent time.Duration) string {
@@ -148,7 +146,8 @@ func TestEvictLooksTwiceAndSaysWhyNothingWasDone(t *testing.T) {
 }
 
 func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 		u := &Unlock{Target: targetOf(t, s), Name: name, Dead: []string{program.RedissonOwner}, Strict: true, For: 100 * time.Millisecond}

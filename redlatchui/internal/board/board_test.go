@@ -43,13 +43,6 @@ func (s *server) dial(ctx context.Context) (redis.Conn, error) {
 	return redis.NewConn(stallable{c, s}, 0, 0), err
 }
 
-// bubble runs a test on fake time.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
-
 // start returns an embedded server, and a board for its locks.
 func start(t *testing.T) (*server, *Board) {
 	t.Helper()
@@ -91,7 +84,8 @@ func awaitStop(t *testing.T, b *Board) {
 }
 
 func TestLastValueShownWhileServerStalls(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s, b := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		first(t, b.Locks)
@@ -108,7 +102,8 @@ func TestLastValueShownWhileServerStalls(t *testing.T) {
 }
 
 func TestFirstValueAfterPauseHasEarlierKnowledge(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s, b := start(t)
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
 		s.Do(t, "PEXPIRE", "a", 600_000)
@@ -141,7 +136,8 @@ func TestFirstValueAfterPauseHasEarlierKnowledge(t *testing.T) {
 }
 
 func TestFirstLookFindsDeadWaiter(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s, b := start(t)
 		b.every = time.Hour
 		s.Do(t, "HSET", "a", program.SomeOwner, 1)
@@ -152,7 +148,8 @@ func TestFirstLookFindsDeadWaiter(t *testing.T) {
 }
 
 func TestFirstScanFindsAllDeadWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s, b := start(t)
 		for i := range 3 * nodeFronts {
 			program.Enqueue(t, s, fmt.Sprint("lock\xff", i), program.RedissonOwner, time.Hour)
