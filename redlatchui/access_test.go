@@ -35,7 +35,7 @@ func (a *audits) add(_ context.Context, what redlatchui.Attempt) error {
 	return nil
 }
 
-// take returns what was told since the last time.
+// take returns the attempts since the last call.
 func (a *audits) take() []redlatchui.Attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *audits) take() []redlatchui.Attempt {
 	return all
 }
 
-// outcomes returns what has become of the attempts since the last time.
+// outcomes returns the outcomes since the last call.
 func (a *audits) outcomes() (all []redlatchui.Outcome) {
 	for _, what := range a.take() {
 		all = append(all, what.Outcome)

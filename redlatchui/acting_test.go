@@ -43,7 +43,7 @@ func busy(t *testing.T, s *server, page http.Handler, viewers [][2]string) (leav
 	}
 }
 
-// A viewer may have four actions under way. Others, and pages, need not wait for them. Without users, the
+// A viewer may have four concurrent actions. Other viewers, and pages, do not wait for them. Without users, the
 // address identifies a viewer.
 func TestTheActionsOfOneViewerLeaveOthersRoom(t *testing.T) {
 	t.Parallel()

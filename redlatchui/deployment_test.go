@@ -111,7 +111,7 @@ func TestAClusterThatLosesAMasterIsShownAgain(t *testing.T) {
 	}
 }
 
-// isSeenAfter reports whether what a page shows was seen after a moment of this day or the last.
+// isSeenAfter reports whether a page was seen after a moment of today or yesterday.
 func isSeenAfter(t *testing.T, text string, moment time.Time) bool {
 	t.Helper()
 	_, after, _ := strings.Cut(text, "· seen at ")
@@ -161,7 +161,7 @@ func TestTheClientOfAClusterIsAskedOncePerScan(t *testing.T) {
 	require.GreaterOrEqual(t, scans()-before, int64(9), "three passes on each of three masters")
 }
 
-// slotted is a transport to a cluster that has no way to each master, as adapters are.
+// slotted is a transport to a cluster that cannot reach each master, such as an adapter.
 type slotted struct{ transport.Transport }
 
 func (slotted) Slot(string) int        { return 0 }

@@ -81,7 +81,7 @@ func TestOnlyThePageItselfIsAnswered(t *testing.T) {
 		"a file that is not served": {"GET", "http://localhost/static/../vendored.txt", "", 307},
 		"the same, escaped":         {"GET", "http://localhost/static/..%2Fvendored.txt", "", 404},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a stream has no end
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a stream is endless
 		r := httptest.NewRequestWithContext(ctx, c.method, c.url, nil)
 		for h := range strings.SplitSeq(c.headers, ", ") {
 			if name, value, is := strings.Cut(h, ": "); is {
@@ -167,7 +167,7 @@ func proxyOf(t *testing.T, page http.Handler, keepsHost bool) *httptest.Server {
 	return front
 }
 
-// ask sends a request as a browser does that knows the proxy by a name.
+// ask sends a request as a browser does, under the name of the proxy.
 func ask(t *testing.T, front *httptest.Server, method, path string, form url.Values, headers map[string]string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, front.URL+"/locks/"+path, strings.NewReader(form.Encode()))

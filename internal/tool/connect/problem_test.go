@@ -184,7 +184,7 @@ func TestAProgramThatIsNoRedisIsQuotedAndNotStarted(t *testing.T) {
 			s := at(t, scheme+"://"+addr)
 			require.ErrorContains(t, second(s.Open(t.Context())), c.says, scheme)
 			conn, err := s.Dial(t.Context())
-			if err == nil { // the dial alone asks nothing
+			if err == nil { // dialing sends nothing
 				_, err = conn.Do("PING")
 				_ = conn.Close() // it is broken
 				err = s.Problem(err)

@@ -92,7 +92,7 @@ func TestDoctorNamesTheFullMemoryAndNotTheRights(t *testing.T) {
 	require.Equal(t, "Without this nothing works: see eviction below.", all["lock"].Advice)
 	require.Equal(t, "Make room, or raise maxmemory.", all["eviction"].Advice)
 	require.Contains(t, all["eviction"].Found, "locks are refused")
-	// Redis gives a free fair lock away all the same, which is no sign that all is well.
+	// Redis still grants a free fair lock, which does not prove anything.
 	require.Equal(t, Warning, all["fair lock"].Level, all["fair lock"].Found)
 	require.Equal(t, "See eviction below.", all["fair lock"].Advice)
 	require.Equal(t, Error, examined(t, s.URL(), "", "fair")["fair lock"].Level)

@@ -53,8 +53,8 @@ const (
 	onlookersPatterns              = lockPattern + " " + rwPattern + " " + semaphorePattern + " " + latchPattern
 )
 
-// lacksOnly holds that of all needs just those are not fulfilled that have one of these
-// words, and that the line of each grants those of its words.
+// lacksOnly checks that only the needs with one of these words are lacking, and that the command of each
+// grants its missing words.
 func lacksOnly(t *testing.T, all map[string]Finding, missing ...string) {
 	t.Helper()
 	for i := range questions {
@@ -100,7 +100,7 @@ func TestDoctorNamesEachRightThatIsMissingAndTheLineThatGrantsIt(t *testing.T) {
 			all := everything()
 			for _, word := range testlevel.Part(all, 4, name) {
 				missing := []string{word}
-				switch word { // the pattern of all channels has those, too
+				switch word { // the pattern of all channels includes these
 				case "&redisson_lock__channel:{app:*":
 					missing = append(missing, lockPattern)
 				case "&redisson_rwlock:{app:*":
@@ -219,7 +219,7 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	require.Equal(t, "user tried lacks nothing that names with braces of their own need, as far as it could be tried: not ~{app:*", f.Found)
 	require.Equal(t, "ACL SETUSER tried ~{app:*", f.Command)
 
-	// The server answers only users with the right to ask.
+	// ACL DRYRUN needs a right.
 	url := without("+set", "+hset", "+lpop")
 	s.Do(t, "ACL", "SETUSER", "tried", "+acl|dryrun", "+acl|whoami")
 	require.Equal(t, "ACL SETUSER tried +lpop", examined(t, url, "app:")["fair rights"].Command)

@@ -154,7 +154,7 @@ func TestALateMessageCausesNoEvent(t *testing.T) {
 		return State{At: at(second), Owner: owner, Count: "1", Lease: time.Minute}
 	}
 	for what, c := range map[string]struct {
-		before State   // what was seen first
+		before State   // the first look
 		heard  Message // after it was seen that "a" has the lock
 		want   []string
 	}{
@@ -170,7 +170,7 @@ func TestALateMessageCausesNoEvent(t *testing.T) {
 		l.Look(held(1, "a").snapshot())
 		l.Receive(&c.heard)
 		require.Equal(t, c.want, brief(l.Look(held(3, "a").snapshot())), what)
-		// Whatever was late, it is so once.
+		// Only one message can be late.
 		l.Receive(&Message{At: at(4), Owner: "a"})
 		l.Receive(&Message{At: at(5), Owner: "a"})
 		require.Equal(t, []string{"passed a from a x1"}, brief(l.Look(held(6, "a").snapshot())), what)

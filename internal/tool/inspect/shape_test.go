@@ -137,7 +137,7 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 			hold(java, 1, time.Minute)
 			hold(java, 2, time.Hour)
 			hold(java, 3, time.Minute)
-			hold(java, 4, 10*time.Hour) // not one of its three
+			hold(java, 4, 10*time.Hour) // it has three holds
 			hold(forEver, 1, 0)
 			hold(forEver, 2, time.Minute)
 			holders := []Holder{

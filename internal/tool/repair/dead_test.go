@@ -18,8 +18,8 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// longQueue queues owners, some overdue, some without a deadline, and listens for some. It
-// returns those that it does not listen for.
+// longQueue queues owners, some overdue, some without a deadline, and subscribes for some. It
+// returns the others.
 func longQueue(t *testing.T, s *redistest.Server, name string, length int, now time.Time, lives func(i int) bool) (dead []string) {
 	t.Helper()
 	c := redis.PubSubConn{Conn: s.Dial(t)}
@@ -94,7 +94,7 @@ func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 				require.Equal(t, wantQueue, queue)
 				require.Len(t, deadlines, len(wantDeadlines))
 				for owner, deadline := range wantDeadlines {
-					require.InDelta(t, deadline, deadlines[owner], 12_000, owner) // by what the one took longer
+					require.InDelta(t, deadline, deadlines[owner], 12_000, owner) // one by one takes longer
 				}
 			})
 		}

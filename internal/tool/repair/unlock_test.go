@@ -164,7 +164,7 @@ func TestUnlockOfWhatWasShownLeavesALongLeaseAlone(t *testing.T) {
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// The live page tells one whose request has ended from one that has failed.
+// The web page reports a canceled request differently.
 func TestALookThatIsGivenUpSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

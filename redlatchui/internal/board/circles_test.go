@@ -60,7 +60,7 @@ func short(owner string) string {
 	return owner
 }
 
-// scans are scans of locks whose dead waiters, "x A1", have no subscriber, at one a second.
+// scans are scans a second apart, in which the waiters in dead, such as "x A1", have no subscriber.
 type scans struct {
 	memory
 	dead []string
