@@ -20,7 +20,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
-	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // collector inspects the locks on a server. It is not safe for concurrent use.
@@ -338,26 +337,22 @@ func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, er
 	}
 	defer func() { _ = client.Close() }()
 	engine.EngineOf(client).AnyName = true // other clients may use invalid names
-	absent := absentees{}
-	for len(suspects) > 0 {
-		lock, n := suspects[0].lock, 0
-		var owners []string
-		for ; n < len(suspects) && suspects[n].lock == lock; n++ {
-			owners = append(owners, suspects[n].owner)
-		}
-		counts, err := admin.Listeners(ctx, rfairlock.New(client, lock), owners...)
-		switch {
-		case errors.Is(err, redlatch.ErrInvalid): // the name does not work in a cluster
-			l.unchecked += int64(n)
-		case err != nil:
-			return nil, err
-		}
-		for i := range counts {
-			if counts[i] == 0 {
-				absent[suspects[i]] = true
-			}
-		}
-		suspects = suspects[n:]
+	places := make([]inspect.Place, len(suspects))
+	for i, w := range suspects {
+		places[i] = inspect.Place{Lock: w.lock, Owner: w.owner}
 	}
-	return absent, nil
+	counts, err := inspect.Subscribers(ctx, client, l.server.IsCluster(), places)
+	if err != nil {
+		return nil, err
+	}
+	absent := absentees{}
+	for i, n := range counts {
+		switch {
+		case n < 0: // the name does not work in a cluster
+			l.unchecked++
+		case n == 0:
+			absent[suspects[i]] = true
+		}
+	}
+	return absent, ctx.Err()
 }
