@@ -88,8 +88,8 @@ type Lock struct {
 	// PlainWaiters counts connections that wait as for a plain lock although there is a queue or a
 	// read/write lock; ReadWriteWaiters counts the reverse. Both are 0 if unknown.
 	PlainWaiters, ReadWriteWaiters int64
-	// Places are the first owners in the queue, with PlaceLabels. Waiting counts the connections that wait
-	// for a lock without a queue. Both are optional, see Request.
+	// Places are the first owners in the queue, as many as requested, with PlaceLabels. Waiting counts the
+	// connections that wait for a lock without a queue.
 	Places      []string
 	PlaceLabels []string
 	Waiting     int64

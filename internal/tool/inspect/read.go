@@ -176,11 +176,7 @@ func (s *scan) countWaiters(ctx context.Context, locks []*Lock) {
 		return
 	}
 	for i, l := range locks {
-		var own int64
-		own, l.PlainWaiters, l.ReadWriteWaiters = WaitersOf(l.Kind, len(l.Holders) > 0, l.Queue > 0, [2]int64(counts[2*i:]))
-		if s.Waiting {
-			l.Waiting = own
-		}
+		l.Waiting, l.PlainWaiters, l.ReadWriteWaiters = WaitersOf(l.Kind, len(l.Holders) > 0, l.Queue > 0, [2]int64(counts[2*i:]))
 	}
 }
 

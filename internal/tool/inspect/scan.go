@@ -44,8 +44,6 @@ type Request struct {
 	Looked func(keys int)
 	// Places is the number of places to read of each queue.
 	Places int
-	// Waiting counts the connections that wait for locks without a queue.
-	Waiting bool
 	// NoLabels skips labels.
 	NoLabels bool
 }

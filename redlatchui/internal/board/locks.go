@@ -170,7 +170,7 @@ func (b *Board) scanOnce(ctx context.Context, numbers bool, m *memory, last *Loc
 	began := time.Now()
 	found := &Locks{}
 	unread, err := b.source.scan(ctx, inspect.Request{
-		Pattern: b.pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Waiting: true, Found: found.add,
+		Pattern: b.pattern, Permits: true, Numbers: numbers, Places: placesOfQueue, Found: found.add,
 	})
 	if err != nil {
 		failed := *last

@@ -55,7 +55,7 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 		l.groups = append(l.groups, group{name: name, held: map[inspect.Kind]int64{}})
 	}
 	unread, err := inspect.RunOnMasters(ctx, c.server, inspect.Request{
-		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, Waiting: true, NoLabels: true,
+		Pattern: c.pattern, Found: l.lock, Places: placesOfQueue, NoLabels: true,
 		Looked: func(keys int) { l.keys += int64(keys) },
 	})
 	if err = cmp.Or(err, unread.Away); err == nil { // with some masters only, locks would seem to be gone
