@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A child that has ended, and that no goroutine waits for yet, keeps its status for the goroutine
-// that will.
+// A child that has ended keeps its status for the goroutine that will wait for it.
 func TestReapOrphansLeavesChildrenOfOtherThreads(t *testing.T) {
 	t.Parallel()
 	started := make(chan *os.Process)

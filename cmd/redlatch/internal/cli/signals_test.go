@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A signal is the reason whatever it has broken off, and the only one.
 func TestASignalIsTheReasonWhateverItBreaksOff(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken off")

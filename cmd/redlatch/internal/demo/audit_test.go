@@ -12,7 +12,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 
-// audited is an audit that has these events. The owners of process n begin with the n-th letter.
+// audited returns an audit of events. The owners of process n begin with the n-th letter.
 func audited(fair bool, events ...event) *audit {
 	a := newAudit(fair, start)
 	for i, p := range a.processes {
@@ -21,7 +21,6 @@ func audited(fair bool, events ...event) *audit {
 	return a.with(events...)
 }
 
-// with applies more events.
 func (a *audit) with(events ...event) *audit {
 	for i := range events {
 		a.apply(a.by(&events[i]), &events[i])
@@ -29,7 +28,6 @@ func (a *audit) with(events ...event) *audit {
 	return a
 }
 
-// by returns the process that an event is of.
 func (a *audit) by(e *event) *process { return a.processes[e.Visit[0]-'a'] }
 
 func enters(ms int, visit string) event {
@@ -38,10 +36,9 @@ func enters(ms int, visit string) event {
 
 func leaves(ms int, visit string) event { return event{Kind: released, At: at(ms), Visit: visit} }
 
-// finds is a marker that the visit has found.
 func finds(visit, marker string) event { return event{Kind: found, Visit: visit, Found: marker} }
 
-// rounds are finished visits, each as an owner and the queue behind it: "a:1 < b:1 a:2".
+// finish adds finished visits, each an owner and the queue behind it: "a:1 < b:1 a:2".
 func (a *audit) finish(texts ...string) *audit {
 	for i, text := range texts {
 		owner, rest, _ := strings.Cut(text, " < ")
@@ -51,7 +48,6 @@ func (a *audit) finish(texts ...string) *audit {
 	return a
 }
 
-// journal returns the journal of these rounds, which are all there.
 func (a *audit) journal() (lines []string) {
 	for i, r := range a.rounds {
 		lines = append(lines, strings.Join([]string{string(r.owner[0] - 'a' + '1'), string(rune('1' + i))}, " "))

@@ -5,15 +5,19 @@ package demo
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 var (
@@ -21,7 +25,6 @@ var (
 	takeOverLine = regexp.MustCompile(`(?m)^  take-over   worker \d, [\d.]+s after the kill`)
 )
 
-// requireGreen checks the summary of a run in which all went well.
 func requireGreen(t *testing.T, got program.Outcome) {
 	t.Helper()
 	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
@@ -37,7 +40,6 @@ func requireGreen(t *testing.T, got program.Outcome) {
 
 func TestDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
-	// REDIS_URL is not looked at.
 	requireGreen(t, program.Finish(t, program.NoServer(t), "demo", "--duration", "1s"))
 }
 
@@ -49,17 +51,6 @@ func TestDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 }
 
-func TestDemoIsRedWithoutTheLock(t *testing.T) {
-	t.Parallel()
-	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--duration", "1s")
-	out := p.Rest()
-	require.Equal(t, 1, p.Code())
-	require.Contains(t, out, "WRONG: the counter is ")
-	require.Contains(t, out, "WRONG: two were inside, seen ")
-	require.NotContains(t, out, "OK:")
-	require.Equal(t, "redlatch: the demo failed\n", p.Stderr.String())
-}
-
 func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	t.Parallel()
 	got := program.Finish(t, "", "demo", "--redis", program.NoServer(t))
@@ -69,27 +60,13 @@ func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	program.OneLine(t, rest)
 	require.Contains(t, rest, "cannot reach Redis")
 	require.NotContains(t, got.Stderr, "sesame")
-	require.Equal(t, 2, program.Finish(t, "", "demo", "--duration", "1ms").Code)
-}
-
-func TestDemoThatIsInterruptedEndsCleanly(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, _ := program.BusyDemo(t, s)
-	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
-	out := p.Rest()
-	require.Equal(t, 128+int(syscall.SIGINT), p.Code(), "%s", out)
-	require.Regexp(t, counterLine, out)
-	require.Equal(t, "redlatch: interrupted\n", p.Stderr.String())
-	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
 func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p, lock := program.BusyDemo(t, s)
-	// Another client takes the lock and never releases it: waiting workers must notice the
-	// kill, too.
+	// Another client takes the lock forever: waiting workers must notice the kill.
 	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other:1', 1)", 1, lock)
 	program.AwaitSubscribers(t, s, codec.LockChannel(lock), 4)
 	require.NoError(t, p.Cmd.Process.Kill())
@@ -97,13 +74,123 @@ func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
 	_ = p.Rest()
 }
 
-func TestDemoSaysWhenItsServerDies(t *testing.T) {
+const atMost = time.Minute
+
+func requireFair(t *testing.T, got program.Outcome) {
+	t.Helper()
+	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
+	require.Empty(t, got.Stderr)
+	for _, line := range []string{
+		`  counter     [1-9]\d*, as many as rounds were finished`,
+		`  two inside  never`,
+		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
+		`  waits       p50 [\d.]+m?s, p99 [\d.]+m?s`,
+		`  hand-overs  [1-9]\d* from one process to another, [1-9]\d* a second`,
+		`  kill        process [123] at \d+\.\d s, holding the lock, between its GET and its SET`,
+		`  take-over   process [123], [\d.]+s after the kill \(a dead holder's lease: 3s\)`,
+		`  dead        [1-9]\d* places in the queue, the last one evicted [\d.]+s after the kill`,
+		`OK: .*, no worker was overtaken, .*`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, got.Stdout)
+	}
+	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
+	_, summary, _ := strings.Cut(got.Stdout, "\n\n")
+	program.Fits(t, summary)
+}
+
+func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s")
+	requireFair(t, p.Outcome(atMost))
+}
+
+func TestFairDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
+	testlevel.All(t, "four processes, 11 s")
 	t.Parallel()
 	s := redistest.Start(t)
-	p, _ := program.BusyDemo(t, s)
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s", "--redis", s.URL())
+	requireFair(t, p.Outcome(atMost))
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
+}
+
+func TestFairDemoIsRedWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	p := program.StartWith(t, []string{brokenEnv + "=1"}, "demo", "--fair", "--duration", "1s")
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.Regexp(t, `WRONG: the counter is \d+, the workers wrote \d+ rounds: \d+ were overwritten\.`, got.Stdout)
+	require.Contains(t, got.Stdout, "WRONG: two were inside, seen ")
+	require.NotContains(t, got.Stdout, "OK:")
+	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
+}
+
+// busyFairDemo returns a demo that finishes rounds and has set the TTL of its queue.
+func busyFairDemo(t *testing.T, s *redistest.Server) *program.Process {
+	t.Helper()
+	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1h", "--redis", s.URL())
+	require.Eventually(t, func() bool {
+		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:journal"), nil)
+		require.NoError(t, err)
+		if len(names) != 1 || s.Clients(t) < 3*8 {
+			return false
+		}
+		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(strings.TrimSuffix(names[0], ":journal")+":lock")), nil)
+		require.NoError(t, err)
+		return left > 0
+	}, program.Soon, program.PollEvery)
+	return p
+}
+
+func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	got := p.Outcome(atMost)
+	require.Equal(t, 128+int(syscall.SIGINT), got.Code, "%s", got.Stdout)
+	require.Regexp(t, counterLine, got.Stdout)
+	require.Equal(t, "redlatch: interrupted\n", got.Stderr)
+	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
+}
+
+// A queue made after the last finished visit has no TTL yet, so a demo may be killed too early.
+func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
+	t.Parallel()
+	var forever []string
+	for range 3 {
+		s := redistest.Start(t)
+		p := busyFairDemo(t, s)
+		require.NoError(t, p.Cmd.Process.Kill())
+		require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
+		_ = p.Rest()
+		names, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, names)
+		forever = slices.DeleteFunc(names, func(name string) bool { return s.Do(t, "TTL", name) != int64(-1) })
+		if len(forever) == 0 {
+			return
+		}
+		t.Logf("left for ever: %q", forever)
+	}
+	require.Empty(t, forever)
+}
+
+func TestFairDemoSaysWhenItsServerDies(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := busyFairDemo(t, s)
 	s.Kill()
-	_ = p.Rest()
+	got := p.Outcome(atMost)
+	require.Equal(t, 1, got.Code)
+	require.True(t, strings.HasPrefix(got.Stderr, "redlatch: "), "%s", got.Stderr)
+}
+
+func TestDemoWorkerRefusesToBeStartedByHand(t *testing.T) {
+	t.Parallel()
+	p := program.Start(t, program.NoServer(t), "__demo-worker")
+	require.NoError(t, p.Stdin.Close())
+	require.Empty(t, p.Rest())
 	require.Equal(t, 1, p.Code())
-	require.Positive(t, strings.Count(p.Stderr.String(), "\n"))
-	require.Regexp(t, `^redlatch: (worker \d: |cannot reach Redis)`, p.Stderr.String())
+	require.Contains(t, p.Stderr.String(), "not by hand")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// start starts the exporter on a free port, and returns it with the address that it serves at.
+// start starts the exporter, and returns it and its address.
 func start(t *testing.T, redis string, args ...string) (p *program.Process, base string) {
 	t.Helper()
 	p = program.Start(t, redis, append([]string{"exporter", "--listen", "127.0.0.1:0"}, args...)...)
@@ -37,7 +37,7 @@ func get(t *testing.T, url string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// scrape returns the series with their numbers.
+// scrape returns all series.
 func scrape(t *testing.T, base string) map[string]float64 {
 	t.Helper()
 	status, body := get(t, base+"/metrics")
@@ -57,7 +57,7 @@ func scrape(t *testing.T, base string) map[string]float64 {
 	return series
 }
 
-// looks waits until so many more looks have succeeded, and returns the series.
+// looks returns the series after n more successful looks.
 func looks(t *testing.T, base string, n float64) map[string]float64 {
 	t.Helper()
 	const ok = `redlatch_exporter_looks_total{outcome="ok"}`
@@ -66,11 +66,10 @@ func looks(t *testing.T, base string, n float64) map[string]float64 {
 	require.Eventually(t, func() bool {
 		series = scrape(t, base)
 		return series[ok] >= want
-	}, time.Minute, 100*time.Millisecond) // a loaded machine takes its time for a million locks
+	}, time.Minute, 100*time.Millisecond) // for a slow machine
 	return series
 }
 
-// addLocks makes locks of all sorts.
 func addLocks(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	s.Do(t, "HSET", "orders:1", program.SomeOwner, 1)
@@ -122,7 +121,6 @@ func TestFiguresAreThoseOfTheLocks(t *testing.T) {
 	}
 	require.Greater(t, series[`redlatch_server_hold_oldest_age_seconds{group="orders"}`], 1.5)
 
-	// A lock changes hands, and one is taken.
 	s.Do(t, "DEL", "orders:1")
 	s.Do(t, "HSET", "orders:1", program.RedissonOwner, 1)
 	s.Do(t, "HSET", "new", program.RedissonOwner, 1)
@@ -131,48 +129,32 @@ func TestFiguresAreThoseOfTheLocks(t *testing.T) {
 	require.InDelta(t, 1, series[`redlatch_server_holds_seen_total{group="other"}`], 0)
 	require.InDelta(t, 0, series[`redlatch_server_locks_mixed{group="rest"}`], 0)
 
-	// Someone waits for a read/write lock as for a plain one.
 	program.Subscribe(t, s, codec.LockChannel("books"))
 	require.InDelta(t, 1, looks(t, base, 2)[`redlatch_server_locks_mixed{group="rest"}`], 0)
 }
 
-// Of a name that is no UTF-8 no client of Redlatch can make a lock, but others can queue for it.
-func TestADeadWaiterForANameThatIsNoTextHidesNoFigures(t *testing.T) {
+func TestDeadWaitersOfInvalidNamesHideNoFigures(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s, c := redistest.Start(t), redistest.StartCluster(t, 1, 0) // with one master, which has both keys of a name
 	program.Enqueue(t, s, "\xff", program.RedissonOwner, time.Hour)
-	_, base := start(t, s.URL(), "--every", "1s")
-	const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
-	var series map[string]float64
-	require.Eventually(t, func() bool {
-		series = scrape(t, base)
-		return series[failed] > 0 || series[ok] >= 2
-	}, program.Soon, 100*time.Millisecond)
-	require.Zero(t, series[failed])
-	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
-}
-
-// Of some names the keys are on two nodes: no lock of them works in a cluster.
-func TestADeadWaiterForANameThatNoClusterTakesHidesNoFigures(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 1, 0) // both keys are found there
 	for _, name := range []string{"a}b", "good"} {
 		c.DoAt(t, codec.QueueKey(name), "RPUSH", codec.QueueKey(name), program.RedissonOwner)
 	}
-	_, base := start(t, "redis-cluster://"+c.Addrs()[0], "--every", "1s")
-	const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
-	var series map[string]float64
-	require.Eventually(t, func() bool {
-		series = scrape(t, base)
-		return series[failed] > 0 || series[ok] >= 2
-	}, program.Soon, 100*time.Millisecond)
-	require.Zero(t, series[failed])
-	require.InDelta(t, 2, series[`redlatch_server_queue_length{group="all"}`], 0)
-	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
-	require.InDelta(t, 1, series[`redlatch_exporter_waiters_unchecked`], 0)
+	for url, want := range map[string]struct{ queued, unchecked float64 }{s.URL(): {1, 0}, "redis-cluster://" + c.Addrs()[0]: {2, 1}} {
+		_, base := start(t, url, "--every", "1s")
+		const failed, ok = `redlatch_exporter_looks_total{outcome="error"}`, `redlatch_exporter_looks_total{outcome="ok"}`
+		var series map[string]float64
+		require.Eventually(t, func() bool {
+			series = scrape(t, base)
+			return series[failed] > 0 || series[ok] >= 2
+		}, program.Soon, 100*time.Millisecond)
+		require.Zero(t, series[failed])
+		require.InDelta(t, want.queued, series[`redlatch_server_queue_length{group="all"}`], 0)
+		require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)
+		require.InDelta(t, want.unchecked, series[`redlatch_exporter_waiters_unchecked`], 0)
+	}
 }
 
-// The golden list has every metric that is served, with its type and its labels, and no other.
 func TestWhatIsServedIsTheGoldenList(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../docs/observability/exporter.txt")
@@ -211,7 +193,6 @@ func TestWhatIsServedIsTheGoldenList(t *testing.T) {
 	require.Equal(t, want, have)
 }
 
-// A waiter that a connection listens for on a replica lives, and one that has just come does.
 func TestWaitersWhoListenOnAReplicaAreNotDead(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
@@ -231,7 +212,6 @@ func TestWaitersWhoListenOnAReplicaAreNotDead(t *testing.T) {
 	require.InDelta(t, 2, looks(t, base, 2)[dead], 0)
 }
 
-// What is told when the server is away: that it is, then nothing of the locks any more.
 func TestStaleFiguresAreLeftOut(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -269,7 +249,6 @@ func TestStaleFiguresAreLeftOut(t *testing.T) {
 	require.Equal(t, "redlatch: all is well again", lines[len(lines)-1])
 }
 
-// Before the first look, and when there never was one, the exporter is there and says so.
 func TestAnExporterWithoutAServerServes(t *testing.T) {
 	t.Parallel()
 	p, base := start(t, program.NoServer(t), "--every", "1s")
@@ -293,20 +272,11 @@ func TestAnExporterWithoutAServerServes(t *testing.T) {
 func TestTheUserOfTheManualMayExportAndOthersAreToldWhatTheyMiss(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	manual, err := os.ReadFile("../../../../docs/operations.md")
-	require.NoError(t, err)
-	_, command, found := strings.Cut(string(manual), "\nACL SETUSER onlooker ")
-	require.True(t, found, "the manual no longer shows the command")
-	command, _, _ = strings.Cut(command, "```")
-	args := []any{"SETUSER", "onlooker"}
-	for word := range strings.FieldsSeq(command) {
-		args = append(args, word)
-	}
-	s.Do(t, "ACL", args...)
+	onlooker := s.GiveLooks(t)
 	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
 	s.Do(t, "HSET", "secret", program.SomeOwner, 1)
 	program.Enqueue(t, s, "app:job", program.RedissonOwner, time.Hour)
-	_, base := start(t, "redis://onlooker:password@"+s.Addr(), "--every", "1s")
+	_, base := start(t, onlooker, "--every", "1s")
 	series := looks(t, base, 2)
 	require.InDelta(t, 1, series[`redlatch_server_locks_held{group="all",kind="fair"}`], 0)
 	require.InDelta(t, 1, series[`redlatch_server_waiters_dead{group="all"}`], 0)

@@ -17,8 +17,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// A user that may not read the queue frees the lock as a plain one, which wakes no waiter
-// of the queue.
 func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -39,7 +37,6 @@ func TestUnlockReportsThatTheQueueWasNotNotified(t *testing.T) {
 	require.Equal(t, "the first", message[2])
 }
 
-// The manual's user for repairs sees everything.
 func TestTheManualsOperatorUnlocksAndEvicts(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -75,8 +72,6 @@ func TestUnlockLeavesHashesThatAreNoLocks(t *testing.T) {
 	}
 }
 
-// A hash of another program may have millions of fields: reading all of them keeps every other
-// client of the server waiting.
 func TestUnlockAndEvictDoNotReadAllOfAHashThatIsNoLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -98,7 +93,6 @@ func TestUnlockAndEvictDoNotReadAllOfAHashThatIsNoLock(t *testing.T) {
 	}
 }
 
-// takes runs unlock --force with an audit, whose line it returns, and compares the output.
 func takes(t *testing.T, s *redistest.Server, golden string, args ...string) (audit map[string]any) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -135,7 +129,6 @@ func TestUnlockTakesOneReader(t *testing.T) {
 	}
 }
 
-// sorted returns two keys in order.
 func sorted(keys any) []any {
 	all, _ := keys.([]any)
 	if len(all) == 2 && string(all[0].([]byte)) > string(all[1].([]byte)) {

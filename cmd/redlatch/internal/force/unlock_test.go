@@ -49,8 +49,7 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// afterLook returns what comes behind the line that says for how long is looked. Scripts get
-// that line, too. The limit is a pattern: it follows from what is left of the lease by then.
+// afterLook returns text after the line that announces the look. limit is a pattern.
 func afterLook(t *testing.T, text, limit, name string) string {
 	t.Helper()
 	look, rest, _ := strings.Cut(text, "\n")
@@ -58,7 +57,6 @@ func afterLook(t *testing.T, text, limit, name string) string {
 	return rest
 }
 
-// A look that is over soon needs no line.
 func TestUnlockSaysNothingOfAShortLook(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -140,7 +138,6 @@ func TestUnlockWakesTheFirstInTheQueueOfAFairLock(t *testing.T) {
 	require.Equal(t, []string{"message", codec.OwnerChannel(name, program.RedissonOwner), "0"}, message)
 }
 
-// A message to a channel without a subscriber notifies no waiter.
 func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -163,7 +160,6 @@ func TestUnlockDoesNotClaimThatADeadWaiterWasNotified(t *testing.T) {
 	}
 }
 
-// awaitListener waits until a waiter listens for the lock, plain or fair.
 func awaitListener(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -263,7 +259,6 @@ func TestUnlockTakesReadWriteLocksInEitherMode(t *testing.T) {
 	}
 }
 
-// Each reader has a lease of its own, so that each one is stated to be dead.
 func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -297,7 +292,6 @@ func TestUnlockTakesALockOfSeveralReadersThatAreStatedToBeDead(t *testing.T) {
 	require.False(t, program.Exists(t, s, name))
 }
 
-// Even if the leases of all readers are over, a lock is taken only when a holder is stated.
 func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -316,10 +310,8 @@ func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 	program.OK(t, s.URL(), "unlock", "--force", "--for", "1s", "--dead", program.RedlatchOwner, name)
 }
 
-// readKey is the key of an owner's hold of a read lock.
 func readKey(name, owner string) string { return "{" + name + "}:" + owner + ":rwlock_timeout:1" }
 
-// A signal that comes when the lock is taken ends nothing before that is written down.
 func TestUnlockWritesItsAuditAlsoWhenASignalComes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
 )
 
-// volatile is what differs from run to run, and what stands for it in golden files.
+// volatile replaces text that differs between runs and servers.
 var volatile = []struct {
 	what *regexp.Regexp
 	with string
@@ -23,12 +23,10 @@ var volatile = []struct {
 	{regexp.MustCompile(`(Redis|Valkey) \d+\.\d+\.\d+`), "Redis VERSION"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s) (ahead|behind)|in step with this machine's`), "OFFSET"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "TIME"},
-	// Servers differ in how they put it, and old ones lack it.
 	{regexp.MustCompile(`NOPERM [^"]*`), "NOPERM"},
 	{regexp.MustCompile(`(no sharded pub/sub|sharded pub/sub works);`), "SHARDED;"},
 }
 
-// diagnosed compares what doctor tells with a golden file.
 func diagnosed(t *testing.T, name, text string) {
 	t.Helper()
 	for _, v := range volatile {
@@ -37,7 +35,6 @@ func diagnosed(t *testing.T, name, text string) {
 	program.Golden(t, name, text)
 }
 
-// fitsButForCommands holds that text fits a terminal, but for commands to be copied.
 func fitsButForCommands(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -81,7 +78,6 @@ func TestDoctorExaminesAUserWithoutRights(t *testing.T) {
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 }
 
-// A rule is printed to be pasted: a name in it must not become further rules.
 func TestDoctorRejectsPrefixThatNoRuleCanHold(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"a b +@all ~*", "a\n", "a'b", `a"b`, "\x1b[2J", "a\xff"} {
@@ -105,7 +101,6 @@ func TestDoctorExitsByTheWorstThatItFinds(t *testing.T) {
 	}
 }
 
-// Each need that can be named has a row in the help.
 func TestHelpOfDoctorExplainsEachNeed(t *testing.T) {
 	t.Parallel()
 	for _, need := range diagnosis.Needs() {
@@ -113,7 +108,6 @@ func TestHelpOfDoctorExplainsEachNeed(t *testing.T) {
 	}
 }
 
-// With --need, doctor does not warn of other needs.
 func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// addChoice makes locks that differ in what can be chosen by.
+// addChoice makes locks that differ in everything to choose by.
 func addChoice(t *testing.T, s redistest.Target) {
 	t.Helper()
 	s.Do(t, "HSET", "soon", program.SomeOwner, 1)
@@ -92,12 +92,11 @@ func TestListCountsTheWaitersWithoutASubscriber(t *testing.T) {
 	program.Fails(t, s.UserURL("blind"), 1, "--dead-waiters: which waiters are dead is unknown: subscribers on ", "list", "--dead-waiters")
 }
 
-// However many locks there are, little more than those to be shown are kept.
 func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
 	t.Parallel()
 	kept := (&choice{sort: byLease, limit: 3}).collection()
 	began := time.Now()
-	for n, i := range rand.Perm(20_000) { // the later it is looked at, the less it has left
+	for n, i := range rand.Perm(20_000) { // the later it is read, the shorter its rest
 		at := time.Duration(n) * time.Second
 		require.NoError(t, kept.add(&inspect.Lock{
 			Name: fmt.Sprint(i), Holders: make([]inspect.Holder, 1), At: began.Add(at), TTL: 10*time.Hour + time.Duration(i)*time.Second - at,
@@ -113,7 +112,6 @@ func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
 	require.Equal(t, 1, ends(&inspect.Lock{Holders: make([]inspect.Holder, 1), TTL: redlatch.NoTTL}).Compare(began.Add(math.MaxInt64)))
 }
 
-// Names of any bytes can be read from the JSON.
 func TestListKeepsNamesThatAreNoUTF8(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -153,7 +151,6 @@ func TestQueuesAreLookedAtInParts(t *testing.T) {
 	require.Equal(t, 1, together(locks[:1]))
 }
 
-// A key that is not as a fair lock has it does not hide the dead waiters of all other locks.
 func TestListDeadWaitersLeavesOutALockThatCannotBeLookedAt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -21,7 +21,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// listedNames returns the names that redlatch list --json tells.
 func listedNames(t *testing.T, s redistest.Target, args ...string) (names []string) {
 	t.Helper()
 	out := program.OK(t, s.URL(), append([]string{"list", "--json"}, args...)...)
@@ -200,7 +199,7 @@ func TestProgressIsReportedPeriodically(t *testing.T) {
 	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
 }
 
-// The connections that are made one after the other do not add up.
+// The timeouts of several connections must not add up.
 func TestListGivesASilentServerUpOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -242,11 +241,11 @@ func TestListShowsSemaphores(t *testing.T) {
 	require.Regexp(t, `(?m)^visits +count  41 +- +- +-$`, got.Stdout)
 }
 
-// bigEnv is the number of other keys on the server.
+// bigEnv is the number of other keys.
 const bigEnv = "REDLATCH_LIST_KEYS"
 
-// fillServer makes a server with n other keys and a lock for every hundred of them, a
-// quarter of them with queues, and hashes and queues that are long.
+// fillServer starts a server with n other keys, a lock for every hundred of them, a quarter of
+// which have queues, and a long hash and queue.
 func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 	t.Helper()
 	s = redistest.Start(t)
@@ -273,7 +272,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 			send("RPUSH", codec.QueueKey(name), program.RedissonOwner, program.RedlatchOwner)
 		}
 	}
-	// What HGETALL and LRANGE would take long for.
+	// HGETALL and LRANGE would take long.
 	each("redis.call('HSET', 'big-map', i, 1)", n/2)
 	each("redis.call('RPUSH', '"+codec.QueueKey("orders:0000000")+"', i)", n/2)
 	_, err := c.Do("")
@@ -281,7 +280,7 @@ func fillServer(t *testing.T, n int) (s *redistest.Server, locks int) {
 	return s, n / 100
 }
 
-// It is not parallel: other tests would make the machine busier.
+// Not parallel: other tests would slow the server.
 func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 	keys := testlevel.Rounds(20_000, 1_000_000)
 	if text := os.Getenv(bigEnv); text != "" {
@@ -311,7 +310,6 @@ func TestListIsNoBurdenHoweverManyKeysThereAre(t *testing.T) {
 	require.Contains(t, got.Stdout, fmt.Sprintf("\n%d locks\n", locks))
 }
 
-// What a server sends for a large hash is what it sends for a small one.
 func TestListAsksForFewFieldsOfALargeHash(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -22,7 +22,6 @@ import (
 
 var errNotCountable = fmt.Errorf("%w: %w", admin.ErrNotCounted, errors.New("not\ncountable"))
 
-// age is a time in the text output.
 const age = `\d+(\.\d)?m?s`
 
 func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
@@ -32,7 +31,7 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 		what          string
 		owner         string
 		deadline      time.Duration
-		listens, help bool // the first; one of Redlatch's behind it
+		listens, help bool // the first; a Redlatch client behind it
 		reason, says  string
 	}{
 		{
@@ -101,14 +100,13 @@ func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
 	program.Fails(t, s.URL(), 2, "--for must be more than 0s\n", "status", "--for", "0s", name)
 }
 
-// A lock that was on its way from one to the next is no lock that is stuck.
 func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	name := redistest.Key(t)
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	p := program.Start(t, s.URL(), "status", "--for", "1m", name)
-	require.Eventually(t, func() bool { // it counts listeners, and so it has looked
+	require.Eventually(t, func() bool { // it counts listeners, so it has inspected
 		return s.CommandStats(t)["subscribe"] > 0
 	}, program.Soon, 10*time.Millisecond)
 	s.Do(t, "HSET", name, program.RedissonOwner, 1)
@@ -196,7 +194,6 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	program.Fits(t, list)
 	require.Contains(t, list, "\n  label  "+program.LabelText+"\n")
 
-	// It is for people: whatever stands there must not get to a terminal.
 	s.Do(t, "SET", engine.LabelKey(program.ClientID), "\x1b[2J")
 	require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
 	s.Do(t, "SET", engine.LabelKey(holder.Client()), "\x1b[2J")

@@ -19,7 +19,6 @@ import (
 	"github.com/redlatch/redlatch/rlatch"
 )
 
-// listeningAll makes one connection listen as many waiters do.
 func listeningAll(t *testing.T, s *redistest.Server, name string, from, to int) {
 	t.Helper()
 	var channels []string
@@ -59,15 +58,13 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	}
 	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
-	// A user that may not count is not asked for more than one that may not read.
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")
 	got := program.Finish(t, "redis://reader:password@"+s.Addr(), "status", name)
 	require.Contains(t, got.Stdout, "\n         and 1480 more, all unknown (--waiters 0 shows all)\n")
 	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
 }
 
-// No command of status and watch is longer the longer the queue is. It is not parallel:
-// other tests would make the machine busier.
+// Not parallel: other tests would slow the server.
 func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
 	s := redistest.Start(t)
 	const name, waiting = "billing-run", 5000
@@ -125,7 +122,6 @@ func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 		program.Finish(t, s.URL(), "status", "--from", "0", name))
 }
 
-// What cannot be read of the rest is shown as unknown.
 func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
 	t.Parallel()
 	length := 100
@@ -140,7 +136,6 @@ func TestTheRestOfAQueueMayBeUnknown(t *testing.T) {
 	require.Equal(t, "and 99 more: 1 subscribed, 2 not subscribed, 96 unknown", s.More.String())
 }
 
-// queueStatus is the part of the JSON output about a queue.
 type queueStatus struct {
 	Queue     []inspect.Waiter
 	Uncounted string `json:"counting_error"`

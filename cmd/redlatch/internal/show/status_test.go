@@ -104,10 +104,9 @@ func TestTheExitCodeTellsHeldFromFree(t *testing.T) {
 	require.Equal(t, 1, program.Finish(t, program.NoServer(t), "status", "--exit-code", free).Code)
 }
 
-// otherThread is a thread of the Java client of golden files that is not the first.
+// otherThread is a second thread of the Java client in golden files.
 const otherThread = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:58"
 
-// statusGolden checks the text and the JSON output.
 func statusGolden(t *testing.T, s *redistest.Server, name string, code int) {
 	t.Helper()
 	for _, as := range []struct{ file, flag string }{{"status-" + name, "--json=false"}, {"status-" + name + ".json", "--json"}} {
@@ -128,7 +127,6 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 	s.Do(t, "RPUSH", "mails", "one")
 	statusGolden(t, s, "mails", 1)
 
-	// What stands there must get neither to a terminal nor to a log.
 	s.Do(t, "HSET", "odd", "mode", "read", "\x1b[2J", "1")
 	require.Equal(t, program.Outcome{Code: 1, Stdout: "", Stderr: "redlatch: \"odd\" is a hash, but no lock: its field \"\\x1b[2J\" is no owner\n"},
 		program.Finish(t, s.URL(), "status", "odd"))
@@ -138,8 +136,6 @@ func TestStatusSaysOfAHashThatItIsNoLock(t *testing.T) {
 	require.NotContains(t, got.Stdout+got.Stderr, "sesame")
 }
 
-// A user that may not glance at hashes gets the same answer, and a hash that is not a lock
-// is not read.
 func TestStatusGlancesAtAHashBeforeItReadsIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

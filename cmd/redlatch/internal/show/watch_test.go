@@ -94,7 +94,6 @@ func TestWatchFollowsTheHoldersOfAReadWriteLock(t *testing.T) {
 	})
 }
 
-// The message of a read/write lock is heard, on a channel of its own: the lock was found by it.
 func TestWatchHearsAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -117,8 +116,6 @@ func TestWatchSaysThatReadWriteLocksAreNotHeard(t *testing.T) {
 	require.Contains(t, got.Stderr, "redlatch: messages of read/write locks are not heard, they are looked at each second: NOPERM")
 }
 
-// A waiter that is called and does not come has not got the lock, and nor has its holder
-// once more.
 func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
@@ -131,13 +128,12 @@ func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
 		program.Events(p, "held")
 		calling := publishing(t, s, codec.OwnerChannel(name, program.RedissonOwner))
 		program.Events(p, "woken")
-		program.Events(p, "woken") // the first might have been on its way as the lock was seen
+		program.Events(p, "woken") // the first may have been sent before the first look
 		s.Do(t, "HINCRBY", name, program.SomeOwner, 1)
 		for _, e := range program.Events(p, "entered") {
 			require.Contains(t, []any{"woken", "entered"}, e["event"])
 		}
 		calling()
-		// The release of a plain lock wakes all of its waiters.
 		publishing(t, s, codec.LockChannel(name))
 		reported := program.Events(p, "passed")
 		e := reported[len(reported)-1]
@@ -146,8 +142,7 @@ func TestWatchPrintsNoChangeWhenAWokenWaiterDoesNotAcquire(t *testing.T) {
 	})
 }
 
-// publishing publishes to the channel until end is called: a message that comes while watch
-// looks at the lock may be older than what it sees, and causes no event then.
+// publishing publishes until end is called: watch ignores a message older than its look.
 func publishing(t *testing.T, s redistest.Target, channel string) (end func()) {
 	t.Helper()
 	var publisher sync.WaitGroup
@@ -176,7 +171,7 @@ func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
 	program.LongQueue(t, s, "job", program.SomeOwner, 1000)
 	p := program.Start(t, s.URL(), "watch", "--json", "job")
 	require.InDelta(t, 1000, program.Events(p, "held")[0]["queue_length"], 0)
-	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // those behind come forward
+	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // places behind move forward
 	reported := program.Events(p, "quit")
 	require.Len(t, reported, 1)
 	require.Equal(t, program.LongOwner(100), reported[0]["owner"])
@@ -194,7 +189,7 @@ func TestWatchOutlivesTheServersAbsence(t *testing.T) {
 	p := program.Start(t, s.URL(), "watch", "--json", "--for", "60s", name)
 	program.Events(p, "held")
 	s.Kill()
-	time.Sleep(2500 * time.Millisecond) // until it was tried in vain to listen again
+	time.Sleep(2500 * time.Millisecond) // until a resubscription has failed
 	s.Restart()
 	require.Equal(t, program.SomeOwner, program.Events(p, "gone")[0]["owner"])
 	require.Eventually(t, func() bool { return len(s.Channels(t)) == 0 && s.Do(t, "PUBSUB", "NUMPAT") == int64(3) }, 2*program.Soon, 10*time.Millisecond)
@@ -241,7 +236,7 @@ func TestWatchFollowsASemaphore(t *testing.T) {
 	require.InDelta(t, 3, e["available"], 0)
 	require.InDelta(t, 1, e["messages"], 0, "a message tells of it, after %v", time.Since(began))
 
-	// One of another client, which dies.
+	// A permit of a client that dies.
 	s.Do(t, "EVAL", "redis.call('DECR', KEYS[1]) return redis.call('ZADD', KEYS[2], ARGV[1], ARGV[2])", 2,
 		"pool", codec.PermitsKey("pool"), time.Now().Add(2*time.Second).UnixMilli(), "0123456789abcdef")
 	program.Events(p, "taken")

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gateOf returns a gate with the users ops and night, and what it writes.
+// gateOf returns a gate with the users ops and night, and its log.
 func gateOf() (http.Handler, *bytes.Buffer) {
 	said := &bytes.Buffer{}
 	users := credentials{
@@ -27,7 +27,6 @@ func gateOf() (http.Handler, *bytes.Buffer) {
 	return users.protect(page, said), said
 }
 
-// knock asks for the page, and returns the answer.
 func knock(g http.Handler, from, user, password string) *http.Response {
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
 	r.RemoteAddr = from
@@ -71,8 +70,6 @@ func TestAnAddressThatGivesManyWrongPasswordsIsRefusedForAWhile(t *testing.T) {
 	})
 }
 
-// Behind a proxy all browsers have its address: one that was let in before does not wait for the
-// guesses of others, and may not guess more itself.
 func TestABrowserThatIsKnownDoesNotWaitForOthersBehindItsProxy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +169,6 @@ func TestANetworkOfOneMachineIsOneAddress(t *testing.T) {
 	require.Equal(t, sourceOf("192.0.2.1:1"), sourceOf("[::ffff:192.0.2.1]:2"))
 }
 
-// Very many addresses cost a bounded memory, and one that was refused is not forgotten for them.
 func TestVeryManyAddressesAreForgottenBeforeOneThatGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// takes is the form that takes a lock from SomeOwner, evicts that which evicts RedissonOwner.
 var (
 	takes  = url.Values{"holder": {program.SomeOwner}, "dead": {program.SomeOwner}, "reason": {"x"}}
 	evicts = url.Values{"owner": {base64.RawURLEncoding.EncodeToString([]byte(program.RedissonOwner))}, "reason": {"x"}}

@@ -19,7 +19,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// load returns the status and the text of a page, for a user, "" for none.
 func load(t *testing.T, address, user, password string) (status int, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -129,7 +128,6 @@ func TestUIServedToAllIsSaidTwice(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// send sends a form as a browser does that was given a user and a password.
 func send(t *testing.T, address, user, password string, form url.Values) (status int, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
@@ -144,8 +142,7 @@ func send(t *testing.T, address, user, password string, form url.Values) (status
 	return got.StatusCode, string(body)
 }
 
-// allowing starts the page with actions, and returns it and its address. Its password is s3cret,
-// of the user ops.
+// allowing starts the page with actions and the user ops, whose password is s3cret.
 func allowing(t *testing.T, server, actions string) (*program.Process, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "auth")
@@ -184,7 +181,6 @@ redlatch: audit: \S+Z ops from 127.0.0.1:\d+: evict of lock "job" from a; reason
 $`, p.Stderr.String())
 }
 
-// Each line has the time at which it is written: the second one that of the outcome.
 func TestUIWritesDownWhenAnActionEnds(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -211,7 +207,6 @@ func TestUIWritesDownWhenAnActionEnds(t *testing.T) {
 	require.GreaterOrEqual(t, at[1].Sub(at[0]), 3*time.Second)
 }
 
-// streamed returns the first line of a stream.
 func streamed(t *testing.T, address string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -225,8 +220,6 @@ func streamed(t *testing.T, address string) string {
 	return line
 }
 
-// The strongest read-only there is: the manual's user for people who look may not change anything,
-// whatever the page offers.
 func TestTheManualsUserWhoLooksSeesAllPagesAndCanDoNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/limits"
+)
+
+func TestLeasesFitTheirColumn(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]string{
+		redlatch.NoTTL: "none", 0: "0s", 29840 * time.Millisecond: "29.8s", 59*time.Minute + 59*time.Second: "59m59s",
+		99*time.Hour + 59*time.Minute: "99h59m", 100 * time.Hour: "4d", limits.Max: "36500d",
+	} {
+		require.Equal(t, want, Lease(left))
+		require.LessOrEqual(t, len(want), 7)
+	}
+}
+
+func TestIndentedTextHasNoControlSequences(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "  note   listeners cannot be counted: NOPERM \ufffd]0;title\ufffd\ufffd[2J\n",
+		Indented("note", "listeners cannot be counted: NOPERM \x1b]0;title\a\x1b[2J"))
+}
+
+// A command may be pasted: a line break would run its first half.
+func TestIndentedKeepsCommandsOnOneLine(t *testing.T) {
+	t.Parallel()
+	command := "`redlatch evict --all-dead 'a  b'`"
+	require.Equal(t, "  left   2 waiters that have no subscriber, for a long time now, are evicted by\n         "+command+" if they are dead\n",
+		Indented("left", "2 waiters that have no subscriber, for a long time now, are evicted by "+command+" if they are dead"))
+	require.Equal(t, "  note   a ` alone\n", Indented("note", "a `  alone"))
+}
+
+func TestTimesBeyondTheLongestDurationAreNamed(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[int64]string{
+		1500: "1.5s", 292 * 365 * 24 * 3600 * 1000: "2557920h0m0s", 1<<63 - 1: "more than 292 years", 9223372036854: "more than 292 years",
+	} {
+		require.Equal(t, want, Millis(ms))
+	}
+	longAgo := int64(-1<<63 + 1)
+	require.Equal(t, "more than 292 years ago", Deadline(&longAgo))
+}
+
+func TestLinesAreBrokenBetweenWordsAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{"", ""},
+		{"short", "short"},
+		{"exactly ten", "exactly\n  ten"},
+		{"exact ten", "exact ten"},
+		{"a  b   c", "a  b   c"},
+		{"averylongwordindeed and more", "averylongwordindeed\n  and more"},
+		{"one averylongwordindeed", "one\n  averylongwordindeed"},
+		{"two\nlines that are long\n", "two\nlines that\n  are long\n"},
+		{"µµµµ µµµµµ", "µµµµ µµµµµ"},
+	} {
+		require.Equal(t, c.want, fold(c.text, 10), c.text)
+	}
+}
+
+func TestMessagesHaveNoControlSequences(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	Messagef(&out, "the server says %s", "NOPERM \x1b]0;title\a\x1b[2J\u202e\nno")
+	require.Equal(t, "redlatch: the server says NOPERM \ufffd]0;title\ufffd\ufffd[2J\ufffd\nno\n", out.String())
+}
+
+func TestCutCountsColumnsAndNotEscapes(t *testing.T) {
+	t.Parallel()
+	red := Look{Colours: true}.Paint(Red, "red")
+	require.Equal(t, red+" and", Cut(red+" and", 7))
+	require.Equal(t, red+" an"+reset, Cut(red+" and", 6))
+	require.Equal(t, "█·"+reset, Cut("█·█", 2))
+	require.Empty(t, Cut("", 0))
+}
+
+func TestLookWithoutColoursIsPlain(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "x", Look{}.Paint(Red, "x"))
+	require.Equal(t, "\x1b[32mx\x1b[0m", Look{Colours: true}.Paint(Green, "x"))
+	require.Equal(t, "x", Look{Colours: true}.Paint("", "x"))
+}
+
+func TestFileIsNoTerminal(t *testing.T) {
+	t.Parallel()
+	f, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	require.False(t, IsLive(f))
+	require.False(t, LookOf(f).Colours)
+	s := NewScreen(f)
+	s.Draw([]string{"line"})
+	s.Close()
+}
+
+func TestScreenOverwritesItsLastPicture(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	s := newScreen(&out, func() (int, int) { return 10, 5 })
+	require.Equal(t, hideCursor, out.String())
+	out.Reset()
+	s.Draw([]string{"one", "two"})
+	require.Equal(t, "\rone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J", out.String())
+	out.Reset()
+	s.Draw([]string{"0123456789"})
+	require.Equal(t, "\x1b[A\x1b[A\r012345678\x1b[0m\x1b[K\r\n\x1b[J", out.String())
+	out.Reset()
+	s.Draw(strings.Fields("a b c d e f g"))
+	require.Equal(t, 4, strings.Count(out.String(), "\r\n"), "a picture higher than the terminal")
+	out.Reset()
+	s.Close()
+	require.Equal(t, showCursor, out.String())
+}
+
+func TestOnlyYesIsYes(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, " yes \r\n": true, "\n": false, "": false, "n\n": false, "yeah\n": false} {
+		var out strings.Builder
+		require.Equal(t, want, Confirm(strings.NewReader(answer), &out, "Take it?"), answer)
+		require.Equal(t, "Take it? [y/N] ", out.String())
+	}
+}
