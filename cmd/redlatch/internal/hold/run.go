@@ -233,15 +233,15 @@ func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
 	if o.onLostExec == "" {
 		return
 	}
-	if err := execute(o.onLostExec, append(h.environment(), envLoss+"="+why)); err != nil {
+	if err := execute(o.onLostExec, append(h.environment(), envLoss+"="+why), lossLimit); err != nil {
 		cli.Messagef(os.Stderr, "warning: --on-lost-exec: %v", err)
 	}
 }
 
 // execute runs a shell command line. Its output goes to standard error: standard output belongs to
 // the command under the lock.
-func execute(line string, env []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), lossLimit)
+func execute(line string, env []string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], line)...) //nolint:gosec // what the user asks for
 	cmd.Env = environ(env)
@@ -250,7 +250,7 @@ func execute(line string, env []string) error {
 	endWithChildren(cmd)
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return fmt.Errorf("it was killed after %v", lossLimit)
+		return fmt.Errorf("it was killed after %v", limit)
 	}
 	return err
 }

@@ -136,16 +136,18 @@ func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	for url, says := range map[string]string{replica.URL(): "is a replica of " + master.Addr(), master.URL(): "not sent"} {
-		srv, err := connect.New(connect.Settings{Address: url})
-		require.NoError(t, err)
-		// between lookAfter and replicaAfter
-		ctx, cancel := context.WithTimeout(t.Context(), replicaAfter)
-		defer cancel()
-		err = (&lockFlags{}).whileLooking(ctx, srv, "job", func(ctx context.Context) error {
-			<-ctx.Done()
-			return redlatch.ErrNotSent
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			srv, err := connect.New(connect.Settings{Address: url})
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), replicaAfter) // longer than lookAfter
+			defer cancel()
+			err = (&lockFlags{}).whileLooking(ctx, srv, "job", func(ctx context.Context) error {
+				<-ctx.Done()
+				return redlatch.ErrNotSent
+			})
+			require.ErrorContains(t, err, says)
 		})
-		require.ErrorContains(t, err, says)
 	}
 }
 

@@ -162,16 +162,14 @@ func TestStatusLooksUntilTheLeaseIsRenewedWithFor(t *testing.T) {
 	c := program.Open(t, s)
 	_, err := rlock.New(c, name).Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
 	require.NoError(t, err)
-	require.Contains(t, program.Finish(t, s.URL(), "status", "--json", name).Stdout, `"renewed": "unknown"`)
-	got := program.Finish(t, s.URL(), "status", "--for", "30s", name)
-	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, got.Stdout)
-	require.Contains(t, program.Finish(t, s.URL(), "status", "--for", "30s", "--json", name).Stdout, `"renewed": "yes"`)
-
-	fixed := redistest.Key(t)
-	s.Do(t, "HSET", fixed, program.SomeOwner, 1)
-	s.Do(t, "PEXPIRE", fixed, 6_000)
-	got = program.Finish(t, s.URL(), "status", "--for", "5s", fixed)
+	require.Contains(t, program.OK(t, s.URL(), "status", "--json", name), `"renewed": "unknown"`)
+	fixed := program.HeldBy(t, s, program.SomeOwner, 6*time.Second)
+	text := program.Start(t, s.URL(), "status", "--for", "30s", name)
+	json := program.Start(t, s.URL(), "status", "--for", "30s", "--json", name)
+	got := program.Finish(t, s.URL(), "status", "--for", "5s", fixed)
 	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`, got.Stdout)
+	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, text.Outcome(program.Soon).Stdout)
+	require.Contains(t, json.Outcome(program.Soon).Stdout, `"renewed": "yes"`)
 }
 
 func TestStatusNamesTheClientsLibrary(t *testing.T) {
