@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// The exit codes of all commands. Commands whose codes are those of another program, such as
+// redlatch run, use CodeRunFailed for their own errors, as env(1) and timeout(1) do.
+const (
+	CodeFailed = 1
+	// CodeUsage means that the command line or the server's address is wrong. Nothing was done.
+	CodeUsage = 2
+	// CodeReplica means that a command that writes was sent to a replica.
+	CodeReplica = 2
+	// CodeConflict means that the lock was not acquired, unless a flag sets another code.
+	CodeConflict = 124
+	// CodeRunFailed means that run, hold or release failed, that its command line is wrong, or that
+	// the lock was lost.
+	CodeRunFailed = 125
+	// CodeNotRunnable means that run found its command but could not run it.
+	CodeNotRunnable = 126
+	CodeNotFound    = 127
+
+	codeSignal = 128
+)
+
+// SignalCode returns a shell's exit code for a program that sig ended.
+func SignalCode(sig os.Signal) int {
+	if number, ok := sig.(syscall.Signal); ok {
+		return codeSignal + int(number)
+	}
+	return CodeRunFailed
+}
+
+// ExitError is an error with an exit code. A nil Err prints no message.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Errorf returns an ExitError.
+func Errorf(code int, format string, args ...any) error {
+	return &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Usagef returns an ExitError with [CodeUsage].
+func Usagef(format string, args ...any) error { return Errorf(CodeUsage, format, args...) }
+
+// ended is the cause of a context that a signal canceled.
+type ended struct{ by os.Signal }
+
+func (e *ended) Error() string { return "ended by " + e.by.String() }
+
+// ErrInterrupted is printed when an interruption costs the result.
+var ErrInterrupted = errors.New("interrupted")
+
+// UntilSignal calls do with a context that SIGINT, SIGTERM or one of the other signals cancels. In
+// that case it ignores do's error and returns an ExitError with the signal's code and say, which
+// may be nil.
+func UntilSignal(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, append(others, os.Interrupt, syscall.SIGTERM)...)
+	defer signal.Stop(heard)
+	go func() {
+		select {
+		case sig := <-heard:
+			cancel(&ended{by: sig})
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	var e *ended
+	if errors.As(context.Cause(ctx), &e) {
+		return &ExitError{Code: SignalCode(e.by), Err: say}
+	}
+	return err
+}
+
+// Stdout is standard output for commands, which may ignore write errors.
+type Stdout struct {
+	file   *os.File
+	failed func(error)
+
+	mu  sync.Mutex // guards err
+	err error
+}
+
+// NewStdout returns a writer to file that calls failed on the first error. Later writes return the
+// same error.
+func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
+
+func (s *Stdout) Write(p []byte) (int, error) {
+	if err := s.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.file.Write(p)
+	if err != nil {
+		s.mu.Lock()
+		s.err = err
+		s.mu.Unlock()
+		s.failed(err)
+	}
+	return n, err
+}
+
+// Err returns the first write error, or nil.
+func (s *Stdout) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// fileOf returns the file that w writes to, or nil.
+func fileOf(w io.Writer) *os.File {
+	switch w := w.(type) {
+	case *os.File:
+		return w
+	case *Stdout:
+		return w.file
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/redisurl"
+	"github.com/redlatch/redlatch/internal/tool/connect"
+	"github.com/redlatch/redlatch/internal/tool/inspect"
+	"github.com/redlatch/redlatch/internal/tool/repair"
+)
+
+const (
+	defaultRedis = "redis://127.0.0.1:6379"
+	urlEnv       = "REDIS_URL"
+	passwordEnv  = "REDIS_PASSWORD"
+)
+
+// Globals are the flags that all commands share: the server's address and credentials.
+type Globals struct {
+	// Redis is the value of --redis.
+	Redis string
+
+	user, passwordFile string
+	tls                connect.TLS
+}
+
+// register adds the flags. Their defaults omit the environment: help would print REDIS_URL. There
+// is no flag for a password: all users of a machine can read the arguments of its processes.
+func (g *Globals) register(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.StringVar(&g.Redis, "redis", "",
+		"server: redis://host[:port][/db], rediss:// or unix:///path, redis-cluster://host[:port],... or redis-sentinel://host[:port],.../master (default: the variable REDIS_URL, else "+defaultRedis+")")
+	f.StringVar(&g.user, "user", "", "user; the password is in REDIS_PASSWORD")
+	f.StringVar(&g.passwordFile, "password-file", "", "file with the password")
+	f.BoolVar(&g.tls.On, "tls", false, "encrypt, as rediss:// does")
+	f.StringVar(&g.tls.CA, "tls-ca", "", "PEM file of the certificate authorities")
+	f.StringVar(&g.tls.Cert, "tls-cert", "", "PEM file of the client's certificate")
+	f.StringVar(&g.tls.Key, "tls-key", "", "PEM file of its key")
+	f.StringVar(&g.tls.ServerName, "tls-server-name", "", "name in the server's certificate")
+	f.BoolVar(&g.tls.Insecure, "tls-insecure-skip-verify", false, "accept any certificate")
+	CompleteFiles(root, "password-file", "tls-ca", "tls-cert", "tls-key")
+}
+
+// Server returns the server that flags and environment name. Its errors have [CodeUsage].
+func (g *Globals) Server() (*connect.Server, error) {
+	set, err := g.Settings()
+	if err != nil {
+		return nil, err
+	}
+	return ServerOf(set)
+}
+
+// ServerOf returns the server that set describes. Its errors have [CodeUsage].
+func ServerOf(set connect.Settings) (*connect.Server, error) {
+	srv, err := connect.New(set)
+	if err != nil {
+		return nil, &ExitError{Code: CodeUsage, Err: err}
+	}
+	return srv, nil
+}
+
+// Target returns the address without its password.
+func (g *Globals) Target() string { return redisurl.Show(g.url()) }
+
+// Settings reads flags, environment and password file. It may print a warning: call it once. Its
+// errors have [CodeUsage].
+func (g *Globals) Settings() (connect.Settings, error) {
+	set := connect.Settings{Address: g.url(), User: g.user, TLS: g.tls}
+	if g.Redis != "" && connect.Shows(g.Redis) {
+		Messagef(os.Stderr, "warning: all users of this machine can read the password in --redis; "+
+			"put it in "+passwordEnv+", or in a file for --password-file")
+	}
+	switch {
+	case g.passwordFile != "":
+		text, err := os.ReadFile(g.passwordFile)
+		if err != nil {
+			return connect.Settings{}, Usagef("--password-file: %w", err)
+		}
+		set.Password = strings.TrimRight(string(text), "\r\n")
+		if set.Password == "" {
+			return connect.Settings{}, Usagef("--password-file: %s has no password in it", g.passwordFile)
+		}
+	case !connect.HasPassword(set.Address):
+		set.Password = os.Getenv(passwordEnv)
+	}
+	return set, nil
+}
+
+func (g *Globals) url() string {
+	if g.Redis != "" {
+		return g.Redis
+	}
+	if env := os.Getenv(urlEnv); env != "" {
+		return env
+	}
+	return defaultRedis
+}
+
+// WithServer connects and calls do. Its errors are one line with the next step.
+func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.Server, *redlatch.Client) error) error {
+	if name == "" {
+		return &ExitError{Code: CodeUsage, Err: limits.Name(name)}
+	}
+	srv, err := g.Server()
+	if err != nil {
+		return err
+	}
+	client, err := Client(ctx, srv)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = engine.EngineOf(client).CloseWithin(0) }()
+	err = do(srv, client)
+	var said *ExitError
+	var other *inspect.NotLock
+	switch {
+	case err == nil, errors.As(err, &said), errors.As(err, &other):
+		return err
+	case errors.Is(err, redlatch.ErrWrongType):
+		return inspect.WrongType(ctx, srv, name)
+	}
+	return srv.Problem(err)
+}
+
+// Client returns a client to inspect and repair locks of any name. Its errors are those of
+// [connect.Server.Open].
+func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
+	client, err := srv.Open(ctx, redlatch.WithServerTime()) // independent of this machine's clock
+	if err == nil {
+		engine.EngineOf(client).AnyName = true
+	}
+	return client, err
+}
+
+// NeedMaster returns an error with [CodeReplica] if the server is a replica, where commands that
+// write would fail later. It also returns the errors of [connect.Server.NeedMaster].
+func NeedMaster(ctx context.Context, srv *connect.Server) error {
+	err := srv.NeedMaster(ctx)
+	var on *connect.OnReplica
+	if errors.As(err, &on) {
+		return &ExitError{Code: CodeReplica, Err: on}
+	}
+	return err
+}
+
+// OnMaster is [WithServer] for a command that repairs a lock.
+func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Target) error) error {
+	return WithServer(ctx, g, name, func(srv *connect.Server, client *redlatch.Client) error {
+		if err := NeedMaster(ctx, srv); err != nil {
+			return err
+		}
+		return do(repair.Target{Client: client, Dial: srv.Dial})
+	})
+}
+
+// WarnOfReplica prints a warning if the server is a replica, and returns its master, "" for none.
+// Its errors are those of [connect.Server.Master].
+func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
+	if master, err = srv.Master(ctx); err == nil && master != "" {
+		Messagef(w, "warning: %s", srv.OfReplica(master))
+	}
+	return master, err
+}
+
+// closing bounds how long Serve waits for unfinished responses.
+const closing = 2 * time.Second
+
+// Listen returns a TCP listener.
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %s", address, connect.Reason(err))
+	}
+	return l, nil
+}
+
+// Serve serves until ctx ends, then calls stop, which must end streams, and waits for unfinished
+// responses.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, stop func()) error {
+	web := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute, // a stream extends its own deadline
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	stop()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	if err := web.Shutdown(bounded); err != nil {
+		_ = web.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+//go:build unix
+
+package hold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+)
+
+// taken tells the process in the background that its assignments were printed.
+const taken = 't'
+
+// detach starts the background process, waits until it holds the lock, and prints the assignments.
+// The background process ends if this one ends before that.
+func (o *holdFlags) detach(cmd *cobra.Command) error {
+	ended, stop := endings()
+	defer stop()
+	// The same command line with another command, and the parent process as the default of
+	// --for-pid.
+	_, rest, err := cmd.Root().Find(os.Args[1:])
+	if err != nil {
+		return refuse(cmd, err)
+	}
+	args := append([]string{"redlatch", detachedCommand, "--for-pid=" + strconv.Itoa(os.Getppid())}, rest...)
+	proc := &exec.Cmd{Path: cli.Executable(), Args: args, Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	line, report, err := startAlone(proc)
+	if err != nil {
+		return refuse(cmd, cli.Errorf(cli.CodeRunFailed, "start a process in the background: %w", err))
+	}
+	defer func() { _ = line.Close() }()
+	go func() {
+		for sig := range ended {
+			_ = proc.Process.Signal(sig) // it may have ended
+		}
+	}()
+	text, err := io.ReadAll(report)
+	if err != nil || len(text) == 0 {
+		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // it has printed the reason
+	}
+	if _, err := cmd.OutOrStdout().Write(text); err != nil {
+		return cli.Errorf(cli.CodeRunFailed, "the assignments could not be printed: %w", err)
+	}
+	if _, err := line.Write([]byte{taken}); err != nil {
+		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)})
+	}
+	return nil
+}
+
+// startAlone starts a process and returns its standard input and output. It closes all other files
+// but standard error: they would stay open as long as the lock is held.
+func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
+	const most = 1024
+	for fd := 3; fd < most; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	if line, err = proc.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	if report, err = proc.StdoutPipe(); err != nil {
+		return nil, nil, err
+	}
+	return line, report, proc.Start()
+}
+
+// codeOf waits for a process that failed to hold the lock, and returns its exit code.
+func codeOf(proc *exec.Cmd) int {
+	_ = proc.Wait() // ProcessState has the result
+	if code := proc.ProcessState.ExitCode(); code > 0 {
+		return code
+	}
+	fmt.Fprintln(os.Stderr, "redlatch: the process in the background was killed")
+	return cli.CodeRunFailed
+}
+
+// background holds the lock of hold -s, in a separate process.
+func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
+	_ = os.Unsetenv("NOTIFY_SOCKET") // another process is the service's main process
+	ended, stop := endings()
+	defer stop()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	printed := make(chan bool, 1)
+	go func() {
+		var word [1]byte
+		n, _ := os.Stdin.Read(word[:]) // the end of the pipe means no
+		if n != 1 || word[0] != taken {
+			cancel()
+		}
+		printed <- n == 1 && word[0] == taken
+	}()
+	h, err := o.begin(ctx, o.name(args), ended)
+	if err != nil {
+		return err
+	}
+	defer h.disconnect()
+	server, err := listen(h.owner())
+	if err != nil {
+		_ = h.hold.Unlock() // the lease frees it at worst
+		return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	}
+	defer server.close()
+	if !report(h, server, printed) {
+		_ = h.hold.Unlock() // the lease frees it at worst
+		return cli.Errorf(cli.CodeRunFailed, "the assignments of lock %q were not read", h.lock.Name())
+	}
+	return h.serve(cmd.Context(), server, ended)
+}
+
+// report prints the assignments, and closes standard input and outputs when they have been read. It
+// reports whether they were.
+func report(h *held, server *socket, printed <-chan bool) bool {
+	env := append(h.environment(), envHold+"="+server.path(), envPID+"="+strconv.Itoa(os.Getpid()))
+	if _, err := os.Stdout.WriteString(assignments(env)); err != nil {
+		return false
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = null.Close() }()
+	if redirect(null, os.Stdout) != nil || !<-printed {
+		return false
+	}
+	return redirect(null, os.Stdin) == nil && redirect(null, os.Stderr) == nil
+}
+
+// serve holds the lock until a release, a signal or the end of the watched process. After a loss it
+// stays to report the loss to redlatch release.
+func (h *held) serve(ctx context.Context, server *socket, ended <-chan os.Signal) error {
+	a, lost := answer{}, h.lost.Done()
+	for {
+		select {
+		case <-lost:
+			a, lost = h.loss(ctx), nil
+			continue
+		case request := <-server.requests:
+			if lost != nil {
+				a = h.release(ctx)
+			}
+			request.answer(a)
+			return a.exit()
+		case <-ended:
+		case <-h.watched.ended():
+		}
+		if lost != nil {
+			a = h.release(ctx)
+		}
+		return a.exit()
+	}
+}
+
+// redirect makes one descriptor a copy of another: the runtime writes to standard error by its
+// number.
+func redirect(to, of *os.File) error { return unix.Dup2(int(to.Fd()), int(of.Fd())) }
+
+// shell is the command that reads a command line.
+var shell = []string{"/bin/sh", "-c"}
+
+// endWithChildren makes the command's timeout also kill its children.
+func endWithChildren(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+// signals are the values of --on-lost-signal.
+var signals = map[string]syscall.Signal{
+	"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP,
+	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "KILL": syscall.SIGKILL,
+}
+
+// pollEvery is how often to poll a process that is not a child.
+const pollEvery = 100 * time.Millisecond
+
+func (w *watched) await() {
+	for exists(w.process) && !isZombie(w.process.Pid) {
+		time.Sleep(pollEvery)
+	}
+}
+
+// exists reports whether the process exists, also as another user's.
+func exists(p *os.Process) bool {
+	err := p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// isZombie reports, on Linux, whether a process has ended but was not waited for. A process whose
+// first thread has ended while others run has the state of a zombie but has not ended.
+func isZombie(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	const state, threads = 0, 17
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name may contain anything
+	return err == nil && len(fields) > threads && bytes.ContainsAny(fields[state], "ZX") && len(fields[threads]) == 1 && fields[threads][0] <= '1'
+}
