@@ -62,7 +62,6 @@ func Errorf(code int, format string, args ...any) error {
 // Usagef returns an ExitError with [CodeUsage].
 func Usagef(format string, args ...any) error { return Errorf(CodeUsage, format, args...) }
 
-// ended is the cause of a context that a signal canceled.
 type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }

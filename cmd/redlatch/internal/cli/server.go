@@ -175,7 +175,6 @@ func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (maste
 	return master, err
 }
 
-// closing bounds how long Serve waits for unfinished responses.
 const closing = 2 * time.Second
 
 // Listen returns a TCP listener.

@@ -53,7 +53,6 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// words splits text at white space outside pairs of backquotes.
 func words(text string) []string {
 	if strings.Count(text, "`")%2 != 0 {
 		return strings.Fields(text)

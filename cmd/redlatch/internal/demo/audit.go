@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// process is one process of workers.
 type process struct {
 	id     int
 	proc   *os.Process    // nil before the start
@@ -22,7 +21,6 @@ type process struct {
 	failure string // why it ended, empty for success
 }
 
-// finished is a round as reported.
 type finished struct {
 	round int64
 	owner string
@@ -73,7 +71,6 @@ func (a *audit) logf(at time.Time, format string, args ...any) {
 	a.messages = append(a.messages, fmt.Sprintf("%6.2f s  ", at.Sub(a.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// apply records an event.
 func (a *audit) apply(p *process, e *event) {
 	switch e.Kind {
 	case ready:
@@ -99,7 +96,6 @@ func (a *audit) apply(p *process, e *event) {
 	}
 }
 
-// acquired records that a worker of p entered.
 func (a *audit) acquired(p *process, e *event) {
 	a.acquisitions++
 	p.waiting--
@@ -116,14 +112,12 @@ func (a *audit) acquired(p *process, e *event) {
 	a.last = p
 }
 
-// killed records that p was killed inside.
 func (a *audit) killed(p *process, visit string, at time.Time) {
 	a.victim, a.killedAt = p, at
 	a.excused[visit] = true
 	a.logf(at, "SIGKILL to %s %d, which holds the lock and has read the counter", a.noun, p.id)
 }
 
-// sawQueue records the queue at some time.
 func (a *audit) sawQueue(queue []string, at time.Time) {
 	a.queue = queue
 	n := a.deadInQueue()
@@ -137,7 +131,6 @@ func (a *audit) sawQueue(queue []string, at time.Time) {
 	}
 }
 
-// deadInQueue counts the victim's places in the queue.
 func (a *audit) deadInQueue() (n int) {
 	for _, owner := range a.queue {
 		if a.victim != nil && strings.HasPrefix(owner, a.victim.client+":") {
@@ -170,7 +163,6 @@ func (a *audit) allReady() bool {
 	return !slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
 }
 
-// violations counts how often two workers were inside.
 func (a *audit) violations() (n int) {
 	for _, visit := range a.markers {
 		if !a.excused[visit] {
@@ -244,7 +236,6 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 	return wrong
 }
 
-// progress returns a line of progress.
 func (a *audit) progress(now time.Time) string {
 	var ids []string
 	for _, p := range a.processes {
@@ -267,7 +258,6 @@ func (a *audit) progress(now time.Time) string {
 		now.Sub(a.began).Seconds(), holder, waiting, len(a.rounds), a.handOvers, a.percentiles())
 }
 
-// summary returns the result.
 func (a *audit) summary(counter int64, took time.Duration, wrong []string) []string {
 	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", a.title, a.acquisitions, took.Seconds()), ""}
 	row := func(name, format string, args ...any) {
@@ -322,7 +312,6 @@ func (a *audit) percentiles() string {
 	return fmt.Sprintf("p50 %s, p99 %s", brief(sorted[last*50/100]), brief(sorted[last*99/100]))
 }
 
-// brief shows a time in milliseconds, or in hundredths of a second.
 func brief(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()

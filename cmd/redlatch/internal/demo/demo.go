@@ -138,8 +138,7 @@ func NewWorker(*cli.Globals) *cobra.Command {
 const (
 	// lease is short: the demo waits for one to expire.
 	lease = 3 * time.Second
-	// tick is how often to read the queue.
-	tick = 125 * time.Millisecond
+	tick  = 125 * time.Millisecond
 	// After the recovery from the kill the demo goes on for atLeastAfter. It may exceed its
 	// duration by overrun until then.
 	atLeastAfter, overrun = time.Second, 30 * time.Second
@@ -166,7 +165,6 @@ type run struct {
 	second  int      // of the last progress
 }
 
-// report is an event of a process.
 type report struct {
 	from  *process
 	event event
@@ -210,7 +208,6 @@ func (r *run) run(ctx context.Context) (err error) {
 	return err
 }
 
-// play runs the processes until the audit is over.
 func (r *run) play(ctx context.Context) error {
 	defer r.stop()
 	for _, p := range r.audit.processes {
@@ -257,7 +254,6 @@ func (r *run) chooseVictim(now time.Time) {
 	}
 }
 
-// start starts a process.
 func (r *run) start(p *process) error {
 	cfg := r.common
 	cfg.ID, cfg.Workers = p.id, r.audit.workers
@@ -334,7 +330,6 @@ func (r *run) conclude(ended error) error {
 	return ended
 }
 
-// show prints new messages, and progress once a second.
 func (r *run) show(now time.Time) {
 	r.print(r.audit.messages[r.printed:]...)
 	r.printed = len(r.audit.messages)

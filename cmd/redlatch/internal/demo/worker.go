@@ -27,8 +27,7 @@ import (
 const (
 	// workerCommand is the hidden command that runs work.
 	workerCommand = "__demo-worker"
-	// stopTimeout is how long a process may take to end.
-	stopTimeout = 5 * time.Second
+	stopTimeout   = 5 * time.Second
 	// grace is the minimum for WithDeadWaiterGrace.
 	grace = 5 * time.Second
 )
@@ -46,7 +45,6 @@ const (
 	gone     kind = "gone" // ended, with an error if Text is set; the parent makes it as well
 )
 
-// event is a line of a process's output.
 type event struct {
 	Kind  kind          `json:"kind"`
 	At    time.Time     `json:"at"`
@@ -112,7 +110,6 @@ func (k *keys) eval(c redis.Conn, script string, args ...any) ([]any, error) {
 	return redis.Values(c.Do("EVAL", redis.Args{}.Add(script, len(k)).AddFlat(k[:]).Add(args...)...))
 }
 
-// worker is a process of the demo. Its workers share it.
 type worker struct {
 	cfg    workerConfig
 	keys   keys
@@ -197,7 +194,6 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	all.Wait()
 }
 
-// round acquires the lock once.
 func (w *worker) round(ctx context.Context, c redis.Conn, lock *rlock.Lock) error {
 	w.report(&event{Kind: waiting})
 	asked := time.Now()
@@ -252,14 +248,12 @@ func (w *worker) inside(ctx, held context.Context, c redis.Conn, visit string) e
 // of the process.
 func isLost(held context.Context) bool { return held.Err() != nil }
 
-// checkMarker reports an unexpected marker.
 func (w *worker) checkMarker(marker, want string) {
 	if marker != want {
 		w.report(&event{Kind: found, Found: marker})
 	}
 }
 
-// report writes an event. It ignores errors: a parent that does not read has closed the input.
 func (w *worker) report(e *event) {
 	e.At = time.Now()
 	_ = json.NewEncoder(w.out).Encode(e)

@@ -33,7 +33,6 @@ type collector struct {
 	began  []int64   // by group, of all looks
 }
 
-// look is one pass over the locks.
 type look struct {
 	*collector
 	figures
@@ -75,7 +74,6 @@ func (c *collector) look(ctx context.Context) (found *figures, notCounted, err e
 	return &l.figures, notCounted, nil
 }
 
-// lock adds a lock.
 func (l *look) lock(lock *inspect.Lock) error {
 	at := l.by.of(lock.Name)
 	g := &l.groups[at]
@@ -98,7 +96,6 @@ func (l *look) lock(lock *inspect.Lock) error {
 	return nil
 }
 
-// group has the figures of a group of locks.
 type group struct {
 	name string
 	held map[inspect.Kind]int64
@@ -146,7 +143,6 @@ func (g *group) add(l *inspect.Lock) {
 }
 
 const (
-	// everything is the only group without --match.
 	everything = "all"
 	// rest is the group of locks that match no pattern.
 	rest = "other"
@@ -205,7 +201,6 @@ func (g groups) list() []string {
 	return append(g.names[:len(g.names):len(g.names)], rest)
 }
 
-// of returns the index in list of a lock's group.
 func (g groups) of(name string) int {
 	for _, p := range g.patterns {
 		if p.matches(name) {
@@ -253,10 +248,8 @@ func (s *seen) turn(complete bool) {
 
 const (
 	// placesOfQueue bounds the places of a queue to check: the first ones block the others.
-	placesOfQueue = 200
-	// placesOfAll bounds the places of all queues.
-	placesOfAll = 20_000
-	// channelsAtOnce bounds the channels of a PUBSUB command.
+	placesOfQueue  = 200
+	placesOfAll    = 20_000
 	channelsAtOnce = 1000
 )
 
@@ -265,7 +258,6 @@ type waiter struct {
 	group       int
 }
 
-// absentees are waiters without a subscriber.
 type absentees map[waiter]bool
 
 // findDead counts the waiters without a subscriber at this look and the previous one. A live waiter

@@ -41,7 +41,6 @@ const (
 	staleAfter = 3
 )
 
-// exporter serves figures.
 type exporter struct {
 	address string
 	every   time.Duration
@@ -93,7 +92,6 @@ func New(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// run serves and looks until ctx ends.
 func (e *exporter) run(ctx context.Context, out io.Writer) error {
 	l, err := cli.Listen(e.address)
 	if err != nil {
@@ -112,7 +110,6 @@ func (e *exporter) run(ctx context.Context, out io.Writer) error {
 	return <-served
 }
 
-// look inspects the server repeatedly until ctx ends.
 func (e *exporter) look(ctx context.Context) {
 	if master, err := e.collector.server.Master(ctx); err == nil && master != "" {
 		e.say("warning: %s", e.collector.server.OfReplica(master))
@@ -132,7 +129,6 @@ func (e *exporter) look(ctx context.Context) {
 	}
 }
 
-// report prints each problem once.
 func (e *exporter) report(notCounted, err error) {
 	text := ""
 	switch {
@@ -154,7 +150,6 @@ func (e *exporter) report(notCounted, err error) {
 
 func (e *exporter) say(format string, args ...any) { cli.Messagef(e.errors, format, args...) }
 
-// take records the result of a look.
 func (e *exporter) take(found *figures, deadKnown bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -166,7 +161,6 @@ func (e *exporter) take(found *figures, deadKnown bool, err error) {
 	e.status.figures, e.status.deadKnown = found, deadKnown
 }
 
-// at returns the status at a time.
 func (e *exporter) at(now time.Time) status {
 	e.mu.Lock()
 	defer e.mu.Unlock()

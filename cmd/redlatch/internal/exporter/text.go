@@ -17,7 +17,6 @@ import (
 // uses Redlatch.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// status is the exporter's state.
 type status struct {
 	figures   *figures // of the last successful look, nil before
 	stale     bool
@@ -127,7 +126,6 @@ func (f *figures) write(t *text, deadKnown bool) {
 	}
 }
 
-// own writes the exporter's own metrics.
 func (s *status) own(t *text, now time.Time) {
 	single := func(name, help string, value float64) {
 		t.metric(name, "gauge", help)

@@ -45,7 +45,6 @@ Exit codes:
   2  the server is a replica, where nothing can be written, or the command
      line or the address is wrong`
 
-// evicted is the output of evict.
 type evicted struct {
 	inspect.Named
 	inspect.Waiter
@@ -55,7 +54,6 @@ type evicted struct {
 	absent int // waiters without a subscriber, among the first inspect.LookedAt
 }
 
-// nextInQueue is the next owner in the queue.
 type nextInQueue struct {
 	inspect.Owned
 	inspect.Client
@@ -122,7 +120,6 @@ func notEvicted(err error) error {
 	return &cli.ExitError{Code: 1, Err: err}
 }
 
-// evictOne evicts a waiter and counts the waiters without a subscriber.
 func evictOne(ctx context.Context, e *repair.Evict) (*evicted, error) {
 	done, err := e.Run(ctx)
 	if err != nil {
@@ -213,14 +210,12 @@ func (n *nextInQueue) print(w io.Writer) {
 	fmt.Fprint(w, cli.Indented("", n.String()+", "+n.note()))
 }
 
-// allDead is evict --all-dead.
 type allDead struct {
 	on     bool
 	look   time.Duration
 	atOnce int // places of a part
 }
 
-// allEvicted is the output of evict --all-dead.
 type allEvicted struct {
 	inspect.Named
 	// Evicted has the first inspect.LookedAt of the evicted waiters, the first in the queue first.
@@ -306,7 +301,6 @@ func (a *allDead) evictAt(ctx context.Context, client *redlatch.Client, at inspe
 	return woken, err
 }
 
-// add adds waiters that were in front of the earlier ones.
 func (e *allEvicted) add(evicted []admin.Waiter) {
 	e.EvictedCount += len(evicted)
 	places := []inspect.Waiter{}

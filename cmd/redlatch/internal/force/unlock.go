@@ -24,7 +24,6 @@ const (
 	codeFree    = 3
 )
 
-// unlockOptions are the flags of unlock.
 type unlockOptions struct {
 	*cli.Globals
 	names                         cli.Names
@@ -119,7 +118,6 @@ func (o *unlockOptions) confirm(f *repair.Forced) bool {
 	return cli.Confirm(os.Stdin, os.Stderr, question(f))
 }
 
-// exitOf gives a refusal its exit code. For a free lock the output says so.
 func exitOf(err error) error {
 	var refused *repair.Refusal
 	switch {
@@ -220,7 +218,6 @@ const (
 	outcomeFree  = "free"
 )
 
-// audit records that a lock was taken from its holder.
 type audit struct {
 	Time   time.Time `json:"time"`
 	By     string    `json:"by"`

@@ -28,7 +28,6 @@ func leaseText(f *repair.Forced) string {
 	return cli.Millis(*f.TTLMillis) + " left, fixed or renewed"
 }
 
-// describe lists the owners that lose the lock, in one line.
 func describe(f *repair.Forced) string {
 	var all []string
 	losers := f.Losers()
@@ -125,7 +124,6 @@ func printLock(w io.Writer, f *repair.Forced) {
 	}
 }
 
-// state describes the outcome for the holders that were to lose the lock or their permits.
 func state(f *repair.Forced, losers int) string {
 	others, _ := f.Others()
 	switch {

@@ -28,7 +28,6 @@ import (
 // undoLimit bounds how long a failed acquire undoes its attempt. It adds to --wait.
 const undoLimit = 500 * time.Millisecond
 
-// acquired is an acquired lock or permit.
 type acquired struct {
 	hold  *rlock.Hold
 	lock  locker
@@ -146,7 +145,6 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 }
 
-// heldBy says why the lock was not acquired.
 func (o *lockFlags) heldBy(err error) string {
 	var at *redlatch.LockError
 	switch {
@@ -188,7 +186,6 @@ func (o *lockFlags) needs() []string {
 	return needs
 }
 
-// why says in few words why the lock could not be released or kept.
 func (o *lockFlags) why(ctx context.Context, h *acquired, err error) string {
 	if connect.Denied(err) {
 		return o.denied(ctx, h.srv, h.lock.Name(), err)
@@ -196,7 +193,6 @@ func (o *lockFlags) why(ctx context.Context, h *acquired, err error) string {
 	return sanitize.WithoutPrefix(connect.Reason(err))
 }
 
-// owner returns the owner of the hold, or the ID of the permit.
 func (h *acquired) owner() string {
 	if owner := h.hold.Owner(); !owner.IsZero() {
 		return owner.String()
@@ -226,7 +222,6 @@ const (
 	envLoss = "REDLATCH_LOSS"
 )
 
-// variables are the variables that a hold sets.
 var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID}
 
 // environment returns the variables for the command.
@@ -242,7 +237,6 @@ func (h *acquired) environment() []string {
 	return env
 }
 
-// locker is a lock of any kind.
 type locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
@@ -250,7 +244,6 @@ type locker interface {
 	Resume(ctx context.Context, owner redlatch.Owner, opts ...rlock.Option) (*rlock.Hold, error)
 }
 
-// lock returns a lock of the kind that the flags select.
 func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
 	switch {
 	case o.fenced && o.fair:
@@ -267,7 +260,6 @@ func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
 	return rlock.New(client, name)
 }
 
-// fenced adapts a fenced lock to locker.
 type fenced struct{ lock *rfencedlock.Lock }
 
 func (f fenced) Name() string { return f.lock.Name() }

@@ -52,7 +52,6 @@ func inPath(name string) string {
 	return ""
 }
 
-// cause strips the operation and the path, which the caller's message repeats.
 func cause(err error) error {
 	var named *exec.Error
 	var at *fs.PathError

@@ -113,7 +113,6 @@ func (p *process) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-p.guard.proc.Pid, sig) // the group may be empty
 }
 
-// terminate sends SIGTERM to the group.
 func (p *process) terminate() {
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT) // a stopped process would not receive it
@@ -155,7 +154,6 @@ func stopSelf() {
 	}
 }
 
-// release dismisses the guard and takes the terminal back.
 func (p *process) release() {
 	signal.Stop(p.stops)
 	p.tty.takeBack(p.guard.proc.Pid)

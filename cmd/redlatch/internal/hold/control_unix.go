@@ -49,7 +49,6 @@ type socket struct {
 // request is a request to release the hold. It must be answered.
 type request struct{ conn net.Conn }
 
-// listen opens the socket for an owner's hold. It returns errors of socketPath and of the system.
 func listen(owner string) (*socket, error) {
 	path, err := socketPath(owner)
 	if err != nil {
@@ -66,7 +65,6 @@ func listen(owner string) (*socket, error) {
 
 func (s *socket) path() string { return s.listener.Addr().String() }
 
-// close removes the socket.
 func (s *socket) close() {
 	_ = s.listener.Close()
 	close(s.stop)
@@ -109,7 +107,6 @@ func (s *socket) read(conn net.Conn) {
 	}
 }
 
-// answer reports how the hold ended, and closes the connection.
 func (r request) answer(a answer) {
 	_ = r.conn.SetDeadline(time.Now().Add(socketLimit))
 	_ = json.NewEncoder(r.conn).Encode(a) // the client may be gone

@@ -68,7 +68,6 @@ func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 	f.IntVar(&o.conflict, "conflict-exit-code", cli.CodeConflict, "exit code when the lock was not acquired")
 }
 
-// check rejects contradictory flags. Its errors have [cli.CodeRunFailed].
 func (o *lockFlags) check(cmd *cobra.Command) error {
 	if why := o.wrong(cmd.Flags().Changed); why != "" {
 		return cli.Errorf(cli.CodeRunFailed, "%s", why)
@@ -142,7 +141,6 @@ func (o *lockFlags) wrongAtLeast(changed func(string) bool) string {
 	return ""
 }
 
-// name returns the name in --permits or else the argument.
 func (o *lockFlags) name(args []string) string {
 	if o.permits != "" {
 		return o.semaphore

@@ -171,7 +171,6 @@ func endings() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// held is a lock of hold, and the process that it is for.
 type held struct {
 	*acquired
 
@@ -182,7 +181,6 @@ type held struct {
 
 var errNotNeeded = errors.New("it is no longer needed")
 
-// begin acquires the lock. A signal or the end of the process in --for-pid ends the wait.
 func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Signal) (*held, error) {
 	var w *watched
 	if o.forPID != 0 {
@@ -229,7 +227,6 @@ func (h *held) release(ctx context.Context) answer {
 	return h.outcome(h.hold.Err(), h.o.giveUp(ctx, h.acquired, nil))
 }
 
-// answer is how a hold ended.
 type answer struct {
 	Code int `json:"code"`
 	// Text is the message, "" for success.

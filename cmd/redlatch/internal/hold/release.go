@@ -117,7 +117,6 @@ func (o *lockFlags) notFreed(name string, unlocked error) string {
 	return fmt.Sprintf("lock %q could not be freed and is left to its lease: %s", name, sanitize.WithoutPrefix(connect.ReasonAt(unlocked)))
 }
 
-// releaseWait is the default of --wait.
 const releaseWait = time.Minute
 
 var (
@@ -162,7 +161,6 @@ func NewRelease(*cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// release sends the request, and reports how the hold ended.
 func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if o.wait < time.Millisecond {
 		return cli.Errorf(cli.CodeRunFailed, "--wait must be at least 1ms")
@@ -187,7 +185,6 @@ func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []s
 	return got.exit()
 }
 
-// which returns the socket of the hold, and its owner.
 func (o *releaseFlags) which(named bool, args []string) (path, owner string, err error) {
 	if named {
 		if len(args) > 0 {

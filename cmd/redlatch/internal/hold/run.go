@@ -26,7 +26,6 @@ const (
 	lossOutput = time.Second
 )
 
-// onLost has the values of --on-lost.
 var onLost = map[string]lossAction{
 	"term": terminateCommand, "kill": killCommand, onLostIgnore: ignoreLoss,
 }
@@ -175,7 +174,6 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	return o.finish(name, end, over, unlocked)
 }
 
-// status is the service's status while the lock is held.
 func (h *acquired) status() string {
 	return notifyStatus("holds lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
 }
@@ -219,7 +217,6 @@ func (o *runFlags) onLoss(lost context.Context, name string, h *acquired) (finis
 	}
 }
 
-// report reports a loss to the service manager and the command of --on-lost-exec.
 func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
 	if errors.Is(over, redlatch.ErrMaxHold) {
 		return

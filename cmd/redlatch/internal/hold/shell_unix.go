@@ -167,7 +167,6 @@ func (h *held) serve(ctx context.Context, server *socket, ended <-chan os.Signal
 // number.
 func redirect(to, of *os.File) error { return unix.Dup2(int(to.Fd()), int(of.Fd())) }
 
-// shell is the command that reads a command line.
 var shell = []string{"/bin/sh", "-c"}
 
 // endWithChildren makes the command's timeout also kill its children.
@@ -176,7 +175,6 @@ func endWithChildren(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// signals are the values of --on-lost-signal.
 var signals = map[string]syscall.Signal{
 	"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP,
 	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "KILL": syscall.SIGKILL,

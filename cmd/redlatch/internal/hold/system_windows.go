@@ -12,13 +12,11 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// shell is the command that reads a command line.
 var shell = []string{"cmd.exe", "/c"}
 
 // endWithChildren does nothing: Windows has no process groups.
 func endWithChildren(*exec.Cmd) {}
 
-// signals are the values of --on-lost-signal: a process can only be killed.
 var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL}
 
 func (o *holdFlags) detach(*cobra.Command) error { return noShell() }
@@ -74,7 +72,6 @@ func (p *process) pass(sig os.Signal) {
 	}
 }
 
-// terminate does nothing: not every program handles a polite request.
 func (p *process) terminate() {}
 
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended

@@ -58,7 +58,6 @@ Exit codes:
   1  warnings, with --strict
   2  errors, the server could not be examined, or the command line is wrong`
 
-// report is the output of doctor.
 type report struct {
 	Server   string              `json:"server"`
 	Findings []diagnosis.Finding `json:"findings"`

@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// lister has the flags of list and the state of a scan.
 type lister struct {
 	choice
 	from  *connect.Server
@@ -184,7 +183,6 @@ func (l *lister) scan(ctx context.Context, report reporter, found func(*inspect.
 	return nil
 }
 
-// noteEvery is how often to report progress.
 const noteEvery = 5 * time.Second
 
 // reporter receives the scanned part of the keys, from 0 to 1, and the number of locks found.

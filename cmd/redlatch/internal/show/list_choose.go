@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// choice selects and orders the locks to list.
 type choice struct {
 	pattern string
 	kind    string
@@ -191,7 +190,6 @@ func together(locks []*inspect.Lock) int {
 	return len(locks)
 }
 
-// absentees are the owners without a subscriber, by lock.
 type absentees map[*inspect.Lock][]string
 
 // absent inspects the locks once; if among is not nil, only those owners.

@@ -17,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// listed is the JSON output for a lock.
 type listed struct {
 	inspect.View
 	// More means that some holders are not listed.
@@ -48,7 +47,6 @@ func listedOf(l *inspect.Lock) *listed {
 	return out
 }
 
-// row is the text output for a lock.
 type row struct {
 	name  string
 	lines []string
@@ -134,7 +132,6 @@ func notesOf(l *inspect.Lock) []string {
 	return strings.Split(strings.TrimSuffix(notes, "\n"), "\n")
 }
 
-// numberText describes a semaphore or a number.
 func numberText(l *inspect.Lock) string {
 	n, said := l.Number, strconv.FormatInt(l.Number.Available, 10)
 	switch {
@@ -251,7 +248,6 @@ func (t *printer) end(total int) {
 	fmt.Fprintln(t.out, said)
 }
 
-// tally counts the locks shown.
 type tally struct{ locks, numbers, semaphores int }
 
 func (t *tally) add(l *inspect.Lock) {
@@ -319,7 +315,6 @@ func (l *lister) draw(lines []string) {
 	fmt.Fprintln(l.out)
 }
 
-// pictured is the default of --limit with --watch.
 const pictured = 1000
 
 func (l *lister) picture(ctx context.Context) ([]string, error) {

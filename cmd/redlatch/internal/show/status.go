@@ -28,7 +28,6 @@ const aMoment = time.Second
 
 const codeFree = 3
 
-// shownWaiters is the default of --waiters.
 const shownWaiters = 20
 
 // NewStatus returns the command status.
@@ -70,7 +69,6 @@ func NewStatus(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// question has the flags of status.
 type question struct {
 	name string
 	look time.Duration
@@ -213,7 +211,6 @@ func (s *status) countOthers(ctx context.Context, c redis.Conn) {
 	_, s.PlainWaiters, s.ReadWriteWaiters = inspect.WaitersOf(s.Kind, s.Held, s.length() > 0, [2]int64(counts))
 }
 
-// mixed describes two kinds of lock under one name.
 func (s *status) mixed() string {
 	const another = "; it is another lock, and Redisson's of both kinds do not exclude each other"
 	switch {

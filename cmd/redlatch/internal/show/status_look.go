@@ -24,7 +24,6 @@ const (
 	whyOverdue    = "overdue"
 )
 
-// why says why a free lock with a queue is not acquired.
 type why struct {
 	Reason string `json:"reason"`
 	// The first in the queue.
@@ -108,7 +107,6 @@ func (v *absence) observe(first *inspect.Waiter, asked, answered time.Time) {
 	}
 }
 
-// explain sets the reason why the lock is not acquired.
 func (s *status) explain(head *absence, now time.Time) {
 	first := &s.Queue[0]
 	w := &why{Owned: first.Owned, Client: first.Client, FirstMillis: now.Sub(head.since).Milliseconds()}
@@ -129,7 +127,6 @@ func (s *status) explain(head *absence, now time.Time) {
 	s.Why, s.Note = w, s.explanation(w)
 }
 
-// explanation returns the reason in words.
 func (s *status) explanation(w *why) string {
 	who := "the first in the queue, " + sanitize.Word(w.Owner)
 	if w.Kind != "unknown" {
@@ -177,7 +174,6 @@ func (s *status) evictAdvice() string {
 	return "; no Redlatch client waits that would evict it: " + use
 }
 
-// more describes the waiters that are not shown.
 type more struct {
 	Count int `json:"count"`
 	// Waiters with a subscriber, without one, and those that could not be counted.

@@ -17,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// status is the output for a lock.
 type status struct {
 	inspect.View
 	// ReplicaOf is the master, if the server is a replica.
@@ -146,10 +145,8 @@ func (s *status) printNote(w io.Writer) {
 	}
 }
 
-// shownPermits bounds the permits in the text output.
 const shownPermits = 20
 
-// counter is the output for a number. A plain semaphore and a count-down latch look alike.
 type counter struct {
 	inspect.ShownNumber
 	// Permits are those in use, in the order in which their leases end.

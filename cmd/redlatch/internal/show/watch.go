@@ -19,7 +19,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
 
-// watcher has the flags of watch.
 type watcher struct {
 	pattern string
 	single  bool // pattern is a name
@@ -127,7 +126,6 @@ func (f *follower) hear(ctx context.Context, helpers *sync.WaitGroup) (<-chan fo
 	return subscriber.Messages, nil
 }
 
-// findEvery is the minimum time between two scans.
 const findEvery = 10 * time.Second
 
 // discovery is a lock that was found, or the error of a scan.
@@ -176,7 +174,6 @@ func (w *watcher) message(format string, args ...any) {
 	cli.Messagef(w.errors, format, args...)
 }
 
-// looked reports an error of the server once, and its end.
 func (w *watcher) looked(err error) {
 	if err != nil && !w.failed {
 		w.message("%v", err)

@@ -19,13 +19,11 @@ import (
 )
 
 const (
-	// watched bounds the number of locks.
 	watched = 1000
 	// followedPlaces bounds the places of a queue: the cost of an inspection must not grow with the
 	// queue.
 	followedPlaces = 256
-	// forgetAfter is how long to watch a free lock that matches a pattern.
-	forgetAfter = time.Minute
+	forgetAfter    = time.Minute
 )
 
 // follower inspects locks and prints events. It is not safe for concurrent use.
@@ -218,7 +216,6 @@ func (f *follower) print(e *follow.Event, label string) {
 	f.emit(eventJSONOf(e, label), eventLine(e, label, !f.single))
 }
 
-// eventJSON is the JSON output for an event.
 type eventJSON struct {
 	At time.Time `json:"at"`
 	inspect.Named
@@ -257,7 +254,6 @@ func eventJSONOf(e *follow.Event, label string) *eventJSON {
 	return t
 }
 
-// leastLabel is the minimum width of a label.
 const leastLabel = 8
 
 // eventLine returns the text output for an event, in one line that fits a terminal if the name
@@ -274,7 +270,6 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 
-// eventWords describes an event.
 func eventWords(e *follow.Event) string {
 	who := "owner unknown"
 	if e.Owner != "" {

@@ -34,7 +34,6 @@ type numberFollower struct {
 	messages int // since the last inspection
 }
 
-// numberEvent is the JSON output for an event.
 type numberEvent struct {
 	At time.Time `json:"at"`
 	inspect.Named

@@ -21,7 +21,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// credential has the hashes of a user and a password.
 type credential struct{ user, password [sha256.Size]byte }
 
 // credentials are the lines of the file of --auth. None let all browsers in.
@@ -64,7 +63,6 @@ func (c credentials) has(user, password string) (right, known bool) {
 	return found == 1, named == 1
 }
 
-// gate lets requests with a user's credentials through to the page.
 type gate struct {
 	users   credentials
 	page    http.Handler
@@ -129,7 +127,6 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// note logs a refused request.
 func (g *gate) note(r *http.Request, what string) {
 	may, dropped := g.guesses.line()
 	if !may {
@@ -166,7 +163,6 @@ func (a *allowance) wait(now time.Time, free int, every time.Duration) time.Dura
 	return max(0, a.whole.Sub(now.Add(time.Duration(free-1)*every)))
 }
 
-// use records a use.
 func (a *allowance) use(now time.Time, every time.Duration) {
 	if a.whole.Before(now) {
 		a.whole = now
@@ -174,7 +170,6 @@ func (a *allowance) use(now time.Time, every time.Duration) {
 	a.whole = a.whole.Add(every)
 }
 
-// guesser is an address that has given wrong passwords.
 type guesser struct {
 	allowance
 
@@ -233,7 +228,6 @@ func (g *guesses) add(from string) *guesser {
 	return by
 }
 
-// line reports whether a line may be logged, and how many were dropped since the last one.
 func (g *guesses) line() (may bool, dropped int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

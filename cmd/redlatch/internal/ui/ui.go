@@ -23,7 +23,6 @@ import (
 
 const defaultAddr = "127.0.0.1:8374"
 
-// server has the flags of ui.
 type server struct {
 	addr     string
 	authFile string
@@ -86,7 +85,6 @@ func (s *server) check() error {
 	return s.checkActions()
 }
 
-// actions are the values of --allow.
 var actions = map[string]redlatchui.Access{"unlock": redlatchui.MayUnlock, "evict": redlatchui.MayEvict}
 
 // checkActions checks --allow and grants its actions. They need a password even on this machine:
@@ -155,7 +153,6 @@ func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	return cli.Serve(ctx, listener, users.protect(page, s.errors), func() { _ = page.Close() })
 }
 
-// shownAddr returns an address that browsers can open.
 func shownAddr(addr net.Addr) string {
 	tcp, is := addr.(*net.TCPAddr)
 	if is && tcp.IP.IsUnspecified() {
@@ -164,7 +161,6 @@ func shownAddr(addr net.Addr) string {
 	return addr.String()
 }
 
-// userOf returns the authenticated user.
 func userOf(r *http.Request) string {
 	user, _, _ := r.BasicAuth()
 	return user
