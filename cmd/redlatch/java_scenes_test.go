@@ -290,7 +290,7 @@ func (f *fixture) testExporter(t *testing.T) {
 
 func download(t *testing.T, url string) string {
 	t.Helper()
-	resp, err := http.Get(url) //nolint:noctx
+	resp, err := http.Get(url) //nolint:noctx // a test server
 	require.NoError(t, err)
 	defer func() { require.NoError(t, resp.Body.Close()) }()
 	text, err := io.ReadAll(resp.Body)
