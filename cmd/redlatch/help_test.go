@@ -216,7 +216,7 @@ func TestEveryFlagIsInTheManPageOfItsCommand(t *testing.T) {
 	pages := 0
 	for path, cmd := range all {
 		if strings.HasPrefix(path, "completion") {
-			continue // packages have what it prints
+			continue // packages have its output
 		}
 		pages++
 		name := "man/" + strings.TrimSuffix("redlatch-"+path, "-") + ".1.gz"

@@ -21,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// hostile are replies to any command after the handshake, and what the error says.
+// hostile are replies to any command after the handshake, and the expected error.
 var hostile = map[string]struct{ reply, says string }{
 	"a huge string":        {"$99999999999999\r\n", "reply too large: a string of more than "},
 	"a huge array":         {"*99999999999999\r\n", "reply too large: a reply of more than "},

@@ -27,7 +27,7 @@ var sites = map[string]string{
 	"internal/tool/connect/probe.go accepts":         "reads nothing",
 	"internal/tool/connect/probe.go ask":             "reads 256 bytes, and does not parse them",
 	"cmd/redlatch/internal/hold/control_unix.go ask": "no server: the process that holds the lock",
-	"cmd/redlatch/internal/hold/run.go notify":  "no server: systemd",
+	"cmd/redlatch/internal/hold/run.go notify":       "no server: systemd",
 }
 
 // makers are the functions and types that make connections, by package.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// The exit codes of all commands. Commands whose codes are those of another program, such as
+// The exit codes of all commands. Commands that pass on the code of another program, such as
 // redlatch run, use CodeRunFailed for their own errors, as env(1) and timeout(1) do.
 const (
 	CodeFailed = 1

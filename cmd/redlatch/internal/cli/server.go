@@ -135,7 +135,7 @@ func WithServer(ctx context.Context, g *Globals, name string, do func(*connect.S
 	return srv.Problem(err)
 }
 
-// Client returns a client to inspect and repair locks of any name. Its errors are those of
+// Client returns a client to inspect and repair locks of any name. It returns the errors of
 // [connect.Server.Open].
 func Client(ctx context.Context, srv *connect.Server) (*redlatch.Client, error) {
 	client, err := srv.Open(ctx, redlatch.WithServerTime()) // independent of this machine's clock
@@ -167,7 +167,7 @@ func OnMaster(ctx context.Context, g *Globals, name string, do func(repair.Targe
 }
 
 // WarnOfReplica prints a warning if the server is a replica, and returns its master, "" for none.
-// Its errors are those of [connect.Server.Master].
+// It returns the errors of [connect.Server.Master].
 func WarnOfReplica(ctx context.Context, srv *connect.Server, w io.Writer) (master string, err error) {
 	if master, err = srv.Master(ctx); err == nil && master != "" {
 		Messagef(w, "warning: %s", srv.OfReplica(master))

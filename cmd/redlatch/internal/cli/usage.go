@@ -112,7 +112,7 @@ func wrongArgs(use string, args []string) string {
 	return said
 }
 
-// WrongFlag adds a hint to an error about a flag: where flags are listed, or what a value looks
+// WrongFlag adds a hint to an error about a flag: where flags are listed, or how a value looks
 // like.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	what, why, _ := strings.Cut(err.Error(), ": time: ")

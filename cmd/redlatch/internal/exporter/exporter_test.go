@@ -265,7 +265,7 @@ func TestAnExporterWithoutAServerServes(t *testing.T) {
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	got := p.Outcome(program.Soon)
 	require.Equal(t, program.CodeInterrupted, got.Code)
-	program.OneLine(t, got.Stderr) // one problem, however often it was met
+	program.OneLine(t, got.Stderr) // each problem once
 	require.NotContains(t, got.Stderr, "sesame")
 }
 

@@ -111,7 +111,7 @@ func NewEvict(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-// notEvicted gives errors an exit code, except those of the server.
+// notEvicted gives errors an exit code, except server errors.
 func notEvicted(err error) error {
 	var refusal *transport.ServerError
 	if errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) || errors.As(err, &refusal) {

@@ -44,7 +44,7 @@ func inPath(name string) string {
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		path := filepath.Join(dir, name)
-		info, err := os.Stat(path) //nolint:gosec // looking for what the user named, where the user said
+		info, err := os.Stat(path) //nolint:gosec // the user names the file
 		if err == nil && !info.IsDir() {
 			return path
 		}

@@ -241,7 +241,7 @@ func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
 func execute(line string, env []string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], line)...) //nolint:gosec // what the user asks for
+	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], line)...) //nolint:gosec // the user names the command
 	cmd.Env = environ(env)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.WaitDelay = lossOutput

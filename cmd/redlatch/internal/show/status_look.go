@@ -86,7 +86,7 @@ func (q *question) waitsForRenewal(s *status) bool {
 	return q.lease && s.Renewed == inspect.RenewedUnknown
 }
 
-// absence is what was seen of the first in the queue while the lock was free.
+// absence records observations of the first in the queue while the lock was free.
 type absence struct {
 	owner  string
 	since  time.Time // as the first

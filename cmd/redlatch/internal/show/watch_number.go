@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Events of numbers, in addition to those of package follow: the number exists, or changed for a
+// Events of numbers, in addition to package follow: the number exists, or changed for a
 // reason other than permits with IDs.
 const (
 	numberIs      = "number"

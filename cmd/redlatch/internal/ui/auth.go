@@ -71,7 +71,7 @@ type gate struct {
 	secret  []byte // for the cookies
 }
 
-// protect requires one of the credentials for page, unless c is nil. It logs refused requests.
+// protect requires valid credentials for page, unless c is nil. It logs refused requests.
 func (c credentials) protect(page http.Handler, errors io.Writer) http.Handler {
 	if c == nil {
 		return page
