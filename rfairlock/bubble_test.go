@@ -2,8 +2,11 @@ package rfairlock_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -164,6 +167,78 @@ func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts .
 	calls := countTo(srv)
 	calls.intercept = (&skew{ahead: ahead}).intercept
 	return over(t, &host{calls, srv}, opts...)
+}
+
+// process is a client like hostOf's, on a network that a test can disturb.
+type process struct {
+	srv    *redistest.MiniServer
+	client *redlatch.Client
+
+	mu    sync.Mutex // guards what follows
+	away  bool
+	runs  chan struct{} // is closed unless the process is paused
+	conns []net.Conn
+}
+
+func newProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *process {
+	t.Helper()
+	p := &process{srv: srv, runs: make(chan struct{})}
+	close(p.runs)
+	p.client = over(t, &host{&counting{Redigo: redisconn.NewRedigo(redisconn.Config{
+		Dial: p.dial, Command: time.Minute, Lease: time.Hour,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})}, srv}, append(opts,
+		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // a paused process has no timeouts
+	return p
+}
+
+func (p *process) dial(ctx context.Context) (redis.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away {
+		return nil, errors.New("away")
+	}
+	c, err := p.srv.Server.DialNet(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	p.conns = append(p.conns, c)
+	return redis.NewConn(pausable{c, p}, 0, 0), nil
+}
+
+// disconnect closes the connections. If away is true, it prevents new ones until it is called again.
+func (p *process) disconnect(away bool) {
+	synctest.Wait()
+	p.mu.Lock()
+	p.away = away
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+	p.mu.Unlock()
+	synctest.Wait()
+}
+
+// pause keeps the process from sending for d. Its connections stay open.
+func (p *process) pause(d time.Duration) {
+	runs := make(chan struct{})
+	p.mu.Lock()
+	p.runs = runs
+	p.mu.Unlock()
+	time.AfterFunc(d, func() { close(runs) })
+}
+
+type pausable struct {
+	net.Conn
+	process *process
+}
+
+func (c pausable) Write(b []byte) (int, error) {
+	c.process.mu.Lock()
+	runs := c.process.runs
+	c.process.mu.Unlock()
+	<-runs
+	return c.Conn.Write(b)
 }
 
 // waitedFor returns a hold that had to wait, and the owner with which it was queued.

@@ -1,9 +1,6 @@
 package rfairlock_test
 
 import (
-	"context"
-	"errors"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -95,38 +92,6 @@ func TestU13DeadWaiterOfRedissonThatWasNeverSubscribedIsEvictedIn30Seconds(t *te
 	})
 }
 
-// mortal is a process that can die: its connections close, and it sends nothing more.
-type mortal struct {
-	srv *redistest.MiniServer
-
-	mu    sync.Mutex // guards what follows
-	dead  bool
-	conns []net.Conn
-}
-
-func (m *mortal) dial(ctx context.Context) (redis.Conn, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return nil, errors.New("dead")
-	}
-	c, err := m.srv.Server.DialNet(ctx, "", "")
-	if err != nil {
-		return nil, err
-	}
-	m.conns = append(m.conns, c)
-	return redis.NewConn(c, 0, 0), nil
-}
-
-func (m *mortal) die() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dead = true
-	for _, c := range m.conns {
-		_ = c.Close()
-	}
-}
-
 func TestWaitersOfADeadProcessAreEvicted(t *testing.T) {
 	for name, free := range map[string]func(t *testing.T, srv *redistest.MiniServer){
 		"held when it dies": func(t *testing.T, srv *redistest.MiniServer) {
@@ -143,15 +108,11 @@ func TestWaitersOfADeadProcessAreEvicted(t *testing.T) {
 					ev := &evictions{}
 					srv := redistest.Mini(t, embedded.WithInProcess())
 					holdByHand(t, srv, "job", time.Hour)
-					process := &mortal{srv: srv}
-					client, err := redlatch.New(process.dial)
-					require.NoError(t, err)
-					t.Cleanup(func() { require.NoError(t, client.Close()) })
-					waitTogether(t, rfairlock.New(client, "job"), deep)
+					p := newProcess(t, srv)
+					waitTogether(t, rfairlock.New(p.client, "job"), deep)
 					dead := queueOf(t, srv, "job")
 					lives, _ := waitTogether(t, rfairlock.New(hostOf(t, srv, 0, ev.observer()), "job"), 1)
-					process.die()
-					synctest.Wait()
+					p.disconnect(true)
 					free(t, srv)
 					freed := time.Now()
 					require.NoError(t, lives[0].acquired(t, time.Minute).Unlock())

@@ -124,3 +124,61 @@ func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 		})
 	}
 }
+
+// Three processes wait alternately, and a waiter of Redisson is last. Places that are not kept are
+// lost after 15 s.
+func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
+	for name, fault := range map[string]func(srv *redistest.MiniServer, all []*process){
+		"a process is paused": func(_ *redistest.MiniServer, all []*process) { all[0].pause(20 * time.Second) },
+		"all are paused": func(_ *redistest.MiniServer, all []*process) {
+			eachOf(all, func(p *process) { p.pause(8 * time.Second) })
+		},
+		"lost connections":     func(_ *redistest.MiniServer, all []*process) { eachOf(all, func(p *process) { p.disconnect(false) }) },
+		"lost subscriptions":   func(srv *redistest.MiniServer, _ []*process) { srv.DropSubscribers() },
+		"one cannot reconnect": func(_ *redistest.MiniServer, all []*process) { away(all[1:2], 5*time.Second) },
+		"server restart":       func(_ *redistest.MiniServer, all []*process) { away(all, 3*time.Second) },
+		"one is paused while others lose their connections": func(_ *redistest.MiniServer, all []*process) {
+			all[0].pause(10 * time.Second)
+			for range 4 {
+				time.Sleep(time.Second)
+				eachOf(all[1:], func(p *process) { p.disconnect(false) })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ev := &evictions{}
+				srv := redistest.Mini(t, embedded.WithInProcess())
+				hold := take(t, rfairlock.New(hostOf(t, srv, 0, redlatch.WithWatchdogTimeout(10*time.Second)), "job"))
+				var all []*process
+				for range 3 {
+					all = append(all, newProcess(t, srv, ev.observer(), redlatch.WithFairWaitTimeout(15*time.Second), redlatch.WithPollCap(5*time.Second)))
+				}
+				inTurn(t.Context(), 6, all[0].client, all[1].client, all[2].client)
+				queueByHand(t, srv, "job", foreignTail, time.Now().Add(time.Hour))
+				before := queueOf(t, srv, "job")
+				time.Sleep(time.Minute)
+				fault(srv, all)
+				time.Sleep(time.Minute)
+				require.Equal(t, before[:6], queueOf(t, srv, "job")[:6])
+				for _, e := range ev.reported() {
+					require.Equal(t, foreignTail, e.Owner)
+				}
+				require.NoError(t, hold.Unlock())
+			})
+		})
+	}
+}
+
+func eachOf(all []*process, do func(p *process)) {
+	for _, p := range all {
+		do(p)
+	}
+}
+
+// away disconnects processes for d.
+func away(all []*process, d time.Duration) {
+	eachOf(all, func(p *process) { p.disconnect(true) })
+	time.Sleep(d)
+	eachOf(all, func(p *process) { p.disconnect(false) })
+}

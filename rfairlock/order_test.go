@@ -1,14 +1,9 @@
 package rfairlock_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,22 +21,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The environment variables that give the test binary a role instead of running tests: a process
-// that uses the server with this URL.
-const (
-	turnerRole = "RFAIRLOCK_TEST_TURNER"
-	waiterRole = "RFAIRLOCK_TEST_WAITER"
-)
-
-func TestMain(m *testing.M) {
-	for role, play := range map[string]func(url string) error{turnerRole: turner, waiterRole: runWaiter} {
-		if url := os.Getenv(role); url != "" {
-			fmt.Println("done", play(url))
-			os.Exit(0)
-		}
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 // umpire reads the order of the queue, by RPUSH, and of the grants, by HSET, with MONITOR.
 type umpire struct {
@@ -118,120 +98,25 @@ func takeTurns(ctx context.Context, l *rlock.Lock, goroutines, rounds int) error
 	return errors.Join(errs...)
 }
 
-// turner takes turns at a lock. Its parent names the lock and the number of goroutines and rounds.
-func turner(url string) error {
-	client, err := redlatch.Open(context.Background(), url, noPoll())
-	if err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	var name string
-	var goroutines, rounds int
-	if _, err := fmt.Scanln(&name, &goroutines, &rounds); err != nil {
-		return err
-	}
-	go func() { // the parent's death closes the pipe
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
-	return errors.Join(takeTurns(context.Background(), rfairlock.New(client, name), goroutines, rounds), client.Close())
-}
-
-// process is another run of the test binary.
-type process struct {
-	cmd *exec.Cmd
-	in  io.Writer
-	out *bufio.Reader
-}
-
-// start runs the test binary in a role of roles.
-func start(t *testing.T, role, url string) *process {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), role+"="+url)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
-	})
-	return &process{cmd, in, bufio.NewReader(out)}
-}
-
-// expect checks the next line of the process.
-func (p *process) expect(t *testing.T, want string) {
-	t.Helper()
-	line, err := p.out.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, want, strings.TrimSpace(line))
-}
-
-// Short waits lose a place soon if it is not kept.
-const (
-	shortWait = 15 * time.Second
-	shortPoll = 5 * time.Second
-)
-
-// runWaiter waits for locks until the process is killed or its parent ends. A line of input has the
-// number of waiters per lock and the locks. It prints the waiters that it evicts.
-func runWaiter(url string) error {
-	client, err := redlatch.Open(context.Background(), url, redlatch.WithObserver(redlatch.Observer{
-		Evicted: func(e redlatch.Evicted) { fmt.Println("evicted", e.Name, e.Owner) },
-	}),
-		redlatch.WithFairWaitTimeout(shortWait), redlatch.WithPollCap(shortPoll))
-	if err != nil {
-		return err
-	}
-	for in := bufio.NewReader(os.Stdin); ; {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		words := strings.Fields(line)
-		deep, err := strconv.Atoi(words[0])
-		if err != nil {
-			return err
-		}
-		for _, name := range words[1:] {
-			l := rfairlock.New(client, name)
-			for range deep {
-				go func() { _, _ = l.Lock(context.Background()) }() // the queue shows how it ends
-			}
-		}
-	}
-}
-
-func TestProcessesAcquireInTheOrderOfTheQueue(t *testing.T) {
+func TestSeveralClientsAcquireInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	const processes, goroutines = 5, 10
+	const clients, goroutines = 5, 10
 	rounds := testlevel.Rounds(4, 10)
 	srv := redistest.Start(t)
 	name := redistest.Key(t)
 	u := watch(t, srv, name)
-	var all []*process
-	for range processes {
-		all = append(all, start(t, turnerRole, srv.URL()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range clients {
+		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)
+		wg.Go(func() { assert.NoError(t, takeTurns(ctx, l, goroutines, rounds)) })
 	}
-	for _, p := range all {
-		p.expect(t, "ready")
-	}
-	began := time.Now()
-	for _, p := range all {
-		_, err := fmt.Fprintln(p.in, name, goroutines, rounds)
-		require.NoError(t, err)
-	}
-	for _, p := range all {
-		p.expect(t, "done <nil>")
-	}
-	t.Logf("%.0f hand-overs per second", float64(processes*goroutines*rounds)/time.Since(began).Seconds())
+	wg.Wait()
 	inverted, queued := u.inversions(t, srv)
 	require.Zero(t, inverted)
-	require.Len(t, u.granted, processes*goroutines*rounds)
-	require.Greater(t, queued, processes*goroutines*rounds/2)
+	require.Len(t, u.granted, clients*goroutines*rounds)
+	require.Greater(t, queued, clients*goroutines*rounds/2)
 	requireNoTrace(t, srv, name)
 }
 
