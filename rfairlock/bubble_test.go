@@ -198,7 +198,7 @@ func (p *process) dial(ctx context.Context) (redis.Conn, error) {
 	if p.away {
 		return nil, errors.New("away")
 	}
-	c, err := p.srv.Server.DialNet(ctx, "", "")
+	c, err := p.srv.DialNet(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -53,8 +53,8 @@ func Listening(t *testing.T, s *redistest.Server, channel string, n int64) {
 
 // Acquired is the result of a call.
 type Acquired[Hold any] struct {
-	Hold Hold
-	Err  error
+	Hold Hold  // zero with an error
+	Err  error // of the call
 }
 
 // Later makes a call in a goroutine.

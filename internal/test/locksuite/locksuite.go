@@ -65,8 +65,8 @@ func OnServer(s interface {
 
 // Kind is a kind of lock.
 type Kind struct {
-	Name      string
-	Queues    bool // on the server
+	Name      string // such as "plain"
+	Queues    bool   // on the server
 	New       func(c *redlatch.Client, name string) *rlock.Lock
 	ReadWrite bool // a role of a read/write lock
 }

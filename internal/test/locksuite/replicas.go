@@ -21,7 +21,7 @@ const missing = 300 * time.Millisecond
 
 // Replicas are the masters and replicas of a deployment.
 type Replicas struct {
-	Masters []*redistest.Server
+	Masters []*redistest.Server              // of all locks
 	Servers []*redistest.Server              // the replicas
 	Each    int                              // replicas per master
 	Watched bool                             // Sentinels send INFO to the masters
