@@ -17,9 +17,8 @@ import (
 
 // In Redisson the release of a nested read ends the renewal of the writer.
 func TestNestedReadKeepsWriterRenewal(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		w := take(t, rw.Write())
 		unlock(t, enter(t, rw.Read(), w))
 		time.Sleep(5 * time.Minute)
@@ -32,9 +31,8 @@ func TestNestedReadKeepsWriterRenewal(t *testing.T) {
 
 // In Redisson the release and the renewals of a nested read shorten the writer's lease.
 func TestNestedReadKeepsWriterLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s, redlatch.WithWatchdogTimeout(6*time.Second))
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t, redlatch.WithWatchdogTimeout(6*time.Second))
 		w := take(t, rw.Write(), rlock.WithLease(2*time.Minute))
 		r1 := enter(t, rw.Read(), w, rlock.WithLease(10*time.Second))
 		unlock(t, enter(t, rw.Read(), w, rlock.WithLease(10*time.Second)))
@@ -68,9 +66,8 @@ func TestReaderRestoresShortenedLease(t *testing.T) {
 		"fixed": rlock.WithLease(2 * time.Minute), "renewed": rlock.WithWatchdog(2 * time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-				t.Helper()
-				rw := newLock(t, s, redlatch.WithWatchdogTimeout(6*time.Second))
+			synctest.Test(t, func(t *testing.T) {
+				s, rw := inMemory(t, redlatch.WithWatchdogTimeout(6*time.Second))
 				r := take(t, rw.Read(), opt)
 				javaReads(t, s, rw.Name(), 6000)()
 				require.LessOrEqual(t, millis(t, s, rw.Name()), int64(6000))
@@ -88,9 +85,8 @@ func TestReaderRestoresShortenedLease(t *testing.T) {
 
 // The server refuses the reader's confirmations.
 func TestReaderLosesShortenedLockInTime(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s, redlatch.WithWatchdogTimeout(3*time.Second))
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t, redlatch.WithWatchdogTimeout(3*time.Second))
 		r := take(t, rw.Read(), rlock.WithLease(time.Minute))
 		deadline, ok := r.Context(t.Context()).Deadline()
 		require.True(t, ok)
@@ -107,8 +103,8 @@ func TestReaderLosesShortenedLockInTime(t *testing.T) {
 }
 
 func TestReaderLosesDeletedHold(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		soonOver := redlatch.WithWatchdogTimeout(3 * time.Second)
 		rw := newLock(t, s, soonOver)
 		other := take(t, same(t, s, rw, soonOver).Read())
@@ -129,9 +125,8 @@ func TestReaderLosesDeletedHold(t *testing.T) {
 }
 
 func TestCrashedReaderBlocksUntilLeaseEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s, redlatch.WithWatchdogTimeout(5*time.Second))
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t, redlatch.WithWatchdogTimeout(5*time.Second))
 		alive := take(t, rw.Read())
 		crashed := time.Now()
 		javaReads(t, s, rw.Name(), 6000)
@@ -146,9 +141,8 @@ func TestCrashedReaderBlocksUntilLeaseEnds(t *testing.T) {
 }
 
 func TestInnerUnlockKeepsOuterLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		outer := take(t, rw.Read(), rlock.WithLease(20*time.Second))
 		key := codec.HoldKey(rw.Name(), outer.Owner().String(), 1)
 		inner := enter(t, rw.Read(), outer, rlock.WithLease(2*time.Minute))
@@ -165,9 +159,8 @@ func TestInnerUnlockKeepsOuterLease(t *testing.T) {
 // In Redisson a release deletes the key of the newest hold. When the older hold is over, the lock is
 // free.
 func TestSharedReaderReleaseKeepsLiveHold(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		owner := redlatch.NewOwner(uuid.New(), 7)
 		short := take(t, rw.Read(), rlock.WithOwner(owner), rlock.WithLease(3*time.Second))
 		long := take(t, same(t, s, rw).Read(), rlock.WithOwner(owner), rlock.WithLease(2*time.Minute))
@@ -184,9 +177,8 @@ func TestSharedReaderReleaseKeepsLiveHold(t *testing.T) {
 
 // In Redisson a downgraded lock keeps the writer's lease.
 func TestDowngradeKeepsReaderLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
 		r := enter(t, rw.Read(), w, rlock.WithLease(5*time.Second))
 		unlock(t, w)
@@ -200,8 +192,8 @@ func TestDowngradeKeepsReaderLease(t *testing.T) {
 
 // The process dies after the downgrade.
 func TestDeadDowngradedReaderBlocksUntilLeaseEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		client, cut := cuttable(t, s)
 		rw := rreadwritelock.New(client, "job")
 		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
@@ -216,9 +208,8 @@ func TestDeadDowngradedReaderBlocksUntilLeaseEnds(t *testing.T) {
 
 // In Redisson a release sets the lock to the lease of its client.
 func TestSharedWriterReleaseKeepsOtherLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		other := same(t, s, rw)
 		owner := redlatch.NewOwner(uuid.New(), 7)
 		long := take(t, rw.Write(), rlock.WithOwner(owner), rlock.WithLease(time.Minute))
@@ -235,9 +226,8 @@ func TestSharedWriterReleaseKeepsOtherLease(t *testing.T) {
 }
 
 func TestPersistedLockKeepsLongestLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		long := take(t, rw.Read(), rlock.WithLease(time.Minute))
 		s.Do(t, "PERSIST", rw.Name())
 		short := take(t, same(t, s, rw).Read(), rlock.WithLease(10*time.Second))
@@ -254,9 +244,8 @@ func TestPersistedLockKeepsLongestLease(t *testing.T) {
 }
 
 func TestRenewalOfPersistedLockKeepsLongestLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		long := take(t, rw.Read(), rlock.WithLease(2*time.Minute))
 		short := take(t, same(t, s, rw, redlatch.WithWatchdogTimeout(6*time.Second)).Read())
 		s.Do(t, "PERSIST", rw.Name())
@@ -284,8 +273,8 @@ func TestInnerReleaseRetriedForItsOwnLease(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-				t.Helper()
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := inMemory(t)
 				c, cut := cuttable(t, s, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
 				outside, inside := roles(c)
 				outer := take(t, outside)
@@ -304,8 +293,8 @@ func TestInnerReleaseRetriedForItsOwnLease(t *testing.T) {
 
 // Redis is away until the writer is lost. The lock still has its read's longer lease.
 func TestLostWriterReleasedDespiteLongerRead(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		c, cut := cuttable(t, s, redlatch.WithWatchdogTimeout(3*time.Second), redlatch.WithCommandTimeout(time.Second))
 		l := rreadwritelock.New(c, "job")
 		w := take(t, l.Write())
@@ -324,9 +313,8 @@ func TestLostWriterReleasedDespiteLongerRead(t *testing.T) {
 func TestHandedOverReaderResumedInTimeOrLost(t *testing.T) {
 	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-				t.Helper()
-				rw := newLock(t, s)
+			synctest.Test(t, func(t *testing.T) {
+				s, rw := inMemory(t)
 				owner, err := take(t, rw.Read(), rlock.WithLease(time.Minute)).HandOver()
 				require.NoError(t, err)
 				javaReads(t, s, rw.Name(), 4000)()
@@ -350,9 +338,8 @@ func TestHandedOverReaderResumedInTimeOrLost(t *testing.T) {
 }
 
 func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		other := same(t, s, rw)
 		for _, held := range []*rlock.Lock{rw.Read(), rw.Write()} {
 			h := take(t, held, rlock.WithLease(time.Minute))
@@ -370,9 +357,8 @@ func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
 
 // The leases are longer than the watchdog timeout, whose loss margin is shorter than theirs.
 func TestLongReaderLeaseOutlastsShortWatchdogTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s, redlatch.WithWatchdogTimeout(time.Second))
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t, redlatch.WithWatchdogTimeout(time.Second))
 		fixed := take(t, rw.Read(), rlock.WithLease(20*time.Second))
 		renewed := take(t, rw.Read(), rlock.WithWatchdog(20*time.Second))
 		time.Sleep(3 * time.Second)

@@ -34,10 +34,11 @@ var (
 	must    = callers.Must[*rlock.Hold]
 )
 
-// bubble runs a test with an in-memory server in fake time.
-func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer)) {
+// inMemory returns a lock on a new server for fake time.
+func inMemory(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *rreadwritelock.Lock) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, redistest.Mini(t, embedded.WithInProcess())) })
+	s := redistest.Mini(t, embedded.WithInProcess())
+	return s, newLock(t, s, opts...)
 }
 
 func clientOf(t *testing.T, s redistest.Target, opts ...redlatch.Option) *redlatch.Client {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
@@ -20,9 +19,8 @@ import (
 
 // A writer at its maximum leaves its role when its lease ends, while its reads keep the lock.
 func TestWriterAtMaxHoldKeepsReads(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		w := take(t, rw.Write(), rlock.WithWatchdog(3*time.Second), rlock.WithMaxHold(time.Second))
 		r := enter(t, rw.Read(), w)
 		beside := must(t, later(within(t), same(t, s, rw).Read()), 5*time.Second)
@@ -37,8 +35,8 @@ func TestWriterAtMaxHoldKeepsReads(t *testing.T) {
 
 // The writer reaches its maximum while it enters as a reader.
 func TestWriterAtMaxHoldKeepsPendingRead(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		tr := &faketransport.Distant{}
 		t.Cleanup(tr.Wait)
 		rw := rreadwritelock.New(overTransport(t, s, func(near transport.Transport) transport.Transport {
@@ -59,9 +57,8 @@ func TestWriterAtMaxHoldKeepsPendingRead(t *testing.T) {
 
 // The writer's ended read had a longer lease, which the lock still has.
 func TestWriterAtMaxHoldLeavesWithItsOwnLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		w := take(t, rw.Write(), rlock.WithMaxHold(time.Second))
 		unlock(t, enter(t, rw.Read(), w, rlock.WithLease(time.Hour)))
 		time.Sleep(time.Minute)
@@ -74,8 +71,8 @@ func TestWriterAtMaxHoldLeavesWithItsOwnLease(t *testing.T) {
 
 // The client closes between the writer's maximum and the end of its lease.
 func TestClosedClientLogsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		var said bytes.Buffer
 		client := clientOf(t, s, redlatch.WithLogger(slog.New(slog.NewTextHandler(&said, nil))))
 		rw := rreadwritelock.New(client, "job")

@@ -2,6 +2,7 @@ package rreadwritelock_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestWriterPassesSuite(t *testing.T) {
@@ -38,4 +40,25 @@ func TestInAClusterOddNamesAreRefusedAndOthersAreLocked(t *testing.T) {
 		unlock(t, r)
 		require.Zero(t, cluster.DoAt(t, name, "EXISTS", name))
 	}
+}
+
+// No script can run while some of the reader's keys have moved.
+func TestAReaderWhoseSlotStaysHalfMovedIsTold(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2, 0)
+	client := connect(t, "redis-cluster://"+cluster.Addrs()[0], redlatch.WithWatchdogTimeout(2*time.Second))
+	rw := rreadwritelock.New(client, redistest.Key(t))
+	hold := take(t, rw.Read())
+	to := cluster.Nodes()[0]
+	if to == cluster.Owner(t, rw.Read().Name()) {
+		to = cluster.Nodes()[1]
+	}
+	cluster.MoveSlot(t, transport.HashSlot(rw.Read().Name()), to, func() {
+		<-hold.Context(within(t)).Done()
+		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+		_, err := rw.Read().TryLock(within(t))
+		require.Error(t, err, "no attempt runs")
+	})
+	unlock(t, take(t, rw.Read()))
+	require.Zero(t, cluster.Do(t, "EXISTS", rw.Read().Name()))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -22,9 +21,8 @@ import (
 
 // The first waiting reader of a process, its leader, has the subscription.
 func TestCanceledLeaderReplacedImmediately(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		far := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, far := inMemory(t)
 		near := same(t, s, far)
 		w := take(t, far.Write())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -54,9 +52,8 @@ func delayed() redlatch.Option {
 
 // A writer of another process is faster than the follower, which becomes the leader and subscribes.
 func TestRefusedFollowerSubscribesAsLeader(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		far := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, far := inMemory(t)
 		near := same(t, s, far, delayed())
 		w := take(t, far.Write())
 		ctx := context.WithValue(t.Context(), delayKey{}, 10*time.Millisecond)
@@ -85,9 +82,8 @@ func TestRefusedFollowerSubscribesAsLeader(t *testing.T) {
 // The leader is canceled while a writer of the process waits. Its follower is held back until the poll
 // cap at most, since readers of other processes may hold the lock.
 func TestReaderWithoutLeaderPolls(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		far := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, far := inMemory(t)
 		near := same(t, s, far, delayed())
 		w := take(t, far.Write())
 		first := queued(t.Context(), near.Read())
@@ -117,9 +113,8 @@ func TestReaderWithoutLeaderPolls(t *testing.T) {
 // Two readers try at the same time. The leader is canceled while a later writer of the client waits,
 // which does not hold back the other reader.
 func TestRefusedReaderLeadsDespiteWaitingWriter(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		far := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, far := inMemory(t)
 		tr, client := newStalling(t, s)
 		near := rreadwritelock.New(client, far.Name())
 		unlock(t, take(t, near.Read()))
@@ -144,9 +139,8 @@ func TestRefusedReaderLeadsDespiteWaitingWriter(t *testing.T) {
 
 // WithoutWriterPreference, a waiting reader can always become the leader.
 func TestReaderWithoutPreferenceLeadsDespiteWaitingWriter(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		far := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, far := inMemory(t)
 		near := rreadwritelock.New(clientOf(t, s), far.Name(), rreadwritelock.WithoutWriterPreference())
 		w := take(t, far.Write())
 		reads := enter(t, far.Read(), w)
@@ -166,9 +160,8 @@ func TestReaderWithoutPreferenceLeadsDespiteWaitingWriter(t *testing.T) {
 
 // Another process keeps the writer out, which must not keep readers out forever.
 func TestWaitingWriterHoldsReadersBackForOneSecond(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		far := take(t, same(t, s, rw).Read())
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
@@ -188,9 +181,8 @@ func TestWaitingWriterHoldsReadersBackForOneSecond(t *testing.T) {
 }
 
 func TestWaitingReadersEnterTogether(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		for _, writer := range []*rlock.Lock{rw.Write(), same(t, s, rw).Write()} {
 			w := take(t, writer)
 			var came []<-chan acquired
@@ -211,9 +203,8 @@ func TestWaitingReadersEnterTogether(t *testing.T) {
 }
 
 func TestWaitingReadersEnterBeforeNextWriter(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		first := take(t, rw.Write())
 		for range 20 {
 			next, one, two := queued(t.Context(), rw.Write()), queued(t.Context(), rw.Read()), queued(t.Context(), rw.Read())
@@ -231,8 +222,8 @@ func TestWaitingReadersEnterBeforeNextWriter(t *testing.T) {
 
 // The leader already knows that the lock is held.
 func TestRefusedWriterDoesNotWakeAllWaitingReaders(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		var attempts atomic.Int64
 		counting := redlatch.WithObserver(redlatch.Observer{Attempted: func(_ context.Context, e redlatch.Attempted) {
 			if e.Kind == "read" {
@@ -262,8 +253,8 @@ func TestRefusedWriterDoesNotWakeAllWaitingReaders(t *testing.T) {
 
 // While other clients have subscribed, the lock is free for a moment at least every 20 ms.
 func TestWritersFreeLockForOtherProcesses(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		l := rreadwritelock.New(clientOf(t, s), "job").Write()
 		require.NoError(t, redis.PubSubConn{Conn: s.Dial(t)}.Subscribe("redisson_rwlock:{job}"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -297,9 +288,8 @@ func TestWritersFreeLockForOtherProcesses(t *testing.T) {
 
 // The forgotten hold keeps the writers' local turn until it learns of the loss.
 func TestForgottenHoldBlocksNoCaller(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
-		rw := newLock(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		s, rw := inMemory(t)
 		former := take(t, rw.Write(), rlock.WithLease(time.Hour))
 		s.Do(t, "DEL", rw.Name())
 		for range 2 {
@@ -315,8 +305,8 @@ func TestForgottenHoldBlocksNoCaller(t *testing.T) {
 
 // The server stalls while a writer enters as a reader, until the writer unlocks.
 func TestWriterUnlockedWhileReadingPassesTurn(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		tr, client := newStalling(t, s)
 		rw := rreadwritelock.New(client, "job")
 		w := take(t, rw.Write(), rlock.WithLease(time.Hour))
@@ -338,8 +328,8 @@ func TestWriterUnlockedWhileReadingPassesTurn(t *testing.T) {
 
 // The server stalls until the release of the expired hold is late.
 func TestLateReaderReleaseKeepsOtherHold(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := inMemory(t)
 		tr, client := newStalling(t, s)
 		rw := rreadwritelock.New(client, "job")
 		owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 7))
