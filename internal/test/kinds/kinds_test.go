@@ -2,6 +2,7 @@
 package kinds_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +14,122 @@ import (
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
+	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
+
+// enter acquires an object and returns the call that releases it.
+type enter func(ctx context.Context) (leave func() error, err error)
+
+// object is a kind of lock, semaphore or latch. While one client has it with hold, another waits in
+// wait.
+type object struct {
+	kind       string // in errors
+	hold, wait func(c *redlatch.Client, name string) enter
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+const (
+	lockKind, readWriteKind, numberKind = "a plain, fair or fenced lock", "a read/write lock", "a semaphore or a count-down latch"
+)
+
+// locking returns an enter for a call that returns a hold.
+func locking[H interface{ Unlock() error }](call func(context.Context, ...rlock.Option) (H, error), opts ...rlock.Option) enter {
+	return func(ctx context.Context) (func() error, error) {
+		h, err := call(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return h.Unlock, nil
+	}
+}
+
+func plain(c *redlatch.Client, name string) enter { return locking(rlock.New(c, name).Lock) }
+func fair(c *redlatch.Client, name string) enter  { return locking(rfairlock.New(c, name).Lock) }
+func fenced(c *redlatch.Client, name string) enter {
+	return locking(rfencedlock.New(c, name).Lock)
+}
+
+func fencedFair(c *redlatch.Client, name string) enter {
+	return locking(rfencedlock.NewFair(c, name).Lock)
+}
+
+func read(c *redlatch.Client, name string) enter {
+	return locking(rreadwritelock.New(c, name).Read().Lock)
+}
+
+func write(c *redlatch.Client, name string) enter {
+	return locking(rreadwritelock.New(c, name).Write().Lock)
+}
+
+func givenOwner(c *redlatch.Client, name string) enter {
+	return locking(rlock.New(c, name).Lock, rlock.WithOwner(redlatch.NewOwner(c.ID(), 1)))
+}
+
+func multi(c *redlatch.Client, name string) enter {
+	return locking(rmultilock.New(c, "j", name).Lock)
+}
+
+func counter(c *redlatch.Client, name string) enter {
+	return func(ctx context.Context) (func() error, error) {
+		s := rsemaphore.New(c, name)
+		return func() error { return s.Release(context.WithoutCancel(ctx), 1) }, s.Acquire(ctx, 1)
+	}
+}
+
+func permits(c *redlatch.Client, name string) enter {
+	return func(ctx context.Context) (func() error, error) {
+		hold, err := rsemaphore.NewExpirable(c, name).Acquire(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		return hold.Release, nil
+	}
+}
+
+var objects = map[string]object{
+	"plain":       {lockKind, plain, plain},
+	"given owner": {lockKind, plain, givenOwner},
+	"fair":        {lockKind, fair, fair},
+	"fenced":      {lockKind, fenced, fenced},
+	"fenced fair": {lockKind, fencedFair, fencedFair},
+	"multi":       {lockKind, plain, multi},
+	"read":        {readWriteKind, write, read},
+	"write":       {readWriteKind, read, write},
+	"counter": {numberKind, func(c *redlatch.Client, name string) enter {
+		return func(ctx context.Context) (func() error, error) {
+			if _, err := rsemaphore.New(c, name).TrySet(ctx, 1, 0); err != nil {
+				return nil, err
+			}
+			return counter(c, name)(ctx)
+		}
+	}, counter},
+	"permits": {numberKind, func(c *redlatch.Client, name string) enter {
+		return func(ctx context.Context) (func() error, error) {
+			if _, err := rsemaphore.NewExpirable(c, name).TrySetPermits(ctx, 1); err != nil {
+				return nil, err
+			}
+			return permits(c, name)(ctx)
+		}
+	}, permits},
+	"latch": {numberKind, func(c *redlatch.Client, name string) enter {
+		return func(ctx context.Context) (func() error, error) {
+			l := rlatch.New(c, name)
+			return func() error { return l.CountDown(context.WithoutCancel(ctx)) }, errOf(l.TrySet(ctx, 1))
+		}
+	}, func(c *redlatch.Client, name string) enter {
+		return func(ctx context.Context) (func() error, error) {
+			return func() error { return nil }, rlatch.New(c, name).Wait(ctx)
+		}
+	}},
+}
 
 // The renewals are due at the same time.
 func TestKindsOfOneClientAreRenewedTogether(t *testing.T) {

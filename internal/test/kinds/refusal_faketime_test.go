@@ -14,13 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rfencedlock"
-	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/rmultilock"
-	"github.com/redlatch/redlatch/rreadwritelock"
-	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -44,102 +38,16 @@ var refusals = map[string]bool{
 	"ERR unknown command 'EVALSHA'":                                   false,
 }
 
-// enter acquires an object and returns the call that releases it.
-type enter func(ctx context.Context) (leave func() error, err error)
-
-// lockWith returns an enter for a call that returns the hold of a lock.
-func lockWith[H interface{ Unlock() error }](call func(context.Context, ...rlock.Option) (H, error)) enter {
-	return func(ctx context.Context) (func() error, error) {
-		h, err := call(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return h.Unlock, nil
-	}
-}
-
-// waitable has, for each kind, a call of a holder and a call that waits for it.
-var waitable = map[string]func(holder, waiter *redlatch.Client) (hold, wait enter){
-	"plain": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rlock.New(h, "k").Lock), lockWith(rlock.New(w, "k").Lock)
-	},
-	"given owner": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rlock.New(h, "k").Lock), lockWith(func(ctx context.Context, _ ...rlock.Option) (*rlock.Hold, error) {
-			return rlock.New(w, "k").Lock(ctx, rlock.WithOwner(redlatch.NewOwner(w.ID(), 1)))
-		})
-	},
-	"fair": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rfairlock.New(h, "k").Lock), lockWith(rfairlock.New(w, "k").Lock)
-	},
-	"fenced": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rfencedlock.New(h, "k").Lock), lockWith(rfencedlock.New(w, "k").Lock)
-	},
-	"fenced fair": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rfencedlock.NewFair(h, "k").Lock), lockWith(rfencedlock.NewFair(w, "k").Lock)
-	},
-	"read": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rreadwritelock.New(h, "k").Write().Lock), lockWith(rreadwritelock.New(w, "k").Read().Lock)
-	},
-	"write": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rreadwritelock.New(h, "k").Read().Lock), lockWith(rreadwritelock.New(w, "k").Write().Lock)
-	},
-	"multi": func(h, w *redlatch.Client) (enter, enter) {
-		return lockWith(rlock.New(h, "k").Lock), lockWith(rmultilock.New(w, "j", "k").Lock)
-	},
-	"counter": func(h, w *redlatch.Client) (enter, enter) {
-		of := func(s *rsemaphore.Semaphore) enter {
-			return func(ctx context.Context) (func() error, error) {
-				leave := func() error { return s.Release(context.WithoutCancel(ctx), 1) }
-				return leave, s.Acquire(ctx, 1)
-			}
-		}
-		return of(rsemaphore.New(h, "counter")), of(rsemaphore.New(w, "counter"))
-	},
-	"permits": func(h, w *redlatch.Client) (enter, enter) {
-		of := func(s *rsemaphore.Expirable) enter {
-			return func(ctx context.Context) (func() error, error) {
-				hold, err := s.Acquire(ctx, 1)
-				if err != nil {
-					return nil, err
-				}
-				return hold.Release, nil
-			}
-		}
-		return of(rsemaphore.NewExpirable(h, "permits")), of(rsemaphore.NewExpirable(w, "permits"))
-	},
-	"latch": func(h, w *redlatch.Client) (enter, enter) {
-		closing := func(ctx context.Context) (func() error, error) {
-			l := rlatch.New(h, "latch")
-			_, err := l.TrySet(ctx, 1)
-			return func() error { return l.CountDown(context.WithoutCancel(ctx)) }, err
-		}
-		return closing, func(ctx context.Context) (func() error, error) {
-			return func() error { return nil }, rlatch.New(w, "latch").Wait(ctx)
-		}
-	},
-}
-
-// prepared returns a holder's client of a server whose semaphores have a permit.
-func prepared(t *testing.T, srv *redistest.MiniServer) *redlatch.Client {
-	t.Helper()
-	c := callers.InProcess(t, srv)
-	_, err := rsemaphore.New(c, "counter").TrySet(t.Context(), 1, 0)
-	require.NoError(t, err)
-	_, err = rsemaphore.NewExpirable(c, "permits").TrySetPermits(t.Context(), 1)
-	require.NoError(t, err)
-	return c
-}
-
 // eachRefusal runs a test for each refusal and each kind, in a bubble.
 func eachRefusal(t *testing.T, test func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter)) {
 	t.Helper()
-	for kind, pair := range waitable {
+	for kind, o := range objects {
 		for refusal, passes := range refusals {
 			t.Run(kind+" "+refusal[:7], func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := redistest.Mini(t, embedded.WithInProcess())
-					hold, wait := pair(prepared(t, srv), callers.InProcess(t, srv, redlatch.WithPollCap(time.Second)))
-					test(t, srv.Server, refusal, passes, hold, wait)
+					holder, waiter := callers.InProcess(t, srv), callers.InProcess(t, srv, redlatch.WithPollCap(time.Second))
+					test(t, srv.Server, refusal, passes, o.hold(holder, "k"), o.wait(waiter, "k"))
 				})
 			})
 		}
@@ -201,14 +109,16 @@ func TestWaiterTimeoutNamesRefusal(t *testing.T) {
 
 // A new call retries a refusal that can pass for one command timeout, and returns others immediately.
 func TestNewCallReturnsRefusalAfterOneCommandTimeout(t *testing.T) {
-	eachRefusal(t, func(t *testing.T, srv *embedded.Server, refusal string, passes bool, _, wait enter) {
+	eachRefusal(t, func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter) {
 		t.Helper()
-		leave, err := wait(t.Context()) // connects and loads scripts
-		require.NoError(t, err)
-		require.NoError(t, leave())
+		for _, call := range []enter{hold, wait} { // loads the scripts
+			leave, err := call(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, leave())
+		}
 		srv.FailWith(refusal)
 		began := time.Now()
-		_, err = wait(t.Context())
+		_, err := wait(t.Context())
 		require.ErrorContains(t, err, refusal)
 		if passes {
 			require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
