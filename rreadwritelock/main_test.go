@@ -89,6 +89,17 @@ func refused(t *testing.T, l *rlock.Lock) {
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 }
 
+// lost waits until the hold's context ends, for at most a bound.
+func lost(t *testing.T, h *rlock.Hold, bound time.Duration) {
+	t.Helper()
+	select {
+	case <-h.Context(t.Context()).Done():
+		require.ErrorIs(t, h.Err(), redlatch.ErrLost)
+	case <-time.After(bound):
+		require.FailNow(t, "the hold is not lost")
+	}
+}
+
 // free waits until nothing of the lock is left on the server.
 func free(t *testing.T, s redistest.Target, rw *rreadwritelock.Lock) {
 	t.Helper()

@@ -73,6 +73,8 @@ func TestRefusedFollowerSubscribesAsLeader(t *testing.T) {
 			case came := <-third:
 				require.NoError(t, came.Err)
 				unlock(t, came.Hold)
+			case <-time.After(soon):
+				require.FailNow(t, "no reader acquires the lock")
 			}
 		}
 		require.Zero(t, time.Since(unlocked), "the message was received")
@@ -337,7 +339,7 @@ func TestLateReaderReleaseKeepsOtherHold(t *testing.T) {
 		long := take(t, rw.Read(), owner, rlock.WithLease(25*time.Second))
 		time.Sleep(700 * time.Millisecond)
 		tr.stall(true)
-		<-short.Context(t.Context()).Done()
+		lost(t, short, time.Second)
 		time.Sleep(700 * time.Millisecond)
 		tr.stall(false)
 		time.Sleep(time.Second)
