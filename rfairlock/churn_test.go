@@ -99,7 +99,7 @@ func (c *churn) round(t *testing.T, client *redlatch.Client, locks int) {
 // lock waits without a limit, for a moment, or until its context ends.
 func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 	moment := rand.N(20 * time.Millisecond)
-	switch rand.IntN(8) {
+	switch rand.IntN(6) {
 	case 0:
 		return l.TryLock(ctx)
 	case 1, 2:
