@@ -81,49 +81,6 @@ func TestMirrorNameMapper(t *testing.T) {
 	})
 }
 
-// The holders let their leases expire.
-func TestMirrorLeaseTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, _, _ := inBubble(t)
-		var all []*waiter
-		began := time.Now()
-		for range 8 {
-			client, _ := fakeClient(t, srv)
-			all = append(all, await(t.Context(), rfairlock.New(client, "job"),
-				rlock.WithWait(10*time.Second), rlock.WithLease(time.Second)))
-			time.Sleep(100 * time.Millisecond)
-		}
-		for i, w := range all {
-			w.acquired(t, 11*time.Second)
-			for _, later := range all[i+1:] {
-				later.stillWaits(t)
-			}
-		}
-		require.LessOrEqual(t, time.Since(began), 11*time.Second)
-	})
-}
-
-func TestMirrorMultipleLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, client, _ := inBubble(t)
-		threads, entered := testlevel.Rounds(40, 500), 0
-		var wg sync.WaitGroup
-		began := time.Now()
-		for range threads {
-			wg.Go(func() {
-				assert.NoError(t, rfairlock.New(client, "job").Do(t.Context(), func(context.Context) error {
-					entered++
-					time.Sleep(200 * time.Millisecond)
-					return nil
-				}, rlock.WithLease(5*time.Second)))
-			})
-		}
-		wg.Wait()
-		require.Equal(t, threads, entered)
-		require.Equal(t, time.Duration(threads)*200*time.Millisecond, time.Since(began))
-	})
-}
-
 // requireNear bounds the deadlines.
 func requireNear(t *testing.T, srv *redistest.MiniServer, bound func(place int) time.Duration) {
 	t.Helper()

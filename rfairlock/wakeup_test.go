@@ -54,7 +54,7 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 		for i, w := range all {
 			queue := queueOf(t, srv, "job")
 			require.NoError(t, hold.Unlock())
-			hold = w.acquired(t, time.Second)
+			hold = w.acquired(t, time.Millisecond)
 			require.Equal(t, hold.Owner().String(), queue[0])
 			message, _ := conn.ReceiveWithTimeout(time.Second).(redis.Message)
 			require.Equal(t, codec.OwnerChannel("job", queue[0]), message.Channel)

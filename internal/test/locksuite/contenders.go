@@ -171,7 +171,7 @@ func (c *Contenders) Stop() Verdict {
 	return v
 }
 
-// Exclusive stops the workers and checks that no two held a lock at once.
+// Exclusive stops the workers and checks that no two held a lock.
 func (c *Contenders) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()
@@ -310,7 +310,7 @@ func goroutines(t *testing.T, label string) (sum int) {
 	return sum
 }
 
-// renewals sums up what an observer reports.
+// renewals sums up renewals.
 type renewals struct {
 	mu      sync.Mutex // guards what follows
 	holds   int

@@ -4,7 +4,7 @@
 //
 // The cases run in parallel on one deployment, with separate names, and break nothing. Tests that
 // break the deployment use [Contenders]: workers that acquire locks all the time, and a check that no
-// two of them held a lock at once.
+// two of them held a lock.
 package locksuite
 
 import (
@@ -34,7 +34,7 @@ const (
 	released = 10 * time.Second // bounds a release in the background; leases are longer
 )
 
-// Deployment is what the suite runs on.
+// Deployment is where the suite runs.
 type Deployment struct {
 	// New returns a transport for one client, which closes it.
 	New func(tb testing.TB) transport.Transport
@@ -125,7 +125,7 @@ func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Cli
 	return c
 }
 
-// suite is what a case runs on.
+// suite is the environment of a case.
 type suite struct {
 	Deployment
 	kind     Kind
@@ -168,20 +168,20 @@ func RunInMemory(t *testing.T, k Kind) {
 
 func cases(k Kind, d Deployment) map[string]func(t *testing.T, s suite) {
 	all := map[string]func(t *testing.T, s suite){
-		"one at a time has the lock":                                  oneAtATime,
-		"what is asked and done about a lock is right":                everyQuestion,
-		"a waiter is woken by its own kind":                           wokenByOwn,
-		"a waiter is woken by a peer, however it publishes":           wokenByPeers,
-		"many locks are renewed at once":                              manyRenewed,
-		"a lock that the server forgot is lost with the next renewal": forgotten,
-		"a waiter that gives up leaves nothing":                       givingUp,
-		"a client that closes leaves no waiter":                       closing,
+		"one owner at a time":                        oneAtATime,
+		"every method works":                         everyQuestion,
+		"a release notifies a waiter":                wokenByOwn,
+		"a release of a peer notifies a waiter":      wokenByPeers,
+		"many locks are renewed":                     manyRenewed,
+		"a deleted lock is lost at the next renewal": forgotten,
+		"a canceled waiter leaves nothing":           givingUp,
+		"a closed client leaves no waiter":           closing,
 	}
 	if k.Queues {
-		all["waiters are served in their order"] = inOrder
+		all["waiters acquire in order"] = inOrder
 	}
 	if k.Queues && !d.Uncounted {
-		all["a dead waiter is taken out"] = deadWaiter
+		all["a dead waiter is evicted"] = deadWaiter
 	}
 	return all
 }
@@ -221,7 +221,7 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 			return err == nil && len(seen.Queue) >= n && seen.Queue[n-1].Subscribed
 		}
 	}
-	require.Eventually(t, is, soon, 5*time.Millisecond, "they do not listen")
+	require.Eventually(t, is, soon, 5*time.Millisecond, "no subscriber")
 }
 
 // listenersOf counts the subscribers of a lock without a queue.

@@ -103,7 +103,7 @@ type Figures struct {
 	Locks, Kept     int             // replicated locks, and how many their holders kept
 	Lost, Notified  int             // locks that were not replicated, and holders that got ErrLost
 	NotifiedAfter   time.Duration   // from the failure to the last ErrLost
-	Twice           int             // locks with two holders at once, including workers
+	Twice           int             // locks with two holders, including workers
 	Overlap         time.Duration   // the longest time before a holder knew of another owner
 	Waiters, Served int             // waiters when the master failed, and how many got the lock
 	Slowest         time.Duration   // from the release, or the loss and a new master, to the waiter
