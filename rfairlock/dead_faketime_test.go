@@ -209,3 +209,18 @@ func TestU13DeadWaitersDelayNoOtherForLong(t *testing.T) {
 		}
 	}
 }
+
+// The lock is freed without a message, which a live waiter of Redisson needs.
+func TestSleepingHeadOfFreeLockIsNudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ev := &evictions{}
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		holdByHand(t, srv, "job", time.Hour)
+		foreignWaiter(t, srv, foreignHead, true)
+		ours, _ := waitTogether(t, rfairlock.New(hostOf(t, srv, 0, ev.observer()), "job"), 1)
+		time.Sleep(time.Minute)
+		srv.Do(t, "DEL", "job")
+		require.NoError(t, ours[0].acquired(t, 15*time.Second).Unlock())
+		require.Empty(t, ev.reported())
+	})
+}
