@@ -135,7 +135,15 @@ func TestLostReplyUsesOneToken(t *testing.T) {
 		nothingHeld(t, s, "lock")
 		hold := take(t, lock)
 		require.EqualValues(t, 3, hold.Token())
+		other := newLock()
+		_, err = other.Lock(t.Context(), rlock.WithWait(time.Second)) // the server knows the scripts
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		synctest.Wait()
+		s.LoseReplies(1)
+		_, err = other.Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		require.NoError(t, hold.Unlock())
+		nothingHeld(t, s, "lock")
 	})
 }
 
