@@ -36,7 +36,7 @@ func (c *timedQueue) readBy(conn, watch redis.Conn, n int, fill func(call *trans
 	}
 }
 
-// What changes all deadlines, as Redisson's acquire script does, is not here.
+// Scripts that change all deadlines, like Redisson's acquire, read the whole queue.
 func TestFairScriptsReadABoundedPartOfALongQueue(t *testing.T) {
 	t.Parallel()
 	const n = 30_000

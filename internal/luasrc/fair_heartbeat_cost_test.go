@@ -17,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// timedQueue is a queue of a thousand on a server that notes how long each script took.
 type timedQueue struct {
 	t      *testing.T
 	server *redistest.Server
@@ -37,7 +36,6 @@ func newTimedQueue(t *testing.T, queued int64) *timedQueue {
 	return c
 }
 
-// fill queues all owners again, each with the deadline that it had at first.
 func (c *timedQueue) fill() {
 	push, add := []any{c.keys[1]}, []any{c.keys[2]}
 	for _, s := range c.all {
@@ -55,8 +53,7 @@ func (c *timedQueue) do(command string, args ...any) any {
 	return reply
 }
 
-// times are what the server takes for the script, by its own clock: at least, and in
-// the median. Where many programs want the processor the median has their turns in it.
+// times returns the least and the median time of the script by the server's clock.
 func (c *timedQueue) times(script *transport.Script, fill func(call *transport.Call)) (least, median time.Duration) {
 	c.t.Helper()
 	c.do("SCRIPT", "LOAD", script.Text())
@@ -76,7 +73,6 @@ func (c *timedQueue) times(script *transport.Script, fill func(call *transport.C
 	return spent[0], spent[len(spent)/2]
 }
 
-// beat is a heartbeat of these waiters, which knows the front of the queue.
 func (c *timedQueue) beat(mine []entry, step int64) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.now += step
@@ -92,8 +88,7 @@ func (c *timedQueue) beat(mine []entry, step int64) func(call *transport.Call) {
 	}
 }
 
-// evict is an eviction of the first dead owners, which are there, and late,
-// each time.
+// evict evicts the first owners from a full queue.
 func (c *timedQueue) evict(dead int) func(call *transport.Call) {
 	return func(call *transport.Call) {
 		c.fill()
@@ -105,8 +100,7 @@ func (c *timedQueue) evict(dead int) func(call *transport.Call) {
 	}
 }
 
-// The bound is what no load of the machine that runs the tests may bring about. Where
-// nothing else runs the medians are a tenth of it, or less.
+// On an idle machine the medians are a tenth of the bound or less.
 func TestHeartbeatOfAThousandWaitersTakesLittleTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	c := newTimedQueue(t, 1000)

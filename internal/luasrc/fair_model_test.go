@@ -47,13 +47,11 @@ type fairCall struct {
 	remains *deadline
 }
 
-// waiter is an owner and its wait.
 type waiter struct {
 	owner string
 	wait  int64
 }
 
-// deadline is a waiter's deadline on the server.
 type deadline struct {
 	owner string
 	at    float64
@@ -78,7 +76,6 @@ func (m *fairModel) head() (string, bool) {
 	return m.Queue[0], true
 }
 
-// prune is the first step of each of Redisson's scripts.
 func (m *fairModel) prune(now int64) {
 	for {
 		head, ok := m.head()
@@ -130,7 +127,6 @@ func (m *fairModel) Try(c fairCall) any {
 	return int64(1)
 }
 
-// Acquire is Try that queues a refused owner: nil, or the milliseconds to wait.
 func (m *fairModel) Acquire(c fairCall) any {
 	m.prune(c.Now)
 	if m.enter(c) {
@@ -191,7 +187,6 @@ func (m *fairModel) Release(c fairCall) any {
 	return int64(1)
 }
 
-// ReleaseShared lowers the count by one, once for each latch, with the replies of Release.
 func (m *fairModel) ReleaseShared(c fairCall) any {
 	if outcome, done := m.Latches[c.Latch]; done {
 		return int64(outcome[0] - '0')
@@ -226,7 +221,6 @@ func (m *fairModel) Force(c fairCall) any {
 	return int64(1)
 }
 
-// leave removes an owner from the queue, as Redisson does.
 func (m *fairModel) leave(c fairCall) {
 	if i := slices.Index(m.Queue, c.Owner); i >= 0 {
 		for _, behind := range m.Queue[i+1:] {
@@ -284,7 +278,6 @@ func (m *fairModel) Heartbeat(c fairCall) any {
 	return []any{left, front, missing, int64(len(m.Queue))}
 }
 
-// putOff raises the deadlines, and leaves in mine the waiters that it has not found.
 func (m *fairModel) putOff(b fairCall, mine map[string]int64) {
 	var ahead, before, after float64 // of the one in front: its deadline, old and new
 	seen := map[string]bool{}
@@ -329,7 +322,6 @@ func (m *fairModel) putOff(b fairCall, mine map[string]int64) {
 	}
 }
 
-// score returns a deadline as Redis writes it.
 func (m *fairModel) score(owner string) string {
 	deadline, has := m.Deadlines[owner]
 	if !has {
@@ -392,7 +384,6 @@ func (m *fairModel) fall(c fairCall, late []float64) float64 {
 	return least
 }
 
-// Nudge notifies the owner if it is the first in the queue of a free lock.
 func (m *fairModel) Nudge(c fairCall) any {
 	if head, ok := m.head(); !ok || head != c.Owner || !m.IsFree() {
 		return int64(0)

@@ -11,8 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// TestDeadlinesOfManyMoveAtOnce counts the commands by which a queue moves up when its
-// first takes the lock, and what a user who may not send them leaves behind: the same.
+// A user without the right to the fast commands gets the same result by slow ones.
 func TestDeadlinesOfManyMoveAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, script := range []struct {

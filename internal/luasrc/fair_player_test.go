@@ -57,7 +57,6 @@ func (s *stage) newFairPlayer() *fairPlayer {
 	return &fairPlayer{stage: s, fairModel: newFairModel(), l: redistest.Key(s.t), publish: "PUBLISH"}
 }
 
-// tellFair returns the first difference between a story on the server and on the model.
 func (s *stage) tellFair(story fairStory) error {
 	s.t.Helper()
 	f := s.newFairPlayer()
@@ -106,10 +105,8 @@ var fairScripts = map[string]struct {
 	"nudge": {func(l *Fair, call *transport.Call, c fairCall) { l.Nudge(call, c.Owner) }, (*fairModel).Nudge},
 }
 
-// withoutDetails makes a refusal a number.
 func withoutDetails(c *transport.Call) { c.Args = c.Args[:len(c.Args)-1] }
 
-// fillBeat fills a whole heartbeat.
 func fillBeat(l *Fair, c *transport.Call, now int64, b Beat, mine []waiter, others []reply.Other) {
 	b.Waiters = len(mine)
 	l.Heartbeat(c, now, b)
@@ -127,7 +124,6 @@ func fairLock(l, publish string) *Fair {
 	}
 }
 
-// call plays one script.
 func (f *fairPlayer) call(does string, c fairCall) *fairPlayer {
 	if f.err != nil {
 		return f
@@ -146,7 +142,6 @@ func (f *fairPlayer) call(does string, c fairCall) *fairPlayer {
 	return f
 }
 
-// due returns the messages of the last call.
 func (f *fairPlayer) due() (due []string) {
 	for _, owner := range f.Notified {
 		if f.publish == "PUBLISH" { // the listener is not a shard subscriber
@@ -184,7 +179,6 @@ func (f *fairPlayer) anyDeadline(does string) *deadline {
 	return &d
 }
 
-// state returns all keys of the lock according to the model.
 func (f *fairPlayer) state() map[string]any {
 	all := map[string]any{}
 	if !f.IsFree() {
@@ -276,7 +270,6 @@ func (f *fairPlayer) forget(key string) {
 	}
 }
 
-// clear deletes the queue.
 func (f *fairPlayer) clear() { f.command("DEL", codec.QueueKey(f.l), codec.TimeoutKey(f.l)) }
 
 // push queues owners without a deadline, set gives deadlines without a place.
@@ -291,7 +284,6 @@ func (f *fairPlayer) set(pairs ...any) {
 // hold gives the lock to a9, without a lease.
 func (f *fairPlayer) hold() { f.command("HSET", f.l, a9, "1") }
 
-// entry is a waiter and its deadline.
 type entry struct {
 	owner    string
 	deadline int64
@@ -299,8 +291,6 @@ type entry struct {
 
 // in returns a waiter with a deadline so many milliseconds after t0.
 func in(owner string, ms int64) entry { return entry{owner, t0 + ms} }
-
-// enqueue adds waiters with deadlines to the queue.
 func (f *fairPlayer) enqueue(all ...entry) {
 	var owners, deadlines []any
 	for _, e := range all {
@@ -378,7 +368,6 @@ func (f *fairPlayer) evict(dead ...entry) *fairPlayer {
 	return f.evictAs(pairs...)
 }
 
-// evictAs is evict with deadlines as texts.
 func (f *fairPlayer) evictAs(pairs ...string) *fairPlayer {
 	c := fairCall{Now: t0, Keep: fairKeep}
 	for pair := range slices.Chunk(pairs, 2) {

@@ -61,8 +61,7 @@ const (
 // skews are the differences of the owners' clocks from the time that passes here.
 var skews = [fairOwners]int64{0, 7, -1500, 20000, -400000, 86400000}
 
-// Plays consist of the calls of owners that want the lock, or of those that maintain the queue: a play
-// of all calls has too little of each.
+// Plays consist of acquisitions or of queue maintenance: a mix has too little of each.
 var (
 	taking  = words("try acquire*4 reenter release*2 releaseShared force giveUp*2 pass expire intrude persist forget loseDeadline secondPlace fraction*2 orphan")
 	keeping = words("acquire*6 force giveUp pass expire intrude persist loseDeadline secondPlace fraction*2 orphan*2 heartbeat*4 evict*3 nudge")
@@ -70,7 +69,6 @@ var (
 	fairPlays = rapid.OneOf(rapid.SliceOfN(fairOps(taking), 10, 60), rapid.SliceOfN(fairOps(keeping), 10, 60))
 )
 
-// words returns the words of a text, each as often as the number behind it says.
 func words(text string) (all []string) {
 	for _, w := range strings.Fields(text) {
 		word, n, _ := strings.Cut(w, "*")

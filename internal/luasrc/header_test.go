@@ -40,7 +40,6 @@ var (
 	comment    = regexp.MustCompile(`(?m)^--.*\n`)
 )
 
-// contract is a script's header and its code.
 type contract struct {
 	params   []string // KEYS[1], ARGV[1..2n] …
 	meanings []string
@@ -78,7 +77,6 @@ func paramsUsed(body string) []string {
 	return slices.Compact(names)
 }
 
-// paramsDocumented returns the header's parameters in the same notation.
 func (c contract) paramsDocumented() []string {
 	var names []string
 	for i, p := range c.params {

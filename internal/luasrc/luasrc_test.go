@@ -76,7 +76,7 @@ func TestRenewReturnsErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
 	require.Error(t, err, "no right to ask is no proof of loss, but the reply was %v", reply)
 }
 
-// What is half done stays: a script is not rolled back.
+// Redis does not roll a script back.
 func TestAServerWithoutMemoryRefusesToPassALockOnAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))

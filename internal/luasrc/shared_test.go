@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allFragments returns the names of the fragments.
 func allFragments(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("shared/*.lua")
@@ -24,7 +23,6 @@ func allFragments(t *testing.T) []string {
 	return paths
 }
 
-// calledIn returns which of the fragments a text calls, in the order of their names.
 func calledIn(text string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return !regexp.MustCompile(`\b` + name + `\(`).MatchString(text)

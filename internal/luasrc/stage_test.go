@@ -28,7 +28,6 @@ type vector struct {
 	messages []string       // "channel payload", in order
 }
 
-// String returns the call.
 func (v vector) String() string {
 	if v.script == nil {
 		return fmt.Sprint(v.args...)
@@ -36,26 +35,21 @@ func (v vector) String() string {
 	return fmt.Sprint(v.script.Name(), v.keys, v.args)
 }
 
-// held is a lock in Redis.
 type held struct {
 	counts map[string]string
 	pttl   int64 // milliseconds, about; -1: none
 }
 
-// queue is a list without a time to live.
 type queue []string
 
-// timeouts is a sorted set without a time to live.
 type timeouts map[string]float64
 
-// about is a reply in milliseconds of which a little may have passed.
+// about is a reply in milliseconds, of which some may have passed.
 type about int64
 
-// failure is an error reply that carries a code.
 type failure string
 
-// passing is how much of a time to live may pass on a busy machine before it is
-// looked at. Leases in vectors differ by more.
+// passing is how much of a TTL may pass on a busy machine. Leases in vectors differ by more.
 const passing = 8000
 
 func (a about) covers(got int64) bool {
@@ -65,14 +59,13 @@ func (a about) covers(got int64) bool {
 	return got <= int64(a) && got > int64(a)-passing
 }
 
-// scenario is a story about locks whose names begin with l.
+// scenario is a sequence of vectors about locks whose names begin with l.
 type scenario struct {
 	name    string
 	vectors func(l string) []vector
 }
 
-// stage plays scenarios, one after another, on a server of its own. It sends together what it
-// need not wait for.
+// stage plays scenarios on one server.
 type stage struct {
 	t        *testing.T
 	conn     redis.Conn
@@ -81,7 +74,7 @@ type stage struct {
 	marks    int
 	known    map[string]string // the digests of the texts that the server knows
 	calls    string            // commands that the script of the last run has run
-	// instead has the texts to run in place of scripts.
+	// instead has replacements of scripts.
 	instead map[*transport.Script]*transport.Script
 }
 
@@ -96,7 +89,7 @@ func newStage(t *testing.T, target redistest.Target) *stage {
 	return s
 }
 
-// newQuietStage returns a stage that does not watch what scripts do.
+// newQuietStage returns a stage that does not check the scripts' commands.
 func newQuietStage(t *testing.T, target redistest.Target) *stage {
 	t.Helper()
 	s := &stage{t: t, conn: target.Dial(t), listener: redis.PubSubConn{Conn: target.Dial(t)}, known: map[string]string{}}
@@ -105,8 +98,6 @@ func newQuietStage(t *testing.T, target redistest.Target) *stage {
 	return s
 }
 
-// play runs a scenario on keys of its own and returns the first difference
-// between what was wanted and what happened.
 func (s *stage) play(sc scenario) error {
 	s.t.Helper()
 	l := redistest.Key(s.t)
@@ -127,7 +118,6 @@ func (s *stage) check(l string, v vector) error {
 	)
 }
 
-// run makes a call.
 func (s *stage) run(v vector) (any, error) {
 	mark := s.mark()
 	commands := [][]any{v.args}
@@ -145,7 +135,6 @@ func (s *stage) run(v vector) (any, error) {
 	return reply, nil
 }
 
-// evaluation is the command that runs the script of a vector, which the server knows then.
 func (s *stage) evaluation(v vector) []any {
 	script := v.script
 	if other := s.instead[script]; other != nil {
@@ -165,7 +154,7 @@ func (s *stage) evaluation(v vector) []any {
 	return append(command, v.args...)
 }
 
-// replyOf returns want if the reply is as wanted, and else the reply.
+// replyOf returns want if the reply matches it, else the reply.
 func replyOf(reply any, err error, want any) any {
 	switch want := want.(type) {
 	case failure:
@@ -202,7 +191,6 @@ func (s *stage) mark() string {
 
 var scriptCall = regexp.MustCompile(`^\S+ \[\d+ lua\] "([^"]*)"`)
 
-// callsUntil returns the commands that scripts have run since the last time.
 func (s *stage) callsUntil(mark string) string {
 	if s.monitor == nil {
 		return ""
@@ -227,17 +215,15 @@ func (s *stage) callsDiffer(v vector) error {
 	return differs("calls", v.calls, s.calls)
 }
 
-// messagesSince returns what has arrived since the last time.
 func (s *stage) messagesSince() []string {
 	mark := s.mark()
 	s.pipeline([][]any{{"PUBLISH", theEnd, mark}})
 	return s.messagesUntil(mark)
 }
 
-// theEnd is the channel of the messages behind which nothing is looked for.
+// theEnd is the channel of messages that end a search.
 const theEnd = "the end"
 
-// messagesUntil returns what has arrived since the last time, before a message on theEnd.
 func (s *stage) messagesUntil(mark string) []string {
 	var got []string
 	for {
@@ -260,7 +246,7 @@ func differs(what string, want, got any) error {
 	return fmt.Errorf("%s: want %v, got %v", what, want, got)
 }
 
-// isEmpty makes no list and an empty one the same. Replies are never both.
+// isEmpty treats a nil list as empty.
 func isEmpty(v any) bool {
 	list, ok := v.([]string)
 	return ok && len(list) == 0

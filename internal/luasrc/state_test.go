@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leftDiffers compares messages since the last time, and every key whose name contains l.
+// leftDiffers compares the messages since the last call, and all keys whose names contain l.
 func (s *stage) leftDiffers(l string, messages []string, want map[string]any) error {
 	mark, names := s.mark(), slices.Sorted(maps.Keys(want))
 	commands := [][]any{{"PUBLISH", theEnd, mark}, {"KEYS", "*" + l + "*"}}
@@ -47,8 +47,6 @@ func (s *stage) keysDiffer(names []string, list any, states []any, want map[stri
 	return nil
 }
 
-// kinds has for each type of key the command that reads one, and what makes its
-// reply comparable.
 var kinds = map[string]struct {
 	read   []any
 	decode func(reply any) (any, error)
@@ -65,7 +63,6 @@ var kinds = map[string]struct {
 	}},
 }
 
-// kindOf is the type of the key that has a state.
 func kindOf(state any) string {
 	switch state := state.(type) {
 	case lasting:
@@ -82,13 +79,11 @@ func kindOf(state any) string {
 	return "string"
 }
 
-// readsOf are the commands that read a key which is to have a state.
 func readsOf(name string, want any) [][]any {
 	read := kinds[kindOf(want)].read
 	return [][]any{{"PTTL", name}, {"TYPE", name}, append([]any{read[0], name}, read[1:]...)}
 }
 
-// stateOf is the state that readsOf has read, or the type of a key that is of another than wanted.
 func (s *stage) stateOf(want any, read []any) any {
 	kind := kindOf(want)
 	if is := fmt.Sprint(read[1]); is != kind {
@@ -101,7 +96,6 @@ func (s *stage) stateOf(want any, read []any) any {
 	return expiring(value, pttl)
 }
 
-// readLocks reads the hashes of these names.
 func (s *stage) readLocks(names ...string) map[string]held {
 	var commands [][]any
 	for _, name := range names {
@@ -116,7 +110,6 @@ func (s *stage) readLocks(names ...string) map[string]held {
 	return locks
 }
 
-// pipeline sends commands together and returns their replies.
 func (s *stage) pipeline(commands [][]any) []any {
 	for _, c := range commands {
 		require.NoError(s.t, s.conn.Send(fmt.Sprint(c[0]), c[1:]...))
@@ -126,10 +119,10 @@ func (s *stage) pipeline(commands [][]any) []any {
 	return replies
 }
 
-// lasting is what expires at a time that is not looked at.
+// lasting is a value with a TTL that is not compared.
 type lasting struct{ value any }
 
-// expiring is a value and what it has left. Of locks and latches that is looked at.
+// expiring returns a state with its TTL, which counts for locks and latches.
 func expiring(value any, pttl int64) any {
 	switch v := value.(type) {
 	case map[string]string:

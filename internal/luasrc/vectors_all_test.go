@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// allScenarios are the vectors of docs/protocol.md for several plain locks at once.
+// allScenarios are the vectors of docs/protocol.md for several plain locks.
 var allScenarios = []scenario{
 	{"ML1 all or none", func(l string) []vector {
 		names := members(l, 3)
@@ -65,7 +65,6 @@ func TestScriptsOfManyLocksDoWhatTheVectorsSay(t *testing.T) {
 	})
 }
 
-// members are n names of locks.
 func members(l string, n int) []string {
 	var names []string
 	for i := range n {
@@ -90,10 +89,10 @@ func releaseAll(names []string, owner string) vector {
 	return allCall(names, func(a *All, c *transport.Call) { a.Release(c, owner) })
 }
 
-// wrongType stands for the text of the error, which differs from server to server.
+// wrongType is the text of the error.
 const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// manyAsOneByOne holds that 500 locks look the same however they were taken and released.
+// manyAsOneByOne acquires 500 locks together and one by one: they must look the same.
 func manyAsOneByOne(t *testing.T, s *stage) {
 	t.Helper()
 	names := members(redistest.Key(t), 500)

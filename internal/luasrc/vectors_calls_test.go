@@ -7,12 +7,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// holdOf is a state of the key of one hold of a reader.
 func holdOf(l, owner string, k, pttl int64) map[string]any {
 	return map[string]any{codec.HoldKey(l, owner, k): held{map[string]string{"": "1"}, pttl}}
 }
 
-// without is a state without some of its keys.
 func without(state map[string]any, keys ...string) map[string]any {
 	state = also(state)
 	for _, key := range keys {

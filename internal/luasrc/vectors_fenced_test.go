@@ -7,15 +7,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The commands that scripts with tokens run.
 const (
 	takesFenced   = "EXISTS INCR HINCRBY PEXPIRE"
 	entersFenced  = "EXISTS HEXISTS INCR HINCRBY PEXPIRE"
 	refusesFenced = "EXISTS HEXISTS PTTL HKEYS"
 )
 
-// fencedScenarios are the vectors of docs/protocol.md for the counter, with our replies: a token
-// alone, or the refusal of a lock without tokens.
+// fencedScenarios are the vectors of docs/protocol.md for the counter, with our replies.
 var fencedScenarios = []scenario{
 	{"fenced: acquire, re-enter, force, acquire", func(l string) []vector {
 		return []vector{
@@ -25,7 +23,7 @@ var fencedScenarios = []scenario{
 			force(l).gives(int64(1), forceFrees, at(l, "2"), codec.LockChannel(l)+" 0"),
 			force(l).gives(int64(0), forceFails, at(l, "2")),
 			fencedAcquire(l, ownerB, 5000).gives(int64(3), takesFenced, at(l, "3", lock(l, 5000, ownerB, "1"))),
-			// A lock without tokens counts nothing, and is entered again with one.
+			// An acquire without tokens does not count; a lock without tokens can be reentered with one.
 			acquire(l, ownerB, 30000).gives(nil, enters, at(l, "3", lock(l, 30000, ownerB, "2"))),
 			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0"),
 			command("DEL", codec.TokenKey(l)).gives(int64(1), "", nothing),
@@ -88,15 +86,14 @@ var fencedScenarios = []scenario{
 			enter(ownerA, 30000, 2).gives(nil, "HEXISTS", nothing),
 			fencedAcquire(l, ownerA, 30000).gives(int64(1), takesFenced, at(l, "1", lock(l, 30000, ownerA, "1"))),
 			enter(ownerA, 20000, 2).gives(int64(2), "HEXISTS INCR HGET HSET PTTL", at(l, "2", lock(l, 30000, ownerA, "2"))),
-			// Again: the count has arrived, and the token is another.
+			// Repeated: the count stays, and the token is new.
 			enter(ownerA, 20000, 2).gives(int64(3), "HEXISTS INCR HGET PTTL", at(l, "3", lock(l, 30000, ownerA, "2"))),
 			enter(ownerA, 50000, 1).gives(int64(4), "HEXISTS INCR HGET PTTL PEXPIRE", at(l, "4", lock(l, 50000, ownerA, "2"))),
 			enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))),
 			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
 		}
 	}},
-	// fencedFair is about the token alone: what the queue does is the same as without, whose
-	// vectors go through the same functions.
+	// The queue is that of the scripts without tokens, which share the functions.
 	{"fenced: fair", func(l string) []vector {
 		fair := func(fill func(f *FencedFair, c *transport.Call)) vector {
 			f := FencedFair{
@@ -131,7 +128,6 @@ func TestFencedScriptsDoWhatTheVectorsSay(t *testing.T) {
 	playOnEachServer(t, newStage, fencedScenarios...)
 }
 
-// fencedCall is a call about a lock with tokens.
 func fencedCall(l string, least int64, fill func(f *Fenced, c *transport.Call)) vector {
 	f := Fenced{Key: l, Counter: codec.TokenKey(l), Least: least}
 	return filled(func(c *transport.Call) { fill(&f, c) })

@@ -27,7 +27,6 @@ func releaseShared(l, owner string) vector {
 	})
 }
 
-// latched is a state of one latch.
 func latched(latch, value string) map[string]any {
 	return map[string]any{latch: held{map[string]string{"": value}, 16000}}
 }
@@ -37,13 +36,10 @@ var scenariosHolds = []scenario{
 		return []vector{
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			reenter(l, ownerA, 45000, 2).gives(int64(1), raisesLonger, lock(l, 45000, ownerA, "2")),
-			// Again, and late, when there is nothing to do.
 			reenter(l, ownerA, 20000, 2).gives(int64(1), staysIn, lock(l, 45000, ownerA, "2")),
 			reenter(l, ownerA, 20000, 1).gives(int64(1), staysIn, lock(l, 45000, ownerA, "2")),
 			reenter(l, ownerA, 60000, 10).gives(int64(1), raisesLonger, lock(l, 60000, ownerA, "10")),
-			// Ten is more than nine as a number, not as a text.
 			reenter(l, ownerA, 20000, 9).gives(int64(1), staysIn, lock(l, 60000, ownerA, "10")),
-			// One more than there is.
 			reenter(l, ownerA, 20000, 0).gives(int64(1), "HGET HINCRBY PTTL", lock(l, 60000, ownerA, "11")),
 			release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
 			reenter(l, ownerA, 20000, 0).gives(nil, onlyLooks, nothing),
@@ -83,9 +79,8 @@ var scenariosHolds = []scenario{
 			pass(ownerA, ownerB, 30000).gives(int64(0), hasNot, nothing),
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			pass(ownerA, ownerB, 50000).gives(nil, passes, lock(l, 50000, ownerB, "1")),
-			// Again, and late: nothing is left to pass on.
 			pass(ownerA, ownerB, 30000).gives(int64(0), hasNot, lock(l, 50000, ownerB, "1")),
-			// The whole of it, and for less time than was left.
+			// All holds at once, and a shorter lease.
 			acquire(l, ownerB, 50000).gives(nil, enters, lock(l, 50000, ownerB, "2")),
 			pass(ownerB, ownerA, 20000).gives(nil, passes, lock(l, 20000, ownerA, "1")),
 			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),

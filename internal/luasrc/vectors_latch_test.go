@@ -25,7 +25,7 @@ var latchScenarios = []scenario{
 			countDown(l).gives(nil, "", count(l, "9007199254740992")),
 		}
 	}},
-	// Redisson's trySetCount takes any number; package rlatch refuses what is not above 0.
+	// Redisson's trySetCount accepts any number, package rlatch only numbers above 0.
 	{"CL2 counts that Redisson lets in", func(l string) []vector {
 		opened, closed := codec.CountDownChannel(l)+" 0", codec.CountDownChannel(l)+" 1"
 		return []vector{
@@ -47,8 +47,7 @@ var latchScenarios = []scenario{
 		}
 		return all
 	}},
-	// Redisson's delete removes whatever stands under the name, and its trySetCount says of such a
-	// key that the count was set before.
+	// Redisson's delete removes any key.
 	{"keys that are no latch", func(l string) []vector {
 		hash := lock(l, -1, ownerA, "1")
 		return []vector{
@@ -70,7 +69,6 @@ func TestLatchScriptsDoWhatTheVectorsSay(t *testing.T) {
 	playOnEachServer(t, newQuietStage, latchScenarios...)
 }
 
-// latchCall is a vector of a call about the latch l.
 func latchCall(l string, fill func(latch *Latch, c *transport.Call)) vector {
 	latch := Latch{Key: l, Channel: codec.CountDownChannel(l), Publish: "PUBLISH"}
 	return filled(func(c *transport.Call) { fill(&latch, c) })
@@ -88,5 +86,4 @@ func deleteLatch(l string) vector {
 	return latchCall(l, func(latch *Latch, c *transport.Call) { latch.Delete(c) })
 }
 
-// count is the state of one latch.
 func count(l, text string) map[string]any { return map[string]any{l: text} }

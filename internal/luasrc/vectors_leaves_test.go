@@ -6,10 +6,10 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// leases are readers by their numbers, in the order in which they came, and what each has left.
+// leases are readers by number, in order of arrival, with their remaining leases.
 type leases [][2]int64
 
-// of is the state of a lock that these readers have, with a time to live.
+// of returns the state of a lock of these readers with a TTL.
 func (ls leases) of(l string, ttl int64) map[string]any {
 	fields, keys := []string{"mode", "read"}, map[string]any{}
 	for _, r := range ls {
@@ -21,7 +21,7 @@ func (ls leases) of(l string, ttl int64) map[string]any {
 	return also(lock(l, ttl, fields...), keys)
 }
 
-// made are the commands that make this state, where nothing is. Equal times end at the same moment.
+// made returns the commands that create this state. Equal leases end at the same moment.
 func (ls leases) made(l string, ttl int64) (all []vector) {
 	now := time.Now().UnixMilli()
 	hash := []any{l, "mode", "read"}
@@ -38,10 +38,9 @@ func (ls leases) made(l string, ttl int64) (all []vector) {
 	return all
 }
 
-// keys are the keys of the readers alone.
 func (ls leases) keys(l string) map[string]any { return without(ls.of(l, -1), l) }
 
-// endedBy forces the lock away and deletes the keys that remain.
+// endedBy force-releases the lock and deletes the remaining keys.
 func (ls leases) endedBy(l string) []vector {
 	var keys []any
 	for name := range ls.keys(l) {
@@ -53,14 +52,14 @@ func (ls leases) endedBy(l string) []vector {
 	}
 }
 
-// leaving has the first of the readers leave a lock with some time to live, and wants another.
+// leaving releases the first reader of a lock with one TTL, and expects another.
 func leaving(l string, ls leases, from, to int64) []vector {
 	leaves := leave(l, readerOf(int(ls[0][0])), 0, readerLease).gives(int64(1), "", ls[1:].of(l, to))
 	all := append(ls.made(l, from), leaves)
 	return append(all, ls[1:].endedBy(l)...)
 }
 
-// more are the readers that there are so many of, behind others, with a lease.
+// more appends n readers with a lease.
 func (ls leases) more(n int, lease int64) leases {
 	for i := range n {
 		ls = append(ls, [2]int64{int64(200 + i), lease})
@@ -69,30 +68,29 @@ func (ls leases) more(n int, lease int64) leases {
 }
 
 var readWriteLeaves = []scenario{
-	// What a reader leaves behind lasts as long as the longest of the others. Of more than four it is
-	// taken to do so where one has as much left as the lock.
+	// The remaining lock lasts as long as its longest hold; of more than four readers, as long as before if
+	// one hold has as much left.
 	{"a reader leaves others", func(l string) (all []vector) {
 		const little, much, most = 10000, 30000, 60000
 		for _, others := range []int{1, 4, 5, 17} {
 			first := leases{{1, little}}.more(others-1, little)
-			// The lock had more than the longest, and this is not the newest.
+			// The lock outlives its longest hold, which is not the newest.
 			longest := append(leases{{1, little}, {2, much}}, first[1:]...)
 			if others < 17 {
 				all = append(all, leaving(l, longest, most, much)...)
 			} else {
 				all = append(all, leaving(l, longest, much, much)...)
 			}
-			// The one that goes was the longest.
 			all = append(all, leaving(l, append(leases{{1, most}, {2, much}}, first[1:]...), most, much)...)
-			// The lock never expired, and the one that goes was dead.
+			// The lock had no expiry, and the leaving reader was dead.
 			all = append(all, leaving(l, append(leases{{1, 0}, {2, much}}, first[1:]...), -1, much)...)
 		}
-		// The lock had less than a reader, as after a renewal of Java's, and as much as another: the newest,
-		// or the one before where the clock of the server goes on by a millisecond within the script.
+		// The lock had less than a reader, as after Java's renewal, and as much as another, within the
+		// milliseconds that pass in the script.
 		asMuch := leases{{1, little}, {2, most}, {200, much + 2}, {201, much + 1}, {202, much}}
 		return append(all, leaving(l, asMuch, much, most)...)
 	}},
-	// What programs and servers never do, and hands may.
+	// States made by hand.
 	{"readers of a lock that was made by hand", func(l string) []vector {
 		a := holdOf(l, ownerA, 1, 30000)
 		many := leases{{longestReader, longestLease}}.more(17, readerLease)

@@ -3,8 +3,7 @@ package luasrc
 import "github.com/redlatch/redlatch/codec"
 
 var readWriteOwed = []scenario{
-	// Redisson's release deletes the newest key, also when the other holds have none any more, and
-	// frees the lock then.
+	// Redisson's release deletes the newest key even if the other holds have none, and frees the lock.
 	{"a release of a shared reader leaves the holds that are alive", func(l string) []vector {
 		latch, channel := codec.LatchKey(l, requestID), codec.ReadWriteChannel(l)
 		short, long := holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000)
@@ -13,23 +12,21 @@ var readWriteOwed = []scenario{
 		one := also(reading(90000, "1"), holdOf(l, ownerA, 1, 90000))
 		two := also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000))
 		all := []vector{
-			// The key of the older hold is gone: the other's lease goes on in its place.
+			// The key of the older hold is gone: it gets the other's lease.
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(10000, "1"), short)),
 			enter(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)),
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(90000, "2"), long)),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", one),
-			// Of three the first has the most.
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000))),
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000), holdOf(l, ownerA, 3, 10000))),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(two, latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", two),
-			// The lease is longer than what any had.
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000), holdOf(l, ownerA, 3, 10000))),
 			leaveShared(l, ownerA, 120000).gives(int64(0), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000))),
-			// A key without time to live stays so.
+			// A key without expiry stays so.
 			command("PERSIST", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(120000, "2"), endless, holdOf(l, ownerA, 2, 120000))),
 			enter(l, ownerB, 60000).gives(nil, "", also(lock(l, 120000, "mode", "read", ownerA, "2", ownerB, "1"),
 				endless, holdOf(l, ownerA, 2, 120000), holdOf(l, ownerB, 1, 60000))),
@@ -37,7 +34,7 @@ var readWriteOwed = []scenario{
 				endless, holdOf(l, ownerB, 1, 60000), latched(latch, "0"))),
 			command("DEL", latch, l, codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(4), "", nothing),
 		}
-		// All holds are over: none comes back.
+		// All holds have expired.
 		return append(all,
 			command("HSET", l, "mode", "read", ownerA, "2").gives(int64(2), "", lock(l, -1, "mode", "read", ownerA, "2")),
 			leaveShared(l, ownerA, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 0"))
@@ -59,7 +56,7 @@ var readWriteOwed = []scenario{
 			leaveShared(l, writerA, 30000).gives(int64(1), "", also(left, latched(codec.LatchKey(l, requestID), "1")), channel+" 1"),
 		}
 	}},
-	// Redisson's sets the lock to the lease of the one that leaves, and one that comes in adds its own.
+	// Redisson's sets the TTL to the leaving writer's lease, and adds that of a new one.
 	{"a release of a shared writer leaves the others their lease", func(l string) []vector {
 		latch, a := codec.LatchKey(l, requestID), holdOf(l, ownerA, 1, 60000)
 		written := func(ttl int64, count string) map[string]any { return lock(l, ttl, "mode", "write", writerA, count) }
@@ -75,7 +72,7 @@ var readWriteOwed = []scenario{
 			enter(l, writerA, 10000).gives(nil, "", written(-1, "2")),
 			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(-1, "1"), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", written(-1, "1")),
-			// A read is owed more than the lock has left, as after a renewal of Java's.
+			// A read lasts longer than the lock, as after Java's renewal.
 			enter(l, writerA, 10000).gives(nil, "", written(-1, "2")),
 			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, -1, "mode", "write", writerA, "2", ownerA, "1"), a)),
 			command("PEXPIRE", l, 5000).gives(int64(1), "", also(lock(l, 5000, "mode", "write", writerA, "2", ownerA, "1"), a)),
@@ -95,14 +92,14 @@ var readWriteOwed = []scenario{
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, both...), a, b)),
 			reads(lease{l, ownerB, 10000}).gives(answers(1), "", also(lock(l, 60000, both...), a, b)),
 			forceRead(l).gives(int64(1), "", also(a, b), codec.ReadWriteChannel(l)+" 0"),
-			// A key that its count does not have is that of no hold, and the next hold's key.
+			// A key beyond the count is not a hold; the next hold reuses it.
 			command("HSET", l, "mode", "read", ownerB, "0").gives(int64(2), "", also(lock(l, -1, "mode", "read", ownerB, "0"), a, b)),
 			enter(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			command("HSET", l, ownerA, "0").gives(int64(1), "", also(lock(l, 20000, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000))),
 			forceRead(l).gives(int64(1), "", also(holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000)), codec.ReadWriteChannel(l)+" 0"),
-			// While it is written it stays without: what the writer is owed is not known.
+			// A write lock stays without expiry: the writer's lease is unknown.
 			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing),
 			command("HSET", l, "mode", "write", writerC, "1").gives(int64(2), "", lock(l, -1, "mode", "write", writerC, "1")),
 			enter(l, ownerC, 10000).gives(nil, "", also(lock(l, -1, inside...), c)),

@@ -14,14 +14,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// readerOf returns an owner by its number.
 func readerOf(n int) string { return fmt.Sprint(ownerA[:len(ownerA)-1], 100+n) }
 
-// readerLease is the lease of readers but the longest.
 const readerLease = 30000
 
-// longestReader is the number of the reader with the longest lease, longestLease, and so how
-// many others there are: more than a release looks at one by one.
+// longestReader is the reader with the longest lease. There are more others than a release reads.
 const (
 	longestReader = 22
 	longestLease  = 50000
@@ -34,7 +31,7 @@ func leaseOf(n int) int64 {
 	return readerLease
 }
 
-// readBy is a lock of readers by their numbers, each of which has its key unless it is dead.
+// readBy is a lock of readers by number, each with its key unless it is dead.
 func readBy(l string, ttl int64, dead bool, numbers ...int) map[string]any {
 	fields, keys := []string{"mode", "read"}, map[string]any{}
 	for _, n := range numbers {
@@ -63,8 +60,7 @@ func TestAReaderThatLeavesManyOthersLooksAtFew(t *testing.T) {
 	require.Regexp(t, `cmdstat_pttl:calls=[1-4],`, stats)
 }
 
-// hesitates makes a script's commands take three milliseconds each, as on a busy machine, where
-// the server's clock goes on within a script.
+// hesitates makes each command of a script take three milliseconds, so that the server's clock advances.
 const hesitates = `local server = redis
 local function now()
     local t = server.call('TIME')
@@ -81,8 +77,7 @@ local redis = {pcall = server.pcall, call = function(...)
 end}
 `
 
-// A lock that lasts longer than the hold that ends is taken for another reader's. So it must
-// never, however long a server whose clock goes on within a script takes between two commands.
+// A release takes a lock that outlives the ended hold for another reader's (see outlived).
 func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
@@ -117,7 +112,7 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 		longest(ownerB, 1, 3000000, command("PERSIST", l), enter(l, ownerA, 2000000))
 		longest(ownerB, 1, 3000000, command("PERSIST", l), reads(lease{l, ownerA, 2000000}))
 		longest(ownerB, 2, 5000000, enter(l, ownerB, 5000000), leaveShared(l, ownerA, 4000000))
-		// A renewal that finds as much left as it would give, or hardly more.
+		// Renewals by almost the remaining time.
 		for d := range 10 {
 			longest(ownerB, 2, 5000000, command("PEXPIRE", codec.HoldKey(l, ownerB, 1), 4000000),
 				command("PEXPIRE", codec.HoldKey(l, ownerB, 2), 5000000), command("PEXPIRE", l, 4000000),
@@ -132,8 +127,7 @@ func TestALockDoesNotOutlastTheHoldThatItLastsFor(t *testing.T) {
 }
 
 var readWriteReaders = []scenario{
-	// Of many readers one that leaves looks at few. What the lock has left is the same as if it
-	// looked at all.
+	// A release reads few of many readers; the lock's TTL is as if it read all.
 	{"many readers", func(l string) (all []vector) {
 		var present []int
 		enter := func(n int) {
@@ -147,7 +141,7 @@ var readWriteReaders = []scenario{
 		for n := range longestReader + 1 {
 			enter(n)
 		}
-		// The longest hold is another's, and then the one that ends.
+		// The longest hold is another's, and then the ended one.
 		latch := codec.LatchKey(l, requestID)
 		shared := remain(longestLease, 0)
 		all = append(all,
@@ -164,7 +158,7 @@ var readWriteReaders = []scenario{
 		return append(all,
 			command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)),
 			command("PEXPIRE", l, 60000).gives(int64(1), "", readBy(l, 60000, true, dead...)),
-			// The lock has more left than any hold, and no other reader is alive.
+			// The lock outlives all holds, and no other reader is alive.
 			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
 		)
 	}},

@@ -7,8 +7,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// readWriteScenarios are the vectors of docs/protocol.md for read/write locks. Rows of Redisson
-// that ours differ from on purpose say so.
+// readWriteScenarios are the vectors of docs/protocol.md for read/write locks, with the differences.
 var readWriteScenarios = slices.Concat([]scenario{
 	{"RW1 readers, whose owners travel", func(l string) []vector {
 		latch, channel := codec.LatchKey(l, requestID), codec.ReadWriteChannel(l)
@@ -29,20 +28,18 @@ var readWriteScenarios = slices.Concat([]scenario{
 			leaveShared(l, ownerB, 10000).gives(nil, "", last),
 			leaveShared(l, ownerA, 10000).gives(int64(1), "", latched(latch, "1"), channel+" 0"),
 			command("DEL", latch).gives(int64(1), "", nothing),
-			// Redisson answers nil, and its latch says 1: a repetition is told that the lock was released.
+			// Redisson returns nil, and 1 for a retry.
 			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2"), channel+" 0"),
 			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2")),
 			command("DEL", latch).gives(int64(1), "", nothing),
-			// The longest hold has the key that goes first: which hold goes is not known, so the others get
-			// what it had.
+			// The longest hold has the deleted key. The ended hold is unknown, so the others get its TTL.
 			enter(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 10000))),
 			enter(l, ownerA, 90000).gives(nil, "", also(lock(l, 90000, "mode", "read", ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000))),
 			leaveShared(l, ownerA, 60000).gives(int64(0), "", also(
 				lock(l, 90000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 90000), latched(latch, "0"))),
 		}
 	}},
-	// The owners of one process say where to arrive. A release answers whether the owner is a reader
-	// still, Redisson's whether any is.
+	// With targets. A release returns whether the owner still reads, Redisson's whether anyone does.
 	{"RW1 readers, of one process", func(l string) []vector {
 		channel := codec.ReadWriteChannel(l)
 		a1, b := holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 50000)
@@ -92,7 +89,6 @@ var readWriteScenarios = slices.Concat([]scenario{
 			forceRead(l).gives(int64(0), "", lock(l, 10000, "mode", "write", writerB, "1")),
 			leaveShared(l, writerB, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 1"),
 			command("DEL", latch).gives(int64(1), "", nothing),
-			// As for readers.
 			leaveShared(l, writerB, 30000).gives(int64(2), "", latched(latch, "2"), channel+" 1"),
 			command("DEL", latch).gives(int64(1), "", nothing),
 			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
@@ -114,7 +110,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			leave(l, writerA, 1, 10000).gives(int64(0), "", written),
 			enterAgain(l, ownerA, 45000, 1).gives(int64(1), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"), a)),
 			enterAgain(l, writerA, 20000, 2).gives(int64(1), "", also(lock(l, 45000, "mode", "write", writerA, "2", ownerA, "1"), a)),
-			// A read is owed more than what remains of the writer's holds.
+			// A read lasts longer than the writer's remaining holds.
 			leave(l, writerA, 1, 10000).gives(int64(0), "", also(lock(l, 45000, "mode", "write", writerA, "1", ownerA, "1"), a)),
 			leave(l, writerA, 0, 10000).gives(int64(1), "", also(lock(l, 45000, "mode", "read", ownerA, "1"), a), channel+" 1"),
 			leave(l, writerA, 0, 10000).gives(nil, "", also(lock(l, 45000, "mode", "read", ownerA, "1"), a)),
@@ -123,7 +119,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			leave(l, writerB, 0, 30000).gives(int64(1), "", nothing, channel+" 1"),
 		}
 	}},
-	// Redisson's cuts the lease to what the reads have left (D2).
+	// Redisson's cuts the lease to that of the reads (D2).
 	{"RW3 reads of a writer do not cut its lease", func(l string) []vector {
 		channel := codec.ReadWriteChannel(l)
 		r1, r2 := holdOf(l, ownerA, 1, 12000), holdOf(l, ownerA, 2, 12000)
@@ -133,7 +129,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			enterAgain(l, ownerA, 12000, 2).gives(int64(1), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "2"), r1, r2)),
 			leave(l, ownerA, 1, 12000).gives(int64(0), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), r1)),
 			leave(l, ownerA, 0, 12000).gives(int64(1), "", lock(l, 60000, "mode", "write", writerA, "1")),
-			// The lock had less left than a read, as after a renewal of Java's: the release mends it.
+			// The lock had less left than a read, as after Java's renewal.
 			enterAgain(l, ownerA, 90000, 2).gives(int64(1), "", also(lock(l, 90000, "mode", "write", writerA, "1", ownerA, "2"),
 				holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000))),
 			command("PEXPIRE", l, 20000).gives(int64(1), "", also(lock(l, 20000, "mode", "write", writerA, "1", ownerA, "2"),
@@ -163,11 +159,10 @@ var readWriteScenarios = slices.Concat([]scenario{
 			reads(lease{l, "unknown", 90000}).gives(answers(0), "", renewed),
 			command("SET", text, "no lock").gives("OK", "", also(renewed, map[string]any{text: "no lock"})),
 			reads(lease{text, ownerA, 30000}, lease{l, ownerA, 30000}).gives(answers(0, 1), "", also(renewed, map[string]any{text: "no lock"})),
-			// What a renewal of Java's has shortened, ours raises.
+			// Java's renewal shortens the TTL, ours restores it.
 			command("PEXPIRE", l, 10000).gives(int64(1), "", also(renewed, lock(l, 10000, "mode", "read", ownerA, "2", ownerB, "1", ownerC, "1"),
 				map[string]any{text: "no lock"})),
 			reads(lease{l, ownerB, 60000}).gives(answers(1), "", also(renewed, map[string]any{text: "no lock"})),
-			// A hold of the owner is alive, and that is enough.
 			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
 			reads(lease{l, ownerA, 10000}).gives(answers(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
 			leave(l, ownerB, 0, 30000).gives(int64(1), "", without(also(renewed,
@@ -216,7 +211,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 			leave(l, ownerA, 2, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
 			leave(l, ownerA, 2, 60000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
 			leave(l, ownerA, 3, 60000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "2"), holds(2, 30000))),
-			// A count that hides what is below it.
+			// A count above the number of keys.
 			command("HSET", l, ownerA, "10").gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(2, 30000))),
 			enterAgain(l, ownerA, 30000, 9).gives(int64(1), "", also(lock(l, 30000, "mode", "read", ownerA, "10"), holds(10, 30000))),
 			leave(l, ownerA, 9, 30000).gives(int64(0), "", also(lock(l, 30000, "mode", "read", ownerA, "9"), holds(9, 30000))),
@@ -305,7 +300,6 @@ func TestReadWriteScriptsDoWhatTheVectorsSay(t *testing.T) {
 	playOnEachServer(t, newQuietStage, readWriteScenarios...)
 }
 
-// The fields of writers.
 const (
 	writerA = ownerA + ":write"
 	writerB = ownerB + ":write"

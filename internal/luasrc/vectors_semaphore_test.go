@@ -10,8 +10,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// semaphoreScenarios are the vectors of docs/protocol.md for semaphores. Rows of Redisson that
-// ours differ from on purpose say so.
+// semaphoreScenarios are the vectors of docs/protocol.md for semaphores, with the differences.
 var semaphoreScenarios = []scenario{
 	{"S1 a counter", func(l string) []vector {
 		channel := codec.SemaphoreChannel(l)
@@ -29,7 +28,7 @@ var semaphoreScenarios = []scenario{
 			take(l, 1).gives(answers(-1, 0), "", of(0)),
 			trySet(l, 5, 0).gives(int64(0), "", of(0)),
 			more(l, 8).gives(int64(8), "", of(8), repeated(channel, 7, 8)...),
-			// Redisson's sends what waiters cannot use.
+			// Redisson's announces permits that are not available.
 			more(l, -20).gives(int64(-12), "", of(-12)),
 			take(l, 1).gives(answers(-1, -12), "", of(-12)),
 			drain(l).gives(int64(-12), "", of(0)), // Redisson's answers the text
@@ -63,11 +62,10 @@ var semaphoreScenarios = []scenario{
 	{"messages of a counter", func(l string) []vector {
 		channel := codec.SemaphoreChannel(l)
 		return []vector{
-			// So many as can be taken.
 			command("SET", l, -3).gives("OK", "", counter(l, -3)),
 			more(l, 2).gives(int64(-1), "", counter(l, -1)),
 			more(l, 3).gives(int64(2), "", counter(l, 2), channel+" 1", channel+" 2"),
-			// A hundred at most.
+			// At most a hundred.
 			more(l, 1000).gives(int64(1002), "", counter(l, 1002), repeated(channel, 99, 1002)...),
 			more(l, -2).gives(int64(1000), "", counter(l, 1000)),
 		}
@@ -101,14 +99,14 @@ var semaphoreScenarios = []scenario{
 			permit(l, began, 5000, permitC).gives(int64(0), "", out),
 			permit(l, began+1, 5000, permitD).gives(answers(4999, 0, 3), "", out),
 			countPermits(l, began+1).gives(answers(1, 0, 3), "", out),
-			// Redisson's answers 0 for one that was over, 1 for another.
+			// Redisson's returns 0 for an expired permit, 1 for another.
 			unpermit(l, began+9000, permitC).gives(answers(1, 1), "", permits(l, 1, permitA, forever, permitB, forever), channel+" 1"),
 			unpermit(l, began+9000, permitC).gives(answers(0, 0), "", permits(l, 1, permitA, forever, permitB, forever)),
-			// Redisson's gives none back when one is unknown.
+			// Redisson's releases none if one is unknown.
 			unpermit(l, began, permitA, permitD).gives(answers(1, 0), "", permits(l, 2, permitB, forever), channel+" 2"),
 			permit(l, began, 5000, permitC, permitD, permitA).gives(answers(-1, 2, 3), "", permits(l, 2, permitB, forever)),
 			permit(l, began, 5000, permitC, permitD).gives(int64(0), "", permits(l, 0, permitB, forever, permitC, c, permitD, c)),
-			// Redisson's sends the number of those given back.
+			// Redisson's sends the number of released permits.
 			unpermit(l, began, permitB, permitC, permitD).gives(answers(3, 0), "", counter(l, 3), repeated(channel, 2, 3)...),
 		}
 	}},
@@ -121,14 +119,14 @@ var semaphoreScenarios = []scenario{
 			permit(l, began, 200, permitB).gives(int64(1), "", permits(l, 1, permitA, began+100, permitB, began+200)),
 			permit(l, began, forever-began, permitC).gives(int64(0), "", three),
 			permit(l, began+50, 1000, permitD).gives(answers(50, 0, 3), "", three),
-			// Redisson's give the permit back as they count it.
+			// Redisson's release it.
 			countPermits(l, began+150).gives(answers(1, 1, 2), "", three),
 			countPermits(l, began+200).gives(answers(1, 2, 1), "", three),
-			// Redisson's gives back as many as it takes.
+			// Redisson's releases as many as it acquires.
 			permit(l, began+300, 1000, permitD).gives(int64(1), "", permits(l, 1, permitC, forever, permitD, began+1300), channel+" 1"),
 			permit(l, began+1300, 100, permitA, permitB, permitD).gives(answers(-1, 2, 3), "", permits(l, 2, permitC, forever), channel+" 2"),
 			permit(l, began, 100, permitA).gives(int64(1), "", permits(l, 1, permitC, forever, permitA, began+100)),
-			// What is taken again at once is not announced.
+			// Permits that are acquired again are not announced.
 			permit(l, began+100, 100, permitB, permitD).gives(int64(0), "", permits(l, 0, permitC, forever, permitB, began+200, permitD, began+200)),
 		}
 	}},
@@ -148,7 +146,6 @@ var semaphoreScenarios = []scenario{
 			permit(l, began, 5000, permitD).gives(int64(2), "", also(lock(l, 50000, "", "2"), map[string]any{
 				key: expiring(ends(append(out, permitD, began+5000)...), 1),
 			})),
-			// One id twice is one permit.
 			unpermit(l, began, permitA, permitA).gives(answers(1, 0), "", also(lock(l, 50000, "", "3"), map[string]any{
 				key: expiring(ends(append(out[2:], permitD, began+5000)...), 1),
 			}), channel+" 3"),
@@ -161,7 +158,7 @@ var semaphoreScenarios = []scenario{
 			countPermits(l, began).gives(answers(0, 0, 0), "", nothing),
 			unpermit(l, began, permitA).gives(answers(0, 0), "", nothing),
 			setPermits(l, 2).gives(int64(2), "", counter(l, 2), repeated(channel, 1, 2)...),
-			// The number is gone, and a permit is out.
+			// The number is gone, and a permit is acquired.
 			permit(l, began, 5000, permitA).gives(int64(1), "", permits(l, 1, permitA, began+5000)),
 			command("DEL", l).gives(int64(1), "", map[string]any{codec.PermitsKey(l): ends(permitA, began+5000)}),
 			permit(l, began, 5000, permitB).gives(answers(5000), "", map[string]any{codec.PermitsKey(l): ends(permitA, began+5000)}),
@@ -223,12 +220,11 @@ var semaphoreScenarios = []scenario{
 			renewed(began+2, item{l, permitA + permitB, 9000}).gives(answers(1), "", later),
 			renewed(began+3, item{l, permitA + permitB, 9000}, item{l, permitD, 9000}).gives(answers(1, 0), "",
 				permits(l, 1, permitA, began+9003, permitB, began+9003)),
-			// Never shorter.
 			renewed(began+1, item{l, permitA + permitB, 9000}).gives(answers(1), "", permits(l, 1, permitA, began+9003, permitB, began+9003)),
 			command("ZADD", codec.PermitsKey(l), began+9002, permitA, began+9002, permitB).gives(int64(0), "", later),
 			command("SET", l2, 1).gives("OK", "", also(later, counter(l2, 1))),
 			permit(l2, began, forever-began, permitC).gives(int64(0), "", all),
-			// One that is gone spoils those of its hold, and no others.
+			// A missing permit fails its own hold only.
 			renewed(began+5, item{l2, permitC, 7000}, item{l, permitA + permitD, 20000}, item{l, permitD + permitB, 20000}).gives(answers(1, 0, 0), "", all),
 			renewed(began+5, item{l2 + "x", permitC, 7000}, item{l, permitB, 9000}).gives(answers(0, 1), "",
 				also(permits(l, 1, permitA, began+9002, permitB, began+9005), c)),
@@ -280,7 +276,6 @@ func TestSemaphoreScriptsDoWhatTheVectorsSay(t *testing.T) {
 	playOnEachServer(t, newQuietStage, semaphoreScenarios...)
 }
 
-// The permits of the vectors, when these begin, and the end of one that never does.
 var (
 	permitA, permitB = strings.Repeat("\xa1", 16), strings.Repeat("\xb2", 16)
 	permitC, permitD = strings.Repeat("\xc3", 16), strings.Repeat("\xd4", 16)
@@ -291,11 +286,9 @@ const (
 	forever = codec.PermitForever
 )
 
-// counter is a state of a semaphore with n permits available.
 func counter(l string, n int64) map[string]any { return map[string]any{l: strconv.FormatInt(n, 10)} }
 
-// permits is a state of a semaphore with n permits available, and of those that are taken:
-// pairs of an id and of when its lease ends.
+// permits is a state of n available permits, and pairs of id and end of lease.
 func permits(l string, n int64, taken ...any) map[string]any {
 	state := counter(l, n)
 	if len(taken) > 0 {
@@ -323,7 +316,7 @@ func onSemaphore(l string, fill func(s *Permits, c *transport.Call)) vector {
 	return filled(func(c *transport.Call) { fill(&s, c) })
 }
 
-// repeated are the messages of a release: ones, and then the number that there are now.
+// repeated are the messages of a release.
 func repeated(channel string, ones, now int) []string {
 	all := slices.Repeat([]string{channel + " 1"}, ones)
 	return append(all, channel+" "+strconv.Itoa(now))

@@ -13,7 +13,6 @@ const (
 	ownerC = "33333333-3333-3333-3333-333333333333:-9223372036854775808"
 )
 
-// The commands that scripts run.
 const (
 	takes       = "EXISTS HINCRBY PEXPIRE"
 	enters      = "EXISTS HEXISTS HINCRBY PEXPIRE"
@@ -30,8 +29,7 @@ const (
 	shardShared = "GET HGET DEL SPUBLISH SET"
 )
 
-// scenarios run on every server. Those in their names marked with a section are
-// the vectors of docs/protocol.md; where release differs on purpose, it says so.
+// scenarios are the vectors of docs/protocol.md, by section, with the differences, and others.
 var scenarios = slices.Concat([]scenario{
 	{"13.1 acquire, enter again, release step by step", func(l string) []vector {
 		return []vector{
@@ -39,11 +37,11 @@ var scenarios = slices.Concat([]scenario{
 			acquire(l, ownerA, 10000).gives(nil, enters, lock(l, 10000, ownerA, "2")),
 			acquire(l, ownerB, 30000).gives(about(10000), isRefused, lock(l, 10000, ownerA, "2")),
 			release(l, ownerA, 1, 30000).gives(int64(0), lowers, lock(l, 30000, ownerA, "1")),
-			// Redisson finds its latch here; ours sees that the target is reached.
+			// Redisson finds its latch here, we the reached target.
 			release(l, ownerA, 1, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerA, "1")),
 			release(l, ownerB, 0, 30000).gives(nil, onlyLooks, lock(l, 30000, ownerA, "1")),
 			release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
-			// Redisson's repeated call finds its latch and answers 1 again.
+			// Redisson's repeated call finds its latch and returns 1 again.
 			release(l, ownerA, 0, 30000).gives(nil, onlyLooks, nothing),
 			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
 		}
@@ -62,7 +60,6 @@ var scenarios = slices.Concat([]scenario{
 			acquire(l, ownerB, 60000).gives(nil, takes, lock(l, 60000, ownerB, "1")),
 			release(l, ownerA, 0, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
 			release(l, ownerA, 1, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
-			// Ten is more than nine as a number, not as a text.
 			command("HSET", l, ownerB, "10").gives(int64(0), "", lock(l, 60000, ownerB, "10")),
 			release(l, ownerB, 9, 30000).gives(int64(0), lowers, lock(l, 30000, ownerB, "9")),
 			release(l, ownerB, 10, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerB, "9")),
@@ -108,7 +105,7 @@ var scenarios = slices.Concat([]scenario{
 			acquire(l2, ownerB, 10000).gives(nil, takes, second),
 			acquire(l3, ownerC, 10000).gives(nil, takes, third),
 			command("SET", text, "no lock").gives("OK", "", also(third, map[string]any{text: "no lock"})),
-			// Redisson's renewal would fail as a whole at the key that is no lock.
+			// Redisson's renewal fails for all at the key of another type.
 			renew(all...).gives(answers(1, 0, 0, 0, 1), "HEXISTS PTTL PEXPIRE HEXISTS HEXISTS HEXISTS HEXISTS PTTL PEXPIRE",
 				also(lock(l1, 30000, ownerA, "1"), lock(l2, 10000, ownerB, "1"), lock(l3, 60000, ownerC, "1"),
 					map[string]any{text: "no lock"})),
@@ -130,7 +127,7 @@ var scenarios = slices.Concat([]scenario{
 			acquire(l, ownerA, 30000).gives(failure("WRONGTYPE"), "EXISTS HEXISTS", stays),
 			release(l, ownerA, 0, 30000).gives(failure("WRONGTYPE"), "HGET", stays),
 			renew(lease{l, ownerA, 30000}).gives(answers(0), renewsNone, stays),
-			// DEL asks for no type, neither here nor in Redisson.
+			// DEL accepts any type.
 			force(l).gives(int64(1), forceFrees, nothing, codec.LockChannel(l)+" 0"),
 		}
 	}},
@@ -144,8 +141,6 @@ var scenarios = slices.Concat([]scenario{
 		return all
 	}},
 }, scenariosHolds)
-
-// shardScenarios need sharded pub/sub.
 var shardScenarios = []scenario{{"6.5 publish on a shard channel", shardPublish}}
 
 // shardPublish expects no message: the listener is no shard subscriber.
@@ -170,7 +165,6 @@ func acquire(l, owner string, lease int64) vector {
 	return v
 }
 
-// acquireDetailed is acquire whose refusal names the holder.
 func acquireDetailed(l, owner string, lease int64) vector {
 	return plainCall(l, func(p *Plain, c *transport.Call) { p.Acquire(c, owner, lease) })
 }
@@ -183,7 +177,6 @@ func force(l string) vector {
 	return plainCall(l, func(p *Plain, c *transport.Call) { p.ForceRelease(c) })
 }
 
-// lease is what a renewal asks for one lock.
 type lease struct {
 	lock, owner string
 	millis      int64
@@ -197,13 +190,11 @@ func renew(leases ...lease) vector {
 	})
 }
 
-// plainCall is a call about a plain lock.
 func plainCall(l string, fill func(p *Plain, c *transport.Call)) vector {
 	p := Plain{Key: l, Channel: codec.LockChannel(l), Publish: "PUBLISH"}
 	return filled(func(c *transport.Call) { fill(&p, c) })
 }
 
-// filled is a call that fill fills in.
 func filled(fill func(c *transport.Call)) vector {
 	var c transport.Call
 	fill(&c)
@@ -215,17 +206,14 @@ func filled(fill func(c *transport.Call)) vector {
 }
 
 func command(name string, args ...any) vector { return vector{args: append([]any{name}, args...)} }
-
-// gives completes a vector with all that must come of it.
 func (v vector) gives(reply any, calls string, after map[string]any, messages ...string) vector {
 	v.reply, v.calls, v.after, v.messages = reply, calls, after, messages
 	return v
 }
 
-// nothing is a state in which no key is left: no lock and no latch.
 var nothing = map[string]any{}
 
-// lock is a state of one lock with pairs of owner and count.
+// lock is a state of one lock; pairs are owner and count.
 func lock(l string, pttl int64, pairs ...string) map[string]any {
 	counts := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -234,7 +222,6 @@ func lock(l string, pttl int64, pairs ...string) map[string]any {
 	return map[string]any{l: held{counts, pttl}}
 }
 
-// also is all states together.
 func also(states ...map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, state := range states {
