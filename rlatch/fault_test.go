@@ -27,7 +27,7 @@ func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rlatch.Latch) {
 	return s, p, l
 }
 
-// away ends the network, and returns when the client has noticed.
+// away cuts the network until the client has noticed.
 func away(t *testing.T, p *redistest.Proxy, l *rlatch.Latch) {
 	t.Helper()
 	p.Refuse(true)
@@ -61,7 +61,7 @@ func TestACountDownThatWasNotSentIsSentOnce(t *testing.T) {
 	require.EqualValues(t, 4, count(t, same(t, s, l)))
 }
 
-// The message falls into a gap: Redisson's waiter sleeps on.
+// Redisson's waiter sleeps on.
 func TestALatchThatOpensInAGapIsNoticed(t *testing.T) {
 	t.Parallel()
 	s, p, l := behind(t)
@@ -96,7 +96,7 @@ func TestAWaitWithoutRedisIsNotSent(t *testing.T) {
 	require.ErrorIs(t, l.Wait(within(t)), redlatch.ErrNotSent)
 }
 
-// Neither is said by a message: the key was deleted by hand, or its time to live was over.
+// Without a message.
 func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
 	const pollCap = 4 * time.Second
 	for _, away := range [][]any{{"DEL", "job"}, {"PEXPIRE", "job", 1}, {"SET", "job", "-1"}} {
@@ -121,7 +121,6 @@ func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
 	}
 }
 
-// A question changes nothing: there is no outcome that could be uncertain.
 func TestAWaitThatEndsDuringItsFirstQuestionSaysSo(t *testing.T) {
 	t.Parallel()
 	_, p, l := behind(t)
@@ -135,7 +134,6 @@ func TestAWaitThatEndsDuringItsFirstQuestionSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, rlatch.ErrNotOpen)
 }
 
-// A server without memory refuses what may need some. To count down needs none.
 func TestALatchCountsDownOnAServerWithoutMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -136,7 +136,7 @@ func TestADeletedLatchIsOpen(t *testing.T) {
 	countDown(t, l)
 }
 
-// Redisson's waiters ask thousands of times a second after such a message.
+// Redisson's waiters spin after such a message.
 func TestAFalseMessageCostsOneQuestion(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -18,21 +18,18 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const soon = callers.Soon
 
-// What the tests of all kinds share.
 var (
 	connect = callers.Connect
 	within  = callers.Within
 )
 
-// newLatch returns a latch with a name of its own, on a client of its own, which is not helped
-// by polls.
+// newLatch returns a new latch on a new client without polls.
 func newLatch(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rlatch.Latch {
 	t.Helper()
 	opts = append([]redlatch.Option{redlatch.WithPollCap(time.Hour)}, opts...)
 	return rlatch.New(connect(t, s.URL(), opts...), redistest.Key(t))
 }
 
-// same returns the same latch on another client.
 func same(t *testing.T, s *redistest.Server, l *rlatch.Latch) *rlatch.Latch {
 	t.Helper()
 	return rlatch.New(connect(t, s.URL()), l.Name())
@@ -57,14 +54,12 @@ func count(t *testing.T, l *rlatch.Latch) int64 {
 	return n
 }
 
-// await waits for the latch on a goroutine of its own.
 func await(ctx context.Context, l *rlatch.Latch) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- l.Wait(ctx) }()
 	return came
 }
 
-// opens holds that a wait ends without an error.
 func opens(t *testing.T, came <-chan error) {
 	t.Helper()
 	select {
@@ -75,7 +70,6 @@ func opens(t *testing.T, came <-chan error) {
 	}
 }
 
-// listening waits until so many connections listen to the latch.
 func listening(t *testing.T, s *redistest.Server, l *rlatch.Latch, n int64) {
 	t.Helper()
 	callers.Listening(t, s, codec.CountDownChannel(l.Name()), n)

@@ -40,7 +40,6 @@ func TestLocksWhoseReplyIsLostAreFreed(t *testing.T) {
 	require.NoError(t, take(t, l).Unlock())
 }
 
-// The reply comes when the caller has left.
 func TestLocksThatAreGrantedLateAreFreed(t *testing.T) {
 	t.Parallel()
 	s, p, l := behind(t)
@@ -63,7 +62,6 @@ func TestAReleaseWhoseReplyIsLostIsSentAgain(t *testing.T) {
 	free(t, s, l.Names())
 }
 
-// Redis is away for longer than a command timeout: the release goes on in the background.
 func TestAReleaseThatRedisDoesNotAnswerGoesOn(t *testing.T) {
 	t.Parallel()
 	s, p, l := behind(t)
@@ -122,7 +120,7 @@ func (w *witness) since() []any {
 	return seen
 }
 
-// Of what is given back for its replicas an observer learns that it was not acquired, and no end.
+// The observer sees locks released for want of replicas as not acquired.
 func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -147,7 +145,7 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	h := take(t, l)
 	waits := s.CommandStats(t)["wait"]
 	require.Positive(t, waits)
-	// One behind the first call, one behind the others; another where this process was kept from running.
+	// One behind the first call, one behind the others, and more if this process was delayed.
 	require.LessOrEqual(t, waits, int64(len(all)/5))
 	require.NoError(t, h.Unlock())
 	require.Len(t, seen.since(), 2*3*len(all), "each is acquired, ended and released, twice")
@@ -170,7 +168,6 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	}
 }
 
-// An observer of refusals alone learns which locks were given back, with the values of the caller.
 func TestAnObserverOfRefusalsAloneHearsOfReplicas(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -190,8 +187,6 @@ func TestAnObserverOfRefusalsAloneHearsOfReplicas(t *testing.T) {
 	require.Equal(t, map[string]any{"lock fair " + all[0]: "me", "lock fair " + all[1]: "me"}, refused)
 }
 
-// The observer hears of each call once, also of locks that were taken and given back before the
-// replicas were waited for.
 func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -215,8 +210,6 @@ func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) 
 	require.Zero(t, s.Do(t, "EXISTS", all[0]), "it is given back")
 }
 
-// A caller of many locks comes in beside callers of one that take turns without a pause, of its
-// own process and of another one.
 func TestBusyLocksLetACallerOfSeveralIn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

@@ -122,7 +122,7 @@ func TestAWaiterThatLeavesHoldsNothing(t *testing.T) {
 	free(t, s, all)
 }
 
-// With the order of the callers they would wait for each other.
+// In the callers' order they would deadlock.
 func TestCallersWithAnyOrderDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -232,7 +232,6 @@ func TestAPanicGivesAllBack(t *testing.T) {
 	free(t, s, all)
 }
 
-// bad is a context that panics when it is asked at the wrong time.
 type bad struct {
 	context.Context //nolint:containedctx // it is a context
 	wrong           func() bool
@@ -293,7 +292,6 @@ func TestInAClusterLocksOfOneSlotAreTakenAtOnce(t *testing.T) {
 	}
 }
 
-// A refusal says that the lease of the member in the way never ends, as that of one lock does.
 func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -306,7 +304,6 @@ func TestARefusalTellsALeaseThatNeverEnds(t *testing.T) {
 	require.Equal(t, redlatch.NoTTL, at.TTL)
 }
 
-// A member that is a hash of another program is not waited for.
 func TestAMemberOfAnotherProgramIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

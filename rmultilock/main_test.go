@@ -20,13 +20,11 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const soon = callers.Soon
 
-// What the tests of all kinds share.
 var (
 	connect = callers.Connect
 	within  = callers.Within
 )
 
-// names are n names of the test's own.
 func names(t *testing.T, n int) []string {
 	t.Helper()
 	base := redistest.Key(t)
@@ -45,7 +43,6 @@ func take(t *testing.T, l *rmultilock.Lock, opts ...rlock.Option) *rmultilock.Ho
 	return h
 }
 
-// takeOne takes one plain lock.
 func takeOne(t *testing.T, c *redlatch.Client, name string, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	h, err := rlock.New(c, name).Lock(within(t), opts...)
@@ -53,7 +50,7 @@ func takeOne(t *testing.T, c *redlatch.Client, name string, opts ...rlock.Option
 	return h
 }
 
-// free holds that nothing is left on the server of locks whose names begin with that of the first.
+// free requires that no key remains whose name begins like the first.
 func free(t *testing.T, s *redistest.Server, names []string) {
 	t.Helper()
 	assert.Eventually(t, func() bool { return len(left(t, s, names)) == 0 }, soon, 5*time.Millisecond, "locks are left on the server")
@@ -65,16 +62,13 @@ func left(t *testing.T, s *redistest.Server, names []string) []any {
 	return keys
 }
 
-// listening waits until a connection listens to a lock.
 func listening(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	callers.Listening(t, s, codec.LockChannel(name), 1)
 }
 
-// acquired is what a waiter ends with.
 type acquired = callers.Acquired[*rmultilock.Hold]
 
-// later waits for the locks on a goroutine of its own.
 func later(ctx context.Context, l *rmultilock.Lock, opts ...rlock.Option) <-chan acquired {
 	return callers.Later(func() (*rmultilock.Hold, error) { return l.Lock(ctx, opts...) })
 }

@@ -18,13 +18,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Replies of the acquire script, with no permits left.
 var (
 	grant   any = int64(0)
 	refusal any = []any{int64(-1), int64(0)}
 )
 
-// quiet is a server that accepts subscriptions and publishes nothing.
 type quiet struct{ *faketransport.Fake }
 
 func (quiet) Subscribe(context.Context, string) (transport.Subscription, error) {
@@ -37,7 +35,7 @@ func (silence) Events() <-chan transport.Event { return nil }
 func (silence) Close()                         {}
 func (silence) Err() error                     { return nil }
 
-// newTaking returns a call about one permit, whose attempts the test answers unless answer does.
+// newTaking returns a call for one permit, whose attempts answer or the test ends.
 func newTaking(answer func(*faketransport.SentCall) (any, error, bool)) (*taking, *faketransport.Fake) {
 	fake := &faketransport.Fake{Conn: 1, Answer: answer}
 	e := engine.New(engine.Config{
@@ -55,7 +53,7 @@ func (a *taking) wait(ctx context.Context) error {
 	return a.Run(ctx, countqueue.New(a.Engine, &a.kind, a.n, false))
 }
 
-// lateClaims makes claims whose attempts are answered between their timeout and Settle.
+// lateClaims makes claims whose replies arrive between timeout and Settle.
 type lateClaims struct {
 	*taking
 	arrives func()
@@ -76,8 +74,7 @@ func (l *lateClaim) Settle(ctx context.Context, err error) (any, error) {
 	return l.claim.Settle(ctx, err)
 }
 
-// The command timeout ended the attempt, and nothing ended the wait: the call goes on as if the
-// reply had come in time.
+// If only the command timeout ended the attempt, the call goes on as if the reply were in time.
 func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 	loading := &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
 	for name, c := range map[string]struct {
@@ -123,7 +120,6 @@ func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 	}
 }
 
-// The end of the wait cut the attempt short, and the refusal arrives a moment later.
 func TestLateRefusalAfterTheWaitIsNotAcquired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +136,6 @@ func TestLateRefusalAfterTheWaitIsNotAcquired(t *testing.T) {
 	})
 }
 
-// Whichever comes first: the caller has the permit, or it is released.
 func TestLateGrantBesideSettleIsAcquiredOrReleased(t *testing.T) {
 	t.Parallel()
 	for range 300 {

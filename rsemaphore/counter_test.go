@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// newCounter returns a semaphore of n permits that only counts, on a client of its own.
 func newCounter(t *testing.T, s *redistest.Server, n int, opts ...rsemaphore.Option) *rsemaphore.Semaphore {
 	t.Helper()
 	sem := rsemaphore.New(connect(t, s.URL(), noPoll()), redistest.Key(t), opts...)
@@ -168,7 +167,6 @@ func behind(t *testing.T, s *redistest.Server, timeout time.Duration) (sem, far 
 	return sem, far, p, c
 }
 
-// becomes waits until n permits are available.
 func becomes(t *testing.T, sem *rsemaphore.Semaphore, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { got, err := sem.Available(within(t)); return err == nil && got == n }, soon, time.Millisecond)

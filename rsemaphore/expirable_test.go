@@ -73,7 +73,6 @@ func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
 	whole(t, sem, 2)
 }
 
-// Many callers of two clients, for one to three permits each.
 func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]rsemaphore.Option{"any order": nil, "strict": {rsemaphore.WithStrictOrder()}} {

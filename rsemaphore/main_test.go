@@ -40,7 +40,6 @@ func newSemaphore(t *testing.T, n int, opts ...rsemaphore.Option) *rsemaphore.Ex
 	return sem
 }
 
-// same returns the same semaphore on another client.
 func same(t *testing.T, sem *rsemaphore.Expirable) *rsemaphore.Expirable {
 	t.Helper()
 	return rsemaphore.NewExpirable(connect(t, redistest.Shared(t).URL(), noPoll()), sem.Name())
@@ -60,7 +59,6 @@ func release(t *testing.T, holds ...*rsemaphore.Hold) {
 	}
 }
 
-// counts requires these numbers of permits.
 func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	t.Helper()
 	got, err := sem.Available(within(t))
@@ -74,7 +72,6 @@ func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	require.Equal(t, permits-available, got, "acquired")
 }
 
-// whole requires that all permits become available.
 func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 	t.Helper()
 	assert.Eventually(t, func() bool {
@@ -84,7 +81,6 @@ func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 	counts(t, sem, permits, permits)
 }
 
-// listening waits until n connections listen to the semaphore.
 func listening(t *testing.T, name string, n int64) {
 	t.Helper()
 	callers.Listening(t, redistest.Shared(t), codec.SemaphoreChannel(name), n)
@@ -101,7 +97,6 @@ func must(t *testing.T, came <-chan acquired) *rsemaphore.Hold {
 	return callers.Must(t, came, promptly)
 }
 
-// waits requires that a waiter still waits.
 func waits(t *testing.T, came <-chan acquired) {
 	t.Helper()
 	select {

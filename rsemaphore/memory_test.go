@@ -13,8 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// A server without memory refuses what may need some. A renewal needs none: holds of all kinds
-// outlast that.
 func TestPermitsAreRenewedOnAServerWithoutMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -35,7 +33,6 @@ func TestPermitsAreRenewedOnAServerWithoutMemory(t *testing.T) {
 	require.NoError(t, permit.Release())
 }
 
-// The permits of a counter come back, however little memory the server has.
 func TestACounterIsReleasedOnAServerWithoutMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

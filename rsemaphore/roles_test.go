@@ -33,7 +33,6 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// holdUntilKilled takes two renewed permits, says so, and keeps them.
 func holdUntilKilled(url string) {
 	client, err := redlatch.Open(context.Background(), url)
 	if err == nil {
@@ -44,12 +43,12 @@ func holdUntilKilled(url string) {
 	if err != nil {
 		os.Exit(1)
 	}
-	// The parent's death, however it dies, ends the pipe and this process.
+	// The parent's death ends the pipe and this process.
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
 }
 
-// startHolder starts a process that holds two permits and returns when it does.
+// startHolder starts a process and waits until it holds two permits.
 func startHolder(t *testing.T, url, name string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -69,8 +68,6 @@ func startHolder(t *testing.T, url, name string) *exec.Cmd {
 	return cmd
 }
 
-// The waiters of two processes get the permits of a killed one when its lease is over, each
-// permit once.
 func TestPermitsOfAKilledProcessComeBackWithinItsLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

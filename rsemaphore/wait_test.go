@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// Redisson's lost wake-up S1: a release of three completes one of three that wait.
+// Redisson's lost wake-up S1.
 func TestAReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
 	t.Parallel()
 	sem := newSemaphore(t, 3)
@@ -35,8 +35,7 @@ func TestAReleaseOfThreePermitsWakesThreeWaiters(t *testing.T) {
 	whole(t, sem, 3)
 }
 
-// Redisson's lost wake-up S2: one that waits for two permits takes the message from one that
-// waits for one.
+// Redisson's lost wake-up S2.
 func TestABigWaiterLeavesTheWakeUpToASmallOne(t *testing.T) {
 	t.Parallel()
 	sem := newSemaphore(t, 2)
@@ -112,8 +111,7 @@ func TestCallersOfOneClientAreServedInOrder(t *testing.T) {
 	whole(t, sem, 1)
 }
 
-// The permit comes back before the first attempt, between it and the subscription, between that
-// and the second attempt, or after it.
+// The permit returns before the first attempt, the subscription, or the second attempt, or after it.
 func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 	t.Parallel()
 	const workers = 3
@@ -148,7 +146,6 @@ func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 	wg.Wait()
 }
 
-// One that gives up leaves those behind it awake, whatever it was about to do.
 func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 	t.Parallel()
 	sem := newSemaphore(t, 2)
@@ -178,7 +175,6 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 	whole(t, sem, 2)
 }
 
-// While the subscription is away a message is lost: the gap makes up for it.
 func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -190,8 +186,7 @@ func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 	for range 3 {
 		h, before := take(t, sem, 2), refused.Load()
 		a := later(within(t), far, 1)
-		// Its second attempt is the last one before it sleeps. The other sleeps behind it and
-		// asks nothing: no reply is under way that could be lost.
+		// After its second attempt it sleeps, and the other behind it: no reply can be lost.
 		require.Eventually(t, func() bool { return refused.Load() >= before+2 }, soon, time.Millisecond)
 		b := later(within(t), far, 1)
 		p.Refuse(true)
@@ -229,7 +224,6 @@ func TestCloseAndShutdownEndTheWait(t *testing.T) {
 	whole(t, sem, 1)
 }
 
-// The reply is lost, and the attempt has run: its ids are released.
 func TestALostReplyIsSettledByTheIDs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -243,7 +237,7 @@ func TestALostReplyIsSettledByTheIDs(t *testing.T) {
 	counts(t, sem, 1, 3)
 	p.Heal()
 	whole(t, sem, 3)
-	// That of a release: it is sent again, and has run.
+	// A release whose reply is lost is retried.
 	h := take(t, far, 2)
 	p.Blackhole(redistest.ToClient)
 	ended := make(chan error, 1)
@@ -255,7 +249,6 @@ func TestALostReplyIsSettledByTheIDs(t *testing.T) {
 	whole(t, sem, 3)
 }
 
-// The caller has left before the reply comes, which says that it was granted.
 func TestALateReplyGivesThePermitsBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -274,7 +267,6 @@ func TestALateReplyGivesThePermitsBack(t *testing.T) {
 	whole(t, sem, 3)
 }
 
-// Waiters of a counter are those of permits with ids.
 func TestWaitersOfACounterAreServedAsTheOthers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -292,8 +284,7 @@ func TestWaitersOfACounterAreServedAsTheOthers(t *testing.T) {
 	available(t, sem, 0)
 }
 
-// Java can give a permit a lease of more years than a time.Duration has, such as that of
-// acquire(365_000, TimeUnit.DAYS).
+// Java's acquire(365_000, TimeUnit.DAYS) has a lease beyond time.Duration.
 func TestAWaiterForAPermitOfAThousandYearsDoesNotAskWithoutAPause(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

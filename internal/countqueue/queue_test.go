@@ -11,14 +11,14 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// listening is a subscription that hears nothing.
+// listening is a subscription without events.
 type listening struct{ closed bool }
 
 func (*listening) Events() <-chan transport.Event { return nil }
 func (l *listening) Close()                       { l.closed = true }
 func (*listening) Err() error                     { return nil }
 
-// queued returns a queue in which callers wait for so many permits, and one listens for all.
+// queued returns a queue of callers that wait for these numbers of permits, with a subscription.
 func queued(t *testing.T, permits ...int64) (*queue, []*caller) {
 	t.Helper()
 	all := &engine.Registry[name, *queue]{}
@@ -37,7 +37,7 @@ func queued(t *testing.T, permits ...int64) (*queue, []*caller) {
 	return q, callers
 }
 
-// refuse answers c, whose turn it is, with so many permits left.
+// refuse refuses c, which has the turn.
 func refuse(t *testing.T, c *caller, left int64) {
 	t.Helper()
 	ask, _ := c.Woken()
@@ -134,7 +134,7 @@ func TestTheNextListensWhenTheFirstHasGone(t *testing.T) {
 	require.Equal(t, time.Minute, d)
 	require.Equal(t, time.Minute, c[1].Sleep(0, 0))
 	require.True(t, q.isFirst(c[1]))
-	// Where none has listened yet it asks, too.
+	// Without a subscription it also tries.
 	q, c = queued(t, 1, 1)
 	q.sub = nil
 	c[0].Leave(nil)
@@ -153,7 +153,7 @@ func TestOneThatComesInARoundIsAskedInIt(t *testing.T) {
 	require.Equal(t, late, q.asking)
 }
 
-// A message has woken the first, whose question gets no answer, and which leaves then.
+// A message woke the first, whose attempt gets no reply, and which then leaves.
 func TestOneThatLeavesWithoutAnAnswerLeavesTheWakeUpToTheNext(t *testing.T) {
 	t.Parallel()
 	q, c := queued(t, 1, 1)

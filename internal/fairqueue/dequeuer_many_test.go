@@ -14,8 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// leaveAll makes n owners leave a queue: that at place 1 is queue1. It returns how many have
-// left.
+// leaveAll makes n owners leave a queue, and returns how many have left. At place 1 is queue1.
 func leaveAll(qs *Queues, queue string, n int64) *atomic.Int64 {
 	left := new(atomic.Int64)
 	for place := range n {
@@ -46,8 +45,7 @@ func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
 	}
 }
 
-// By one call for each owner, each of which walks the queue, many would take longer than Close
-// waits.
+// With one call for each owner, many would take longer than Close waits.
 func TestManyOwnersThatLeaveOneQueueShareCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 5000
@@ -126,7 +124,6 @@ func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
 	})
 }
 
-// A call that failed is tried again for all of them.
 func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, _, free := busyQueues(t)
@@ -147,7 +144,7 @@ func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 	})
 }
 
-// A call that the server refuses is tried again for each by itself: one may be the reason.
+// One of them may be the reason.
 func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, log, free := busyQueues(t)
@@ -170,8 +167,6 @@ func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 	})
 }
 
-// Redis is away for a while: what is tried meanwhile fails at once. One call for each
-// afterwards, each of which walks the queue, would take long.
 func TestManyOwnersThatLeaveWhileRedisIsAwayAreTriedAgainTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 5000

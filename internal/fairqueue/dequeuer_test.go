@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// departureOf is an owner at a place of a queue that is to leave it.
 func departureOf(id lockID, owner string, place int64) *departure {
 	return &departure{
 		kind: kindOf(id), name: id.key, place: place,
@@ -20,13 +19,12 @@ func departureOf(id lockID, owner string, place int64) *departure {
 	}
 }
 
-// ending is when a departure was over.
 type ending struct {
 	times int
 	after time.Duration
 }
 
-// leave makes an owner leave the queue, and returns when that was over.
+// leave removes an owner from the queue, and records when that was over.
 func leave(qs *Queues) *ending {
 	began := time.Now()
 	end := &ending{}
@@ -63,7 +61,7 @@ func TestLeaveTakesTheOwnerOfARequestOut(t *testing.T) {
 	})
 }
 
-// Those that leave by the same call are tried again.
+// Other departures of the same call are retried.
 func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
 	for name, want := range map[string]error{"left": nil, "not sent": errNotSent, "reply lost": errBroken} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +91,7 @@ func TestDequeueTellsWhatOneCallHasDone(t *testing.T) {
 	}
 }
 
-// The call has no answer, or was not sent: its turn did not come.
+// The call gets no reply, or is not sent.
 func TestDequeueWaitsForACommandTimeoutAtMost(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +161,6 @@ func TestDequeueOfAClosedClientEnds(t *testing.T) {
 	})
 }
 
-// One that fails for ever is given up when the place does not last any longer, and Close waits
-// for it no longer than for others.
 func TestDequeueThatFailsForAsLongAsAnEntryLastsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, log := queuesOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
@@ -179,8 +175,7 @@ func TestDequeueThatFailsForAsLongAsAnEntryLastsIsGivenUp(t *testing.T) {
 	})
 }
 
-// refusing refuses the first call, so that the departure is left to the engine, and ends the
-// others with err until some time has passed.
+// refusing rejects the first call, which the engine then resolves, and ends the others with err for a time.
 func refusing(err error, until time.Duration) *faketransport.Fake {
 	began, first := time.Now(), true
 	return &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wakeUp takes a place's wake-up, if there is one, and returns what it says.
 func wakeUp(p *Place) (woken, called, leads bool) {
 	select {
 	case <-p.wake:
@@ -20,13 +19,11 @@ func wakeUp(p *Place) (woken, called, leads bool) {
 	return true, called, leads
 }
 
-// wasCalled takes a place's wake-up, and reports whether the waiter was called.
 func wasCalled(p *Place) bool {
 	_, called, _ := wakeUp(p)
 	return called
 }
 
-// requireAsleep holds that a place has no wake-up.
 func requireAsleep(t *testing.T, places ...*Place) {
 	t.Helper()
 	for _, p := range places {
@@ -35,7 +32,7 @@ func requireAsleep(t *testing.T, places ...*Place) {
 	}
 }
 
-// requireLeads holds that a place leads and has a wake-up that says only that.
+// requireLeads requires that a place leads and was woken, not called.
 func requireLeads(t *testing.T, p *Place) {
 	t.Helper()
 	require.True(t, p.Leads())
@@ -45,7 +42,6 @@ func requireLeads(t *testing.T, p *Place) {
 	require.False(t, called, "it was called")
 }
 
-// requireNoGroup holds that every place of a lock was left.
 func requireNoGroup(t *testing.T, qs *Queues, ids ...lockID) {
 	t.Helper()
 	for _, id := range append(ids, theLock) {
@@ -106,7 +102,7 @@ func TestPlaceThatIsQueuedAnewGoesBehindTheOthers(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
-// A waiter may be busy while it is woken: what it reads is what is true then.
+// A waiter may be busy while it is woken.
 func TestWakeUpSaysWhatIsTrueWhenItIsRead(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
@@ -186,7 +182,6 @@ func TestPlaceThatLeadsKnowsWhenTheFirstIsToAsk(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
-// Users of one owner have one place in the queue on the server.
 func TestOneOfAnOwnersPlacesIsLeftAndTheOthersAsk(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "x", "first", "x", "y", "x")
@@ -206,8 +201,6 @@ func TestOneOfAnOwnersPlacesIsLeftAndTheOthersAsk(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
-// Whatever the order of events, a group that has places has one that leads, and a place that
-// comes to lead was woken or was there first.
 func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 	qs := newQueues(t)
 	const workers, rounds = 8, 2000

@@ -24,7 +24,6 @@ func TestWaitOfAMomentCostsNoHeartbeat(t *testing.T) {
 	})
 }
 
-// The dead before a free lock are in the way of all.
 func TestHeartbeatsBeginAtOnceWhereTheLockLiesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
@@ -142,7 +141,6 @@ func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
 	})
 }
 
-// A connection may break again and again.
 func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
@@ -254,7 +252,7 @@ func TestRepliesOfAnotherFormAreLoggedOnceUntilTheyAreRight(t *testing.T) {
 	})
 }
 
-// A count may hang for as long as a command may, on a replica that stands still.
+// A count may hang on a stalled replica.
 func TestCloseDoesNotWaitForACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
@@ -267,7 +265,6 @@ func TestCloseDoesNotWaitForACount(t *testing.T) {
 	})
 }
 
-// A clock that is set during a long wait is noticed.
 func TestHeartbeatsCompareTheClocksOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)

@@ -21,7 +21,7 @@ const (
 	testLease   = 30 * time.Second
 	testPollCap = 10 * time.Second
 
-	// The engine's pauses between two calls that fail.
+	// The engine's pauses after failures.
 	askSoon  = 250 * time.Millisecond
 	askLater = time.Second
 )
@@ -33,7 +33,6 @@ var (
 	errLoading = &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}
 )
 
-// theLock is what most tests are about.
 var theLock = lockID{"fair", "lock"}
 
 // queuesOver returns the queues of a client that is closed with the test, and its log.
@@ -52,15 +51,13 @@ func queuesOver(t *testing.T, tr transport.Transport) (*Queues, *faketransport.L
 	return Of(e), log
 }
 
-// newQueues returns queues whose server is not needed.
 func newQueues(t *testing.T) *Queues {
 	t.Helper()
 	qs, _ := queuesOver(t, &faketransport.Fake{})
 	return qs
 }
 
-// requireNothingOpen closes the client, which has nothing to wait for. Time must be that of
-// a bubble.
+// requireNothingOpen closes the client, which must not wait, in a bubble.
 func requireNothingOpen(t *testing.T, qs *Queues) {
 	t.Helper()
 	began := time.Now()
@@ -68,15 +65,12 @@ func requireNothingOpen(t *testing.T, qs *Queues) {
 	require.Zero(t, time.Since(began), "Close waits for something")
 }
 
-// answer is a rule by which a transport answers.
 type answer = func(*faketransport.SentCall) (any, error, bool)
 
-// answering ends every call with one outcome, at once.
 func answering(reply any, err error) answer {
 	return func(*faketransport.SentCall) (any, error, bool) { return reply, err, true }
 }
 
-// names returns what was sent, in order.
 func names(f *faketransport.Fake) []string {
 	var all []string
 	for _, c := range f.Sent() {
@@ -85,7 +79,6 @@ func names(f *faketransport.Fake) []string {
 	return all
 }
 
-// count returns how many calls of a name were sent.
 func count(f *faketransport.Fake, name string) int {
 	n := 0
 	for _, c := range names(f) {
@@ -139,12 +132,10 @@ func (k *fakeKind) Nudge(c *transport.Call, owner string) {
 	c.Args = append(c.Args, owner)
 }
 
-// join puts an owner in the group of a lock.
 func join(qs *Queues, id lockID, owner string) *Place {
 	return qs.Join(kindOf(id), id.key, Waiter{Owner: owner, Wait: int64(300_000)})
 }
 
-// joinAll puts owners in one group, in this order.
 func joinAll(qs *Queues, owners ...string) []*Place {
 	var all []*Place
 	for _, owner := range owners {

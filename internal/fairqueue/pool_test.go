@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeSub is a subscription to nothing.
 type fakeSub struct {
 	events chan transport.Event
 	closed atomic.Int64
@@ -34,7 +33,6 @@ func newSubscription(qs *Queues, n int64) (*Subscription, *fakeSub) {
 	return &Subscription{owner: owner, text: owner.String(), sub: sub, pool: &qs.pool}, sub
 }
 
-// keptSubscriptions makes a pool keep n subscriptions of one lock, which have all waited.
 func keptSubscriptions(qs *Queues, n int) (all []*Subscription, subs []*fakeSub) {
 	for i := range n {
 		s, sub := newSubscription(qs, int64(i))
@@ -44,7 +42,6 @@ func keptSubscriptions(qs *Queues, n int) (all []*Subscription, subs []*fakeSub)
 	return all, subs
 }
 
-// got returns the subscription that the next acquisition gets.
 func got(qs *Queues) *Subscription {
 	s, _ := qs.pool.get(theLock)
 	return s
@@ -173,8 +170,6 @@ func TestClosedClientKeepsNoSubscription(t *testing.T) {
 	})
 }
 
-// Whatever the order of events, each subscription has one user at a time, and is closed once
-// in the end.
 func TestSubscriptionsHaveOneUserAtATime(t *testing.T) {
 	qs := newQueues(t)
 	const workers, rounds = 8, 2000

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// fakeServer is a transport to a queue that a test arranges.
+// fakeServer is a transport to a queue under the test's control.
 type fakeServer struct {
 	*faketransport.Fake
 	queues *Queues
@@ -34,8 +34,7 @@ type fakeServer struct {
 	args        map[string][]any // of the last call of each name
 }
 
-// beating returns a server with a queue of three dead owners of other processes and a waiter
-// of this one, whose group has heartbeats.
+// beating returns a server with a queue of three dead owners of other processes and a waiter of this one.
 func beating(t *testing.T, grace time.Duration) *fakeServer {
 	t.Helper()
 	s := &fakeServer{
@@ -57,7 +56,6 @@ func beating(t *testing.T, grace time.Duration) *fakeServer {
 	return s
 }
 
-// leave leaves the place, at the latest when the test ends.
 func (s *fakeServer) leave() {
 	if s.place != nil {
 		s.place.Leave()
@@ -91,7 +89,6 @@ func (s *fakeServer) Listeners(ctx context.Context, channels ...string) ([]int64
 	return counts, s.refusal
 }
 
-// script answers like the scripts.
 func (s *fakeServer) script(c *faketransport.SentCall) (any, error, bool) { //nolint:revive // as Fake.Answer
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,14 +118,12 @@ func (s *fakeServer) script(c *faketransport.SentCall) (any, error, bool) { //no
 	return []any{s.left, front, missing, int64(len(s.queue))}, nil, true
 }
 
-// said returns the arguments of the last call of a name.
 func (s *fakeServer) said(name string) []any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.args[name]
 }
 
-// set changes what the server answers.
 func (s *fakeServer) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

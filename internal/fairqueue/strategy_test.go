@@ -18,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// listening is a transport on which callers can listen.
 type listening struct {
 	*faketransport.Fake
 
@@ -27,7 +26,6 @@ type listening struct {
 	subs     []*fakeSub
 }
 
-// Subscribe is part of transport.Transport.
 func (l *listening) Subscribe(_ context.Context, channel string) (transport.Subscription, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +38,6 @@ func newListening() *listening {
 	return &listening{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
 }
 
-// fakeClaim is a claim for an owner.
 type fakeClaim struct {
 	acquire.Claim
 	owner   codec.Owner
@@ -67,7 +64,6 @@ func (c *fakeClaims) Claim(s acquire.Reusable) acquire.Claim {
 	return claim
 }
 
-// call is one call of a caller of the test's lock.
 type call struct {
 	*caller
 	a *acquire.Acquisition
@@ -86,7 +82,7 @@ func (c *call) claim() *fakeClaim {
 	return claim
 }
 
-// queued returns a caller that was queued behind another, and listens.
+// queued returns a subscribed caller that was queued behind another.
 func queued(t *testing.T, qs *Queues, owner string) *call {
 	t.Helper()
 	c := newCall(qs, owner)
@@ -191,7 +187,6 @@ func TestLeaderThatDoesNotListenAsksEverySecond(t *testing.T) {
 	})
 }
 
-// While the lock is free, and another waiter is to take it, a caller asks less and less often.
 func TestFreeLockOfAnotherWaiterIsAskedForLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, _ := queuesOver(t, newListening())
@@ -246,8 +241,7 @@ func TestRefusalCallsTheHeadOfAFreeLockAndMovesTheCallerThatLostItsPlace(t *test
 	})
 }
 
-// Users of one owner have one place in the queue: when one gives it up, the others must queue
-// anew, once it is gone.
+// The others must queue again once the common place is gone.
 func TestCallerThatGivesUpLeavesTheQueueAndCallsOthersOfItsOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
@@ -268,7 +262,7 @@ func TestCallerThatGivesUpLeavesTheQueueAndCallsOthersOfItsOwner(t *testing.T) {
 	})
 }
 
-// The resolver of the attempt takes the owner out.
+// The resolver of the attempt removes the owner.
 func TestCallerThatAbandonsItsOwnerLeavesTheGroupAndNotTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()
@@ -310,7 +304,7 @@ func TestGrantedCallerKeepsItsSubscriptionForTheNext(t *testing.T) {
 	})
 }
 
-// It could be used by a caller that knows the owner as well.
+// Other callers may use the owner.
 func TestGrantedCallerOfAGivenOwnerKeepsNoSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newListening()

@@ -29,7 +29,7 @@ func TestDecodeBeatReadsEveryField(t *testing.T) {
 	}
 }
 
-// A deadline that an eviction is given must be what was read, to the letter.
+// An eviction compares the exact text.
 func TestDecodeBeatKeepsDeadlinesAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0.10000000000000001", "1.7952248887710001e+12", "-5", "inf", "1795224888771"} {

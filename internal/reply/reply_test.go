@@ -77,7 +77,6 @@ func TestRefusalMayNameTheHolder(t *testing.T) {
 	require.Equal(t, Refusal{Holder: holder, Head: "x:1"}, Refused(queue))
 }
 
-// What no owner has gives rise to a question; any id with the number of a thread does not.
 func TestARefusalGivesRiseToTheQuestionWhoseHashItIs(t *testing.T) {
 	t.Parallel()
 	id := codec.NewOwner(uuid.UUID{4}, 7).String()

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// come returns a caller that was refused the lock, or waits behind one that was.
+// come returns a caller that was refused the lock, or waits behind such a caller.
 func come(all *engine.Registry[string, *queue], reads bool) *caller {
 	q := all.Join("key", func() *queue { return &queue{key: "key", queues: all} })
 	c := &caller{strategy: &strategy{reads: reads}, queue: q}
@@ -21,7 +21,7 @@ func come(all *engine.Registry[string, *queue], reads bool) *caller {
 	return c
 }
 
-// leaveWhileOthersPoll has the first caller leave, which was refused, while those behind it poll.
+// leaveWhileOthersPoll makes the first, refused caller leave while the callers behind it poll.
 func leaveWhileOthersPoll(t *testing.T, reads bool) (q *queue, behind []*caller) {
 	t.Helper()
 	all := &engine.Registry[string, *queue]{}

@@ -18,7 +18,6 @@ const (
 	grace  = 10 * time.Second
 )
 
-// scene is a detector and the queue that it is shown.
 type scene struct {
 	*liveness.Detector
 	t         *testing.T
@@ -53,7 +52,6 @@ func native(t *testing.T) string {
 
 func foreign() string { return codec.NewOwner(uuid.New(), 42).String() }
 
-// look is one heartbeat, and returns the dead members.
 func (s *scene) look() []string {
 	beat := reply.Beat{Left: s.left, Length: int64(len(s.queue))}
 	for _, owner := range s.queue {
@@ -72,8 +70,7 @@ func (s *scene) look() []string {
 	return dead
 }
 
-// deadAfter looks once a second, and returns when a member is dead, at most after a
-// few minutes.
+// deadAfter looks once a second, and returns when a member is dead, 0 after a few minutes.
 func (s *scene) deadAfter() time.Duration {
 	for began := s.now; s.now.Sub(began) < 4*time.Minute; s.now = s.now.Add(time.Second) {
 		if s.look() != nil {
@@ -100,7 +97,7 @@ func TestEachKindHasAGraceOfItsOwn(t *testing.T) {
 	require.Equal(t, 3*grace, s.deadAfter(), "one that was never heard may not have begun to listen")
 }
 
-// What a living waiter of Redisson may need was measured: see redissonFactor.
+// See redissonFactor.
 func TestGraceOfRedissonsWaitersIsLongerThanTheyNeedAndAtMost30Seconds(t *testing.T) {
 	t.Parallel()
 	const measured = 25 * time.Second
@@ -301,8 +298,7 @@ func TestRedlatchOwnersAreRecognizedByTheirUUID(t *testing.T) {
 	}
 }
 
-// What a waiter will take off shows in its deadline when it is queued. Heartbeats
-// move that later.
+// Heartbeats move deadlines later.
 func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/internal/reply"
 )
 
-// The graces of others are several times the one that is set.
 func TestGraceWithoutAnObservedEndIsNotOver(t *testing.T) {
 	t.Parallel()
 	for _, long := range []time.Duration{limits.Max / 3, limits.Max / 2, limits.Max} {
