@@ -52,7 +52,7 @@ func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
 		require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
 		require.ErrorIs(t, fixed.Release(), redlatch.ErrLost)
 		release(t, h)
-		counts(t, sem, 3, 3)
+		whole(t, sem, 3)
 	})
 }
 
@@ -71,9 +71,10 @@ func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
 		require.NoError(t, kept.Err(), "others were renewed by the same script")
+		time.Sleep(time.Second)
 		counts(t, sem, 2, 3)
 		release(t, kept)
-		counts(t, sem, 3, 3)
+		whole(t, sem, 3)
 	})
 }
 
@@ -86,7 +87,7 @@ func TestAReleaseTellsThatAPermitWasLost(t *testing.T) {
 		_, err := sem.Release(t.Context(), h.IDs()[0])
 		require.NoError(t, err)
 		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
-		counts(t, sem, 3, 3)
+		whole(t, sem, 3)
 	})
 }
 
@@ -98,7 +99,7 @@ func TestALeaseThatEndsWakesAWaiter(t *testing.T) {
 		a, b := later(t.Context(), other, 1), later(t.Context(), other, 1)
 		release(t, (<-a).Hold, (<-b).Hold)
 		require.Less(t, time.Since(began), 2*time.Second)
-		counts(t, other, 2, 2)
+		whole(t, other, 2)
 	})
 }
 
