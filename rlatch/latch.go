@@ -80,16 +80,11 @@ func (l *Latch) Name() string { return l.name }
 // trySetCount. Any other n gives redlatch.ErrInvalid; Redisson would store it, and never announce such a
 // latch as open. After redlatch.ErrUncertain the count may be set. It sends one EVALSHA.
 func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
-	engine.NeedContext(ctx)
 	if n <= 0 {
+		engine.NeedContext(ctx)
 		return false, l.wrap("set", fmt.Errorf("%w: a count of %d is not above 0", redlatch.ErrInvalid, n))
 	}
-	answer, err := l.ask(ctx, func(c *transport.Call) { l.scripts.Set(c, n) })
-	if err != nil {
-		return false, l.wrap("set", err)
-	}
-	set, err := reply.Exists(answer)
-	return set, l.wrap("set", err)
+	return ask(ctx, l, "set", func(c *transport.Call) { l.scripts.Set(c, n) }, reply.Exists)
 }
 
 // CountDown lowers the count by one, which opens the latch at 0, as Redisson's countDown. An open latch stays
@@ -97,40 +92,33 @@ func (l *Latch) TrySet(ctx context.Context, n int64) (bool, error) {
 // may have counted, or may yet, and another call can count twice. It is retried only if it certainly did not
 // run. It sends one EVALSHA.
 func (l *Latch) CountDown(ctx context.Context) error {
-	engine.NeedContext(ctx)
-	_, err := l.ask(ctx, func(c *transport.Call) { l.scripts.CountDown(c) })
-	return l.wrap("count-down", err)
+	_, err := ask(ctx, l, "count-down", l.scripts.CountDown, func(answer any) (any, error) { return answer, nil })
+	return err
 }
 
 // Count returns the count, 0 for an open latch, as Redisson's getCount, from the master. It sends GET.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
-	engine.NeedContext(ctx)
-	answer, err := l.ask(ctx, l.kind.get)
-	if err != nil {
-		return 0, l.wrap("count", err)
-	}
-	n, err := l.kind.count(answer)
-	return max(n, 0), l.wrap("count", err)
+	n, err := ask(ctx, l, "count", l.kind.get, l.kind.count)
+	return max(n, 0), err
 }
 
 // Delete deletes the count, which opens the latch, and reports whether there was one, as Redisson's delete.
 // Callers of Wait return; Redisson's keep waiting, since its message says that the latch has closed. A key
 // that is not a count stays, with redlatch.ErrWrongType. It sends one EVALSHA.
 func (l *Latch) Delete(ctx context.Context) (bool, error) {
-	engine.NeedContext(ctx)
-	answer, err := l.ask(ctx, func(c *transport.Call) { l.scripts.Delete(c) })
-	if err != nil {
-		return false, l.wrap("delete", err)
-	}
-	was, err := reply.Exists(answer)
-	return was, l.wrap("delete", err)
+	return ask(ctx, l, "delete", l.scripts.Delete, reply.Exists)
 }
 
-func (l *Latch) ask(ctx context.Context, fill func(*transport.Call)) (any, error) {
-	if err := acquire.Check(ctx, l.err); err != nil {
-		return nil, err
+// ask runs a call and decodes its reply.
+func ask[T any](ctx context.Context, l *Latch, op string, fill func(*transport.Call), decode func(any) (T, error)) (result T, err error) {
+	engine.NeedContext(ctx)
+	if err = acquire.Check(ctx, l.err); err == nil {
+		var answer any
+		if answer, err = acquire.Ask(ctx, l.engine, l.kind, true, fill); err == nil {
+			result, err = decode(answer)
+		}
 	}
-	return acquire.Ask(ctx, l.engine, l.kind, true, fill)
+	return result, l.wrap(op, err)
 }
 
 // wrap adds the operation and the name to an error. It returns nil for nil.

@@ -139,11 +139,8 @@ func (s *Semaphore) Add(ctx context.Context, n int) error {
 // sends one EVALSHA.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)
-	if err != nil {
-		return 0, err
-	}
-	n, err := reply.Number(answer)
-	return int(n), failed("drain", s.name, err)
+	n, err := decoded("drain", s.name, answer, err, reply.Number)
+	return int(n), err
 }
 
 // TrySet creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it did.
@@ -159,11 +156,7 @@ func (s *Semaphore) TrySet(ctx context.Context, n int, ttl time.Duration) (bool,
 		}
 	}
 	answer, err := s.ask(ctx, op, int64(n), 0, func(c *transport.Call) { s.kind.scripts.TrySet(c, int64(n), ms) })
-	if err != nil {
-		return false, err
-	}
-	made, err := reply.Exists(answer)
-	return made, failed(op, s.name, err)
+	return decoded(op, s.name, answer, err, reply.Exists)
 }
 
 // Available returns the number of available permits, 0 if the semaphore does not exist. It sends GET.
@@ -172,11 +165,8 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 		c.Command, c.NumKeys = "GET", 1
 		c.Args = append(c.Args, s.kind.key)
 	})
-	if err != nil {
-		return 0, err
-	}
-	n, err := reply.Count(answer)
-	return int(n), failed("available", s.name, err)
+	n, err := decoded("available", s.name, answer, err, reply.Count)
+	return int(n), err
 }
 
 // ask runs a call about n permits, which is retried only if it certainly did not run.

@@ -111,7 +111,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return 0, failed("release", s.Name(), err)
 	}
-	answer, err := s.publish(ctx, "release", func(c *transport.Call) {
+	answer, err := s.run(ctx, "release", s.Internal().Publish, func(c *transport.Call) {
 		s.semaphore.scripts.Release(c, s.semaphore.clock.NowMillis(), raw, idBytes)
 	})
 	if err != nil {
@@ -124,17 +124,8 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	return int(returned), failed("release", s.Name(), err)
 }
 
-// ask runs a call that is retried only if it certainly did not run.
-func (s *Expirable) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
-	return s.run(ctx, op, s.Internal().Ask, fill)
-}
-
-// publish is ask for a call whose script publishes.
-func (s *Expirable) publish(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
-	return s.run(ctx, op, s.Internal().Publish, fill)
-}
-
-func (s *Expirable) run(ctx context.Context, op string, run asking, fill func(*transport.Call)) (any, error) {
+// run runs a call by Ask or Publish of the lock, which retry it only if it certainly did not run.
+func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := s.Internal(); l.Err == nil {
 		l.Prepare(ctx)
@@ -142,8 +133,6 @@ func (s *Expirable) run(ctx context.Context, op string, run asking, fill func(*t
 	answer, err := run(ctx, fill)
 	return answer, failed(op, s.Name(), err)
 }
-
-type asking func(ctx context.Context, fill func(*transport.Call)) (any, error)
 
 // TrySetPermits creates the semaphore with n permits, 0 to 2^31-1, unless it exists, and reports whether it
 // did. Every process may call it at its start. Do not delete the key and set it again while permits are
@@ -153,11 +142,7 @@ type asking func(ctx context.Context, fill func(*transport.Call)) (any, error)
 func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	const op = "try-set-permits"
 	answer, err := s.change(ctx, op, int64(n), 0, func(c *transport.Call) { s.semaphore.scripts.TrySet(c, int64(n), 0) })
-	if err != nil {
-		return false, err
-	}
-	made, err := reply.Exists(answer)
-	return made, failed(op, s.Name(), err)
+	return decoded(op, s.Name(), answer, err, reply.Exists)
 }
 
 // SetPermits sets the number of permits, acquired ones included: 0 to 2^31-1. If more are acquired, none is
@@ -181,7 +166,7 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 	if err := checkCount(n, least, maxCount); err != nil {
 		return nil, failed(op, s.Name(), err)
 	}
-	return s.publish(ctx, op, fill)
+	return s.run(ctx, op, s.Internal().Publish, fill)
 }
 
 // Available returns the number of available permits, expired ones included, below 0 if more are acquired
@@ -207,7 +192,7 @@ func (s *Expirable) Permits(ctx context.Context) (int, error) {
 }
 
 func (s *Expirable) count(ctx context.Context, op string) (exists bool, available, taken int64, err error) {
-	answer, err := s.ask(ctx, op, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.clock.NowMillis()) })
+	answer, err := s.run(ctx, op, s.Internal().Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.clock.NowMillis()) })
 	if err != nil {
 		return false, 0, 0, err
 	}
@@ -295,13 +280,10 @@ type Permit struct {
 // sends one EVALSHA, which changes nothing.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
-	answer, err := s.ask(ctx, op, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, MaxPermits-1) })
+	answer, err := s.run(ctx, op, s.Internal().Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, MaxPermits-1) })
+	seen, err := decoded(op, s.Name(), answer, err, reply.InspectedPermits)
 	if err != nil {
 		return nil, err
-	}
-	seen, err := reply.InspectedPermits(answer)
-	if err != nil {
-		return nil, failed(op, s.Name(), err)
 	}
 	in := &Inspection{Exists: seen.Left != reply.NoKey, Taken: int(seen.Taken), TTL: max(seen.Left, redlatch.NoTTL)}
 	if !in.Exists {

@@ -177,6 +177,15 @@ func named(op string, err error) error {
 	return &renamed
 }
 
+// decoded decodes the reply of an operation unless it has failed.
+func decoded[T any](op, name string, answer any, err error, decode func(any) (T, error)) (result T, _ error) {
+	if err != nil {
+		return result, err
+	}
+	result, err = decode(answer)
+	return result, failed(op, name, err)
+}
+
 // failed is named for an error without a name.
 func failed(op, name string, err error) error {
 	if err == nil {
