@@ -69,13 +69,23 @@ func exists(t *testing.T, srv *redistest.MiniServer, names ...any) int64 {
 	return n
 }
 
+// ends waits for the end of a hold's context.
+func ends(t *testing.T, ctx context.Context) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the hold does not end")
+	}
+}
+
 func TestOneLossIsOneForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(6*time.Second))
 		h := take(t, rmultilock.New(client, "a", "b", "c"))
 		ctx := h.Context(t.Context())
 		srv.Do(t, "DEL", "b")
-		<-ctx.Done()
+		ends(t, ctx)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, h.Err(), redlatch.ErrLost)
 		var loss redlatch.Loss
@@ -90,7 +100,7 @@ func TestOneLossIsOneForAll(t *testing.T) {
 
 		h = take(t, rmultilock.New(client, "a", "b", "c"))
 		srv.Do(t, "DEL", "b")
-		<-h.Context(t.Context()).Done()
+		ends(t, h.Context(t.Context()))
 		time.Sleep(6*time.Second + time.Millisecond)
 		require.Zero(t, exists(t, srv, "a", "c"), "without Unlock their leases end")
 		_ = h.Unlock()
@@ -118,7 +128,7 @@ func TestTheHoldEndsWithItsMaximumAndWithTheClient(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rmultilock.New(client, "a", "b", "c")
 		h := take(t, l, rlock.WithMaxHold(2*time.Second))
-		<-h.Context(t.Context()).Done()
+		ends(t, h.Context(t.Context()))
 		require.ErrorIs(t, h.Err(), redlatch.ErrMaxHold)
 		err := h.Unlock()
 		require.ErrorIs(t, err, redlatch.ErrMaxHold)

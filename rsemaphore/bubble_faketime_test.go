@@ -40,6 +40,16 @@ func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*r
 	return srv, open(near), held
 }
 
+// ends waits for the end of a hold's context.
+func ends(t *testing.T, ctx context.Context) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the hold does not end")
+	}
+}
+
 func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)
@@ -66,7 +76,7 @@ func TestAHoldThatLosesOnePermitIsLostAndGivesTheOthersBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		began := time.Now()
-		<-ctx.Done()
+		ends(t, ctx)
 		require.LessOrEqual(t, time.Since(began), 2*time.Second, "by the next renewal")
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
@@ -109,7 +119,7 @@ func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
 		h := take(t, open(), 2, rsemaphore.WithWatchdog(time.Second))
 		ctx := h.Context(t.Context())
 		srv.Do(t, "DEL", "job", "{job}:timeout")
-		<-ctx.Done()
+		ends(t, ctx)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, h.Release(), redlatch.ErrLost)
 		require.Zero(t, srv.Do(t, "EXISTS", "job"), "nothing was created")
@@ -128,7 +138,7 @@ func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
 			other, err := sem.Acquire(ctx, 1)
 			require.NoError(t, err)
 			release(t, other)
-			<-h.Context(t.Context()).Done()
+			ends(t, h.Context(t.Context()))
 		}
 	})
 }
