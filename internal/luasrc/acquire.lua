@@ -7,7 +7,6 @@
 -- Replies:  nil if the owner holds the lock now; else the milliseconds left, -1 without expiry; with
 --           ARGV[3] an array of that and the holder's owner, if the user may run HKEYS
 -- Effects:  if acquired, the owner's count rises by one, and the lock's TTL becomes the lease
--- Messages: none
 local lock, owner, lease, tell = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('EXISTS', lock) == 0 or redis.call('HEXISTS', lock, owner) == 1 then
     redis.call('HINCRBY', lock, owner, 1)

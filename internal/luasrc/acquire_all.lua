@@ -7,7 +7,6 @@
 --             owner holds: the milliseconds left, -1 without expiry; its holder's owner; its number,
 --             from 1. For a key of another type: the server's error; an empty text; its number
 -- Effects:    if acquired, as for Acquire for each lock; else none
--- Messages:   none
 local owner, lease = ARGV[1], ARGV[2]
 for i = 1, #KEYS do
     local lock = KEYS[i]

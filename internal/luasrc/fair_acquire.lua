@@ -23,7 +23,6 @@
 --           all other deadlines fall by its wait, the count is 1 and the TTL the lease; if reentered,
 --           the count rises by one and the TTL is the lease; if queued, the owner is last, and its
 --           deadline is now plus the reply plus the wait; a deadline that it had stays
--- Messages: none
 -- Uses:     enqueue, prune, take
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, owner, wait, lease, tell = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]

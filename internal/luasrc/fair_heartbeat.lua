@@ -33,7 +33,6 @@
 --           owners without place or deadline; and the length of the queue
 -- Effects:  the deadlines of the given owners, of others that are alive, and of the waiters behind a
 --           raised one rise; nothing else changes
--- Messages: none
 -- Uses:     set_deadlines
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, keep, fair = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -17,8 +17,6 @@
 --           array of owner, count, owner ...; the part of the queue; an array of owner, deadline,
 --           owner ... with its deadlines, perhaps among others; an array of the first places' listeners,
 --           shorter if the user or the server cannot count them; and the length of the queue
--- Effects:  none
--- Messages: none
 -- Uses:     length
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local first, last = tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -9,7 +9,6 @@
 -- ARGV[2]   command to publish with: PUBLISH or SPUBLISH
 -- ARGV[3]   message
 -- Replies:  1 if the owner was notified; 0 if the lock is held or the owner is not the first
--- Effects:  none
 -- Messages: if the reply is 1, the message on the owner's channel
 -- Uses:     wake
 local lock, queue, channel = KEYS[1], KEYS[2], KEYS[3]

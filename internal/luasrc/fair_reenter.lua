@@ -11,7 +11,6 @@
 -- Replies:  1, or nil if the owner does not hold the lock
 -- Effects:  overdue waiters leave the head of the queue; if the owner holds the lock, its count rises to
 --           the target, or by one, and the TTL to the lease
--- Messages: none
 -- Uses:     prune, reenter
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, owner, lease, target = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])

@@ -16,7 +16,6 @@
 -- Effects:  overdue waiters leave the head of the queue; if acquired, the owner leaves the queue,
 --           all other deadlines fall by its wait, the count is 1 and the TTL the lease; if reentered,
 --           the count rises by one and the TTL is the lease
--- Messages: none
 -- Uses:     prune, take
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local now, owner, wait, lease, tell = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]

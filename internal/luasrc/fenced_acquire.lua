@@ -9,7 +9,6 @@
 --           without expiry, and the holder's owner if the user may run HKEYS
 -- Effects:  if acquired, the counter and the owner's count rise by one, and the lock's TTL becomes the
 --           lease; if the counter cannot rise, an error, and nothing changes
--- Messages: none
 -- Uses:     next_token
 local lock, counter, owner, lease, least = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('EXISTS', lock) == 0 or redis.call('HEXISTS', lock, owner) == 1 then

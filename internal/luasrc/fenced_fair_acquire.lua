@@ -13,7 +13,6 @@
 -- Replies:  the token if the owner holds the lock now; else FairAcquire's refusal with details
 -- Effects:  as for FairAcquire, and if acquired, the counter rises by one; if it cannot rise, an
 --           error, and nothing changes except that overdue waiters are gone
--- Messages: none
 -- Uses:     enqueue, prune, take
 local lock, queue, timeouts, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, owner, wait, lease, least = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]

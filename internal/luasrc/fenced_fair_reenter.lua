@@ -12,7 +12,6 @@
 -- ARGV[5]   least: the least value that the counter must have, 0 for any
 -- Replies:  the token, or nil if the owner does not hold the lock
 -- Effects:  as for FairReenter, and if the owner holds the lock, the counter rises by one
--- Messages: none
 -- Uses:     next_token, prune, reenter
 local lock, queue, timeouts, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, owner, lease, target, least = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]

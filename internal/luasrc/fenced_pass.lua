@@ -8,7 +8,6 @@
 -- ARGV[4]   least: the least value that the counter must have, 0 for any
 -- Replies:  the token if the heir holds the lock now; an array of 0 if the owner does not hold it
 -- Effects:  as for Pass, and if the owner holds the lock, the counter rises by one
--- Messages: none
 -- Uses:     next_token
 local lock, counter, owner, heir, lease, least = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('HEXISTS', lock, owner) == 0 then

@@ -8,7 +8,6 @@
 -- ARGV[4]   least: the least value that the counter must have, 0 for any
 -- Replies:  the token, or nil if the owner does not hold the lock
 -- Effects:  as for Reenter, and if the owner holds the lock, the counter rises by one
--- Messages: none
 -- Uses:     next_token, reenter
 local lock, counter, owner, lease, target = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
 if redis.call('HEXISTS', lock, owner) == 0 then

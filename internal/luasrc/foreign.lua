@@ -2,8 +2,6 @@
 --
 -- KEYS[1]   the lock: a hash of owner -> count
 -- Replies:  a field of the hash, if no field can be an owner; else nil, also if the user may not run HKEYS
--- Effects:  none
--- Messages: none
 local lock = KEYS[1]
 local fields = redis.pcall('HKEYS', lock)
 for i = 1, #fields do

@@ -109,11 +109,9 @@ func TestHeadersAndCodeAgree(t *testing.T) {
 		require.NotEmpty(t, c.body, file)
 		require.True(t, strings.HasPrefix(text, "-- "), "%s has a header", file)
 		require.Equal(t, paramsUsed(c.body), c.paramsDocumented(), file)
-		sections := []string{"Replies", "Effects", "Messages", "Uses"}
-		if len(fragments(text)) == 0 {
-			sections = sections[:3]
-		}
-		require.Equal(t, sections, c.sections, file)
+		require.Regexp(t, "^Replies( Effects)?( Messages)?( Uses)?$", strings.Join(c.sections, " "), file)
+		require.Equal(t, len(fragments(text)) > 0, slices.Contains(c.sections, "Uses"), file)
+		require.Equal(t, strings.Contains(c.body, "publish"), slices.Contains(c.sections, "Messages"), file)
 		require.True(t, slices.IsSortedFunc(c.params, keysBeforeArgs), "%s lists its parameters in order: %v", file, c.params)
 		require.NotContains(t, c.body, "--", "%s: comments belong into the header", file)
 		require.NotEmpty(t, c.params, file)

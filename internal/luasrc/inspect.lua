@@ -3,6 +3,4 @@
 -- KEYS[1]   the lock: a hash of owner -> count
 -- Replies:  an array of the milliseconds left, -1 without expiry, -2 if free; and an array of owner,
 --           count, owner ...
--- Effects:  none
--- Messages: none
 return {redis.call('PTTL', KEYS[1]), redis.call('HGETALL', KEYS[1])}

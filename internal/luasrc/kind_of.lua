@@ -3,8 +3,6 @@
 -- KEYS[1]   the lock: a key of any type
 -- Replies:  lock for a plain, fair or fenced lock, read/write for that lock, number for a semaphore or
 --           a latch; nil for other keys, and if the user may not run HGET, HKEYS or GET
--- Effects:  none
--- Messages: none
 local lock = KEYS[1]
 local mode = redis.pcall('HGET', lock, 'mode')
 if type(mode) == 'table' then

@@ -1,7 +1,7 @@
 // Package luasrc holds the Lua scripts that change locks, one file each, and fills calls of them.
 //
-// The comment at the top of a file is the script's contract: keys, arguments, replies, effects and
-// messages; a test compares it with the code. All scripts share one order of KEYS and ARGV, listed in
+// The comment at the top of a file is the script's contract: keys, arguments, replies, and effects and
+// messages, if any; a test compares it with the code. All scripts share one order of KEYS and ARGV, listed in
 // docs/protocol.md, which also describes the locks' states and where the scripts differ from Redisson's
 // on purpose. A change of a script's arguments touches the script, its method here, and docs/protocol.md.
 //

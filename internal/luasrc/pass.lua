@@ -9,7 +9,6 @@
 -- Replies:  nil if the heir holds the lock now; 0 if the owner does not hold it
 -- Effects:  if the owner holds the lock, the heir alone holds it, once, whatever the owner's count was,
 --           and the TTL is the lease
--- Messages: none
 local lock, owner, heir, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('HEXISTS', lock, owner) == 0 then
     return 0

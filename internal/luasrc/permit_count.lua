@@ -5,8 +5,6 @@
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- Replies:  an array of 1 if the semaphore exists, else 0; how many permits are available; and how many
 --           are acquired
--- Effects:  none
--- Messages: none
 -- Uses:     available
 local semaphore, permits, now = KEYS[1], KEYS[2], ARGV[1]
 local free = available(semaphore)

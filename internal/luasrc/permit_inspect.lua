@@ -7,8 +7,6 @@
 -- Replies:  an array of the semaphore's TTL in milliseconds, -1 without expiry, -2 if it does not exist;
 --           its text, empty if it does not exist; how many permits are acquired; and an array of id, end
 --           of lease, id ...
--- Effects:  none
--- Messages: none
 local semaphore, permits = KEYS[1], KEYS[2]
 return {
     redis.call('PTTL', semaphore),

@@ -12,7 +12,6 @@
 --                lease, milliseconds
 -- Replies:     an array of n numbers: 1 if all ids have permits, which have the lease now, else 0
 -- Effects:     the permits answered with 1 end at the end of the lease from now on, or later
--- Messages:    none
 local now = tonumber(ARGV[1])
 local renewed = {}
 for i = 1, #KEYS do

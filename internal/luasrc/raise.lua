@@ -4,7 +4,6 @@
 -- ARGV[1]   least: the least value
 -- Replies:  1 if the counter was raised, else 0
 -- Effects:  the counter is at least that
--- Messages: none
 local at = redis.call('INCRBY', KEYS[1], 0)
 if at < tonumber(ARGV[1]) then
     redis.call('SET', KEYS[1], ARGV[1])

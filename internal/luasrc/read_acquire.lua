@@ -15,7 +15,6 @@
 -- Effects:  if acquired, the owner's count rises by one, the hold's key has the lease as TTL, and the
 --           lock's TTL is at least that; a lock without expiry gets the TTL of the longest hold of a
 --           reader, but not while it is write-locked
--- Messages: none
 -- Uses:     last_for, refused, set_hold
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 local left, count = redis.call('PTTL', lock), 1

@@ -10,7 +10,6 @@
 -- Effects:  the count rises to the target, or by one; all keys of the owner's holds get the TTL of the
 --           longest of them, at least the lease, and the lock at least that; if the owner does not hold
 --           the lock, nothing changes
--- Messages: none
 -- Uses:     hold_count, hold_key, lengthen, set_hold
 local lock, owner, lease, target = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local found = redis.call('HMGET', lock, 'mode', owner)

@@ -13,7 +13,6 @@
 -- Effects:     for a reply of 1, the keys of the owner's holds and the lock have at least the lease as
 --              TTL; a lock without expiry gets the TTL of the longest hold of a reader, but not while it
 --              is write-locked; no key is created
--- Messages:    none
 -- Uses:        hold_count, hold_key, last_for
 local renewed = {}
 for i = 1, #ARGV / 2 do

@@ -7,6 +7,5 @@
 -- Replies:  1, or nil if the owner does not hold the lock
 -- Effects:  if the owner holds the lock, its count rises to the target, or by one, and the TTL to the
 --           lease
--- Messages: none
 -- Uses:     reenter
 return reenter(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]))

@@ -9,7 +9,6 @@
 -- Replies:     an array of n numbers: 1 if the owner holds the lock, else 0
 -- Effects:     for a reply of 1, the TTL rises to the lease, or becomes it if there was none; no key is
 --              created
--- Messages:    none
 local renewed = {}
 for i = 1, #KEYS do
     local owner, lease = ARGV[2 * i - 1], ARGV[2 * i]

@@ -7,7 +7,6 @@
 -- ARGV[1]   owner
 -- Replies:  1, or nil if the owner does not hold the lock
 -- Effects:  none, but the server sends the owner's count to replicas
--- Messages: none
 local count = redis.call('HGET', KEYS[1], ARGV[1])
 if not count then
     return nil

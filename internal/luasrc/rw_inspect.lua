@@ -6,8 +6,6 @@
 --           of field, value, field ...; and an array of the milliseconds that the longest read hold of
 --           each field's owner has left, below 0 if it has none. Of a hash without a mode, which may be
 --           another program's with many large numbers, only a thousand holds are read
--- Effects:  none
--- Messages: none
 -- Uses:     hold_count, hold_key
 local lock, lefts, asks = KEYS[1], {}, 1000
 local fields = redis.call('HGETALL', lock)

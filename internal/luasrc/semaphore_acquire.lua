@@ -5,7 +5,6 @@
 -- Replies:  how many permits are available now, if acquired; else an array of -1 and how many are
 --           available; of -1 alone if the semaphore does not exist
 -- Effects:  if acquired, as many fewer are available
--- Messages: none
 -- Uses:     available
 local semaphore, wanted = KEYS[1], ARGV[1]
 local free = available(semaphore)

@@ -3,7 +3,6 @@
 -- KEYS[1]   the semaphore: a number, how many permits are available
 -- Replies:  how many permits were available, below 0 if more were acquired than exist
 -- Effects:  none is available; the semaphore's TTL stays
--- Messages: none
 -- Uses:     available
 local semaphore = KEYS[1]
 local free = available(semaphore)

@@ -3,7 +3,5 @@
 --
 -- KEYS[1]   the lock: need not exist
 -- Replies:  the milliseconds that the hold has left, -2
--- Effects:  none
--- Messages: none
 -- Uses:     hold_key
 return redis.call('PTTL', hold_key(KEYS[1], 'none', 1))

@@ -7,7 +7,6 @@
 --           array with the writer if there is one and the user may run HKEYS; the error WRONGTYPE for a
 --           hash that is not a read/write lock
 -- Effects:  if acquired, the owner's count rises by one, and the lock's TTL to the lease
--- Messages: none
 -- Uses:     lengthen, refused
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 local mode = redis.call('HGET', lock, 'mode')
