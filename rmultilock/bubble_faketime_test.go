@@ -111,7 +111,7 @@ func TestAMemberLostWhileOthersAreTakenEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t, redlatch.WithWatchdogTimeout(time.Second))
 		srv.Do(t, "HSET", "c", redlatch.NewOwner(uuid.New(), 1).String(), 1)
-		came := later(t.Context(), rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rfairlock.New(client, "c")))
+		came := later(within(t), rmultilock.Of(rlock.New(client, "a"), rlock.New(client, "b"), rfairlock.New(client, "c")))
 		synctest.Wait()
 		require.EqualValues(t, 2, exists(t, srv, "a", "b"))
 		srv.Do(t, "DEL", "a")

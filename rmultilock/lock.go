@@ -112,7 +112,7 @@ func (l *Lock) Names() []string { return l.names }
 // order. On an error or a panic the acquired locks are released before Lock returns. A lock whose hold ctx
 // proves is reentered.
 //
-// Errors are those of rlock.Lock.Lock for the member that was not acquired. If a member was lost while others
+// It returns the errors of rlock.Lock.Lock for the member that was not acquired. If a member was lost while others
 // were acquired, such as one with a short fixed lease, Lock returns redlatch.ErrNotAcquired.
 func (l *Lock) Lock(ctx context.Context, opts ...rlock.Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)

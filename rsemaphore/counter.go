@@ -127,7 +127,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// Add makes n more permits available, or fewer if n is below 0, even fewer than none. Errors are those of
+// Add makes n more permits available, or fewer if n is below 0, even fewer than none. It returns the errors of
 // [Semaphore.Release]. It keeps the TTL, which Redisson's addPermits drops.
 func (s *Semaphore) Add(ctx context.Context, n int) error {
 	_, err := s.ask(ctx, "add", int64(n), -maxCount, func(c *transport.Call) { s.kind.scripts.Add(c, int64(n)) })
@@ -135,7 +135,7 @@ func (s *Semaphore) Add(ctx context.Context, n int) error {
 }
 
 // Drain acquires all available permits and returns their number. If it was below 0, it is 0 afterwards.
-// Errors are those of [Semaphore.Release]. It keeps the TTL, which Redisson's drainPermits drops, and
+// It returns the errors of [Semaphore.Release]. It keeps the TTL, which Redisson's drainPermits drops, and
 // sends one EVALSHA.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	answer, err := s.ask(ctx, "drain", 0, 0, s.kind.scripts.Drain)

@@ -49,7 +49,7 @@ func (s *Expirable) Name() string { return s.single.Name() }
 // process's permits return within one lease. Acquire also waits if the semaphore was never set, which the
 // log and the error say. It sends one EVALSHA if the permits are available.
 //
-// Errors are those of rlock.Lock.Lock: ErrNotAcquired, ErrNotSent, ErrUncertain (the permits are released),
+// It returns the errors of rlock.Lock.Lock: ErrNotAcquired, ErrNotSent, ErrUncertain (the permits are released),
 // ErrClosed, ErrWrongType, ErrNotReplicated; [ErrTooMany]; and ErrInvalid for an n below 1 or above
 // [MaxPermits].
 func (s *Expirable) Acquire(ctx context.Context, n int, opts ...AcquireOption) (*Hold, error) {
@@ -146,7 +146,7 @@ func (s *Expirable) TrySetPermits(ctx context.Context, n int) (bool, error) {
 }
 
 // SetPermits sets the number of permits, acquired ones included: 0 to 2^31-1. If more are acquired, none is
-// available until enough of them have returned. It may be repeated. Errors are those of
+// available until enough of them have returned. It may be repeated. It returns the errors of
 // [Expirable.TrySetPermits], and ErrWrongType. It sends one EVALSHA.
 func (s *Expirable) SetPermits(ctx context.Context, n int) error {
 	_, err := s.change(ctx, "set-permits", int64(n), 0, func(c *transport.Call) { s.semaphore.scripts.Set(c, int64(n)) })
@@ -249,7 +249,7 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.lock.C
 func (h *Hold) Release() error { return named("release", h.lock.Unlock()) }
 
 // LetExpire ends the hold without releasing the permits: they return when their lease is over, or another
-// client releases their ids. It sends nothing. Errors are those of rlock.Hold.LetExpire.
+// client releases their ids. It sends nothing. It returns the errors of rlock.Hold.LetExpire.
 func (h *Hold) LetExpire() error { return named("let-expire", h.lock.LetExpire()) }
 
 // Inspection is the state of a semaphore at one moment.
