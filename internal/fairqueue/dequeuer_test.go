@@ -1,6 +1,7 @@
 package fairqueue
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,7 +215,7 @@ func TestRejectedDequeueIsResolvedOrReported(t *testing.T) {
 				require.Equal(t, 1, end.times)
 				require.GreaterOrEqual(t, len(f.Sent()), c.least)
 				require.LessOrEqual(t, len(f.Sent()), c.most, "it frees nothing, and one reply is enough")
-				if c.err == errNotSent {
+				if errors.Is(c.err, errNotSent) {
 					require.InDelta(t, c.until.Seconds(), end.after.Seconds(), 2*askLater.Seconds())
 				}
 				for _, line := range c.logs {

@@ -40,6 +40,7 @@ type Subscription struct {
 	idle  bool
 }
 
+// Owner returns the owner and its text.
 func (s *Subscription) Owner() (codec.Owner, any) { return s.owner, s.text }
 
 // pool has the subscriptions of a client by lock, and knows which locks are contended.
