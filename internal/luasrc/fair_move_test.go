@@ -4,76 +4,59 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // A user without the right to the fast commands gets the same result by slow ones.
 func TestDeadlinesOfManyMoveAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, script := range []struct {
-		name   string
-		text   string
-		queued int
-		users  map[string]string // what they may not do, and the command that counts
+	for _, c := range []struct {
+		lacks  string
+		queued int64
+		moves  string
 	}{
-		{"try", FairTry.Text(), 100, map[string]string{"": "zunionstore", "-sadd": "zincrby", "-zunionstore": "zincrby"}},
-		{"acquire", FairAcquire.Text(), 100, map[string]string{"": "zunionstore", "-sadd": "zincrby", "-zunionstore": "zincrby"}},
-		{"try, a few", FairTry.Text(), 4, map[string]string{"": "zincrby"}},
-		{"acquire, a few", FairAcquire.Text(), 4, map[string]string{"": "zincrby"}},
+		{"", 100, "zunionstore"}, {"", 5, "zunionstore"}, {"", 4, "zincrby"},
+		{"-sadd", 100, "zincrby"}, {"-zunionstore", 100, "zincrby"},
 	} {
-		for lacks, counts := range script.users {
-			t.Run(fmt.Sprintf("%s, %s", script.name, lacks), func(t *testing.T) {
+		for name, take := range map[string]func(f *fairPlayer, owner string, now, wait int64) *fairPlayer{
+			"try": (*fairPlayer).try, "acquire": (*fairPlayer).acquire,
+		} {
+			t.Run(fmt.Sprint(name, c.lacks, c.queued), func(t *testing.T) {
 				t.Parallel()
 				server := redistest.Start(t)
-				words := []any{"SETUSER", "caller", "on", "nopass", "~*", "&*", "+@all"}
-				if lacks != "" {
-					words = append(words, lacks)
+				server.Do(t, "ACL", "SETUSER", "caller", "on", "nopass", "~*", "&*", "+@all")
+				if c.lacks != "" {
+					server.Do(t, "ACL", "SETUSER", "caller", c.lacks)
 				}
-				server.Do(t, "ACL", words...)
-				conn := server.Dial(t)
-				_, err := conn.Do("AUTH", "caller", "any")
+				s := newQuietStage(t, server)
+				_, err := s.conn.Do("AUTH", "caller", "any")
 				require.NoError(t, err)
-
-				queue, timeouts := codec.QueueKey("l"), codec.TimeoutKey("l")
-				for i := range script.queued + 1 {
-					server.Do(t, "RPUSH", queue, fmt.Sprint("w", i))
-					server.Do(t, "ZADD", timeouts, t0+10*int64(i), fmt.Sprint("w", i))
-				}
-				if lacks == "" {
-					server.Do(t, "PEXPIRE", timeouts, 1_000_000)
-				}
+				f := s.newFairPlayer()
+				f.enqueue(append([]entry{in(a1, 0)}, entriesFrom(c.queued, t0+10)...)...)
 				server.Do(t, "CONFIG", "RESETSTAT")
-				reply, err := conn.Do("EVAL", script.text, 3, "l", queue, timeouts, t0-1, "w0", 300_000, 30_000)
-				require.NoError(t, err)
-				require.Nil(t, reply)
-				stats := server.CommandStats(t)
+				take(f, a1, -1, fairWait)
+				require.NoError(t, f.err)
 				want := int64(1)
-				if counts == "zincrby" {
-					want = int64(script.queued)
+				if c.moves == "zincrby" {
+					want = c.queued
 				}
-				require.Equal(t, want, stats[counts])
+				require.Equal(t, want, server.CommandStats(t)[c.moves])
 
-				left, ok := server.Do(t, "PTTL", timeouts).(int64)
-				require.True(t, ok)
-				if lacks == "" {
-					require.InDelta(t, 970_000, left, 30_000, "only the client that let it expire resolves it")
-				} else {
-					require.Equal(t, int64(-1), left)
-				}
-				require.Equal(t, "hash", server.Do(t, "TYPE", "l"))
-				held, err := redis.StringMap(server.Do(t, "HGETALL", "l"), nil)
+				// Only the client sets a TTL of the deadlines, and only it removes one.
+				timeouts := codec.TimeoutKey(f.l)
+				server.Do(t, "DEL", f.l)
+				server.Do(t, "PEXPIRE", timeouts, 1_000_000)
+				_, err = s.run(filled(func(call *transport.Call) {
+					fairLock(f.l, "PUBLISH").Try(call, t0-1_000_000, "waiter 0", 1, fairLease)
+				}))
 				require.NoError(t, err)
-				require.Equal(t, map[string]string{"w0": "1"}, held)
-				scores, err := redis.IntMap(server.Do(t, "ZRANGE", timeouts, 0, -1, "WITHSCORES"), nil)
-				require.NoError(t, err)
-				require.Len(t, scores, script.queued)
-				for i := 1; i <= script.queued; i++ {
-					require.Equal(t, t0+10*int64(i)-300_000, int64(scores[fmt.Sprint("w", i)]))
-				}
+				require.EqualValues(t, 1, server.Do(t, "EXISTS", f.l))
+				left, _ := server.Do(t, "PTTL", timeouts).(int64)
+				require.InDelta(t, 970_000, left, 30_000)
 			})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
+	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/reply"
 )
 
@@ -108,14 +109,34 @@ func TestGraceOfRedissonsWaitersIsLongerThanTheyNeedAndAtMost30Seconds(t *testin
 	require.Equal(t, time.Minute, liveness.RedissonGrace(20*time.Second))
 }
 
-func TestAnOwnerThatIsSubscribedAgainIsAlive(t *testing.T) {
+func TestAbsentOwnerIsNotDead(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, native(t))
-	s.listeners[s.queue[0]] = 0
-	for range 60 {
-		require.Empty(t, s.look())
-		s.now = s.now.Add(period)
-		s.listeners[s.queue[0]] = 1 - s.listeners[s.queue[0]]
+	for name, c := range map[string]struct {
+		grace, step time.Duration
+		again       bool // it is subscribed at each second look
+	}{
+		"subscribed again":    {grace, period, true},
+		"looks too far apart": {grace, 2*period + time.Second, false},
+		"no grace":            {0, period, false},
+		"long grace":          {limits.Max / 3, period, false},
+		"longer grace":        {limits.Max / 2, period, false},
+		"longest grace":       {limits.Max, period, false},
+	} {
+		for _, owner := range []string{native(t), foreign()} {
+			s := newScene(t, owner)
+			s.Detector = liveness.New(liveness.Config{Grace: c.grace, Period: period})
+			s.queue = append(s.queue, s.ours)
+			s.listeners[owner] = 0
+			for range 100 {
+				require.Empty(t, s.look(), name)
+				s.now = s.now.Add(c.step)
+				if c.again {
+					s.listeners[owner] = 1 - s.listeners[owner]
+				}
+			}
+			require.Positive(t, s.Next(s.now), name)
+			require.LessOrEqual(t, s.Next(s.now), period, name)
+		}
 	}
 }
 
@@ -180,16 +201,6 @@ func TestOnesOwnGapResetsTheClocks(t *testing.T) {
 	require.Equal(t, grace, s.deadAfter())
 }
 
-func TestLooksTooFarApartProveNothing(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, native(t))
-	s.listeners[s.queue[0]] = 0
-	for range 20 {
-		require.Empty(t, s.look())
-		s.now = s.now.Add(2*period + time.Second)
-	}
-}
-
 func TestCountsTooFarApartProveNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, native(t))
@@ -219,17 +230,6 @@ func TestQueuedAnewIsAbsentAnew(t *testing.T) {
 	s.now = s.now.Add(2 * time.Second)
 	s.queue = []string{a}
 	require.Empty(t, s.look())
-}
-
-func TestWithoutAGraceNoOwnerIsDead(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, native(t))
-	s.Detector = liveness.New(liveness.Config{Period: period})
-	s.listeners[s.queue[0]] = 0
-	for range 60 {
-		require.Empty(t, s.look())
-		s.now = s.now.Add(period)
-	}
 }
 
 func TestAbsentOwnersDoNotHideTheOwnersBehind(t *testing.T) {
@@ -317,4 +317,19 @@ func TestOthersTakeOffWhatTheirDeadlinesFirstShowed(t *testing.T) {
 	require.Equal(t, []reply.Other{{Owner: "b", Wait: 400}, {Owner: "f", Wait: 77}},
 		look(reply.Place{Owner: "b", Deadline: "9100"}, reply.Place{Owner: "f", Deadline: "9600"}))
 	require.Equal(t, []reply.Other{{Owner: "f", Wait: 77}}, look(reply.Place{Owner: "f", Deadline: "9500"}))
+}
+
+func TestDeadlinesWithoutAnEndAreWaitsThatCanBeSent(t *testing.T) {
+	t.Parallel()
+	for _, deadline := range []string{"inf", "-inf", "1e300", "-1e300", "", "9223372036854775807"} {
+		s := newScene(t)
+		front := []reply.Place{{Owner: foreign(), Deadline: "1"}, {Owner: foreign(), Deadline: deadline}, {Owner: foreign(), Deadline: "2"}}
+		s.Look(s.now, reply.Beat{Left: 1, Front: front, Length: 3}, func(string) bool { return false }, s.ours)
+		others := s.Others()
+		require.Len(t, others, 3)
+		for _, o := range others {
+			require.GreaterOrEqual(t, o.Wait, int64(0), deadline)
+			require.LessOrEqual(t, o.Wait, limits.Max.Milliseconds(), deadline)
+		}
+	}
 }
