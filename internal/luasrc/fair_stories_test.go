@@ -341,8 +341,7 @@ func fairWrongTypes(l string) []vector {
 		all = append(all, call(does).gives(wrong, "", text))
 	}
 	return append(all,
-		command("DEL", l).gives(int64(1), "", nothing),
-		command("SET", codec.QueueKey(l), "no queue").gives("OK", "", list),
+		command("DEL", l).gives(int64(1), "", nothing).then("SET", codec.QueueKey(l), "no queue"),
 		call("acquire").gives(wrong, "", list),
 		call("giveUp").gives(wrong, "", list))
 }
@@ -352,8 +351,7 @@ func fairInspected(l string) []vector {
 	one, both := map[string]any{waits: queue{ownerA}}, map[string]any{waits: queue{ownerA}, places: timeouts{ownerA: 5}}
 	look := filled(func(c *transport.Call) { fairLock(l, "PUBLISH").Inspect(c, 1, "NUMSUB", 0, 0) })
 	return []vector{
-		command("RPUSH", waits, ownerA).gives(int64(1), "", one),
-		command("ZADD", places, 5, ownerA).gives(int64(1), "", both),
+		command("RPUSH", waits, ownerA).gives(int64(1), "", one).then("ZADD", places, 5, ownerA),
 		look.gives([]any{int64(-2), []any{}, []any{ownerA}, []any{ownerA, "5"}, []any{int64(0)}, int64(1)}, "", both),
 	}
 }

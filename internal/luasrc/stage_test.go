@@ -26,6 +26,14 @@ type vector struct {
 	calls    string         // commands that the script runs, in order
 	after    map[string]any // every key of the scenario: held, queue, timeouts or a string
 	messages []string       // "channel payload", in order
+
+	next [][]any // commands to run after the checks
+}
+
+// then adds a plain command that prepares the next vector.
+func (v vector) then(command ...any) vector {
+	v.next = append(v.next, command)
+	return v
 }
 
 func (v vector) String() string {
@@ -104,6 +112,10 @@ func (s *stage) play(sc scenario) error {
 	for i, v := range sc.vectors(l) {
 		if err := s.check(l, v); err != nil {
 			return fmt.Errorf("%s, step %d, %v: %w", sc.name, i+1, v, err)
+		}
+		for _, command := range v.next {
+			_, err := s.run(vector{args: command})
+			require.NoError(s.t, err, command)
 		}
 	}
 	return nil

@@ -27,8 +27,7 @@ var allScenarios = []scenario{
 			releaseAll(names, ownerA).gives([]any{int64(1), int64(1), int64(1)}, "", nothing,
 				codec.LockChannel(a)+" 0", codec.LockChannel(b)+" 0", codec.LockChannel(c)+" 0"),
 			acquire(b, ownerB, 50000).gives(nil, "", foreign),
-			acquireAll(names, ownerA, 30000).gives([]any{about(50000), ownerB, int64(2)}, "", foreign),
-			command("PERSIST", b).gives(int64(1), "", lock(b, -1, ownerB, "1")),
+			acquireAll(names, ownerA, 30000).gives([]any{about(50000), ownerB, int64(2)}, "", foreign).then("PERSIST", b),
 			acquireAll(names, ownerA, 30000).gives([]any{int64(-1), ownerB, int64(2)}, "", lock(b, -1, ownerB, "1")),
 		}
 	}},

@@ -25,15 +25,13 @@ var fencedScenarios = []scenario{
 			fencedAcquire(l, ownerB, 5000).gives(int64(3), takesFenced, at(l, "3", lock(l, 5000, ownerB, "1"))),
 			// An acquire without tokens does not count; a lock without tokens can be reentered with one.
 			acquire(l, ownerB, 30000).gives(nil, enters, at(l, "3", lock(l, 30000, ownerB, "2"))),
-			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0"),
-			command("DEL", codec.TokenKey(l)).gives(int64(1), "", nothing),
+			release(l, ownerB, 0, 30000).gives(int64(1), frees, at(l, "3"), codec.LockChannel(l)+" 0").then("DEL", codec.TokenKey(l)),
 		}
 	}},
 	{"fenced: a lock without time to live is refused", func(l string) []vector {
 		stays := lock(l, -1, ownerB, "1")
 		return []vector{
-			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
-			command("PERSIST", l).gives(int64(1), "", stays),
+			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")).then("PERSIST", l),
 			fencedAcquire(l, ownerA, 5000).gives([]any{int64(-1), ownerB}, refusesFenced, stays),
 		}
 	}},
@@ -62,8 +60,7 @@ var fencedScenarios = []scenario{
 			raise().gives(int64(1), "INCRBY SET", at(l, "100")),
 			raise().gives(int64(0), "INCRBY", at(l, "100")),
 			with(100).gives(int64(101), "EXISTS GET INCR HINCRBY PEXPIRE", at(l, "101", lock(l, 5000, ownerA, "1"))),
-			with(200).gives(failure("ERR"), "EXISTS HEXISTS GET", at(l, "101", lock(l, 5000, ownerA, "1"))),
-			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+			with(200).gives(failure("ERR"), "EXISTS HEXISTS GET", at(l, "101", lock(l, 5000, ownerA, "1"))).then("DEL", l, codec.TokenKey(l)),
 		}
 	}},
 	{"fenced: passed on in one step", func(l string) []vector {
@@ -74,8 +71,7 @@ var fencedScenarios = []scenario{
 			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", nothing),
 			fencedAcquire(l, ownerA, 10000).gives(int64(1), takesFenced, at(l, "1", lock(l, 10000, ownerA, "1"))),
 			pass(ownerA, ownerB).gives(int64(2), "HEXISTS INCR HINCRBY DEL HINCRBY PEXPIRE", at(l, "2", lock(l, 20000, ownerB, "1"))),
-			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", at(l, "2", lock(l, 20000, ownerB, "1"))),
-			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", at(l, "2", lock(l, 20000, ownerB, "1"))).then("DEL", l, codec.TokenKey(l)),
 		}
 	}},
 	{"fenced: entered again by target", func(l string) []vector {
@@ -89,8 +85,7 @@ var fencedScenarios = []scenario{
 			// Repeated: the count stays, and the token is new.
 			enter(ownerA, 20000, 2).gives(int64(3), "HEXISTS INCR HGET PTTL", at(l, "3", lock(l, 30000, ownerA, "2"))),
 			enter(ownerA, 50000, 1).gives(int64(4), "HEXISTS INCR HGET PTTL PEXPIRE", at(l, "4", lock(l, 50000, ownerA, "2"))),
-			enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))),
-			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+			enter(ownerB, 50000, 1).gives(nil, "HEXISTS", at(l, "4", lock(l, 50000, ownerA, "2"))).then("DEL", l, codec.TokenKey(l)),
 		}
 	}},
 	// The queue is that of the scripts without tokens, which share the functions.
@@ -117,8 +112,7 @@ var fencedScenarios = []scenario{
 			fair(func(f *FencedFair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
 				gives(int64(3), "LINDEX HEXISTS INCR HGET HSET PTTL", at(l, "3", lock(l, lease, ownerA, "3"))),
 			command("DEL", l).gives(int64(1), "", at(l, "3")),
-			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))),
-			command("DEL", l, codec.TokenKey(l)).gives(int64(2), "", nothing),
+			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))).then("DEL", l, codec.TokenKey(l)),
 		}
 	}},
 }

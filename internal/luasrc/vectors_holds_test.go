@@ -49,8 +49,7 @@ var scenariosHolds = []scenario{
 		return []vector{
 			reenter(l, ownerA, 30000, 2).gives(nil, onlyLooks, nothing),
 			acquire(l, ownerB, 30000).gives(nil, takes, lock(l, 30000, ownerB, "1")),
-			reenter(l, ownerA, 30000, 2).gives(nil, onlyLooks, lock(l, 30000, ownerB, "1")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerB, "1")),
+			reenter(l, ownerA, 30000, 2).gives(nil, onlyLooks, lock(l, 30000, ownerB, "1")).then("PERSIST", l),
 			reenter(l, ownerB, 30000, 2).gives(int64(1), raises, lock(l, -1, ownerB, "2")),
 		}
 	}},
@@ -65,8 +64,7 @@ var scenariosHolds = []scenario{
 			replicate(ownerA).gives(int64(1), rewrites, lock(l, 30000, ownerA, "1")),
 			replicate(ownerB).gives(nil, onlyLooks, lock(l, 30000, ownerA, "1")),
 			acquire(l, ownerA, 20000).gives(nil, enters, lock(l, 20000, ownerA, "2")),
-			replicate(ownerA).gives(int64(1), rewrites, lock(l, 20000, ownerA, "2")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "2")),
+			replicate(ownerA).gives(int64(1), rewrites, lock(l, 20000, ownerA, "2")).then("PERSIST", l),
 			replicate(ownerA).gives(int64(1), rewrites, lock(l, -1, ownerA, "2")),
 		}
 	}},
@@ -82,8 +80,7 @@ var scenariosHolds = []scenario{
 			pass(ownerA, ownerB, 30000).gives(int64(0), hasNot, lock(l, 50000, ownerB, "1")),
 			// All holds at once, and a shorter lease.
 			acquire(l, ownerB, 50000).gives(nil, enters, lock(l, 50000, ownerB, "2")),
-			pass(ownerB, ownerA, 20000).gives(nil, passes, lock(l, 20000, ownerA, "1")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
+			pass(ownerB, ownerA, 20000).gives(nil, passes, lock(l, 20000, ownerA, "1")).then("PERSIST", l),
 			pass(ownerA, ownerB, 20000).gives(nil, passes, lock(l, 20000, ownerB, "1")),
 			release(l, ownerA, 0, 30000).gives(nil, onlyLooks, lock(l, 20000, ownerB, "1")),
 			release(l, ownerB, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
@@ -94,8 +91,7 @@ var scenariosHolds = []scenario{
 		return []vector{
 			tell(ownerA).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			tell(ownerA).gives(nil, enters, lock(l, 30000, ownerA, "2")),
-			tell(ownerB).gives([]any{about(30000), ownerA}, isRefused+" HKEYS", lock(l, 30000, ownerA, "2")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "2")),
+			tell(ownerB).gives([]any{about(30000), ownerA}, isRefused+" HKEYS", lock(l, 30000, ownerA, "2")).then("PERSIST", l),
 			tell(ownerB).gives([]any{int64(-1), ownerA}, isRefused+" HKEYS", lock(l, -1, ownerA, "2")),
 		}
 	}},
@@ -108,8 +104,7 @@ var scenariosHolds = []scenario{
 			inspect().gives([]any{int64(-2), []any{}}, looks, nothing),
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
-			inspect().gives([]any{about(30000), []any{ownerA, "2"}}, looks, lock(l, 30000, ownerA, "2")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "2")),
+			inspect().gives([]any{about(30000), []any{ownerA, "2"}}, looks, lock(l, 30000, ownerA, "2")).then("PERSIST", l),
 			inspect().gives([]any{int64(-1), []any{ownerA, "2"}}, looks, lock(l, -1, ownerA, "2")),
 		}
 	}},
@@ -119,11 +114,9 @@ var scenariosHolds = []scenario{
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			acquire(l, ownerA, 10000).gives(nil, enters, lock(l, 10000, ownerA, "2")),
 			releaseShared(l, ownerA).gives(int64(0), sharedLowers, also(lock(l, 30000, ownerA, "1"), latched(latch, "0"))),
-			releaseShared(l, ownerA).gives(int64(0), sharedRepeat, also(lock(l, 30000, ownerA, "1"), latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", lock(l, 30000, ownerA, "1")),
+			releaseShared(l, ownerA).gives(int64(0), sharedRepeat, also(lock(l, 30000, ownerA, "1"), latched(latch, "0"))).then("DEL", latch),
 			releaseShared(l, ownerA).gives(int64(1), sharedFrees, latched(latch, "1"), codec.LockChannel(l)+" 0"),
-			releaseShared(l, ownerA).gives(int64(1), sharedRepeat, latched(latch, "1")),
-			command("DEL", latch).gives(int64(1), "", nothing),
+			releaseShared(l, ownerA).gives(int64(1), sharedRepeat, latched(latch, "1")).then("DEL", latch),
 			releaseShared(l, ownerA).gives(nil, sharedNot, nothing),
 		}
 	}},

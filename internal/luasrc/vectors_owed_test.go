@@ -14,15 +14,12 @@ var readWriteOwed = []scenario{
 		all := []vector{
 			// The key of the older hold is gone: it gets the other's lease.
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(10000, "1"), short)),
-			enter(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)),
-			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(reading(90000, "2"), long)),
+			enter(l, ownerA, 90000).gives(nil, "", also(reading(90000, "2"), short, long)).then("DEL", codec.HoldKey(l, ownerA, 1)),
 			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
-			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", one),
+			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(one, latched(latch, "0"))).then("DEL", latch),
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "2"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000))),
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 10000), holdOf(l, ownerA, 3, 10000))),
-			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(two, latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", two),
+			leaveShared(l, ownerA, 30000).gives(int64(0), "", also(two, latched(latch, "0"))).then("DEL", latch),
 			enter(l, ownerA, 10000).gives(nil, "", also(reading(90000, "3"), holdOf(l, ownerA, 1, 90000), holdOf(l, ownerA, 2, 90000), holdOf(l, ownerA, 3, 10000))),
 			leaveShared(l, ownerA, 120000).gives(int64(0), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000), latched(latch, "0"))),
 			command("DEL", latch).gives(int64(1), "", also(reading(120000, "2"), holdOf(l, ownerA, 1, 120000), holdOf(l, ownerA, 2, 120000))),
@@ -51,8 +48,7 @@ var readWriteOwed = []scenario{
 			leave(l, writerA, 0, 30000).gives(int64(1), "", left, channel+" 1"),
 			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, channel+" 0"),
 			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			enter(l, ownerA, 10000).gives(nil, "", also(written, a)),
-			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "write", writerA, "1", ownerA, "1"), a)),
+			enter(l, ownerA, 10000).gives(nil, "", also(written, a)).then("PERSIST", l),
 			leaveShared(l, writerA, 30000).gives(int64(1), "", also(left, latched(codec.LatchKey(l, requestID), "1")), channel+" 1"),
 		}
 	}},
@@ -63,19 +59,14 @@ var readWriteOwed = []scenario{
 		return []vector{
 			enter(l, writerA, 60000).gives(nil, "", written(60000, "1")),
 			enter(l, writerA, 10000).gives(nil, "", written(60000, "2")),
-			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(60000, "1"), latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", written(60000, "1")),
+			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(60000, "1"), latched(latch, "0"))).then("DEL", latch),
 			enter(l, writerA, 90000).gives(nil, "", written(90000, "2")),
-			leaveShared(l, writerA, 120000).gives(int64(0), "", also(written(120000, "1"), latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", written(120000, "1")),
-			command("PERSIST", l).gives(int64(1), "", written(-1, "1")),
+			leaveShared(l, writerA, 120000).gives(int64(0), "", also(written(120000, "1"), latched(latch, "0"))).then("DEL", latch).then("PERSIST", l),
 			enter(l, writerA, 10000).gives(nil, "", written(-1, "2")),
-			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(-1, "1"), latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", written(-1, "1")),
+			leaveShared(l, writerA, 30000).gives(int64(0), "", also(written(-1, "1"), latched(latch, "0"))).then("DEL", latch),
 			// A read lasts longer than the lock, as after Java's renewal.
 			enter(l, writerA, 10000).gives(nil, "", written(-1, "2")),
-			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, -1, "mode", "write", writerA, "2", ownerA, "1"), a)),
-			command("PEXPIRE", l, 5000).gives(int64(1), "", also(lock(l, 5000, "mode", "write", writerA, "2", ownerA, "1"), a)),
+			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, -1, "mode", "write", writerA, "2", ownerA, "1"), a)).then("PEXPIRE", l, 5000),
 			leaveShared(l, writerA, 10000).gives(int64(0), "", also(lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1"), a, latched(latch, "0"))),
 		}
 	}},
@@ -86,22 +77,18 @@ var readWriteOwed = []scenario{
 		inside := []string{"mode", "write", writerC, "1", ownerC, "1"}
 		c := holdOf(l, ownerC, 1, 10000)
 		return []vector{
-			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "1"), a)),
-			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "1"), a)),
-			enter(l, ownerB, 10000).gives(nil, "", also(lock(l, 60000, both...), a, b)),
-			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, both...), a, b)),
+			enter(l, ownerA, 60000).gives(nil, "", also(lock(l, 60000, "mode", "read", ownerA, "1"), a)).then("PERSIST", l),
+			enter(l, ownerB, 10000).gives(nil, "", also(lock(l, 60000, both...), a, b)).then("PERSIST", l),
 			reads(lease{l, ownerB, 10000}).gives(answers(1), "", also(lock(l, 60000, both...), a, b)),
 			forceRead(l).gives(int64(1), "", also(a, b), codec.ReadWriteChannel(l)+" 0"),
 			// A key beyond the count is not a hold; the next hold reuses it.
 			command("HSET", l, "mode", "read", ownerB, "0").gives(int64(2), "", also(lock(l, -1, "mode", "read", ownerB, "0"), a, b)),
-			enter(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
-			command("HSET", l, ownerA, "0").gives(int64(1), "", also(lock(l, 20000, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
+			enter(l, ownerB, 20000).gives(nil, "", also(lock(l, 20000, "mode", "read", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))).then("HSET", l, ownerA, "0"),
 			command("PERSIST", l).gives(int64(1), "", also(lock(l, -1, "mode", "read", ownerA, "0", ownerB, "1"), a, holdOf(l, ownerB, 1, 20000))),
 			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1"), holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000))),
 			forceRead(l).gives(int64(1), "", also(holdOf(l, ownerA, 1, 30000), holdOf(l, ownerB, 1, 20000)), codec.ReadWriteChannel(l)+" 0"),
 			// A write lock stays without expiry: the writer's lease is unknown.
-			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing),
-			command("HSET", l, "mode", "write", writerC, "1").gives(int64(2), "", lock(l, -1, "mode", "write", writerC, "1")),
+			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing).then("HSET", l, "mode", "write", writerC, "1"),
 			enter(l, ownerC, 10000).gives(nil, "", also(lock(l, -1, inside...), c)),
 			reads(lease{l, ownerC, 10000}).gives(answers(1), "", also(lock(l, -1, inside...), c)),
 		}

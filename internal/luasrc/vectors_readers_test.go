@@ -145,8 +145,7 @@ var readWriteReaders = []scenario{
 		latch := codec.LatchKey(l, requestID)
 		shared := remain(longestLease, 0)
 		all = append(all,
-			leaveShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", shared),
+			leaveShared(l, readerOf(0), readerLease).gives(int64(0), "", also(shared, latched(latch, "0"))).then("DEL", latch),
 			leave(l, readerOf(1), 0, readerLease).gives(int64(1), "", remain(longestLease, 1)),
 			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", remain(readerLease, longestReader)))
 		enter(longestReader)
@@ -156,8 +155,7 @@ var readWriteReaders = []scenario{
 		}
 		dead := slices.Clone(present)
 		return append(all,
-			command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)),
-			command("PEXPIRE", l, 60000).gives(int64(1), "", readBy(l, 60000, true, dead...)),
+			command("DEL", keys...).gives(int64(len(keys)), "", readBy(l, longestLease, true, dead...)).then("PEXPIRE", l, 60000),
 			// The lock outlives all holds, and no other reader is alive.
 			leave(l, readerOf(longestReader), 0, readerLease).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
 		)

@@ -21,17 +21,13 @@ var readWriteScenarios = slices.Concat([]scenario{
 			enter(l, ownerB, 50000).gives(nil, "", three),
 			enter(l, writerA, 30000).gives(about(50000), "", three),
 			leaveShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))),
-			leaveShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", two),
-			leaveShared(l, ownerB, 10000).gives(int64(0), "", also(last, latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", last),
+			leaveShared(l, ownerA, 10000).gives(int64(0), "", also(two, latched(latch, "0"))).then("DEL", latch),
+			leaveShared(l, ownerB, 10000).gives(int64(0), "", also(last, latched(latch, "0"))).then("DEL", latch),
 			leaveShared(l, ownerB, 10000).gives(nil, "", last),
-			leaveShared(l, ownerA, 10000).gives(int64(1), "", latched(latch, "1"), channel+" 0"),
-			command("DEL", latch).gives(int64(1), "", nothing),
+			leaveShared(l, ownerA, 10000).gives(int64(1), "", latched(latch, "1"), channel+" 0").then("DEL", latch),
 			// Redisson returns nil, and 1 for a retry.
 			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2"), channel+" 0"),
-			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2")),
-			command("DEL", latch).gives(int64(1), "", nothing),
+			leaveShared(l, ownerA, 10000).gives(int64(2), "", latched(latch, "2")).then("DEL", latch),
 			// The longest hold has the deleted key. The ended hold is unknown, so the others get its TTL.
 			enter(l, ownerA, 10000).gives(nil, "", also(lock(l, 10000, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, 10000))),
 			enter(l, ownerA, 90000).gives(nil, "", also(lock(l, 90000, "mode", "read", ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 90000))),
@@ -73,24 +69,19 @@ var readWriteScenarios = slices.Concat([]scenario{
 			enter(l, writerB, 5000).gives([]any{about(10000), writerA}, "", written),
 			enter(l, ownerA, 30000).gives(nil, "", twice),
 			leaveShared(l, writerB, 30000).gives(nil, "", twice),
-			leaveShared(l, writerA, 20000).gives(int64(0), "", also(once, latched(latch, "0"))),
-			command("DEL", latch).gives(int64(1), "", once),
+			leaveShared(l, writerA, 20000).gives(int64(0), "", also(once, latched(latch, "0"))).then("DEL", latch),
 			// Redisson's sends nothing: waiting readers sleep on.
 			leaveShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1")), channel+" 1"),
-			leaveShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1"))),
-			command("DEL", latch).gives(int64(1), "", alone),
+			leaveShared(l, writerA, 30000).gives(int64(1), "", also(alone, latched(latch, "1"))).then("DEL", latch),
 			enter(l, ownerB, 5000).gives(nil, "", both),
 			leaveShared(l, writerA, 30000).gives(nil, "", both),
 			forceWrite(l).gives(int64(0), "", both),
 			forceRead(l).gives(int64(1), "", also(a, b), channel+" 0"),
-			forceRead(l).gives(int64(0), "", also(a, b)),
-			command("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)).gives(int64(2), "", nothing),
+			forceRead(l).gives(int64(0), "", also(a, b)).then("DEL", codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1)),
 			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
 			forceRead(l).gives(int64(0), "", lock(l, 10000, "mode", "write", writerB, "1")),
-			leaveShared(l, writerB, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 1"),
-			command("DEL", latch).gives(int64(1), "", nothing),
-			leaveShared(l, writerB, 30000).gives(int64(2), "", latched(latch, "2"), channel+" 1"),
-			command("DEL", latch).gives(int64(1), "", nothing),
+			leaveShared(l, writerB, 30000).gives(int64(1), "", latched(latch, "1"), channel+" 1").then("DEL", latch),
+			leaveShared(l, writerB, 30000).gives(int64(2), "", latched(latch, "2"), channel+" 1").then("DEL", latch),
 			enter(l, writerB, 10000).gives(nil, "", lock(l, 10000, "mode", "write", writerB, "1")),
 			forceWrite(l).gives(int64(1), "", nothing, channel+" 1"),
 		}
@@ -156,14 +147,12 @@ var readWriteScenarios = slices.Concat([]scenario{
 			// Redisson's shortens the lock to its lease (D4).
 			reads(lease{l, ownerA, 30000}, lease{text, ownerA, 30000}, lease{l, ownerC, 30000}).gives(answers(1, 0, 1), "", renewed),
 			reads(lease{l, ownerA, 10000}).gives(answers(1), "", renewed),
-			reads(lease{l, "unknown", 90000}).gives(answers(0), "", renewed),
-			command("SET", text, "no lock").gives("OK", "", also(renewed, map[string]any{text: "no lock"})),
+			reads(lease{l, "unknown", 90000}).gives(answers(0), "", renewed).then("SET", text, "no lock"),
 			reads(lease{text, ownerA, 30000}, lease{l, ownerA, 30000}).gives(answers(0, 1), "", also(renewed, map[string]any{text: "no lock"})),
 			// Java's renewal shortens the TTL, ours restores it.
 			command("PEXPIRE", l, 10000).gives(int64(1), "", also(renewed, lock(l, 10000, "mode", "read", ownerA, "2", ownerB, "1", ownerC, "1"),
 				map[string]any{text: "no lock"})),
-			reads(lease{l, ownerB, 60000}).gives(answers(1), "", also(renewed, map[string]any{text: "no lock"})),
-			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
+			reads(lease{l, ownerB, 60000}).gives(answers(1), "", also(renewed, map[string]any{text: "no lock"})).then("DEL", codec.HoldKey(l, ownerA, 1)),
 			reads(lease{l, ownerA, 10000}).gives(answers(1), "", without(also(renewed, map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1))),
 			leave(l, ownerB, 0, 30000).gives(int64(1), "", without(also(renewed,
 				lock(l, 30000, "mode", "read", ownerA, "2", ownerC, "1"), map[string]any{text: "no lock"}), codec.HoldKey(l, ownerA, 1), codec.HoldKey(l, ownerB, 1))),
@@ -174,8 +163,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		both := lock(l, 30000, "mode", "read", ownerA, "1", ownerB, "1")
 		return []vector{
 			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			enter(l, ownerB, 30000).gives(nil, "", also(both, a, b)),
-			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", also(both, b)),
+			enter(l, ownerB, 30000).gives(nil, "", also(both, a, b)).then("DEL", codec.HoldKey(l, ownerA, 1)),
 			reads(lease{l, ownerA, 60000}).gives(answers(0), "", also(both, b)),
 			enterAgain(l, ownerA, 60000, 2).gives(nil, "", also(both, b)),
 			leave(l, ownerB, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
@@ -186,8 +174,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		written := lock(l, 60000, "mode", "write", writerA, "1", ownerA, "1")
 		return []vector{
 			enter(l, writerA, 60000).gives(nil, "", lock(l, 60000, "mode", "write", writerA, "1")),
-			enter(l, ownerA, 10000).gives(nil, "", also(written, holdOf(l, ownerA, 1, 10000))),
-			command("DEL", codec.HoldKey(l, ownerA, 1)).gives(int64(1), "", written),
+			enter(l, ownerA, 10000).gives(nil, "", also(written, holdOf(l, ownerA, 1, 10000))).then("DEL", codec.HoldKey(l, ownerA, 1)),
 			leave(l, writerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 1"),
 		}
 	}},
@@ -223,14 +210,12 @@ var readWriteScenarios = slices.Concat([]scenario{
 		persisted := also(lock(l, -1, "mode", "read", ownerA, "1"), a)
 		written := lock(l, -1, "mode", "write", writerA, "1")
 		return []vector{
-			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
-			command("PERSIST", l).gives(int64(1), "", persisted),
+			enter(l, ownerA, 30000).gives(nil, "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)).then("PERSIST", l),
 			enter(l, writerB, 30000).gives(int64(-1), "", persisted),
 			enterAgain(l, ownerA, 30000, 1).gives(int64(1), "", persisted),
 			reads(lease{l, ownerA, 30000}).gives(answers(1), "", also(lock(l, 30000, "mode", "read", ownerA, "1"), a)),
 			leave(l, ownerA, 0, 30000).gives(int64(1), "", nothing, codec.ReadWriteChannel(l)+" 0"),
-			enter(l, writerA, 30000).gives(nil, "", lock(l, 30000, "mode", "write", writerA, "1")),
-			command("PERSIST", l).gives(int64(1), "", written),
+			enter(l, writerA, 30000).gives(nil, "", lock(l, 30000, "mode", "write", writerA, "1")).then("PERSIST", l),
 			enter(l, writerB, 30000).gives([]any{int64(-1), writerA}, "", written),
 			enterAgain(l, ownerA, 30000, 1).gives(int64(1), "", also(lock(l, -1, "mode", "write", writerA, "1", ownerA, "1"), a)),
 			leave(l, ownerA, 0, 30000).gives(int64(1), "", written),
@@ -284,8 +269,7 @@ var readWriteScenarios = slices.Concat([]scenario{
 		// One field: servers differ in the order of several.
 		holds := also(lock(l, -1, ownerA, "2"), holdOf(l, ownerA, 1, 10000), holdOf(l, ownerA, 2, 30000))
 		return []vector{
-			inspect().gives([]any{int64(-2), []any{}, []any{}}, "", nothing),
-			command("HSET", l, ownerA, "2").gives(int64(1), "", lock(l, -1, ownerA, "2")),
+			inspect().gives([]any{int64(-2), []any{}, []any{}}, "", nothing).then("HSET", l, ownerA, "2"),
 			inspect().gives([]any{int64(-1), []any{ownerA, "2"}, []any{int64(-2)}}, "", lock(l, -1, ownerA, "2")),
 			command("SET", codec.HoldKey(l, ownerA, 1), "1", "PX", 10000).gives("OK", "",
 				also(lock(l, -1, ownerA, "2"), holdOf(l, ownerA, 1, 10000))),

@@ -17,8 +17,7 @@ var semaphoreScenarios = []scenario{
 		of := func(n int64) map[string]any { return counter(l, n) }
 		return []vector{
 			// Redisson's sends one message in all.
-			trySet(l, 3, 0).gives(int64(1), "", of(3), channel+" 1", channel+" 1", channel+" 3"),
-			command("SET", l, 10).gives("OK", "", of(10)),
+			trySet(l, 3, 0).gives(int64(1), "", of(3), channel+" 1", channel+" 1", channel+" 3").then("SET", l, 10),
 			trySet(l, 5, 0).gives(int64(0), "", of(10)),
 			take(l, 4).gives(int64(6), "", of(6)),
 			take(l, 7).gives(answers(-1, 6), "", of(6)),
@@ -41,10 +40,8 @@ var semaphoreScenarios = []scenario{
 		return []vector{
 			take(l, 1).gives(answers(-1), "", nothing),
 			drain(l).gives(int64(0), "", nothing),
-			more(l, 3).gives(int64(3), "", counter(l, 3), repeated(channel, 2, 3)...),
-			command("DEL", l).gives(int64(1), "", nothing),
-			trySet(l, 2, 50000).gives(int64(1), "", lock(l, 50000, "", "2"), repeated(channel, 1, 2)...),
-			command("DEL", l).gives(int64(1), "", nothing),
+			more(l, 3).gives(int64(3), "", counter(l, 3), repeated(channel, 2, 3)...).then("DEL", l),
+			trySet(l, 2, 50000).gives(int64(1), "", lock(l, 50000, "", "2"), repeated(channel, 1, 2)...).then("DEL", l),
 			more(l, -2).gives(int64(-2), "", counter(l, -2)),
 		}
 	}},
@@ -77,15 +74,12 @@ var semaphoreScenarios = []scenario{
 			take(l, 1).gives(failure("WRONGTYPE"), "", hash),
 			more(l, 1).gives(failure("WRONGTYPE"), "", hash),
 			drain(l).gives(failure("WRONGTYPE"), "", hash),
-			trySet(l, 1, 0).gives(failure("WRONGTYPE"), "", hash),
-			command("DEL", l).gives(int64(1), "", nothing),
-			command("SET", l, "seven").gives("OK", "", text),
+			trySet(l, 1, 0).gives(failure("WRONGTYPE"), "", hash).then("DEL", l).then("SET", l, "seven"),
 			take(l, 1).gives(failure("ERR"), "", text),
 			more(l, 1).gives(failure("ERR"), "", text),
 			drain(l).gives(failure("ERR"), "", text),
 			permit(l, began, 5000, permitA).gives(failure("ERR"), "", text),
-			unpermit(l, began, permitA).gives(failure("ERR"), "", text),
-			command("SET", l, "1.5").gives("OK", "", map[string]any{l: "1.5"}),
+			unpermit(l, began, permitA).gives(failure("ERR"), "", text).then("SET", l, "1.5"),
 			take(l, 1).gives(failure("ERR"), "", map[string]any{l: "1.5"}),
 		}
 	}},
@@ -141,8 +135,7 @@ var semaphoreScenarios = []scenario{
 			more(l, -1).gives(int64(-2), "", permits(l, -2, out...)),
 			more(l, 5).gives(int64(3), "", permits(l, 3, out...), repeated(channel, 2, 3)...), // Redisson's sends 5
 			setPermits(l, 7).gives(int64(4), "", permits(l, 4, out...), channel+" 4"),
-			setPermits(l, 6).gives(int64(3), "", permits(l, 3, out...)),
-			command("PEXPIRE", l, 50000).gives(int64(1), "", also(lock(l, 50000, "", "3"), map[string]any{key: ends(out...)})),
+			setPermits(l, 6).gives(int64(3), "", permits(l, 3, out...)).then("PEXPIRE", l, 50000),
 			permit(l, began, 5000, permitD).gives(int64(2), "", also(lock(l, 50000, "", "2"), map[string]any{
 				key: expiring(ends(append(out, permitD, began+5000)...), 1),
 			})),
@@ -159,8 +152,7 @@ var semaphoreScenarios = []scenario{
 			unpermit(l, began, permitA).gives(answers(0, 0), "", nothing),
 			setPermits(l, 2).gives(int64(2), "", counter(l, 2), repeated(channel, 1, 2)...),
 			// The number is gone, and a permit is acquired.
-			permit(l, began, 5000, permitA).gives(int64(1), "", permits(l, 1, permitA, began+5000)),
-			command("DEL", l).gives(int64(1), "", map[string]any{codec.PermitsKey(l): ends(permitA, began+5000)}),
+			permit(l, began, 5000, permitA).gives(int64(1), "", permits(l, 1, permitA, began+5000)).then("DEL", l),
 			permit(l, began, 5000, permitB).gives(answers(5000), "", map[string]any{codec.PermitsKey(l): ends(permitA, began+5000)}),
 			unpermit(l, began, permitA).gives(answers(1, 0), "", counter(l, 1), channel+" 1"),
 		}
@@ -187,9 +179,7 @@ var semaphoreScenarios = []scenario{
 			)
 		}
 		return append(all,
-			command("DEL", l, key).gives(int64(2), "", nothing),
-			command("SET", l, 2).gives("OK", "", counter(l, 2)),
-			command("RPUSH", key, "a").gives(int64(1), "", listed),
+			command("DEL", l, key).gives(int64(2), "", nothing).then("SET", l, 2).then("RPUSH", key, "a"),
 			permit(l, began, 5000, permitA).gives(failure("WRONGTYPE"), "", listed),
 			unpermit(l, began, permitA).gives(failure("WRONGTYPE"), "", listed),
 			setPermits(l, 3).gives(failure("WRONGTYPE"), "", listed),
@@ -221,8 +211,7 @@ var semaphoreScenarios = []scenario{
 			renewed(began+3, item{l, permitA + permitB, 9000}, item{l, permitD, 9000}).gives(answers(1, 0), "",
 				permits(l, 1, permitA, began+9003, permitB, began+9003)),
 			renewed(began+1, item{l, permitA + permitB, 9000}).gives(answers(1), "", permits(l, 1, permitA, began+9003, permitB, began+9003)),
-			command("ZADD", codec.PermitsKey(l), began+9002, permitA, began+9002, permitB).gives(int64(0), "", later),
-			command("SET", l2, 1).gives("OK", "", also(later, counter(l2, 1))),
+			command("ZADD", codec.PermitsKey(l), began+9002, permitA, began+9002, permitB).gives(int64(0), "", later).then("SET", l2, 1),
 			permit(l2, began, forever-began, permitC).gives(int64(0), "", all),
 			// A missing permit fails its own hold only.
 			renewed(began+5, item{l2, permitC, 7000}, item{l, permitA + permitD, 20000}, item{l, permitD + permitB, 20000}).gives(answers(1, 0, 0), "", all),
@@ -237,8 +226,7 @@ var semaphoreScenarios = []scenario{
 		}
 		two := permits(l, 1, permitA, began+5000, permitB, began+5000)
 		return []vector{
-			replicate(permitA).gives(nil, "", nothing),
-			command("SET", l, 3).gives("OK", "", counter(l, 3)),
+			replicate(permitA).gives(nil, "", nothing).then("SET", l, 3),
 			permit(l, began, 5000, permitA, permitB).gives(int64(1), "", two),
 			replicate(permitA+permitB).gives(int64(1), "", two),
 			replicate(permitA+permitC).gives(nil, "", two),
@@ -250,8 +238,7 @@ var semaphoreScenarios = []scenario{
 		}
 		two := permits(l, 1, permitA, began+5000, permitB, forever)
 		return []vector{
-			inspect(0, -1).gives([]any{int64(-2), "", int64(0), []any{}}, "", nothing),
-			command("SET", l, 3).gives("OK", "", counter(l, 3)),
+			inspect(0, -1).gives([]any{int64(-2), "", int64(0), []any{}}, "", nothing).then("SET", l, 3),
 			permit(l, began, 5000, permitA).gives(int64(2), "", permits(l, 2, permitA, began+5000)),
 			permit(l, began, forever-began, permitB).gives(int64(1), "", two),
 			inspect(0, -1).gives([]any{int64(-1), "1", int64(2), []any{

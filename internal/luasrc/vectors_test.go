@@ -59,16 +59,14 @@ var scenarios = slices.Concat([]scenario{
 			release(l, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
 			acquire(l, ownerB, 60000).gives(nil, takes, lock(l, 60000, ownerB, "1")),
 			release(l, ownerA, 0, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
-			release(l, ownerA, 1, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")),
-			command("HSET", l, ownerB, "10").gives(int64(0), "", lock(l, 60000, ownerB, "10")),
+			release(l, ownerA, 1, 30000).gives(nil, onlyLooks, lock(l, 60000, ownerB, "1")).then("HSET", l, ownerB, "10"),
 			release(l, ownerB, 9, 30000).gives(int64(0), lowers, lock(l, 30000, ownerB, "9")),
 			release(l, ownerB, 10, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerB, "9")),
 		}
 	}},
 	{"release deletes fields of others too", func(l string) []vector {
 		return []vector{
-			acquire(l, ownerC, 30000).gives(nil, takes, lock(l, 30000, ownerC, "1")),
-			command("HSET", l, ownerB, "4").gives(int64(1), "", lock(l, 30000, ownerC, "1", ownerB, "4")),
+			acquire(l, ownerC, 30000).gives(nil, takes, lock(l, 30000, ownerC, "1")).then("HSET", l, ownerB, "4"),
 			release(l, ownerC, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
 		}
 	}},
@@ -88,8 +86,7 @@ var scenarios = slices.Concat([]scenario{
 			renew(lease{l, ownerA, 30000}).gives(answers(1), renewsOne, lock(l, 30000, ownerA, "1")),
 			renew(lease{l, ownerB, 60000}).gives(answers(0), renewsNone, lock(l, 30000, ownerA, "1")),
 			// Redisson's would shorten it.
-			renew(lease{l, ownerA, 10000}).gives(answers(1), "HEXISTS PTTL", lock(l, 30000, ownerA, "1")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
+			renew(lease{l, ownerA, 10000}).gives(answers(1), "HEXISTS PTTL", lock(l, 30000, ownerA, "1")).then("PERSIST", l),
 			renew(lease{l, ownerA, 10000}).gives(answers(1), renewsOne, lock(l, 10000, ownerA, "1")),
 			renew().gives(answers(), "", lock(l, 10000, ownerA, "1")),
 		}
@@ -103,8 +100,7 @@ var scenarios = slices.Concat([]scenario{
 		return []vector{
 			acquire(l1, ownerA, 10000).gives(nil, takes, first),
 			acquire(l2, ownerB, 10000).gives(nil, takes, second),
-			acquire(l3, ownerC, 10000).gives(nil, takes, third),
-			command("SET", text, "no lock").gives("OK", "", also(third, map[string]any{text: "no lock"})),
+			acquire(l3, ownerC, 10000).gives(nil, takes, third).then("SET", text, "no lock"),
 			// Redisson's renewal fails for all at the key of another type.
 			renew(all...).gives(answers(1, 0, 0, 0, 1), "HEXISTS PTTL PEXPIRE HEXISTS HEXISTS HEXISTS HEXISTS PTTL PEXPIRE",
 				also(lock(l1, 30000, ownerA, "1"), lock(l2, 10000, ownerB, "1"), lock(l3, 60000, ownerC, "1"),
@@ -113,8 +109,7 @@ var scenarios = slices.Concat([]scenario{
 	}},
 	{"a lock without time to live", func(l string) []vector {
 		return []vector{
-			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
-			command("PERSIST", l).gives(int64(1), "", lock(l, -1, ownerA, "1")),
+			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")).then("PERSIST", l),
 			acquire(l, ownerB, 30000).gives(int64(-1), isRefused, lock(l, -1, ownerA, "1")),
 			release(l, ownerA, 1, 30000).gives(int64(0), onlyLooks, lock(l, -1, ownerA, "1")),
 			acquire(l, ownerA, 30000).gives(nil, enters, lock(l, 30000, ownerA, "2")),
