@@ -24,10 +24,8 @@ type Inspected interface {
 
 // Eviction removes waiters from a queue at an operator's request.
 type Eviction struct {
-	// Queues are the client's.
 	Queues *Queues
-	// Kind is the lock.
-	Kind Inspected
+	Kind   Inspected
 	// Ask runs a call that may be repeated.
 	Ask func(ctx context.Context, fill func(*transport.Call)) (reply any, err error)
 	// Owner is the waiter of [Eviction.Run], as in Redis.

@@ -59,7 +59,6 @@ type Kind interface {
 
 // Waiter is an owner in a queue.
 type Waiter struct {
-	// Owner is the owner's text.
 	Owner string
 	// Wait is the wait with which the owner was queued, int64 milliseconds boxed once.
 	Wait any

@@ -24,8 +24,7 @@ var (
 type Fair struct {
 	// The names of the lock, of its other keys and of its channel, all strings.
 	Key, Queue, Timeouts, Channel any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
+	Publish                       any // PUBLISH or SPUBLISH
 }
 
 func (f *Fair) fill(c *transport.Call, script *transport.Script, args ...any) {

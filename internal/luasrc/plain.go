@@ -40,8 +40,7 @@ func fill(c *transport.Call, script *transport.Script, keys int, args ...any) {
 type Plain struct {
 	// Key and Channel are the names of the lock and of its channel, both strings.
 	Key, Channel any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
+	Publish      any // PUBLISH or SPUBLISH
 }
 
 // Acquire fills c with a call of [Acquire] whose refusal names the holder.
@@ -173,8 +172,7 @@ var (
 type All struct {
 	// Keys and Channels are the names of the locks, each once, and of their channels, all strings.
 	Keys, Channels []any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
+	Publish        any // PUBLISH or SPUBLISH
 }
 
 // Acquire fills c with [AcquireAll].

@@ -45,8 +45,7 @@ type ReadWrite struct {
 	Role *Role
 	// Key and Channel are the names of the lock and of its channel, both strings.
 	Key, Channel any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
+	Publish      any // PUBLISH or SPUBLISH
 }
 
 // Acquire fills c with [ReadAcquire] or [WriteAcquire].

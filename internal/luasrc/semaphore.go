@@ -31,8 +31,7 @@ var (
 type Counter struct {
 	// Key and Channel are the names of the semaphore and of its channel, both strings.
 	Key, Channel any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
+	Publish      any // PUBLISH or SPUBLISH
 }
 
 // Acquire fills c with [SemaphoreAcquire].
@@ -111,8 +110,7 @@ var (
 type Latch struct {
 	// Key and Channel are the names of the latch and of its channel, both strings.
 	Key, Channel any
-	// Publish is PUBLISH or SPUBLISH.
-	Publish any
+	Publish      any // PUBLISH or SPUBLISH
 }
 
 // Set fills c with [LatchSet].

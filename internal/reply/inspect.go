@@ -12,19 +12,16 @@ import (
 
 // Held is one field of a lock's hash.
 type Held struct {
-	// Owner is the owner's text in Redis.
 	Owner string
 	// Count is the owner's hold count, 0 if Text is not a number.
 	Count int64
-	// Text is the count in Redis.
-	Text string
+	Text  string
 	// Left is the remaining time of the longest hold of a reader of a read/write lock, else 0.
 	Left time.Duration
 }
 
 // Queued is one place in the queue of a fair lock.
 type Queued struct {
-	// Owner is the owner's text in Redis.
 	Owner string
 	// Deadline is the owner's deadline, the zero time if it has none.
 	Deadline time.Time
@@ -190,10 +187,8 @@ func waiters(order, deadlines, listeners any) ([]Queued, error) {
 
 // Permits is the result of an acquire of permits.
 type Permits struct {
-	// Granted is true if the permits were acquired.
 	Granted bool
-	// Exists is false if the semaphore does not exist.
-	Exists bool
+	Exists  bool
 	// Available is the number of available permits, below 0 if more are acquired than exist.
 	Available int64
 	// Total is the number of all permits, 0 if unknown.
@@ -272,8 +267,7 @@ type Semaphore struct {
 	Left time.Duration
 	// Available is the text of its number, empty if it does not exist.
 	Available string
-	// Taken is the number of acquired permits.
-	Taken int64
+	Taken     int64
 	// Permits are the requested ones of these, in the order in which they end.
 	Permits []Permit
 }

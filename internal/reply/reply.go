@@ -39,8 +39,7 @@ func Acquired(reply any) (acquired bool, ttl time.Duration, err error) {
 type Refusal struct {
 	// Holder is the lock's owner, the zero Owner if it is free, unknown, or not a [codec.Owner].
 	Holder codec.Owner
-	// Free is true if the lock is free.
-	Free bool
+	Free   bool
 	// Foreign is true if the reply names a field that cannot be an owner: the key may be a hash of
 	// another program.
 	Foreign bool
@@ -263,7 +262,6 @@ const (
 
 // Place is a place in the queue of a fair lock.
 type Place struct {
-	// Owner is the owner's text in Redis.
 	Owner string
 	// Deadline is the owner's deadline as the text that Redis returned, which identifies it exactly; empty
 	// if it has none.
@@ -272,7 +270,6 @@ type Place struct {
 
 // Other is a waiter of another process.
 type Other struct {
-	// Owner is the owner's text in Redis.
 	Owner string
 	// Wait is its probable wait in milliseconds, the distance of its deadline from that before it when it
 	// was first seen; 0 if unknown.
@@ -289,8 +286,7 @@ type Beat struct {
 	Front []Place
 	// Missing has the given owners without place or deadline, which must queue again.
 	Missing []string
-	// Length is the length of the queue.
-	Length int64
+	Length  int64
 }
 
 // Free reports whether the lock is free.

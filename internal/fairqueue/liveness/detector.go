@@ -63,8 +63,7 @@ func RedissonGrace(grace time.Duration) time.Duration {
 // Config configures a [Detector].
 type Config struct {
 	// Grace is how long a waiter of this library must be absent to be dead. 0: no waiter is ever dead.
-	Grace time.Duration
-	// Period is the time between two heartbeats.
+	Grace  time.Duration
 	Period time.Duration
 }
 
@@ -99,8 +98,7 @@ type member struct {
 type Death struct {
 	reply.Place
 	// Absent is how long its channel has had no subscriber.
-	Absent time.Duration
-	// IsRedlatch is true for a client of this library.
+	Absent     time.Duration
 	IsRedlatch bool
 	// WasSubscribed is true if it was once subscribed.
 	WasSubscribed bool
