@@ -153,11 +153,11 @@ func TestCallWakesTheWaiterThatIsMeantAndNoOther(t *testing.T) {
 	require.True(t, wasCalled(all[2]))
 	requireAsleep(t, all...)
 
-	all[2].CallFirst()
+	require.False(t, all[2].Gap())
 	require.True(t, wasCalled(all[0]))
 	requireAsleep(t, all...)
-	all[0].CallFirst() // also when it is that one
-	require.True(t, wasCalled(all[0]))
+	require.True(t, all[0].Gap())
+	requireAsleep(t, all...)
 
 	all[2].Leave()
 	all[0].Call("c")
@@ -215,7 +215,7 @@ func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 				case 0:
 					p.Back()
 				case 1:
-					p.CallFirst()
+					p.Gap()
 				case 2:
 					p.Call("a")
 				}

@@ -214,8 +214,9 @@ func (p *Place) SetSubscribed(yes bool) {
 	p.subscribed = yes
 }
 
-// Gap reports that messages may have been missed, for all of the group.
-func (p *Place) Gap() {
+// Gap reports that messages may have been missed. If the waiter leads, it must ask, else Gap calls the first:
+// one reply shows all of the group what was missed.
+func (p *Place) Gap() (leads bool) {
 	g := p.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -223,6 +224,10 @@ func (p *Place) Gap() {
 		g.gap = true
 		acquire.Signal(g.hurry)
 	}
+	if g.first != p {
+		g.first.call()
+	}
+	return g.first == p
 }
 
 // Leave leaves the place, and calls others of the same owner.
@@ -304,11 +309,4 @@ func (p *Place) Call(owner string) {
 	if other := p.group.byOwner[owner]; other != nil && other != p {
 		other.call()
 	}
-}
-
-// CallFirst calls the first of the group.
-func (p *Place) CallFirst() {
-	p.group.mu.Lock()
-	defer p.group.mu.Unlock()
-	p.group.first.call()
 }

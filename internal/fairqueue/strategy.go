@@ -124,18 +124,9 @@ func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{})
 	return events, wake
 }
 
-// OnEvent makes the first of the group ask after a gap, for all: the reply shows what was missed.
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
-	if !e.Gap || c.place == nil {
-		return true, 0
-	}
-	c.place.Gap()
-	if c.place.Leads() {
-		return true, 0
-	}
-	c.place.CallFirst()
-	return false, 0
+	return !e.Gap || c.place == nil || c.place.Gap(), 0
 }
 
 func (c *caller) Woken() (ask bool, d time.Duration) {
