@@ -89,16 +89,6 @@ func TestAWaiterThatMissedAMessageAsksAgain(t *testing.T) {
 	free(t, s, l.Names())
 }
 
-func TestLocksThatTooFewReplicasHaveAreGivenBack(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, 50*time.Millisecond))
-	l := rmultilock.New(c, names(t, 3)...)
-	_, err := l.Lock(within(t))
-	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
-	free(t, s, l.Names())
-}
-
 // witness collects an observer's events.
 type witness struct {
 	mu   sync.Mutex // guards seen
