@@ -11,6 +11,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
+func TestMain(m *testing.M) { redistest.Main(m) }
+
 func TestScriptsDoWhatTheVectorsSay(t *testing.T) {
 	t.Parallel()
 	playOnEachServer(t, newStage, scenarios...)

@@ -6,10 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // come returns a caller that was refused the lock, or waits behind such a caller.
 func come(all *engine.Registry[string, *queue], reads bool) *caller {
