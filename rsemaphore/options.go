@@ -1,7 +1,7 @@
 // Package rsemaphore provides Redisson's semaphores, which limit how many callers in all processes work at
-// a time. [NewExpirable] makes one whose permits have ids and leases, and return when their holder dies:
-// RPermitExpirableSemaphore. [New] makes one that only counts, RSemaphore, whose permits are lost with their
-// holder: use it only where Java programs already do.
+// a time. Permits of [NewExpirable], RPermitExpirableSemaphore, have ids and leases, and return when their holder
+// dies. [New] only counts, as RSemaphore: its permits are lost with their holder. Use it only where Java
+// programs already do.
 //
 //	            Acquire                       granted
 //	caller ───────────────▶ tries, or waits ─────────▶ live ──Release──▶ released
@@ -15,7 +15,7 @@
 // together until Release; those of a dead process return after one lease. Redisson does not renew permits:
 // without a lease a permit stays away forever if its holder dies. If one permit of a hold is lost, because
 // a client released its id or its key was deleted, the whole hold is lost, and the others are released.
-// There is no reentry: a goroutine that holds the only permit and acquires another waits for itself.
+// Holds are not reentrant: a goroutine that holds the only permit and acquires another waits for itself.
 //
 // # Number of permits
 //
@@ -26,7 +26,7 @@
 // # Order
 //
 // The callers of one client are served in the order of their calls, except that a caller that needs many
-// permits does not hold up those behind it: see [WithStrictOrder]. Between processes there is no order.
+// permits does not hold up callers behind it: see [WithStrictOrder]. Processes are not ordered.
 //
 // # Clocks
 //
@@ -62,7 +62,7 @@ type shape struct{ strict bool }
 // WithStrictOrder serves the callers of this client strictly in the order of their calls: while one waits
 // for many permits, callers behind it wait even if the available permits are enough for them. By default
 // they may go first, so that no permit is unused; then a caller for many permits can wait as long as others
-// keep acquiring. Between processes there is no order.
+// keep acquiring. Processes are not ordered.
 func WithStrictOrder() Option { return func(s *shape) { s.strict = true } }
 
 func shapeOf(opts []Option) (s shape) {
@@ -103,7 +103,7 @@ func WithLease(d time.Duration) AcquireOption { return leased(rlock.WithLease(d)
 func WithWatchdog(d time.Duration) AcquireOption { return leased(rlock.WithWatchdog(d)) }
 
 // WithMaxHold ends the hold d, at least 1 ms, after it was acquired: its contexts end with ErrMaxHold, and
-// the permits return when the remaining lease is over, or at Release. By default there is no maximum.
+// the permits return when the remaining lease is over, or at Release. By default it is unlimited.
 func WithMaxHold(d time.Duration) AcquireOption { return leased(rlock.WithMaxHold(d)) }
 
 func leased(o rlock.Option) AcquireOption {

@@ -40,7 +40,7 @@ type caller struct {
 	wake   chan struct{} // buffered
 }
 
-// never is no round.
+// never is the number before all rounds.
 const never = math.MaxUint64
 
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {

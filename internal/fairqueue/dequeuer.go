@@ -19,11 +19,11 @@ const (
 	// batch is the maximum number of owners that leave one queue, or are evicted, by one call.
 	batch = 100
 	// fromFront: each eighth call for a queue takes the owners in front, which must not wait forever for
-	// those that leave behind them.
+	// owners behind them.
 	fromFront = 8
 )
 
-// dequeuer removes owners from queues on the server, the queues in turn. Of one queue the last owners go
+// dequeuer removes owners from queues on the server, alternating between queues. Of one queue the last owners go
 // first: then few deadlines change, a part of the cost.
 type dequeuer struct {
 	engine *engine.Engine
@@ -109,7 +109,7 @@ func (dq *dequeuer) push(d *departure) {
 	x.waiting = slices.Insert(x.waiting, i, d)
 }
 
-// sendNext sends the next call in the place of one that has ended.
+// sendNext sends the next call after one has ended.
 func (dq *dequeuer) sendNext() {
 	if next := dq.next(); next != nil {
 		dq.send(next)
@@ -195,8 +195,8 @@ func (dq *dequeuer) resolve(d *departure) {
 	})
 }
 
-// sendLater queues the departures of a failed call again, except those that have failed for longer than
-// a place lasts, and replaces the call by a pause. It returns false if the client is closed.
+// sendLater queues the departures of a failed call again, drops departures that have failed for longer
+// than a place lasts, and replaces the call by a pause. It returns false if the client is closed.
 func (dq *dequeuer) sendLater(all []*departure, err error) bool {
 	now := time.Now()
 	failed := now

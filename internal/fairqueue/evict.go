@@ -249,7 +249,7 @@ func (e *Eviction) All(ctx context.Context, owners []string, last int) (*Evictio
 	return done, e.heads(ctx, asked, done)
 }
 
-// behind evicts waiters at places from first to last, none of which is the head. It removes the waiters
+// behind evicts waiters at places from first to last, which exclude the head. It removes the waiters
 // that it has seen from asked.
 func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, last int64, done *Evictions) error {
 	seen, err := e.look(ctx, first-1, last)
@@ -281,7 +281,7 @@ func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evict
 	return errChanged
 }
 
-// dead evicts those of waiters without a subscriber, and reports whether there was none.
+// dead evicts the waiters without a subscriber, and reports whether all have one.
 func (e *Eviction) dead(ctx context.Context, seen *sighting, waiters []TakenOut, done *Evictions) (none bool, err error) {
 	if len(waiters) == 0 {
 		return true, nil

@@ -59,7 +59,7 @@ func (g *Group) endHeartbeats() {
 	}
 }
 
-// waiting returns the waiters, the last one that is subscribed, and whether messages may have been missed
+// waiting returns the waiters, the last subscribed one, and whether messages may have been missed
 // since the last time. In an empty group it ends the heartbeats. An earlier subscribed waiter might get
 // the lock, and unsubscribe, before the listeners are counted.
 func (g *Group) waiting() (waiters []Waiter, subscribed string, gap bool) {
@@ -251,7 +251,7 @@ func (b *heartbeater) evicted(d liveness.Death) {
 	}
 }
 
-// run sends one of the scripts, which may run twice; the next heartbeat shows the effect of one in doubt.
+// run sends one of the scripts, which may run twice; the next heartbeat shows the effect of a call in doubt.
 // It logs errors, except lost connections, which are logged elsewhere.
 func (b *heartbeater) run(what string, fill func(*transport.Call)) (any, error) {
 	at := b.engine.Attempt()

@@ -13,8 +13,8 @@
 //	                                          dequeuer     as the first, each poll cap
 //
 // A [Group] has the waiters of one process for one lock. Its first polls Redis for all of them, and calls
-// the one whose turn has come. Heartbeats keep their places on the server, detect dead waiters (package
-// liveness), evict those in front, and nudge a head that sleeps before a free lock.
+// the waiter whose turn has come. Heartbeats keep their places on the server, detect dead waiters (package
+// liveness), evict dead ones in front, and nudge a head that sleeps before a free lock.
 //
 // The dequeuer removes owners that gave up, or whose attempts are in doubt, from their queues, many by one
 // call. The pool keeps an owner and its subscription for a second after the wait, for the next caller.

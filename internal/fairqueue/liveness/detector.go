@@ -5,9 +5,9 @@
 //	heartbeat → Look → count the listeners of Ask → Counted → Evict, Nudge → Next
 //
 // A waiter, in Go or Java, is subscribed to its own channel from shortly after it was queued until it
-// leaves. A dead one has no connection, so its channel has no subscriber. The reverse is not true: a
-// waiter that reconnects has none for a while, and one of Redisson's may be queued for many seconds before
-// it subscribes. Therefore a member is dead only after a grace of absence:
+// leaves. A dead one lacks a connection, and its channel a subscriber. The reverse is not true: a
+// reconnecting waiter is unsubscribed for a while, and Redisson's may be queued for many seconds before
+// they subscribe. Therefore a member is dead only after a grace of absence:
 //
 //	present ──count 0──▶ absent ──grace over, count still 0──▶ dead
 //	   ▲                      │
@@ -134,7 +134,7 @@ func (d *Detector) Others() []reply.Other {
 }
 
 // Look processes a heartbeat's reply. ours reports whether an owner is of this process, which is never
-// dead, and proof is one of these that is certainly subscribed, or "".
+// dead, and proof is a waiter of this process that is certainly subscribed, or "".
 func (d *Detector) Look(now time.Time, beat reply.Beat, ours func(owner string) bool, proof string) {
 	d.looked, d.known = now, false
 	d.front, d.ours, d.proof = beat.Front, ours, proof
