@@ -150,7 +150,7 @@ func TestAFalseMessageCostsOneQuestion(t *testing.T) {
 	}
 	asked := func() int64 { return s.CommandStats(t)["get"] }
 	time.Sleep(200 * time.Millisecond)                 // in which a waiter that spins asks hundreds of times
-	require.LessOrEqual(t, asked(), int64(3+messages)) // one of the script that sets, two of the wait
+	require.LessOrEqual(t, asked(), int64(3+messages)) // the script that sets sends 1, the wait 2
 	require.Empty(t, came)
 	countDown(t, l)
 	opens(t, came)

@@ -126,7 +126,7 @@ func TestPermitsOfAServerThatForgotThemAreLost(t *testing.T) {
 	})
 }
 
-// There is no reentry, so the context of a hold does not keep a caller from other permits.
+// Holds are not reentrant: the context of a hold does not keep a caller from other permits.
 func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)

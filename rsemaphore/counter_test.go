@@ -236,7 +236,7 @@ func TestAnAttemptAtTheEndOfTheWaitIsSettledByItsReply(t *testing.T) {
 	}
 }
 
-// The reply of a grant arrives while Close waits for it. Permits of a counter have no lease.
+// The reply of a grant arrives while Close waits for it. A counter's permits never expire.
 func TestPermitsThatAreGrantedAsTheClientClosesAreGivenBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

@@ -144,7 +144,7 @@ func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
 	})
 }
 
-// One of them may be the reason.
+// A single owner may be the reason.
 func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, f, log, free := busyQueues(t)

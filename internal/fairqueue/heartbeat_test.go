@@ -268,7 +268,7 @@ func TestCloseDoesNotWaitForACount(t *testing.T) {
 func TestHeartbeatsCompareTheClocksOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		s.set(func() { s.garbled = true }) // which is no time either, and an answer
+		s.set(func() { s.garbled = true }) // TIME also gets a reply then
 		time.Sleep(5*time.Minute + 10*time.Second)
 		require.InDelta(t, 5, count(s.Fake, "TIME"), 1)
 	})

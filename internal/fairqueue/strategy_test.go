@@ -52,7 +52,7 @@ func (c *fakeClaim) Place() acquire.Request              { return c.request }
 func (c *fakeClaim) Placed(now bool)                     { c.placed = append(c.placed, now) }
 func (c *fakeClaim) KeepSubscription(s acquire.Reusable) { c.kept = s }
 
-// fakeClaims makes claims for one owner, or for those of subscriptions.
+// fakeClaims makes claims for one owner, or for the owners of subscriptions.
 type fakeClaims struct{ owner string }
 
 func (c *fakeClaims) Claim(s acquire.Reusable) acquire.Claim {

@@ -147,7 +147,7 @@ func (m *fairModel) Acquire(c fairCall) any {
 	return int64(ttl)
 }
 
-// Reenter returns 1, or nil if the owner has no hold. Unlike Redisson's it has a target, refuses, and
+// Reenter returns 1, or nil without a hold. Unlike Redisson's it has a target, refuses, and
 // never shortens.
 func (m *fairModel) Reenter(c fairCall) any {
 	m.prune(c.Now)

@@ -138,7 +138,7 @@ var scenarios = slices.Concat([]scenario{
 }, scenariosHolds)
 var shardScenarios = []scenario{{"6.5 publish on a shard channel", shardPublish}}
 
-// shardPublish expects no message: the listener is no shard subscriber.
+// shardPublish expects no message: the listener is not a shard subscriber.
 func shardPublish(l string) []vector {
 	released, forced, shared := release(l, ownerA, 0, 30000), force(l), releaseShared(l, ownerA)
 	for _, v := range []vector{released, forced, shared} {
@@ -308,7 +308,7 @@ var scenariosHolds = []scenario{
 			acquire(l, ownerA, 30000).gives(nil, takes, lock(l, 30000, ownerA, "1")),
 			pass(ownerA, ownerB, 50000).gives(nil, passes, lock(l, 50000, ownerB, "1")),
 			pass(ownerA, ownerB, 30000).gives(int64(0), hasNot, lock(l, 50000, ownerB, "1")),
-			// All holds at once, and a shorter lease.
+			// All holds together, and a shorter lease.
 			acquire(l, ownerB, 50000).gives(nil, enters, lock(l, 50000, ownerB, "2")),
 			pass(ownerB, ownerA, 20000).gives(nil, passes, lock(l, 20000, ownerA, "1")).then("PERSIST", l),
 			pass(ownerA, ownerB, 20000).gives(nil, passes, lock(l, 20000, ownerB, "1")),
