@@ -1,4 +1,4 @@
 package acquire
 
-// Nap is nap, for tests.
+// Nap is exported for tests.
 var Nap = nap

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// behind is a caller that waits in a queue in which it never gets the turn.
+// behind is a queued caller that never gets the turn.
 type behind struct {
 	acquire.Waiter
 	every    time.Duration
@@ -43,8 +43,6 @@ type strategy struct{ *behind }
 
 func (s strategy) Waiter(*acquire.Acquisition) acquire.Waiter { return s.behind }
 
-// A caller whose queue has had no answer gives up after a command timeout, and not with a poll
-// before.
 func TestQueuedCallerGivesUpAfterACommandTimeoutWithoutAnAnswer(t *testing.T) {
 	const command, patience = 3 * time.Second, time.Minute
 	for name, c := range map[string]struct {

@@ -15,8 +15,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// stopped is a kind that tells the server the time, as that of permits does: the process is
-// stopped for a while behind that.
+// stopped is a kind that sends the time, as that of permits does. Then the process pauses.
 type stopped struct{ told time.Time }
 
 func (*stopped) Name() string       { return "stopped" }
@@ -31,7 +30,7 @@ func (k *stopped) Acquire(c *transport.Call, _ *acquire.Request) {
 
 func (*stopped) Decode(any) (acquire.Outcome, error) { return acquire.Outcome{Granted: true}, nil }
 
-// granted is a claim that remembers when its attempt was sent.
+// granted is a claim that records when its attempt was sent.
 type granted struct {
 	acquire.BareClaim
 	sent time.Time
@@ -48,7 +47,7 @@ type alone struct{}
 
 func (alone) Waiter(*acquire.Acquisition) acquire.Waiter { return acquire.Alone() }
 
-// A lease whose end the server computes from a time that it is told has begun then.
+// The server computes the end of the lease from the time in the call.
 func TestALeaseBeginsBeforeTheServerIsToldTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

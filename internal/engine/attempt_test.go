@@ -83,7 +83,7 @@ func TestRunReturnsTheOutcome(t *testing.T) {
 	}
 }
 
-// ways to end the wait for a call that has no outcome.
+// waitEnds are the ways to end the wait for a call.
 var waitEnds = []struct {
 	name string
 	end  func(e *Engine, cancel context.CancelCauseFunc)
@@ -94,7 +94,7 @@ var waitEnds = []struct {
 	{"close", func(e *Engine, _ context.CancelCauseFunc) { e.beginClosing() }, ErrClosed},
 }
 
-// outcomes that come after the caller left, and of which the resolver is notified.
+// lateOutcomes are outcomes after the end of the wait.
 var lateOutcomes = []struct {
 	name  string
 	reply any
@@ -147,8 +147,7 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 	}
 }
 
-// The caller may have been stopped for a reason that sounds like ours, such
-// as the loss of another lock.
+// The cause may be one of our errors, such as the loss of another lock.
 func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 	require.Contains(t, ours, ErrNotNotified)
 	for _, own := range ours {
@@ -186,23 +185,15 @@ func TestACallThatWasNotSentIsWithdrawnAndItsResolverIsNotNotified(t *testing.T)
 				require.NotErrorIs(t, r.err, ErrUncertain)
 				c := f.Last(t)
 				require.False(t, c.Call.Claim(1), "it must never be sent")
+				require.Equal(t, "TEST", c.Call.Command, "the transport still has it")
 				c.Ends(nil, transport.ErrNotSent)
 				synctest.Wait()
 				require.Zero(t, resolver.seen())
+				requireFreedOnce(t, e, r.attempt)
 				require.Zero(t, e.inFlight.Load())
 			})
 		})
 	}
-}
-
-func TestRunWaitsOneCommandTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &faketransport.Fake{})
-		r := run(t.Context(), e, nil)
-		<-r.done
-		require.Equal(t, testCommand, r.took)
-		require.ErrorContains(t, r.err, "no reply within 3s")
-	})
 }
 
 func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
@@ -230,8 +221,7 @@ func TestRunForGoesOnWhileTheClientCloses(t *testing.T) {
 	})
 }
 
-// The reply and the caller's leaving race: the reply reaches either the caller or the
-// resolver, never both, never neither.
+// The reply reaches either the caller or the resolver.
 func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 	t.Parallel()
 	f := &faketransport.Fake{}
@@ -263,7 +253,6 @@ func TestNoReplyIsLostOrSeenTwiceWhenItRacesWithTheEndOfTheWait(t *testing.T) {
 	require.Zero(t, e.inFlight.Load())
 }
 
-// What would be sent at the last moment would be answered too late, and be in doubt.
 func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Queues: true}
@@ -284,12 +273,13 @@ func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
 		r.ended(t)
 		require.Equal(t, testCommand, r.took)
 		require.ErrorIs(t, r.err, ErrUncertain)
+		require.ErrorContains(t, r.err, "no reply within 3s")
 		f.Last(t).Ends(nil, nil)
 		require.Equal(t, noted{late: 1}, resolver.seen())
 	})
 }
 
-// requireFreedOnce holds that an attempt is free, and is not in the pool twice.
+// requireFreedOnce checks that an attempt is in the pool at most once.
 func requireFreedOnce(t *testing.T, e *Engine, a *Attempt) {
 	t.Helper()
 	require.Empty(t, a.Call.Command, "it is not free")
@@ -303,7 +293,7 @@ func requireFreedOnce(t *testing.T, e *Engine, a *Attempt) {
 	require.LessOrEqual(t, times, 1, "two callers would share it")
 }
 
-// what a resolver may do about a call in doubt.
+// resolvers are the ways to resolve a call in doubt.
 var resolvers = map[string]Resolver{
 	"no resolver":      nil,
 	"nothing to do":    &recorder{},
@@ -352,18 +342,4 @@ func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestAttemptThatWasWithdrawnIsFreedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{Queues: true}
-		e, _ := engineOver(t, f)
-		ctx, cancel := context.WithCancel(t.Context())
-		r := run(ctx, e, &recorder{})
-		cancel()
-		r.ended(t)
-		require.Equal(t, "TEST", r.attempt.Call.Command, "the transport still has it")
-		f.Last(t).Ends(nil, errNotSent)
-		requireFreedOnce(t, e, r.attempt)
-	})
 }

@@ -14,18 +14,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// answer is a rule by which a transport answers.
 type answer = func(*faketransport.SentCall) (any, error, bool)
 
-// clockOver returns the clock of a client that is closed with the test, and its log.
 func clockOver(t *testing.T, tr transport.Transport) (*Clock, *faketransport.Log) {
 	t.Helper()
 	e, log := engineOver(t, tr)
 	return &e.Clock, log
 }
 
-// clockAt answers TIME with a server's clock that is ahead, after half of the round trip has
-// passed.
+// clockAt answers TIME halfway through the round trip, with a clock that is ahead.
 func clockAt(ahead, roundTrip time.Duration) answer {
 	return func(c *faketransport.SentCall) (any, error, bool) {
 		go func() {
@@ -55,7 +52,6 @@ func TestClocksAreComparedToTheMiddleOfTheRoundTrip(t *testing.T) {
 	}
 }
 
-// What may be due to the round trip is no reason for a warning.
 func TestSlowReplyIsNoClockThatIsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, log := clockOver(t, &faketransport.Fake{Answer: clockAt(1400*time.Millisecond, time.Second)})
@@ -105,8 +101,6 @@ func TestClocksAreComparedOnceAMinuteInTheBackground(t *testing.T) {
 	})
 }
 
-// A caller that needs the server's time waits for the first comparison, together with the
-// others, and for none after that.
 func TestFirstComparisonIsWaitedForByAllCallersThatNeedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: clockAt(time.Hour, time.Second)}

@@ -20,7 +20,6 @@ func closeTakes(t *testing.T, e *Engine) time.Duration {
 	return time.Since(began)
 }
 
-// requireClosed holds that a transport was closed.
 func requireClosed(t *testing.T, f *faketransport.Fake) {
 	t.Helper()
 	var err error
@@ -42,7 +41,7 @@ func TestCloseWithNothingOpenTakesNoTime(t *testing.T) {
 	})
 }
 
-// A waiter that hears of the end asks once more, maybe before Close has come any further.
+// A waiter may make another attempt while Close begins.
 func TestAnAttemptThatBeginsAfterTheEndHasBegunEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})
@@ -63,7 +62,7 @@ func TestCloseWaitsUntilCallsInDoubtAreResolved(t *testing.T) {
 	})
 }
 
-// A question under way when the waiting is over ends with the transport.
+// Closing the transport ends a running Undo.
 func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 	for name, phase := range map[string]time.Duration{"new": 0, "in the middle of a question": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -114,16 +113,13 @@ func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
 	})
 }
 
-// undoer is a resolver that undoes what the call did, as that of a lock does.
+// undoer is a resolver that undoes the call.
 type undoer struct{ e *Engine }
 
-// Late is part of Resolver.
 func (u *undoer) Late(any, error) { u.e.Resolve(undoing(nil)) }
 
-// InDoubt is part of Resolver.
 func (u *undoer) InDoubt() *InDoubt { return undoing(nil) }
 
-// The transport ends what is in flight when it is closed: too late to ask the server.
 func TestCallsThatComeInDoubtWhenTheTransportClosesAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}

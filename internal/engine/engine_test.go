@@ -70,10 +70,8 @@ func TestNamesAreCheckedBeforeAndAfterTheyAreMapped(t *testing.T) {
 	}
 }
 
-// testRenewal is the renewal of locks.
 var testRenewal = watchdog.Renewal{Fill: luasrc.FillRenew, Renewed: reply.RenewedAt}
 
-// leasesOf returns leases of a few locks, as the package of a kind makes them.
 func leasesOf(keys ...string) []*watchdog.Lease {
 	var out []*watchdog.Lease
 	for i, k := range keys {
@@ -115,7 +113,6 @@ func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
 // cluster is a transport whose keys live in slots.
 type cluster struct{ *faketransport.Fake }
 
-// Slot is part of transport.Slotter.
 func (cluster) Slot(key string) int { return int(key[0]) }
 
 func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
@@ -153,7 +150,6 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 // ignoring is a holder that ignores the loss of its lease.
 type ignoring struct{}
 
-// LeaseLost is part of watchdog.Holder.
 func (ignoring) LeaseLost(watchdog.End) {}
 
 var _ transport.Slotter = cluster{}

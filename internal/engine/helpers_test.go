@@ -18,7 +18,7 @@ const (
 	testLease   = 30 * time.Second
 )
 
-// engineOver returns an engine that is closed with the test, and its log.
+// engineOver returns an engine, closed with the test, and its log.
 func engineOver(t *testing.T, tr transport.Transport) (*Engine, *faketransport.Log) {
 	t.Helper()
 	log := &faketransport.Log{}
@@ -42,14 +42,13 @@ type recorder struct {
 	noted
 }
 
-// noted is what a resolver was notified of.
+// noted records the calls of a resolver.
 type noted struct {
 	late, inDoubt int // how many times
 	reply         any // of Late
 	err           error
 }
 
-// Late is part of Resolver.
 func (r *recorder) Late(reply any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +56,6 @@ func (r *recorder) Late(reply any, err error) {
 	r.reply, r.err = reply, err
 }
 
-// InDoubt is part of Resolver.
 func (r *recorder) InDoubt() *InDoubt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +66,6 @@ func (r *recorder) InDoubt() *InDoubt {
 	return r.resolves()
 }
 
-// seen returns of what the resolver was notified so far.
 func (r *recorder) seen() noted {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// leading is a transport on which callers wait in Lead for as long as they may.
+// leading is a transport whose callers wait in Lead.
 type leading struct {
 	*faketransport.Fake
 
@@ -27,12 +27,10 @@ func newLeading() *leading {
 	return &leading{Fake: &faketransport.Fake{}, stops: map[*transport.Call]chan struct{}{}}
 }
 
-// Leads is part of transport.Leader.
 func (l *leading) Leads(outermost transport.Transport) bool {
 	return outermost == transport.Transport(l)
 }
 
-// Lead is part of transport.Leader.
 func (l *leading) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
 	stop := make(chan struct{}, 2)
 	l.mu.Lock()
@@ -57,7 +55,6 @@ func (l *leading) Lead(ctx context.Context, call *transport.Call, done transport
 	l.mu.Unlock()
 }
 
-// Interrupt is part of transport.Leader.
 func (l *leading) Interrupt(call *transport.Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +83,6 @@ func TestAttemptIsLedAndEndsWithItsReply(t *testing.T) {
 	})
 }
 
-// What ends the wait for a reply ends it while the caller reads, at the same moment.
 func TestCallerThatReadsIsInterrupted(t *testing.T) {
 	for name, c := range map[string]struct {
 		run   func(ctx context.Context, a *Attempt) error

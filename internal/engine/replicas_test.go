@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// replicating is a transport whose replicas the test decides about.
+// replicating is a transport with replicas.
 type replicating struct {
 	*faketransport.Fake
 	replicas int
@@ -27,7 +27,6 @@ type replicating struct {
 	answer   func(done transport.Replicated)
 }
 
-// Replicate is part of transport.Replicator.
 func (r *replicating) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
 	r.call, r.replicas, r.timeout, r.done = call, replicas, timeout, done
 	if r.answer != nil {
@@ -45,7 +44,6 @@ func syncing(t *testing.T, tr transport.Transport) *Engine {
 	return e
 }
 
-// await waits for the replicas of a lock.
 func await(ctx context.Context, e *Engine) error {
 	return e.Replicate(func(c *transport.Call) { luasrc.FillReplicate(c, "lock", "owner") }, reply.Holds).Wait(ctx)
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// answering makes every call end with one outcome, at once.
 func answering(reply any, err error) func(*faketransport.SentCall) (any, error, bool) {
 	return func(*faketransport.SentCall) (any, error, bool) { return reply, err, true }
 }
 
-// lostCall returns an attempt whose outcome was lost.
+// lostCall returns an attempt in doubt.
 func lostCall(e *Engine, conn int64) *Attempt {
 	a := e.Attempt()
 	a.Call.Command = "ACQUIRE"
@@ -25,7 +24,7 @@ func lostCall(e *Engine, conn int64) *Attempt {
 	return a
 }
 
-// undoing returns what undoes a call: it asks for a release, and 1 says that it was one.
+// undoing returns an in-doubt call that a RELEASE undoes; the reply 1 means that it did.
 func undoing(a *Attempt) *InDoubt {
 	return &InDoubt{
 		Name: "orders", Owner: "other:1", attempt: a, Lease: testLease,
@@ -71,8 +70,7 @@ func TestInDoubtThatIsSupersededIsNotAskedAboutAnyMore(t *testing.T) {
 	})
 }
 
-// The network may deliver at any time what it holds back, so "not held" is no answer, and the
-// question is asked for a whole lease.
+// The call may arrive at any time, so "not held" proves nothing.
 func TestACallThatMayStillRunIsAskedAboutForOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{Answer: answering(nil, nil)}
@@ -130,8 +128,6 @@ func TestACallWhoseConnectionWasKilledIsCheckedOnce(t *testing.T) {
 	})
 }
 
-// Where it cannot be killed at first it may be later, and until then the
-// question is asked.
 func TestAFenceThatFailsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fencing{Fake: &faketransport.Fake{Answer: answering(nil, nil)}}
@@ -185,67 +181,47 @@ func TestCallsInDoubtOfOneConnectionShareAFence(t *testing.T) {
 	})
 }
 
-// A server that is away may still run what it has not read: the lease counts while it
-// answers.
-func TestInDoubtOutlastsAServerThatIsAwayForLongerThanTheLease(t *testing.T) {
-	for name, err := range map[string]error{
-		"unreachable": errNotSent,
-		"breaking":    errBroken,
-		"loading":     &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"},
+// An unreachable server may still run a call that it has not read: the lease counts only while it
+// answers. A place in a queue outlasts the lease.
+func TestInDoubtOutlastsOutage(t *testing.T) {
+	const always = 100 * testLease
+	for name, c := range map[string]struct {
+		call        bool
+		err         error
+		away, lasts time.Duration
+		ends        time.Duration
+		givenUp     bool
+	}{
+		"call, unreachable":          {call: true, err: errNotSent, away: 10 * testLease, ends: 10 * testLease},
+		"call, breaking":             {call: true, err: errBroken, away: 10 * testLease, ends: 10 * testLease},
+		"call, loading":              {call: true, err: &transport.ServerError{Text: "LOADING Redis is loading the dataset in memory"}, away: 10 * testLease, ends: 10 * testLease},
+		"no call: its lease":         {err: errNotSent, away: always, ends: testLease, givenUp: true},
+		"no call: its place":         {err: errNotSent, away: 3 * testLease, lasts: 10 * testLease, ends: 3 * testLease},
+		"no call: place and a lease": {err: errNotSent, away: always, lasts: 3 * testLease, ends: 4 * testLease, givenUp: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &faketransport.Fake{}
 				began := time.Now()
-				away := 10 * testLease
-				f.Answer = func(*faketransport.SentCall) (any, error, bool) {
-					if time.Since(began) < away {
-						return nil, err, true
+				f := &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {
+					if time.Since(began) < c.away {
+						return nil, c.err, true
 					}
 					return int64(1), nil, true
-				}
+				}}
 				e, log := engineOver(t, f)
-				e.Resolve(undoing(lostCall(e, 0)))
+				d := undoing(nil)
+				if d.Lasts = c.lasts; c.call {
+					d.attempt = lostCall(e, 0)
+				}
+				e.Resolve(d)
 				e.work.Wait()
-				require.InDelta(t, away.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
-				require.Contains(t, log.String(), "was_held=true")
+				require.InDelta(t, c.ends.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
+				require.Equal(t, "RELEASE", f.Last(t).Name)
+				require.Equal(t, c.givenUp, log.Count("given up") == 1)
+				require.Equal(t, !c.givenUp, log.Count("was_held=true") == 1)
 			})
 		})
 	}
-}
-
-// What is certain to have run ends with its lease, whether or not the server answers.
-func TestInDoubtWithoutACallEndsWithItsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, log := engineOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
-		began := time.Now()
-		e.Resolve(undoing(nil))
-		e.work.Wait()
-		require.InDelta(t, testLease.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
-		require.Contains(t, log.String(), "given up")
-	})
-}
-
-// A place in a queue lasts longer than the lease, and the owners behind it wait.
-func TestUndoThatFailsIsTriedForAsLongAsThePlaceLasts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		const away = 3 * testLease
-		f := &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {
-			if time.Since(began) < away {
-				return nil, errNotSent, true
-			}
-			return nil, nil, true
-		}}
-		e, log := engineOver(t, f)
-		d := undoing(nil)
-		d.Lasts = 10 * testLease
-		e.Resolve(d)
-		e.work.Wait()
-		require.InDelta(t, away.Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
-		require.Equal(t, "RELEASE", f.Last(t).Name)
-		require.NotContains(t, log.String(), "given up")
-	})
 }
 
 func TestRefusalToUndoIsReported(t *testing.T) {
@@ -277,19 +253,6 @@ func TestANewConnectionIsAReasonToAskAtOnce(t *testing.T) {
 	})
 }
 
-func TestUndoThatAlwaysFailsIsGivenUpALeaseAfterItLasts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, log := engineOver(t, &faketransport.Fake{Answer: answering(nil, errNotSent)})
-		d := undoing(nil)
-		d.Lasts = 3 * testLease
-		began := time.Now()
-		e.Resolve(d)
-		e.work.Wait()
-		require.InDelta(t, (d.Lasts + d.Lease).Seconds(), time.Since(began).Seconds(), 2*askLater.Seconds())
-		require.Contains(t, log.String(), "given up")
-	})
-}
-
 // overs records what Done is given.
 func overs(d *InDoubt) *[]bool {
 	noted := &[]bool{}
@@ -304,17 +267,23 @@ func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *t
 		closed  bool
 		over    bool
 		fences  int
+		cannot  bool // no connection can be killed
 	}{
 		"killed":               {conn: 7, over: true, fences: 1},
 		"refused":              {conn: 7, outcome: errRefused, fences: 1},
 		"connection not known": {conn: 0, fences: 1},
 		"client closed":        {conn: 7, closed: true},
+		"cannot kill":          {conn: 7, cannot: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
 				f.Kill = func(context.Context) error { return c.outcome }
-				e, _ := engineOver(t, f)
+				var tr transport.Transport = f
+				if c.cannot {
+					tr = f.Fake
+				}
+				e, _ := engineOver(t, tr)
 				if c.closed {
 					require.NoError(t, e.Close())
 				}
@@ -330,17 +299,6 @@ func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *t
 			})
 		})
 	}
-}
-
-func TestInDoubtWithNothingToUndoIsNotOverWhereNoConnectionCanBeKilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, _ := engineOver(t, &faketransport.Fake{})
-		d := &InDoubt{attempt: lostCall(e, 7)}
-		noted := overs(d)
-		e.Resolve(d)
-		e.work.Wait()
-		require.Equal(t, []bool{false}, *noted)
-	})
 }
 
 func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {

@@ -95,8 +95,7 @@ func TestPassingErrorsAreThoseOfCallsThatDidNotRun(t *testing.T) {
 	}
 }
 
-// Redis before version 7 looks at its role, and at its last save, when a script writes for the
-// first time. That is before anything was written.
+// Redis before version 7 checks its role and its last save at a script's first write.
 func TestTheErrorOfAScriptThatMayNotWritePasses(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{
@@ -126,7 +125,6 @@ func TestExplainNamesWrongTypesAndKeepsTheServersWords(t *testing.T) {
 	}
 }
 
-// The last attempt has little time left: the error names all the time that was waited.
 func TestErrorOfCallNeverSentNamesTheWholeWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{Queues: true})
@@ -154,7 +152,6 @@ func TestErrorOfCallNeverSentNamesTheWholeWait(t *testing.T) {
 	})
 }
 
-// A caller that could not send anything gets the reason.
 func TestRetryTellsTheReasonAndNotThatThereWasNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := engineOver(t, &faketransport.Fake{})

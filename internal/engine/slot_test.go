@@ -10,7 +10,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 )
 
-// closing returns a slot that counts how often each state is closed.
+// closing returns a slot that counts the closes of each state.
 func closing() (slot *Slot[*atomic.Int32]) {
 	return &Slot[*atomic.Int32]{
 		Make:  func(*Engine) *atomic.Int32 { return &atomic.Int32{} },
@@ -60,8 +60,6 @@ func TestStateThatIsMadeAfterCloseIsClosedAtOnce(t *testing.T) {
 	require.Equal(t, int32(1), state.Load())
 }
 
-// Of several states made at the same time one is kept, and that one alone is closed, also
-// when the engine closes meanwhile.
 func TestStateThatIsKeptIsClosedOnceAndNoOther(t *testing.T) {
 	t.Parallel()
 	for range 200 {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// hearing is a transport on which one can listen, and that counts as configured.
+// hearing is a transport with subscriptions and subscriber counts.
 type hearing struct {
 	*faketransport.Fake
 	counts []int64

@@ -14,8 +14,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// unwatched is a hold as it stands when a machine wakes from a sleep that began
-// after sent: its lease is over by the clock, and no timer has fired yet.
+// unwatched is a hold after a suspend: its lease may have expired before a timer has fired.
 func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
 	t.Helper()
 	srv, err := embedded.Start(embedded.WithInProcess())

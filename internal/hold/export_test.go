@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// SetLease sets a hold's lease as an attempt that was sent at sent does.
+// SetLease sets the lease of an attempt sent at sent.
 func SetLease(h *Hold, sent time.Time, margin time.Duration) {
 	h.lease.Hold(sent, func(time.Duration) time.Duration { return margin })
 }
 
-// Contexts returns how many contexts a hold knows.
+// Contexts returns the number of a hold's contexts.
 func Contexts(h *Hold) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -20,8 +20,8 @@ func Contexts(h *Hold) int {
 // HoldContext is the type of a hold's contexts.
 type HoldContext = holdContext
 
-// LeaveAndCorrect does what an Unlock does until it sends the release, while what resolves an
-// earlier re-entry corrects the count. It returns what frees the lock then.
+// LeaveAndCorrect is Unlock until it sends the release, which it returns, while a re-entry in doubt
+// corrects the count.
 func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected bool) {
 	o := h.ownership
 	if !o.beginChangeFor(time.Second) || o.remove(h) != 0 {
@@ -35,5 +35,5 @@ func LeaveAndCorrect(h *Hold) (free func(bound time.Duration) error, corrected b
 	return h.free, true
 }
 
-// EndAlone does what the end of a hold begins with.
+// EndAlone ends a hold, but not yet its group.
 func EndAlone(h *Hold) bool { return h.ended.CompareAndSwap(nil, endMaxHold) }

@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The goroutine that ends a hold has not yet ended its group.
 func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start(embedded.WithInProcess())

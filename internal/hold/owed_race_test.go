@@ -16,8 +16,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// What a release leaves to the other holds of its owner is never nothing, also in the moment in
-// which one of them is granted.
 func TestAReleaseLeavesAHoldThatIsJustGrantedItsLease(t *testing.T) {
 	t.Parallel()
 	var short atomic.Int64 // releases that left less than any of the leases

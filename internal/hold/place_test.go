@@ -19,9 +19,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// An attempt for a lock with a queue on the server may leave the lock or a place behind. Both
-// are undone, in this order: what is freed goes to the next, which is not to be this owner.
-
 const queueLease = 30 * time.Second
 
 var (
@@ -30,13 +27,12 @@ var (
 	errHalfWay    = &transport.ServerError{Text: "ERR the script failed"}
 )
 
-// outcome is what a call ends with.
 type outcome struct {
 	reply any
 	err   error
 }
 
-// queueScripts is a transport that ends each acquire, release and give-up as a test says.
+// queueScripts is a transport with an outcome for each script of a fair lock.
 type queueScripts struct {
 	*faketransport.Fencing
 	acquire, release, giveUp func() outcome
@@ -46,7 +42,6 @@ func always(reply any, err error) func() outcome {
 	return func() outcome { return outcome{reply, err} }
 }
 
-// newQueueScripts ends releases of owners that do not hold the lock, and give-ups.
 func newQueueScripts(acquire error) *queueScripts {
 	s := &queueScripts{acquire: always(nil, acquire), release: always(nil, nil), giveUp: always(nil, nil)}
 	s.Fencing = &faketransport.Fencing{
@@ -69,7 +64,7 @@ func newQueueScripts(acquire error) *queueScripts {
 	return s
 }
 
-// undone returns what was sent to undo attempts, in order.
+// undone returns the calls that undo attempts, in order.
 func (s *queueScripts) undone() []string {
 	var all []string
 	for _, c := range s.Sent() {
@@ -80,8 +75,7 @@ func (s *queueScripts) undone() []string {
 	return all
 }
 
-// lockFair asks once for a fair lock in vain, waits until what is left is undone, and returns
-// what was logged.
+// lockFair fails to acquire a fair lock, waits until that is undone, and returns the log.
 func lockFair(t *testing.T, s *queueScripts, opts ...rlock.Option) *faketransport.Log {
 	t.Helper()
 	log := &faketransport.Log{}
@@ -110,7 +104,6 @@ func TestAttemptInDoubtIsReleasedAndGivesItsPlaceUpAsOften(t *testing.T) {
 	})
 }
 
-// Another user of the owner may hold the lock.
 func TestAttemptInDoubtOfAGivenOwnerFreesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newQueueScripts(errLost)
@@ -122,7 +115,6 @@ func TestAttemptInDoubtOfAGivenOwnerFreesNothing(t *testing.T) {
 	})
 }
 
-// The lock was freed, and the place could not be given up yet.
 func TestAttemptInDoubtIsResolvedWhenItsPlaceIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newQueueScripts(errHalfWay)
@@ -140,7 +132,6 @@ func TestAttemptInDoubtIsResolvedWhenItsPlaceIsGivenUp(t *testing.T) {
 	})
 }
 
-// A place in a queue outlasts the lease: it would stand in the way of others.
 func TestPlaceOfAFailedAttemptOutlastsAnOutageLongerThanTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const away = 3 * queueLease

@@ -12,8 +12,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Between leaving and the release that frees the lock, what settles an earlier
-// re-entry may ask. It must not free the lock: the Unlock would find that it was lost.
+// Freeing the lock before Unlock does would look like a loss.
 func TestTheResolverOfAReentryLeavesTheReleaseToUnlock(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start(embedded.WithInProcess())

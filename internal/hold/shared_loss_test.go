@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The reply that the owner does not hold the lock is older than a grant to the same owner.
 func TestStaleReentryRefusalKeepsNewerHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reenter *faketransport.SentCall

@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Unlock waits for the re-entry of another caller to be answered, and Redis does not answer the release.
 func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const command = 3 * time.Second
@@ -53,7 +52,6 @@ func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
 	})
 }
 
-// The release has taken from the lease of a newer hold of its owner, which is restored.
 func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const command = 3 * time.Second

@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// What frees a lock does not wait behind thousands of attempts to take one, whatever the kind.
 func TestReleasesGoBeforeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {

@@ -61,8 +61,7 @@ func checkClusterName(t *testing.T, name string, wantOK bool) {
 	require.ErrorContains(t, err, limits.Quote(name))
 }
 
-// keysStayTogether looks at every derived name, where limits.OneSlot
-// looks at one.
+// keysStayTogether checks every derived name; limits.OneSlot checks one.
 func keysStayTogether(name string) bool {
 	for _, derived := range []string{
 		codec.LockChannel(name), codec.OwnerChannel(name, "u:1"), codec.QueueKey(name), codec.TimeoutKey(name), codec.LatchKey(name, "00ff"),

@@ -32,7 +32,6 @@ func isReady(p *Waiter) bool {
 	}
 }
 
-// requireNoLine holds that every reference was given up.
 func requireNoQueue(t *testing.T, qs *Queues) {
 	t.Helper()
 	require.Empty(t, qs.byID)
@@ -183,8 +182,8 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	requireNoQueue(t, qs)
 }
 
-// turns passes the turn on so many times, each after pause, and returns what
-// courtesies that asked for, and when the first came.
+// turns passes the turn on n times, each after pause, and returns the yields, and the number of the
+// first one's turn.
 func turns(l *Queue, qs *Queues, n int, pause time.Duration, held bool) (asked []Yield, first int) {
 	for i := range n {
 		_, p := enter(qs)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doubts are what a transport tells of.
+// doubts is a source of doubts.
 type doubts struct {
 	mu   sync.Mutex // guards next
 	next chan struct{}
@@ -36,7 +36,7 @@ func newDoubtingLoop(s *server) (*Loop, *doubts) {
 	return New(cfg), d
 }
 
-// seconds are when renewals were sent, since start.
+// seconds returns the times of the renewals.
 func (s *server) seconds(start time.Time) (at []float64) {
 	for _, t := range s.at {
 		at = append(at, t.Sub(start).Seconds())
@@ -101,7 +101,6 @@ func TestDoubtsCostOneRenewalASecond(t *testing.T) {
 	})
 }
 
-// The server that answers may not be the one that is there by now.
 func TestRenewalsSentBeforeADoubtAreSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -138,7 +137,6 @@ func TestALeaseThatIsAddedAfterADoubtIsRenewedIfItWasGrantedBefore(t *testing.T)
 	})
 }
 
-// Another master has come up, perhaps.
 func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -163,7 +161,6 @@ func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
 	})
 }
 
-// The answer that a lock is gone may be asked about before the loop's goroutine has run.
 func TestDoubtThatWasNotTakenInYetCounts(t *testing.T) {
 	t.Parallel()
 	d := &doubts{next: make(chan struct{})}

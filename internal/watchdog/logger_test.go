@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slow is a logger that takes its time for each line, as one that writes to a slow disk.
+// slow is a slow logger.
 type slow struct{ slog.Handler }
 
 func (slow) Enabled(context.Context, slog.Level) bool { return true }
@@ -40,7 +40,7 @@ func TestManyHoldersHearOfTheirLossInTimeBesideASlowLogger(t *testing.T) {
 	})
 }
 
-// stuck is a logger that writes nothing until it is told to, as one whose output is not read.
+// stuck is a logger that blocks until open is closed.
 type stuck struct {
 	slog.Handler
 

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// server stands for Redis: it answers renewals as the test says.
+// server answers renewals.
 type server struct {
 	answer  func(n int, l *Lease) (bool, error)
 	latency time.Duration
@@ -66,7 +66,6 @@ type holder struct {
 
 func (h *holder) LeaseLost(end End) { h.end, h.at, h.times = end, time.Now(), h.times+1 }
 
-// always is a margin that is the same for all leases.
 func always(d time.Duration) func(time.Duration) time.Duration {
 	return func(time.Duration) time.Duration { return d }
 }
@@ -97,8 +96,6 @@ func TestLeaseIsRenewedEveryThird(t *testing.T) {
 	})
 }
 
-// The deadline counts from the send time of the last acknowledged renewal, not
-// from its reply.
 func TestU1LossIsDeclaredBeforeTheLeaseCanEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{latency: 800 * time.Millisecond}
@@ -199,7 +196,6 @@ func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// The end of a fixed lease falls just after the renewal of another.
 func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: alwaysHeld}
@@ -311,8 +307,6 @@ func TestHoldSaysWhenNothingIsLeft(t *testing.T) {
 	require.True(t, l.Hold(time.Now(), always(time.Second)))
 }
 
-// A confirmation that counts for less than the lease has a margin of its own: the whole of a
-// long lease may be more than that.
 func TestAConfirmationHasAMarginOfItsOwn(t *testing.T) {
 	l := Lease{TTL: 20 * time.Second, Trust: time.Second, Fixed: true}
 	tenth := func(d time.Duration) time.Duration { return d / 10 }
@@ -326,8 +320,6 @@ func TestAConfirmationHasAMarginOfItsOwn(t *testing.T) {
 	require.WithinDuration(t, later.Add(900*time.Millisecond), l.Deadline().Time(), exact)
 }
 
-// Suspend: the wall clock runs on while the monotonic one, and so every timer,
-// stands still.
 func TestU3WallClockThatRanAheadIsNoticed(t *testing.T) {
 	require.True(t, ranAhead(time.Minute, time.Second))
 	require.False(t, ranAhead(time.Second, time.Second))
