@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,27 +68,28 @@ func TestZeroListenersCountForSomethingOnlyWhenOneOfOursIsCounted(t *testing.T) 
 }
 
 func TestACountWithoutAnAnswerSaysWhy(t *testing.T) {
-	t.Parallel()
-	tr := &hearing{Fake: &faketransport.Fake{}, mute: true}
-	e, _ := engineOver(t, tr)
-	_, err := e.ProvenListeners(t.Context(), "ours", "a")
-	require.ErrorIs(t, err, ErrNotCounted)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "no answer within")
-	require.ErrorContains(t, err, "replica 10.0.0.1:1", "which server did not answer")
+	synctest.Test(t, func(t *testing.T) {
+		tr := &hearing{Fake: &faketransport.Fake{}, mute: true}
+		e, _ := engineOver(t, tr)
+		_, err := e.ProvenListeners(t.Context(), "ours", "a")
+		require.ErrorIs(t, err, ErrNotCounted)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no answer within")
+		require.ErrorContains(t, err, "replica 10.0.0.1:1", "which server did not answer")
 
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = e.ProvenListeners(ctx, "ours", "a")
-	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, e.Close())
-	_, err = e.ProvenListeners(t.Context(), "ours", "a")
-	require.ErrorIs(t, err, ErrClosed)
-	require.Zero(t, tr.open)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = e.ProvenListeners(ctx, "ours", "a")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, e.Close())
+		_, err = e.ProvenListeners(t.Context(), "ours", "a")
+		require.ErrorIs(t, err, ErrClosed)
+		require.Zero(t, tr.open)
 
-	unsubscribed, _ := engineOver(t, &faketransport.Fake{})
-	_, err = unsubscribed.ProvenListeners(t.Context(), "ours", "a")
-	require.ErrorIs(t, err, ErrNotCounted, "the transport cannot listen")
+		unsubscribed, _ := engineOver(t, &faketransport.Fake{})
+		_, err = unsubscribed.ProvenListeners(t.Context(), "ours", "a")
+		require.ErrorIs(t, err, ErrNotCounted, "the transport cannot listen")
+	})
 }
 
 func TestAsManyWaitAsAreAllowed(t *testing.T) {

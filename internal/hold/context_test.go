@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -17,12 +16,7 @@ import (
 // unwatched is a hold after a suspend: its lease may have expired before a timer has fired.
 func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
 	t.Helper()
-	srv, err := embedded.Start(embedded.WithInProcess())
-	require.NoError(t, err)
-	t.Cleanup(srv.Close)
-	client, err := redlatch.New(srv.Dial)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	client := embeddedClient(t)
 	h := &rlock.Hold{}
 	h.Internal().Init(rlock.New(client, "job").Internal(), &hold.Terms{TTL: 30 * time.Second, TTLArg: int64(30_000)}, nil)
 	hold.SetLease(h.Internal(), sent, time.Second)

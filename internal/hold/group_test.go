@@ -6,19 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
 
 func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {
 	t.Parallel()
-	srv, err := embedded.Start(embedded.WithInProcess())
-	require.NoError(t, err)
-	t.Cleanup(srv.Close)
-	client, err := redlatch.New(srv.Dial)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	client := embeddedClient(t)
 	var holds []*hold.Hold
 	for _, name := range []string{"one", "two"} {
 		h, err := rlock.New(client, name).TryLock(t.Context())

@@ -79,11 +79,9 @@ func (s *queueScripts) undone() []string {
 func lockFair(t *testing.T, s *queueScripts, opts ...rlock.Option) *faketransport.Log {
 	t.Helper()
 	log := &faketransport.Log{}
-	client, err := redlatch.NewWithTransport(s, redlatch.WithWatchdogTimeout(queueLease),
+	client := clientOver(t, s, redlatch.WithWatchdogTimeout(queueLease),
 		redlatch.WithFairWaitTimeout(10*queueLease), redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	_, err = rfairlock.New(client, "job").Lock(t.Context(), opts...)
+	_, err := rfairlock.New(client, "job").Lock(t.Context(), opts...)
 	require.Error(t, err)
 	time.Sleep(20 * queueLease)
 	synctest.Wait()

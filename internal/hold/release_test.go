@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -15,12 +13,7 @@ import (
 // Freeing the lock before Unlock does would look like a loss.
 func TestTheResolverOfAReentryLeavesTheReleaseToUnlock(t *testing.T) {
 	t.Parallel()
-	srv, err := embedded.Start(embedded.WithInProcess())
-	require.NoError(t, err)
-	t.Cleanup(srv.Close)
-	client, err := redlatch.New(srv.Dial)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	client := embeddedClient(t)
 	l := rlock.New(client, "job")
 	h, err := l.TryLock(t.Context())
 	require.NoError(t, err)

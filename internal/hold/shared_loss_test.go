@@ -26,9 +26,7 @@ func TestStaleReentryRefusalKeepsNewerHold(t *testing.T) {
 			}
 			return int64(1), nil, true
 		}}
-		client, err := redlatch.NewWithTransport(tr)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := clientOver(t, tr)
 		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
 		take := func() *rlock.Hold {
 			h, err := l.TryLock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Hour))

@@ -28,9 +28,7 @@ func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
 			}
 			return nil, nil, false
 		}}
-		client, err := redlatch.NewWithTransport(tr, redlatch.WithCommandTimeout(command))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := clientOver(t, tr, redlatch.WithCommandTimeout(command))
 		l := rlock.New(client, "job")
 		outer, err := l.Lock(t.Context())
 		require.NoError(t, err)
@@ -62,9 +60,7 @@ func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
 			}
 			return nil, nil, c.Name == "acquire"
 		}}
-		client, err := redlatch.NewWithTransport(tr, redlatch.WithCommandTimeout(command))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := clientOver(t, tr, redlatch.WithCommandTimeout(command))
 		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
 		first, err := l.Lock(t.Context(), rlock.WithOwner(owner))
 		require.NoError(t, err)

@@ -23,6 +23,18 @@ func enter(qs *Queues) (*Queue, *Waiter) {
 	return l, l.Enter()
 }
 
+// withTurn returns queues, and the one of a caller with the turn, which it passes on at the end.
+func withTurn(t *testing.T) (*Queues, *Queue) {
+	t.Helper()
+	qs := newQueues()
+	l, _ := enter(qs)
+	t.Cleanup(func() {
+		l.Pass(true)
+		require.Empty(t, qs.byID)
+	})
+	return qs, l
+}
+
 func isReady(p *Waiter) bool {
 	select {
 	case <-p.Ready:
@@ -205,8 +217,7 @@ func turns(l *Queue, qs *Queues, n int, pause time.Duration, held bool) (asked [
 
 func TestOthersGoFirstAfterABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		qs := newQueues()
-		l, _ := enter(qs)
+		qs, l := withTurn(t)
 		asked, first := turns(l, qs, 10*burstMax, 0, true)
 		require.Len(t, asked, 10)
 		require.Equal(t, burstMax, first)
@@ -216,15 +227,12 @@ func TestOthersGoFirstAfterABurst(t *testing.T) {
 		require.Equal(t, Yield{Turns: 5, Most: burstTime, Patience: yieldMax}, asked[1])
 		asked, _ = turns(l, qs, 10*burstMax, 0, false)
 		require.Empty(t, asked, "nothing was freed")
-		l.Pass(true)
-		requireNoQueue(t, qs)
 	})
 }
 
 func TestYieldPassesToTheNextWaiterUntilDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		qs := newQueues()
-		l, _ := enter(qs)
+		qs, l := withTurn(t)
 		turns(l, qs, burstMax-1, 0, true)
 		_, gone := enter(qs)
 		_, leaver := enter(qs)
@@ -242,8 +250,6 @@ func TestYieldPassesToTheNextWaiterUntilDone(t *testing.T) {
 		l.Pass(true)
 		require.True(t, isReady(next))
 		require.Zero(t, next.Yield)
-		l.Pass(true)
-		requireNoQueue(t, qs)
 	})
 }
 

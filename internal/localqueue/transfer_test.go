@@ -22,8 +22,7 @@ func native(t *testing.T) codec.Owner {
 }
 
 func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
-	qs := newQueues()
-	l, _ := enter(qs)
+	qs, l := withTurn(t)
 	l.Others(0, true)
 	b := qs.Transfer("owner")
 	require.False(t, l.PassLock(b), "there is no next waiter")
@@ -40,8 +39,6 @@ func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
 	l.Pass(true)
 	require.True(t, isReady(last))
 	require.Nil(t, last.Transfer)
-	l.Pass(true)
-	requireNoQueue(t, qs)
 }
 
 func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
@@ -70,8 +67,7 @@ func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
 
 func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		qs := newQueues()
-		l, _ := enter(qs)
+		qs, l := withTurn(t)
 		l.Others(0, true)
 		round := func() bool {
 			_, p := enter(qs)
@@ -97,8 +93,6 @@ func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 		require.True(t, round())
 		time.Sleep(time.Nanosecond)
 		require.False(t, round(), "long holds: by time")
-		l.Pass(true)
-		requireNoQueue(t, qs)
 	})
 }
 
@@ -109,30 +103,24 @@ func TestPatienceIsForBurstsAmongContendersThatTransfer(t *testing.T) {
 			burstTime / burstMax:   burstTimes * (burstMax - 1) * (burstTime / burstMax),
 			100 * time.Millisecond: burstTimes * burstTime,
 		} {
-			qs := newQueues()
-			l, _ := enter(qs)
+			qs, l := withTurn(t)
 			l.Others(0, true)
 			asked, _ := turns(l, qs, burstMax, pause, true)
 			require.NotEmpty(t, asked)
 			require.Equal(t, 1, asked[0].Turns)
 			require.Equal(t, patience, asked[0].Patience)
-			l.Pass(true)
-			requireNoQueue(t, qs)
 		}
 	})
 }
 
 func TestYieldIsBoundByTimeUntilRemoteContendersAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		qs := newQueues()
-		l, _ := enter(qs)
+		qs, l := withTurn(t)
 		asked, _ := turns(l, qs, 5, burstTime/4, true)
 		require.Equal(t, burstTime, asked[0].Most)
 		l.Refused(otherOwner, 30*time.Second)
 		asked, _ = turns(l, qs, 6, burstTime/4, true)
 		require.Zero(t, asked[0].Most, "Redisson's turns are what it is to have")
-		l.Pass(true)
-		requireNoQueue(t, qs)
 	})
 }
 
@@ -242,8 +230,7 @@ func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
 }
 
 func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
-	qs := newQueues()
-	l, _ := enter(qs)
+	qs, l := withTurn(t)
 	l.Others(0, true)
 	_, p := enter(qs)
 	b := qs.Transfer("owner")
@@ -252,8 +239,6 @@ func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
 	l.Asks(p, false)
 	require.True(t, l.PassLock(b))
 	require.True(t, isReady(p))
-	l.Pass(true)
-	requireNoQueue(t, qs)
 }
 
 func TestRemoteContendersThatHaveGoneAreForgotten(t *testing.T) {

@@ -77,8 +77,7 @@ func TestLeasesGoBackToTheirOwnTimesAfterADoubt(t *testing.T) {
 			time.Sleep(3 * time.Second)
 		}
 		d.raise() // after nine seconds
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
+		sleep(20 * time.Second)
 		require.Equal(t, []float64{9, 10, 13, 16, 20, 23, 26}, s.seconds(start))
 		require.Equal(t, 3, s.sizes[0])
 	})
@@ -94,8 +93,7 @@ func TestDoubtsCostOneRenewalASecond(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			d.raise()
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		sleep(2 * time.Second)
 		require.InDelta(t, 6, s.calls, 1)
 		require.GreaterOrEqual(t, time.Since(s.at[s.calls-1]), time.Second, "after the last doubt they are renewed, and that is that")
 	})
@@ -110,8 +108,7 @@ func TestRenewalsSentBeforeADoubtAreSentAgain(t *testing.T) {
 		h := hold(w, 30*time.Second, false)
 		time.Sleep(10*time.Second + 200*time.Millisecond) // the renewal is under way
 		d.raise()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		sleep(5 * time.Second)
 		require.Equal(t, []float64{10, 10.5}, s.seconds(start))
 		require.Equal(t, 11*time.Second, h.at.Sub(start))
 	})
@@ -151,8 +148,7 @@ func TestADoubtCutsThePausesBetweenRenewalsThatFailShort(t *testing.T) {
 		h := hold(w, 30*time.Second, false)
 		time.Sleep(time.Second)
 		d.raise()
-		time.Sleep(5*time.Second + 10*time.Millisecond)
-		synctest.Wait()
+		sleep(5*time.Second + 10*time.Millisecond)
 		require.Zero(t, h.times, "it pauses")
 		d.raise()
 		synctest.Wait()

@@ -56,6 +56,21 @@ func newLoop(s *server) *Loop {
 	return New(Config{Renew: s.renew, Margin: margin, Logger: slog.New(slog.DiscardHandler)})
 }
 
+// inLoop runs a test with a loop on fake time.
+func inLoop(t *testing.T, s *server, test func(t *testing.T, w *Loop)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newLoop(s)
+		defer w.Close()
+		test(t, w)
+	})
+}
+
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // holder records how its lease ended.
 type holder struct {
 	lease Lease
@@ -79,14 +94,11 @@ func hold(w *Loop, ttl time.Duration, fixed bool) *holder {
 }
 
 func TestLeaseIsRenewedEveryThird(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: alwaysHeld, latency: 5 * time.Millisecond}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: alwaysHeld, latency: 5 * time.Millisecond}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		start := time.Now()
 		h := hold(w, 30*time.Second, false)
-		time.Sleep(time.Hour + time.Second)
-		synctest.Wait()
+		sleep(time.Hour + time.Second)
 		require.Zero(t, h.times)
 		require.InDelta(t, 360, s.calls, 15, "about one renewal every ten seconds")
 		require.LessOrEqual(t, s.at[0].Sub(start), 10*time.Second)
@@ -110,8 +122,7 @@ func TestU1LossIsDeclaredBeforeTheLeaseCanEnd(t *testing.T) {
 		w := newLoop(s)
 		defer w.Close()
 		h := hold(w, 30*time.Second, false)
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
+		sleep(5 * time.Minute)
 		require.Equal(t, 1, h.times)
 		require.Equal(t, EndLease, h.end)
 		require.Equal(t, 29*time.Second, h.at.Sub(acked))
@@ -126,8 +137,7 @@ func TestU2LossIsDeclaredInTimeWhenTheServerNeverAnswers(t *testing.T) {
 			defer w.Close()
 			start := time.Now()
 			h := hold(w, ttl, false)
-			time.Sleep(2 * ttl)
-			synctest.Wait()
+			sleep(2 * ttl)
 			require.Equal(t, EndLease, h.end)
 			require.Equal(t, ttl-margin(ttl), h.at.Sub(start))
 		})
@@ -146,35 +156,28 @@ func TestU7RenewalResumesAfterAnOutageShorterThanTheLease(t *testing.T) {
 		w := newLoop(s)
 		defer w.Close()
 		h := hold(w, 30*time.Second, false)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		sleep(10 * time.Minute)
 		require.Zero(t, h.times, "a ten second outage must not cost a thirty second lease")
 		require.Less(t, s.calls, 90, "retries pause")
 	})
 }
 
 func TestU7LossFiresOnceWhenTheOutageOutlastsTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		h := hold(w, 3*time.Second, false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		sleep(time.Minute)
 		require.Equal(t, 1, h.times)
 		require.Zero(t, w.Len())
 	})
 }
 
 func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: func(n int, _ *Lease) (bool, error) { return n < 3, nil }}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: func(n int, _ *Lease) (bool, error) { return n < 3, nil }}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		start := time.Now()
 		h := hold(w, 30*time.Second, false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		sleep(time.Minute)
 		require.Equal(t, EndTaken, h.end)
 		require.LessOrEqual(t, h.at.Sub(start), 30*time.Second+time.Millisecond)
 		require.Equal(t, 3, s.calls)
@@ -182,14 +185,11 @@ func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
 }
 
 func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: alwaysHeld}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: alwaysHeld}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		start := time.Now()
 		h := hold(w, 20*time.Second, true)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		sleep(time.Minute)
 		require.Equal(t, EndLease, h.end)
 		require.Equal(t, 19*time.Second, h.at.Sub(start))
 		require.Zero(t, s.calls)
@@ -197,49 +197,39 @@ func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
 }
 
 func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: alwaysHeld}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: alwaysHeld}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		hold(w, 30*time.Second, false)
 		fixed := hold(w, 11*time.Second+200*time.Millisecond, true) // lost after 10.2 s
-		time.Sleep(10*time.Second + 100*time.Millisecond)
-		synctest.Wait()
+		sleep(10*time.Second + 100*time.Millisecond)
 		require.Equal(t, []int{1}, s.sizes)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		sleep(time.Second)
 		require.Equal(t, 1, fixed.times)
 	})
 }
 
 func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		h := hold(w, 3*time.Second, false)
 		time.Sleep(time.Second + 10*time.Millisecond) // a renewal is in flight
 		synctest.Wait()
 		require.Equal(t, 1, s.calls)
 		require.True(t, w.Remove(&h.lease))
 		require.False(t, w.Remove(&h.lease))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		sleep(time.Minute)
 		require.Equal(t, 1, s.calls)
 		require.Zero(t, h.times, "the answer to the renewal in flight is ignored")
 	})
 }
 
 func TestRenewalsGoOutInBatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: alwaysHeld}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: alwaysHeld}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		for range 1050 {
 			hold(w, 30*time.Second, false)
 		}
-		time.Sleep(10*time.Second + time.Millisecond)
-		synctest.Wait()
+		sleep(10*time.Second + time.Millisecond)
 		require.Equal(t, 11, s.calls)
 		require.Equal(t, BatchSize, slices.Max(s.sizes))
 	})
@@ -257,17 +247,14 @@ func TestGroupsDoNotShareAScript(t *testing.T) {
 			h.lease.Key = []string{"a", "bb", "ccc"}[i%3]
 			w.Add(&h.lease)
 		}
-		time.Sleep(10*time.Second + time.Millisecond)
-		synctest.Wait()
+		sleep(10*time.Second + time.Millisecond)
 		require.Equal(t, []int{2, 2, 2}, s.sizes)
 	})
 }
 
 func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: alwaysHeld, latency: time.Millisecond}
-		w := newLoop(s)
-		defer w.Close()
+	s := &server{answer: alwaysHeld, latency: time.Millisecond}
+	inLoop(t, s, func(t *testing.T, w *Loop) {
 		var holders []*holder
 		for i := range testlevel.Rounds(2_000, 10_000) {
 			holders = append(holders, hold(w, 30*time.Second, false))
@@ -275,8 +262,7 @@ func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 		}
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
+		sleep(5 * time.Minute)
 		for _, h := range holders {
 			require.Zero(t, h.times)
 		}
@@ -346,9 +332,7 @@ func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
 }
 
 func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newLoop(&server{answer: alwaysHeld})
-		defer w.Close()
+	inLoop(t, &server{answer: alwaysHeld}, func(t *testing.T, w *Loop) {
 		ticks := map[time.Time]bool{}
 		begin := time.Now()
 		for range 30_000 {
@@ -359,16 +343,13 @@ func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		require.LessOrEqual(t, len(ticks), 2+int(time.Since(begin)/lookout), "once a second")
-		time.Sleep(2 * lookout)
-		synctest.Wait()
+		sleep(2 * lookout)
 		last := w.last
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		sleep(time.Hour)
 		require.Equal(t, last, w.last, "and not at all when none come any more")
 
 		h := hold(w, 30*time.Second, true)
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
+		sleep(30 * time.Second)
 		require.Equal(t, EndLease, h.end, "the next one is watched")
 	})
 }
