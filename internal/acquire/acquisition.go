@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Acquisition is one call on its way to a lock. It belongs to the caller's goroutine. The fields
+// Acquisition is one call that acquires a lock. It belongs to the caller's goroutine. The fields
 // up to Poll are its parameters.
 type Acquisition struct {
 	// Engine of the client.
@@ -186,7 +186,7 @@ func (a *Acquisition) Claim() Claim {
 	return a.claim
 }
 
-// Renew replaces the claim by one for a new owner, or for that of s if it is not nil.
+// Renew makes a claim for a new owner, or for the owner of s if it is not nil.
 func (a *Acquisition) Renew(s Reusable) { a.claim = a.Claims.Claim(s) }
 
 // InDoubt returns the claim of the last attempt if its outcome is unknown, else nil.
@@ -243,7 +243,7 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 	sent := time.Now() // before Acquire, which may read the clock
 	guarded := false
 	if transfer != nil {
-		kind, _ := a.Kind.(Transferable) // otherwise there is no transfer
+		kind, _ := a.Kind.(Transferable) // every transfer's kind is
 		kind.Transfer(&at.Call, claim.Request(), transfer.owner)
 		at.Call.Urgent = true // sent before waiting acquires: it ends a hold
 	} else {

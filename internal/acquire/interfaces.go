@@ -192,8 +192,8 @@ type Waiter interface {
 	// Signals returns what wakes the caller: subscription events and the strategy's wake-ups; nil
 	// for none.
 	Signals() (events <-chan transport.Event, wake <-chan struct{})
-	// OnEvent handles an event, and reports a gap to the observer; Woken handles a wake-up. With
-	// ask the caller makes an attempt; otherwise it sleeps on, for d if that is positive.
+	// OnEvent handles an event, and reports a gap to the observer; Woken handles a wake-up. If
+	// ask is true, the caller makes an attempt; otherwise it sleeps on, for d if that is positive.
 	OnEvent(a *Acquisition, e transport.Event) (ask bool, d time.Duration)
 	Woken() (ask bool, d time.Duration)
 	// Broken returns why the subscription has ended.
@@ -209,7 +209,7 @@ type Waiter interface {
 	// Abandon says that the claim's owner, whose state is unknown, is left to its resolver.
 	Abandon()
 
-	// Granted ends the wait of a caller that has the lock, Leave that of one that doesn't.
+	// Granted ends the wait after a grant, Leave without one.
 	Granted(a *Acquisition)
 	Leave(a *Acquisition)
 }
@@ -232,8 +232,8 @@ type Turn interface {
 	Transfer(owner any) *Transfer
 }
 
-// Transfer is a lock on its way from its holder to the next caller in the process, which takes it
-// over in one step. It comes with the turn. Its last receiver settles it once.
+// Transfer passes a lock from its holder to the next caller in the process, in one step and
+// together with the turn. Its last receiver settles it once.
 type Transfer struct {
 	owner   any // of the lock until it is taken over, boxed
 	pool    *sync.Pool

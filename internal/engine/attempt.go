@@ -11,13 +11,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Resolver handles a call whose Run returned an error that wraps ErrUncertain: one of its
-// methods is called, once, on any goroutine. They must not block.
+// Resolver handles a call whose Run returned an error that wraps ErrUncertain: either method is
+// called, once, on any goroutine. Neither may block.
 type Resolver interface {
 	// Late receives the call's final reply or error. ErrNotSent means that nothing ran.
 	Late(reply any, err error)
-	// InDoubt returns how to resolve a call that may have run or may still run, nil if there
-	// is nothing to do.
+	// InDoubt returns how to resolve a call that may have run or may still run, nil for
+	// no action.
 	InDoubt() *InDoubt
 }
 
@@ -235,8 +235,8 @@ func (a *Attempt) resolve() {
 }
 
 // timeouts wakes attempts when they time out or the client closes. They share one timer, which
-// is set only if it is missing or too late: one for each call would cost more than the rest of
-// the call.
+// is set only if it is missing or too late: a timer for each call would cost more than the rest
+// of the call.
 type timeouts struct {
 	mu    sync.Mutex // guards the fields below; held briefly
 	first *Attempt   // in no particular order
@@ -356,7 +356,7 @@ func (t *timeouts) close() {
 	}
 }
 
-// alarm wakes an attempt that is no longer listed. The channel has room.
+// alarm wakes an unlisted attempt. The channel has room.
 func (a *Attempt) alarm() {
 	a.alarmed = true
 	a.result <- outcome{alarm: true}

@@ -60,7 +60,7 @@ func (c *Clock) NowMillis() int64 {
 	return now.UnixMilli()
 }
 
-// Compare asks for the server's time and returns how far it is ahead of this machine's, to
+// Compare reads the server's time and returns how far it is ahead of this machine's, to
 // within half the round trip.
 func (c *Clock) Compare(ctx context.Context) (time.Duration, error) {
 	var began, ended time.Time

@@ -303,7 +303,7 @@ func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
 // Wait sleeps for d, also while the client closes. It returns false if the client is closed.
 func (l *Lifecycle) Wait(d time.Duration) bool { return clock.Sleep(l.running, d) }
 
-// finish waits for open work until ctx ends. Then no more goroutines begin.
+// finish waits for open work until ctx ends. Then Go returns false.
 func (l *Lifecycle) finish(ctx context.Context) {
 	l.drain(ctx)
 	l.end()
@@ -312,8 +312,8 @@ func (l *Lifecycle) finish(ctx context.Context) {
 	l.spawning.Unlock()
 }
 
-// drain waits until nothing is in flight, or ctx ends. Unlike a WaitGroup, it lets work begin
-// meanwhile.
+// drain waits until no work is in flight, or ctx ends. Unlike a WaitGroup's Wait, it lets work
+// begin.
 func (l *Lifecycle) drain(ctx context.Context) {
 	l.draining.Store(true)
 	defer l.draining.Store(false)

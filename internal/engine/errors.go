@@ -90,7 +90,7 @@ var keyKinds = map[string]struct{ text, usedBy string }{
 }
 
 // ExplainKey is [Explain] for a call about the key of a kind of lock. For a key of another kind
-// it asks the server which one, and names it.
+// it reads which one, and names it.
 func (e *Engine) ExplainKey(ctx context.Context, kind, key string, err error) error {
 	if err = Explain(err); !errors.Is(err, ErrWrongType) || e.KindOf == nil {
 		return err
@@ -158,7 +158,7 @@ func WithEnd(ctx context.Context, err error) error {
 // Backoff spaces all retries.
 type Backoff = clock.Backoff
 
-// Retry calls do until it returns anything but a [Passing] error, for one command timeout, or
+// Retry calls do while it returns a [Passing] error, for one command timeout, or
 // until ctx ends or the client closes. It returns the last error that names a reason.
 func (e *Engine) Retry(ctx context.Context, do func() error) error {
 	return e.RetrySince(ctx, time.Now(), do)

@@ -42,7 +42,7 @@ const (
 )
 
 // label writes a client's label, from its first acquisition until it closes, each labelPeriod and
-// after each reconnect. A command of its own does that, never a lock's script: the key has another
+// after each reconnect. It is never part of a lock's script: the key has another
 // slot in a cluster, and its errors must not fail locks.
 type label struct {
 	engine *Engine

@@ -52,8 +52,8 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 	return held, nil
 }
 
-// lease returns the TTL that a renewal sets, in milliseconds: the lease, or what a longer one
-// of the same owner needs. A fixed lease needs only its floor.
+// lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the
+// same owner. A fixed lease needs only its floor.
 func lease(l *watchdog.Lease) any {
 	owed := l.TTL
 	if l.Fixed {

@@ -106,7 +106,7 @@ func inWords(err error) error {
 	return err
 }
 
-// NoReplicator returns the error of a transport that is no Replicator, else nil.
+// NoReplicator returns the error of a transport that is not a Replicator, else nil.
 func NoReplicator(t transport.Transport) error {
 	if _, ok := t.(transport.Replicator); ok {
 		return nil

@@ -11,8 +11,8 @@ var EngineOf func(client any) *Engine
 // Slot gives every engine a value of a type that the engine does not know: the state of a
 // package above it. Declare it as a package variable.
 type Slot[T any] struct {
-	// Make returns the value for an engine. Of several concurrent results one is kept, so it
-	// must have no effects.
+	// Make returns the value for an engine. It must be pure: of
+	// several concurrent results one is kept.
 	Make func(e *Engine) T
 	// Close, if not nil, is called once with the value when the engine closes, or when the
 	// value is made later. It must not block.

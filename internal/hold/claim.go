@@ -13,8 +13,8 @@ import (
 
 var _ acquire.Claim = (*Hold)(nil)
 
-// Request implements acquire.Claim. A shared owner asks for no shorter lease than its other
-// holds here count on.
+// Request implements acquire.Claim. A shared owner's lease is at least as long as its
+// other holds here need.
 func (h *Hold) Request() *acquire.Request {
 	if !h.ownership.shared {
 		return &h.request
@@ -152,7 +152,7 @@ func (h *Hold) queue() Queueing {
 	return queue
 }
 
-// Late implements engine.Resolver: it frees what the abandoned attempt acquired.
+// Late implements engine.Resolver: it undoes the abandoned attempt.
 func (h *Hold) Late(reply any, err error) {
 	o := h.ownership
 	queue := h.queue()

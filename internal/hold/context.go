@@ -58,7 +58,7 @@ type holder interface {
 	Err() error
 	// prove returns the hold that is proved, nil for none.
 	prove(key proofKey) *Hold
-	// final returns the time at which it ends however often it is renewed, if any.
+	// final returns the time at which it ends despite renewals, if any.
 	final() (end time.Time, ends bool)
 }
 

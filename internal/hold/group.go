@@ -26,7 +26,7 @@ type Group struct {
 	proofs   map[any]*Hold
 }
 
-// Add adds a live hold. One that has ended ends the group.
+// Add adds a live hold. If it has ended, it ends the group.
 func (g *Group) Add(h *Hold) {
 	g.mu.Lock()
 	g.alone = append(g.alone, h)

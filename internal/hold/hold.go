@@ -143,7 +143,7 @@ func (h *Hold) live(sent time.Time) error {
 // Lock returns the lock.
 func (h *Hold) Lock() *Lock { return h.ownership.lock }
 
-// Lasts returns the longest lease asked for under the hold's owner: how long the lock may last
+// Lasts returns the longest lease of the hold's owner: how long the lock may last
 // on the server.
 func (h *Hold) Lasts() time.Duration { return h.ownership.mayLast() }
 

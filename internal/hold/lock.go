@@ -89,7 +89,7 @@ func (l *Lock) newOwner() (codec.Owner, any) {
 	return owner, l.Text(owner)
 }
 
-// Text returns owner as it is written in the lock's hash.
+// Text returns owner's field in the lock's hash.
 func (l *Lock) Text(owner codec.Owner) string {
 	text := owner.String()
 	if f, ok := l.Kind.(Fielding); ok {
@@ -98,7 +98,7 @@ func (l *Lock) Text(owner codec.Owner) string {
 	return text
 }
 
-// Prepare waits for what the kind's scripts need.
+// Prepare waits until the kind's scripts can run.
 func (l *Lock) Prepare(ctx context.Context) {
 	if p, ok := l.Kind.(Preparing); ok {
 		p.Prepare(ctx)

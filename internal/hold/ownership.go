@@ -47,7 +47,7 @@ type ownership struct {
 	holds     []*Hold
 	first     [1]*Hold      // room for the usual number of holds
 	asking    []*Hold       // of a shared owner: attempts in progress
-	longest   time.Duration // lease that was asked for
+	longest   time.Duration // lease of all attempts
 	reentered bool          // at least once
 	entering  int           // re-entries in progress
 	freed     bool          // the last hold was released: re-entry is impossible
@@ -182,8 +182,8 @@ func (o *ownership) owes() (holds int64, lease time.Duration) {
 	return int64(len(o.holds)), max(most, time.Millisecond)
 }
 
-// most returns the longest lease that the holds need, or none without holds, or that is being
-// asked for.
+// most returns the longest lease that the holds, or if there are none none, and the current
+// attempts need.
 func (o *ownership) most(none time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -203,7 +203,7 @@ func (o *ownership) count() int64 {
 	return int64(len(o.holds))
 }
 
-// others reports whether the ownership has holds besides h.
+// others reports whether the ownership has other holds than h.
 func (o *ownership) others(h *Hold) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -317,7 +317,7 @@ func (o *ownership) passTurn(released bool) {
 }
 
 // transfer gives the turn, if any, and the lock to the next caller, which sends the call. It
-// returns nil if there is no caller to take them.
+// returns nil if it has no next caller.
 func (o *ownership) transfer() *acquire.Transfer {
 	o.mu.Lock()
 	defer o.mu.Unlock()

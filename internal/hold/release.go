@@ -40,7 +40,7 @@ func (h *Hold) unlock(begun func()) error {
 // putSubscription lets the next acquisition use the owner and its subscription, if the owner was
 // freed and nothing about it is in progress on either side:
 //
-//   - every attempt for it was answered, and none gave up or is in doubt;
+//   - every attempt for it was answered, and none was canceled or is in doubt;
 //   - it was never renewed, so no renewal can shorten the next lease;
 //   - it was not re-entered, handed over or shown to the caller, so no other code can use it;
 //   - its release was sent once, and the server said that it freed the lock.
@@ -74,8 +74,8 @@ type leaving struct {
 }
 
 // beginUnlock ends the hold and removes it from its ownership. The order is watchdog, hold,
-// server: a renewal that ran after the release would report a loss. Over means that there is
-// nothing to release.
+// server: a renewal that ran after the release would report a loss. Over means that no
+// release is needed.
 func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	o := h.ownership
 	e := o.lock.Engine

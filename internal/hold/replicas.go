@@ -12,7 +12,7 @@ import (
 
 // Whether a hold was returned to its caller, which may wait for replicas, and reported.
 const (
-	reported     uint32 = iota // or there is no observer: its end is reported
+	reported     uint32 = iota // or not observed: its end is reported
 	known                      // to the caller; the observer is next
 	unknown                    // to the caller, which waits for replicas
 	overBefore                 // ended while unknown

@@ -81,7 +81,7 @@ func FromMillis(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Show formats d in units of unit. The longest durations stand for longer ones.
+// Show formats d in units of unit. The longest durations mean longer ones.
 func Show(d, unit time.Duration) string {
 	if d.Milliseconds() >= longest {
 		return "more than 292 years"

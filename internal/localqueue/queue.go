@@ -351,8 +351,8 @@ func (q *Queue) PassLock(t *acquire.Transfer) bool {
 	return true
 }
 
-// PassUnused passes on a turn with its transfer, if there is one that was not used, or else lets
-// the holder free the lock.
+// PassUnused passes on a turn with its unused transfer, if any, or else lets the holder free the
+// lock.
 func (q *Queue) PassUnused(t *acquire.Transfer) {
 	if t != nil {
 		if q.PassLock(t) {

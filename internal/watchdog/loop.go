@@ -22,7 +22,7 @@ type Config struct {
 	// Renew sends a script for leases, which share it, and passes to done an error, or for each
 	// lease whether the server has it. done may run on any goroutine.
 	Renew func(leases []*Lease, done func(held []bool, err error))
-	// Group returns the group of a lease; one script renews one group. nil: there is one group.
+	// Group returns the group of a lease; one script renews one group. nil: one group for all.
 	Group func(l *Lease) int
 	// Margin returns the loss margin of a lease.
 	Margin func(lease time.Duration) time.Duration

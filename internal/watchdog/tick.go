@@ -133,7 +133,7 @@ func (w *Loop) collect(now time.Time) (over, due []*Lease) {
 			heap.Fix(&w.sched, l.index)
 			due = append(due, l)
 		case !l.next.After(now):
-			// Nothing to do until the deadline.
+			// Wait until the deadline.
 			l.next = now.Add(max(time.Millisecond, l.Ends().Sub(now)))
 			heap.Fix(&w.sched, l.index)
 		default:
