@@ -23,26 +23,22 @@ type Group struct {
 	holds    []*Hold
 	together [][]*Hold // released together
 	alone    []*Hold   // the others
-	proofs   map[any]*Hold
 }
 
 // Add adds a live hold. If it has ended, it ends the group.
-func (g *Group) Add(h *Hold) {
-	g.mu.Lock()
-	g.alone = append(g.alone, h)
-	g.mu.Unlock()
-	g.add(h)
-}
+func (g *Group) Add(h *Hold) { g.add(false, h) }
 
-func (g *Group) add(holds ...*Hold) {
+// AddTogether adds holds without a turn that one call can free.
+func (g *Group) AddTogether(holds []*Hold) { g.add(true, holds...) }
+
+func (g *Group) add(together bool, holds ...*Hold) {
 	g.mu.Lock()
-	if g.proofs == nil {
-		g.proofs = map[any]*Hold{}
+	if together {
+		g.together = append(g.together, holds)
+	} else {
+		g.alone = append(g.alone, holds...)
 	}
 	g.holds = append(g.holds, holds...)
-	for _, h := range holds {
-		g.proofs[h.ownership.lock.proof] = h
-	}
 	g.mu.Unlock()
 	for _, h := range holds {
 		h.group.Store(g)
@@ -53,14 +49,6 @@ func (g *Group) add(holds ...*Hold) {
 	if end := g.ended.Load(); end != nil {
 		g.endOthers(end)
 	}
-}
-
-// AddTogether adds holds without a turn that one call can free.
-func (g *Group) AddTogether(holds []*Hold) {
-	g.mu.Lock()
-	g.together = append(g.together, holds)
-	g.mu.Unlock()
-	g.add(holds...)
 }
 
 // Holds returns the members in the order in which they were added.
@@ -134,13 +122,12 @@ func (g *Group) Remaining() time.Duration {
 func (g *Group) Context(parent context.Context) context.Context { return g.derive(parent, g) }
 
 func (g *Group) prove(key proofKey) *Hold {
-	g.mu.Lock()
-	h := g.proofs[key]
-	g.mu.Unlock()
-	if h == nil {
-		return nil
+	for _, h := range g.Holds() {
+		if proved := h.prove(key); proved != nil {
+			return proved
+		}
 	}
-	return h.prove(key)
+	return nil
 }
 
 // final returns the first one's of the members.

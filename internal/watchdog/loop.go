@@ -289,20 +289,15 @@ func (w *Loop) run() {
 // holders.
 type lines struct {
 	mu      sync.Mutex // not held while a line is written
-	waiting []line
+	waiting []func()
 	writing bool // writeLines runs
-}
-
-type line struct {
-	text string
-	args []any
 }
 
 // log queues a warning. Only the loop's goroutine may call it.
 func (w *Loop) log(text string, args ...any) {
 	w.lines.mu.Lock()
 	defer w.lines.mu.Unlock()
-	w.lines.waiting = append(w.lines.waiting, line{text, args})
+	w.lines.waiting = append(w.lines.waiting, func() { w.cfg.Logger.Warn(text, args...) })
 	if !w.lines.writing {
 		w.lines.writing = true
 		w.done.Go(w.writeLines)
@@ -324,8 +319,8 @@ func (w *Loop) writeLines() {
 		if len(all) == 0 {
 			return
 		}
-		for _, l := range all {
-			w.cfg.Logger.Warn(l.text, l.args...)
+		for _, write := range all {
+			write()
 		}
 	}
 }

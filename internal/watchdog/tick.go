@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -25,9 +26,7 @@ func (w *Loop) tick(now time.Time) time.Time {
 	for _, l := range over {
 		w.tell(l, now)
 	}
-	for _, batch := range w.batches(due) {
-		w.renew(batch)
-	}
+	w.renew(due)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.arm(now)
@@ -154,10 +153,11 @@ func (l *Lease) early() time.Duration {
 	return l.counts() / 30
 }
 
-// batches splits the leases into scripts of one group and at most BatchSize leases.
-func (w *Loop) batches(due []*Lease) [][]*Lease {
+// renew sends scripts for leases, each for one group and at most BatchSize of them. The deadline
+// counts from here.
+func (w *Loop) renew(due []*Lease) {
 	if len(due) == 0 {
-		return nil
+		return
 	}
 	type group struct {
 		script *Renewal
@@ -171,25 +171,17 @@ func (w *Loop) batches(due []*Lease) [][]*Lease {
 		}
 		groups[g] = append(groups[g], l)
 	}
-	var out [][]*Lease
-	for _, ls := range groups {
-		for len(ls) > BatchSize {
-			out = append(out, ls[:BatchSize:BatchSize])
-			ls = ls[BatchSize:]
+	for _, leases := range groups {
+		for batch := range slices.Chunk(leases, BatchSize) {
+			sent := time.Now()
+			w.cfg.Renew(batch, func(held []bool, err error) {
+				w.mu.Lock()
+				w.results = append(w.results, result{batch, sent, held, err})
+				w.mu.Unlock()
+				w.signal()
+			})
 		}
-		out = append(out, ls)
 	}
-	return out
-}
-
-func (w *Loop) renew(batch []*Lease) {
-	sent := time.Now()
-	w.cfg.Renew(batch, func(held []bool, err error) {
-		w.mu.Lock()
-		w.results = append(w.results, result{batch, sent, held, err})
-		w.mu.Unlock()
-		w.signal()
-	})
 }
 
 func (w *Loop) settle() {
