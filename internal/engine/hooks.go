@@ -12,7 +12,6 @@ import (
 // They run on the goroutine of the event, without a mutex held. Their context has the values of
 // the caller's context, or of the one that an earlier hook returned; it may be nil.
 type Hooks struct {
-	// As there.
 	Started     func(context.Context, Started) context.Context
 	Attempted   func(context.Context, Attempted)
 	Queued      func(context.Context, Queued)
@@ -34,14 +33,12 @@ type Hooks struct {
 type (
 	// Started is redlatch.Started.
 	Started struct {
-		// As there.
 		Op, Name, Kind string
 		Locks          int
 	}
 
 	// Attempted is redlatch.Attempted.
 	Attempted struct {
-		// As there.
 		Name, Kind string
 		Attempt    int
 		Took       time.Duration
@@ -52,27 +49,23 @@ type (
 
 	// Queued is redlatch.Queued.
 	Queued struct {
-		// As there.
 		Name, Kind string
 		Position   int
 	}
 
 	// Woken is redlatch.Woken. By is one of the constants below.
 	Woken struct {
-		// As there.
 		Name, Kind, By string
 	}
 
 	// DoStarted is redlatch.DoStarted.
 	DoStarted struct {
-		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 	}
 
 	// DoEnded is redlatch.DoEnded.
 	DoEnded struct {
-		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 		Took       time.Duration
@@ -82,7 +75,6 @@ type (
 
 	// Acquired is redlatch.Acquired.
 	Acquired struct {
-		// As there.
 		Op, Name, Kind string
 		Owner          codec.Owner
 		Wait           time.Duration
@@ -94,7 +86,6 @@ type (
 
 	// NotAcquired is redlatch.NotAcquired.
 	NotAcquired struct {
-		// As there.
 		Op, Name, Kind string
 		Wait           time.Duration
 		Attempts       int
@@ -103,7 +94,6 @@ type (
 
 	// Ended is redlatch.Ended.
 	Ended struct {
-		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 		Held       time.Duration
@@ -112,7 +102,6 @@ type (
 
 	// Released is redlatch.Released, whose Err is what Unlock returned.
 	Released struct {
-		// As there.
 		Name, Kind string
 		Owner      codec.Owner
 		Took       time.Duration
@@ -121,13 +110,11 @@ type (
 
 	// Gap is redlatch.Gap.
 	Gap struct {
-		// As there.
 		Name, Kind string
 	}
 
 	// Renewed is redlatch.Renewed.
 	Renewed struct {
-		// As there.
 		Holds, Lost int
 		Took, Slack time.Duration
 		Err         error
@@ -135,7 +122,6 @@ type (
 
 	// Evicted is redlatch.Evicted.
 	Evicted struct {
-		// As there.
 		Name, Kind, Owner         string
 		Absent                    time.Duration
 		IsRedlatch, WasSubscribed bool

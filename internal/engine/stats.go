@@ -7,7 +7,6 @@ import (
 
 // Stats is redlatch.Stats, which documents it.
 type Stats struct {
-	// As there.
 	Held          int
 	OldestHold    time.Duration
 	Waiting       int

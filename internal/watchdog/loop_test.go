@@ -56,16 +56,6 @@ func newLoop(s *server) *Loop {
 	return New(Config{Renew: s.renew, Margin: margin, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// inLoop runs a test with a loop on fake time.
-func inLoop(t *testing.T, s *server, test func(t *testing.T, w *Loop)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := newLoop(s)
-		defer w.Close()
-		test(t, w)
-	})
-}
-
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -94,8 +84,10 @@ func hold(w *Loop, ttl time.Duration, fixed bool) *holder {
 }
 
 func TestLeaseIsRenewedEveryThird(t *testing.T) {
-	s := &server{answer: alwaysHeld, latency: 5 * time.Millisecond}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld, latency: 5 * time.Millisecond}
+		w := newLoop(s)
+		defer w.Close()
 		start := time.Now()
 		h := hold(w, 30*time.Second, false)
 		sleep(time.Hour + time.Second)
@@ -163,8 +155,10 @@ func TestU7RenewalResumesAfterAnOutageShorterThanTheLease(t *testing.T) {
 }
 
 func TestU7LossFiresOnceWhenTheOutageOutlastsTheLease(t *testing.T) {
-	s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(int, *Lease) (bool, error) { return false, errors.New("down") }}
+		w := newLoop(s)
+		defer w.Close()
 		h := hold(w, 3*time.Second, false)
 		sleep(time.Minute)
 		require.Equal(t, 1, h.times)
@@ -173,8 +167,10 @@ func TestU7LossFiresOnceWhenTheOutageOutlastsTheLease(t *testing.T) {
 }
 
 func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
-	s := &server{answer: func(n int, _ *Lease) (bool, error) { return n < 3, nil }}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(n int, _ *Lease) (bool, error) { return n < 3, nil }}
+		w := newLoop(s)
+		defer w.Close()
 		start := time.Now()
 		h := hold(w, 30*time.Second, false)
 		sleep(time.Minute)
@@ -185,8 +181,10 @@ func TestU43LossIsDeclaredWhenTheServerNoLongerHasTheLock(t *testing.T) {
 }
 
 func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
-	s := &server{answer: alwaysHeld}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		defer w.Close()
 		start := time.Now()
 		h := hold(w, 20*time.Second, true)
 		sleep(time.Minute)
@@ -197,8 +195,10 @@ func TestFixedLeaseIsNeverRenewedAndEndsAtItsDeadline(t *testing.T) {
 }
 
 func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
-	s := &server{answer: alwaysHeld}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		defer w.Close()
 		hold(w, 30*time.Second, false)
 		fixed := hold(w, 11*time.Second+200*time.Millisecond, true) // lost after 10.2 s
 		sleep(10*time.Second + 100*time.Millisecond)
@@ -209,8 +209,10 @@ func TestFixedLeaseDoesNotComeAlongWithARenewal(t *testing.T) {
 }
 
 func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
-	s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld, latency: 50 * time.Millisecond}
+		w := newLoop(s)
+		defer w.Close()
 		h := hold(w, 3*time.Second, false)
 		time.Sleep(time.Second + 10*time.Millisecond) // a renewal is in flight
 		synctest.Wait()
@@ -224,8 +226,10 @@ func TestU6NoRenewalIsStartedAfterRemove(t *testing.T) {
 }
 
 func TestRenewalsGoOutInBatches(t *testing.T) {
-	s := &server{answer: alwaysHeld}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld}
+		w := newLoop(s)
+		defer w.Close()
 		for range 1050 {
 			hold(w, 30*time.Second, false)
 		}
@@ -253,8 +257,10 @@ func TestGroupsDoNotShareAScript(t *testing.T) {
 }
 
 func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
-	s := &server{answer: alwaysHeld, latency: time.Millisecond}
-	inLoop(t, s, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: alwaysHeld, latency: time.Millisecond}
+		w := newLoop(s)
+		defer w.Close()
 		var holders []*holder
 		for i := range testlevel.Rounds(2_000, 10_000) {
 			holders = append(holders, hold(w, 30*time.Second, false))
@@ -332,7 +338,9 @@ func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
 }
 
 func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
-	inLoop(t, &server{answer: alwaysHeld}, func(t *testing.T, w *Loop) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLoop(&server{answer: alwaysHeld})
+		defer w.Close()
 		ticks := map[time.Time]bool{}
 		begin := time.Now()
 		for range 30_000 {
