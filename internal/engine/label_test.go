@@ -123,10 +123,11 @@ func TestCloseInterruptsLabelWrite(t *testing.T) {
 
 func TestClientWithoutAnnounceOrLabelSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		closed, none := newLabeled(t), newLabeled(t)
-		require.NoError(t, closed.Close())
-		closed.Announce()
-		require.Empty(t, closed.took())
+		closing, none := newLabeled(t), newLabeled(t)
+		closing.label.close() // as Close does, before goroutines can no longer begin
+		closing.Announce()
+		require.Empty(t, closing.took())
+		require.NoError(t, closing.Close())
 		none.Label = ""
 		none.Announce()
 		require.NoError(t, none.Close())
