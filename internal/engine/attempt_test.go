@@ -147,7 +147,7 @@ func TestResolverIsNotifiedExactlyOnceOfACallThatWasLeft(t *testing.T) {
 	}
 }
 
-// The cause may be one of our errors, such as the loss of another lock.
+// The cause may wrap our own errors, such as the loss of another lock.
 func TestCauseOfAContextSaysNothingAboutTheAttempt(t *testing.T) {
 	require.Contains(t, ours, ErrNotNotified)
 	for _, own := range ours {
@@ -267,7 +267,7 @@ func TestCallThatIsNotSentInHalfOfItsTimeIsWithdrawn(t *testing.T) {
 		require.False(t, f.Last(t).Call.Claim(7))
 		f.Last(t).Ends(nil, errNotSent)
 
-		f.Queues = false // and one that was sent has all of it
+		f.Queues = false // a sent call has all of its time
 		r = run(t.Context(), e, resolver)
 		time.Sleep(testCommand)
 		r.ended(t)

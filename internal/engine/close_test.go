@@ -164,9 +164,9 @@ func TestCloseEndsPauses(t *testing.T) {
 func TestInFlightWakesItsWaiterEachTimeItComesToZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Lifecycle{idle: make(chan struct{}, 1)}
-		l.drain(t.Context()) // nothing to wait for
+		l.drain(t.Context()) // idle: returns
 		for range 3 {
-			l.idle <- struct{}{} // left over from a wait that was given up
+			l.idle <- struct{}{} // left over from a canceled wait
 			l.inFlight.Add(2)
 			go func() {
 				time.Sleep(time.Second)

@@ -133,7 +133,7 @@ func TestCallerThatReadsIsInterrupted(t *testing.T) {
 	}
 }
 
-// wrapped embeds a transport that leads and has a Start of its own.
+// wrapped embeds a Leader and overrides Start.
 type wrapped struct {
 	*leading
 	starts int

@@ -303,7 +303,7 @@ func TestInDoubtWithNothingToUndoFencesTheConnectionAndTellsWhetherItIsGone(t *t
 
 func TestDoneReportsOnceWhetherTheCallCanRunNoMore(t *testing.T) {
 	for name, c := range map[string]struct {
-		call    bool // there is one
+		call    bool // InDoubt has a call
 		outcome error
 		reply   any
 		err     error
