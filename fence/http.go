@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// Header is the request header that has the token.
+// Header is the request header that carries the token.
 const Header = "Fencing-Token"
 
-// SetHeader puts a token into the header of a request.
+// SetHeader sets the token of a request.
 func SetHeader(h http.Header, token int64) { h.Set(Header, strconv.FormatInt(token, 10)) }
 
 // FromHeader returns the token of a request, or ErrNoToken.
@@ -24,37 +24,33 @@ func FromHeader(h http.Header) (int64, error) {
 	return token, check(token)
 }
 
-// Handler is a guard for what one HTTP server has in its own memory or alone writes to. A
-// request goes on to Next
+// Handler guards data that one HTTP server keeps in memory or alone writes to. A request
 //
-//   - at once, when its resource has seen no higher token and none with a lower one is being
-//     served;
-//   - when those with lower tokens have ended, which are waited for: they began before it;
-//   - not at all, when a higher token has been seen.
+//   - reaches Next immediately, if its resource has seen no higher token and no request with a lower
+//     token is being served;
+//   - waits until requests with lower tokens have ended;
+//   - is rejected with 412 Precondition Failed, if a higher token was seen, or with 428 Precondition
+//     Required without a token.
 //
-// Those that are refused are answered by 412 Precondition Failed, and by 428 Precondition
-// Required without a token. What it has seen is in memory: where the server can be started
-// anew, or there are several, check at the database too, with the token that [FromHeader]
-// gives. It is safe for concurrent use, and must not be copied. It remembers each resource for
-// as long as it lives.
+// The highest tokens are kept in memory, per resource, for the life of the Handler. If the server can
+// restart, or there are several, also check at the database, with the token from [FromHeader]. A
+// Handler is safe for concurrent use and must not be copied.
 type Handler struct {
-	// Next serves what is accepted.
+	// Next serves accepted requests.
 	Next http.Handler
-	// Resource names what a request writes to. Default: the path of its URL.
+	// Resource names the resource of a request. Default: the path of its URL.
 	Resource func(r *http.Request) string
 
-	mu        sync.Mutex // guards resources and what they point to; not held while Next runs
+	mu        sync.Mutex // guards resources and their contents; not held while Next runs
 	resources map[string]*resource
 }
 
-// resource is what is known of one.
 type resource struct {
 	highest int64
-	serving map[int64]int // requests by their tokens
-	changed chan struct{} // closed when one has ended
+	serving map[int64]int // number of requests by token
+	changed chan struct{} // closed when a request ends
 }
 
-// ServeHTTP is part of http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path
 	if h.Resource != nil {
@@ -69,7 +65,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, ErrLate):
 		http.Error(w, err.Error(), http.StatusPreconditionFailed)
-	case err != nil: // the client has gone
+	case err != nil: // the client disconnected
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	default:
 		defer leave()
@@ -77,8 +73,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter waits until no request with a lower token is served. The returned function ends this
-// one.
+// enter waits until no request with a lower token is served, and returns a function to end this one.
 func (h *Handler) enter(ctx context.Context, name string, token int64) (leave func(), err error) {
 	for {
 		changed, err := h.tryEnter(name, token)
@@ -96,7 +91,7 @@ func (h *Handler) enter(ctx context.Context, name string, token int64) (leave fu
 	}
 }
 
-// tryEnter counts a request in, or returns what to wait for.
+// tryEnter counts a request in, or returns a channel to wait on.
 func (h *Handler) tryEnter(name string, token int64) (changed <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +106,7 @@ func (h *Handler) tryEnter(name string, token int64) (changed <-chan struct{}, e
 	if token < r.highest {
 		return nil, &LateError{Resource: name, Token: token, Highest: r.highest}
 	}
-	r.highest = token // from now on lower ones are late
+	r.highest = token // lower tokens are late from now on
 	for other := range r.serving {
 		if other < token {
 			return r.changed, nil

@@ -9,36 +9,31 @@ import (
 	"strings"
 )
 
-// Table is a guard for what a SQL database has: a table with the highest token of each
-// resource. It is tried on SQLite, PostgreSQL and MariaDB; its statements are plain SQL. It
-// keeps no state and is safe for concurrent use. It makes no table: [Table.Schema] says what
-// it needs.
+// Table guards data in a SQL database, by a table with the highest token of each resource; see
+// [Table.Schema]. It is tested on SQLite, PostgreSQL and MariaDB. It is stateless and safe for
+// concurrent use.
 type Table struct {
-	// Name is the table's name, put into statements as it is: never a text of users'.
+	// Name is the table's name. It is not escaped: never take it from user input.
 	// Default: fences.
 	Name string
-	// Dollars is true for databases whose placeholders are $1, $2 … and not question marks,
-	// as those of PostgreSQL.
+	// Dollars selects the placeholders $1, $2 …, as PostgreSQL needs, instead of question marks.
 	Dollars bool
 }
 
-// Schema returns the statement that makes the table. Resources have at most 190 characters,
-// which every database can index.
+// Schema returns the CREATE TABLE statement. Resources have at most 190 characters, which every
+// database can index.
 func (t Table) Schema() string {
 	return "CREATE TABLE " + t.name() + " (resource VARCHAR(190) PRIMARY KEY, token BIGINT NOT NULL, writes BIGINT NOT NULL)"
 }
 
-// Check makes sure, within a transaction, that no higher token has been seen for the resource,
-// and remembers this one. Write in the same transaction, after Check: until it ends, the row
-// is locked, so a holder with a higher token waits for it, and one with a lower token is
-// refused. On an error, roll back.
+// Check verifies, within a transaction, that no higher token was seen for the resource, and stores
+// this one. Write in the same transaction, after Check: the row stays locked until it ends, so holders
+// with higher tokens wait and those with lower tokens are rejected. On an error, roll back.
 //
-// It returns a [*LateError], ErrNoToken, or the database's error: the first write of a
-// resource fails with a duplicate key where two holders are first at the same time, and a
-// transaction that is serialised by the database with that error; both may be tried again,
-// after a random pause: on MySQL and MariaDB many first writes at once deadlock, and those that
-// are repeated at once do so again. It runs one statement, two to four when the token is late
-// or the resource new.
+// It returns a [*LateError], ErrNoToken, or the database's error. Two concurrent first writes of a
+// resource fail with a duplicate key, or deadlock on MySQL and MariaDB; serializable transactions fail
+// with a serialization error. Retry these after a random pause. Check runs one statement, or two to
+// four if the token is late or the resource new.
 func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if err := check(token); err != nil {
 		return err
@@ -56,19 +51,18 @@ func (t Table) Check(ctx context.Context, tx *sql.Tx, resource string, token int
 		case err != nil:
 			return fmt.Errorf("fence: %w", err)
 		case highest <= token && !again:
-			// The row was made between the two statements. Only once: a transaction that
-			// reads a snapshot may go on to see a lower token than there is.
+			// The row was inserted between the two statements. Retry only once: a transaction
+			// that reads a snapshot may keep seeing the lower token.
 			continue
 		}
 		return &LateError{Resource: resource, Token: token, Highest: highest}
 	}
 }
 
-// raise remembers the token and locks the row, unless a higher one has been seen or there is
-// no row yet.
+// raise stores the token and locks the row, unless a higher token was seen or the row is missing.
 func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
-	// The count of writes makes the update change the row in any case: MySQL counts the
-	// rows that changed, not those that matched.
+	// The count of writes changes the row even if the token is equal: MySQL counts changed rows,
+	// not matched ones.
 	update := t.statement("UPDATE %s SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ?")
 	done, err := tx.ExecContext(ctx, update, token, resource, token)
 	if err != nil {
@@ -81,7 +75,7 @@ func (t Table) raise(ctx context.Context, tx *sql.Tx, resource string, token int
 	return n > 0, nil
 }
 
-// first makes the row of a resource.
+// first inserts the row of a resource.
 func (t Table) first(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	insert := t.statement("INSERT INTO %s (resource, token, writes) VALUES (?, ?, 1)")
 	if _, err := tx.ExecContext(ctx, insert, resource, token); err != nil {
@@ -97,7 +91,7 @@ func (t Table) name() string {
 	return t.Name
 }
 
-// statement puts the table's name and the database's placeholders into a statement.
+// statement inserts the table's name and the database's placeholders.
 func (t Table) statement(text string) string {
 	text = fmt.Sprintf(text, t.name())
 	if !t.Dollars {
