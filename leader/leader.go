@@ -1,33 +1,15 @@
-// Package leader lets one of many processes lead: the one that holds a lock.
+// Package leader elects a leader among processes: the one that holds a lock, of package rlock, or
+// rfairlock with Config.Fair.
 //
-// # The life of a candidate
+// [Run] waits for the lock, calls Config.Lead while it holds it, and renews it. When Lead returns, the
+// lock is released and another candidate leads immediately. If the leader dies or is cut off from
+// Redis, another candidate leads when the lease ends: after 30 seconds, or
+// redlatch.WithWatchdogTimeout.
 //
-//	Run ──Lock──▶ waiting ──held──▶ leading: Lead runs with a context ──▶ Lead returned, Unlock
-//	  ▲              │                 │                                      │
-//	  │              │                 └─ the lock is lost, or Run's context   │
-//	  │              │                    ends: Lead's context ends           │
-//	  │              │ error                                                  │
-//	  │              ▼                                                        │
-//	  └── Pause ◀── OnError ◀──────────── the lock was lost ──────────────────┤
-//	                 │                                                        │
-//	                 │ an error that stays, such as ErrClosed                 │ Lead returned by itself,
-//	                 ▼                                                        ▼ or Run's context ended
-//	               Run returns it                                           Run returns
-//
-// The lock is one of package rlock, or of package rfairlock where candidates are to lead in the
-// order in which they came. It is renewed while Lead runs. A leader that is asked to stop frees
-// the lock as soon as Lead has returned, and another candidate leads at once. A leader that dies,
-// or is cut off from Redis, is followed when its lease is over: 30 seconds, or what
-// redlatch.WithWatchdogTimeout says.
-//
-// # What it promises
-//
-// Lead's context ends before another candidate can lead, unless the lock was taken by force or
-// the server forgot it: then it ends with the next renewal, a third of the lease later at most. A
-// process that was stopped for longer than its lease finds the context ended at its first look.
-// What Lead does between two looks, and what is under way elsewhere, no lock can stop: for what
-// must not happen twice take fencing tokens, package rfencedlock. When Lead has not returned by
-// the time at which another may lead, that is logged as an error.
+// Lead's context ends before another candidate can lead. If the lock was removed by force or the
+// server lost the key, it ends with the next renewal, a third of the lease later at most. Work that
+// is already in progress continues: use fencing tokens (package rfencedlock) for work that must not
+// happen twice. If Lead has not returned when another candidate may lead, that is logged as an error.
 package leader
 
 import (
@@ -46,48 +28,43 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// defaultPause is how long a candidate waits after an error.
 const defaultPause = time.Second
 
-// Config says how a candidate leads. Only Lead must be set.
+// Config configures a candidate. Only Lead is required.
 type Config struct {
-	// Lead is what only the leader does. It should go on until ctx ends, and return soon then:
-	// context.Cause of ctx says why it ended. When it returns before, Run ends, too, with its error.
+	// Lead does the leader's work. It should run until ctx ends and then return soon;
+	// context.Cause(ctx) is the reason. If it returns earlier, Run returns its error.
 	Lead func(ctx context.Context) error
 
-	// Fair lets candidates lead in the order in which they came, of all processes. Default: the
-	// first that gets the lock leads, which costs Redis less.
+	// Fair makes candidates lead in order of arrival, across processes. By default the first
+	// that acquires the lock leads, which costs Redis less.
 	Fair bool
 
-	// OnError gets each error that does not end Run: why a leadership ended, such as
-	// redlatch.ErrLost, joined with Lead's own error, or why the lock could not be asked for. It
-	// is called on Run's goroutine, which goes on when it returns. Default: the client's logger
-	// gets them as warnings.
+	// OnError is called on Run's goroutine with each error that does not end Run: why a
+	// leadership ended, such as redlatch.ErrLost, joined with Lead's error, or why the lock could
+	// not be acquired. By default they are logged as warnings.
 	OnError func(err error)
 
-	// Pause is how long the candidate waits after such an error before it asks again, which lets
-	// another one lead. Default: 1 s.
+	// Pause is the delay before Run tries again after such an error, so that another candidate
+	// can lead. Default: 1 s.
 	Pause time.Duration
 
-	// Status shows whether this candidate leads, to other goroutines and to readiness probes.
-	// Default: it is not shown.
+	// Status, if set, reports whether this candidate leads, for example to a readiness probe.
 	Status *Status
 }
 
-// Run makes this process a candidate: whenever no other one leads, it calls Lead, until ctx
-// ends. All candidates give the same name, which is that of the lock, and the same Fair.
+// Run makes this process a candidate until ctx ends: whenever it acquires the lock called name, it
+// calls config.Lead. All candidates must use the same name and the same Fair.
 //
-// It returns nil when ctx ended, or Lead returned nil by itself, and the lock is free again; the
-// error of Lead when there was one, unless it says that ctx has ended; and joined with it that
-// of Unlock, when the lock may not be free: redlatch.ErrUncertain, ErrNotSent or ErrLost, or
-// when waiters were not notified that it is: redlatch.ErrNotNotified. Errors
-// that stay are returned, too: ErrClosed after the client was closed, ErrInvalid for a name that
-// no lock can have, a Pause below zero or a Config without Lead, and ErrWrongType when the key
-// holds something else. Other errors go to OnError. When Lead panics, the lock is freed and the
-// panic goes on.
+// It returns nil if ctx ended, or Lead returned nil by itself, and the lock is free again. It
+// returns Lead's error, unless that only says that ctx ended, joined with Unlock's error:
+// redlatch.ErrUncertain, ErrNotSent or ErrLost if the lock may not be free, ErrNotNotified if its
+// waiters were not notified. It also returns errors that retrying cannot fix: ErrClosed, ErrWrongType
+// and ErrInvalid, for an invalid name, a negative Pause or a Config without Lead. Other errors go to
+// OnError. If Lead panics, the lock is released first.
 //
-// It sends what rlock.Lock.Lock and rlock.Hold.Unlock send. It is safe for concurrent use: each
-// call is a candidate of its own.
+// It sends the commands of rlock.Lock.Lock and rlock.Hold.Unlock. It is safe for concurrent use: each
+// call is a separate candidate.
 func Run(ctx context.Context, client *redlatch.Client, name string, config Config) error {
 	engine.NeedContext(ctx)
 	e := engine.EngineOf(client)
@@ -111,7 +88,9 @@ func Run(ctx context.Context, client *redlatch.Client, name string, config Confi
 			return err
 		}
 		c.report(err)
-		if !c.pause(ctx) {
+		select {
+		case <-time.After(c.Pause):
+		case <-ctx.Done():
 			return nil
 		}
 	}
@@ -121,18 +100,17 @@ func Run(ctx context.Context, client *redlatch.Client, name string, config Confi
 type candidate struct {
 	Config
 	logger *slog.Logger
-	margin time.Duration // after a hold was lost, how long it lasts on the server
+	margin time.Duration // how long the server keeps a lock after its hold was lost
 }
 
-// stand waits for the lock and leads. It reports whether Run is over, with its error, or else
-// what is to be reported.
+// stand waits for the lock and leads. If Run is over, err is its result; otherwise it goes to OnError.
 func (c *candidate) stand(ctx context.Context, lock *rlock.Lock) (over bool, err error) {
 	hold, err := lock.Lock(ctx)
 	switch {
 	case err == nil:
 		return c.lead(ctx, hold)
 	case ctx.Err() != nil && !errors.Is(err, redlatch.ErrUncertain):
-		return true, nil // it says that ctx has ended
+		return true, nil
 	case ctx.Err() != nil:
 		return true, err // the lock may not be free
 	default:
@@ -145,7 +123,7 @@ func (c *candidate) lead(ctx context.Context, hold *rlock.Hold) (over bool, err 
 	leading := hold.Context(ctx)
 	own, early, unlock := c.call(ctx, leading, hold)
 	if !early && (errors.Is(own, context.Cause(leading)) || errors.Is(own, leading.Err())) {
-		own = nil // it says that its context has ended
+		own = nil // the context's own error
 	}
 	if !early && ctx.Err() == nil {
 		cause := context.Cause(leading)
@@ -154,9 +132,10 @@ func (c *candidate) lead(ctx context.Context, hold *rlock.Hold) (over bool, err 
 	return true, errors.Join(own, unlock)
 }
 
-// call calls Lead and unlocks. Early says that Lead returned by itself.
+// call calls Lead and unlocks. Early reports whether Lead returned before its context ended.
 func (c *candidate) call(ctx, leading context.Context, hold *rlock.Hold) (own error, early bool, unlock error) {
-	c.Status.lead(leading)
+	ended := leading.Err
+	c.Status.ended.Store(&ended)
 	returned := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() { c.watch(hold.Context(context.WithoutCancel(ctx)), returned) })
@@ -169,7 +148,7 @@ func (c *candidate) call(ctx, leading context.Context, hold *rlock.Hold) (own er
 	return own, leading.Err() == nil, nil
 }
 
-// watch logs when Lead goes on although another candidate may lead.
+// watch logs an error if Lead is still running when another candidate may lead.
 func (c *candidate) watch(held context.Context, returned <-chan struct{}) {
 	select {
 	case <-held.Done():
@@ -183,7 +162,6 @@ func (c *candidate) watch(held context.Context, returned <-chan struct{}) {
 	}
 }
 
-// report reports an error that does not end Run.
 func (c *candidate) report(err error) {
 	if c.OnError != nil {
 		c.OnError(err)
@@ -192,47 +170,27 @@ func (c *candidate) report(err error) {
 	c.logger.Warn("the candidate does not lead, and asks again after a pause", "error", err, "pause", c.Pause)
 }
 
-// pause lets another candidate lead. It reports whether ctx goes on.
-func (c *candidate) pause(ctx context.Context) bool {
-	timer := time.NewTimer(c.Pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// stays says that no later attempt can go better.
+// stays reports whether retrying cannot help.
 func stays(err error) bool {
 	return errors.Is(err, redlatch.ErrClosed) || errors.Is(err, redlatch.ErrInvalid) || errors.Is(err, redlatch.ErrWrongType)
 }
 
-// Status shows whether a candidate leads. The zero Status is ready: give it to one [Run], in
-// its Config. All methods are safe for concurrent use, and send nothing.
+// Status reports whether a candidate leads. The zero Status is ready for the Config of one [Run].
+// All methods are safe for concurrent use and send nothing.
 type Status struct {
-	ended atomic.Pointer[func() error] // Err of the context of the last leadership
+	ended atomic.Pointer[func() error] // Err of the last leadership's context
 }
 
-// lead shows a leadership for as long as its context lives.
-func (s *Status) lead(leading context.Context) {
-	ended := leading.Err
-	s.ended.Store(&ended)
-}
-
-// IsLeader reports whether the candidate leads now: whether the context that Lead got is live.
-// It asks the clocks, so that it is right at the first instruction after the machine was
-// suspended. By the time that a caller acts on it, it may be over: what must not happen twice
-// heeds Lead's context.
+// IsLeader reports whether the candidate leads now: whether the context passed to Lead is live. It
+// reads the clocks, so it is correct immediately after the machine was suspended. The answer may be
+// outdated when the caller acts on it; work that must not happen twice uses Lead's context.
 func (s *Status) IsLeader() bool {
 	ended := s.ended.Load()
 	return ended != nil && (*ended)() == nil
 }
 
-// ServeHTTP answers a readiness probe: 200 and "leader" when the candidate leads, 503 and
-// "standby" when it does not, so that a load balancer sends requests to the leader alone. It is
-// no liveness probe: a candidate that waits is well. It answers every method and path.
+// ServeHTTP answers a readiness probe on any method and path: 200 and "leader", or 503 and
+// "standby". Do not use it as a liveness probe: a waiting candidate is healthy.
 func (s *Status) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
