@@ -9,124 +9,97 @@ import (
 	"github.com/redlatch/redlatch/internal/hold"
 )
 
-// handle is embedded under this name so that it is no part of the documentation.
+// handle keeps the embedded type out of the documentation.
 type handle = hold.Handle
 
-// Hold is a lock that was acquired, until it is given up or lost. All methods
-// are safe for concurrent use, by any goroutine.
+// Hold is an acquired lock, until it is unlocked or lost. All methods are safe for concurrent use.
 type Hold struct {
 	handle
-	unlocked atomic.Pointer[redlatch.LockError] // what Unlock returned
+	unlocked atomic.Pointer[redlatch.LockError] // returned by every Unlock
 }
 
 // Name returns the lock's name.
 func (h *Hold) Name() string { return h.Internal().Lock().Name }
 
-// Owner returns the owner under which the lock is held, as others see it on the
-// server. After Unlock, a contended fair lock may use it for a later hold of this client; one
-// that [Hold.HandOver] returned is not used again.
+// Owner returns the owner that holds the lock on the server. After Unlock, a contended fair lock
+// may use it for a later hold of this client; one returned by [Hold.HandOver] is not used again.
 func (h *Hold) Owner() redlatch.Owner { return h.Internal().ID() }
 
-// Err returns nil while the lock is held, and afterwards why not: ErrLost, as a
-// redlatch.Loss that tells the reason, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed.
-// It asks the clocks and not the server, so it costs nothing and is right at the
-// first instruction after the machine was suspended.
+// Err returns nil while the lock is held. Afterwards it returns ErrLost with the reason as a
+// redlatch.Loss, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It
+// reads the clocks and sends nothing, so it is correct immediately after the machine was suspended.
 func (h *Hold) Err() error { return h.Internal().Err() }
 
-// Remaining returns how long the hold lasts if it is not renewed any more, less
-// the loss margin; 0 when it is over.
+// Remaining returns the time until the hold is lost if it is not renewed: the rest of its lease,
+// less the loss margin; 0 once the hold has ended.
 func (h *Hold) Remaining() time.Duration { return h.Internal().Remaining() }
 
-// Context returns a context that ends when parent does and when the hold does.
-// Its cause, see context.Cause, is then what [Hold.Err] returns. Its Err asks the
-// clocks, so that it is right even before a timer could fire; contexts made from
-// it end when the watchdog sees the end, a moment later. With a fixed lease or a
-// maximum it has that deadline.
+// Context returns a context for the work that needs the lock. It ends when parent or the hold ends,
+// with [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum.
+// Its Err reads the clocks, so it never reports a lost lock as held. The context costs no goroutine,
+// and the hold references it until either ends, so give a long hold a parent per job.
 //
-// It proves the hold: Lock and TryLock of the same lock and client with it, or
-// with a context made from it, re-enter the lock, and each re-entry needs an
-// Unlock of its own. While the hold is live that succeeds; after it was lost it
-// gives ErrLost, after it reached its maximum ErrMaxHold, also when it was unlocked
-// then; after it was unlocked while it lived the proof counts for nothing, and a
-// context that was made from those of several holds proves the next one further out.
+// The context also proves the hold. Lock and TryLock of the same lock and client with it, or with a
+// context derived from it, re-enter the lock with one EVALSHA; each re-entry needs its own Unlock. If
+// the hold was lost they return ErrLost, and after its maximum ErrMaxHold. Once it was unlocked or
+// handed over they use the next outer hold that the context proves, or acquire the lock anew.
 //
-// Callers that lock with the context of one hold exclude each other: a hold has one
-// inner hold at a time, and [Lock.Lock] waits for it. What has the inner hold must lock
-// with the inner hold's context, else it waits for itself. An inner hold outlives an
-// outer one that is unlocked before, and has its place then. One that has reached its
-// maximum keeps its place for what was left of its lease, or until it is unlocked.
-// A lock with WithOwner uses no proof and does not wait for inner holds. Each hold has
-// inner holds of its own, also where several were resumed for one owner.
-//
-// Use it for the work that needs the lock. It costs no goroutine; the hold knows it
-// until parent ends or the hold does, so give a long hold a parent for each job.
+// A hold has one inner hold at a time. Lock waits in this process until the inner hold, or an attempt
+// to get one, has ended; such waiters count for redlatch.WithMaxWaiters. Code that has the inner hold
+// must lock with that hold's context, else it waits for itself; a wait longer than the command
+// timeout is logged once. If the outer hold is unlocked first, the inner hold takes its place. An
+// inner hold that has reached its maximum keeps its place until it is unlocked or its lease expires.
+// WithOwner ignores proofs.
 func (h *Hold) Context(parent context.Context) context.Context { return h.Internal().Context(parent) }
 
-// Unlock gives the hold up. The last hold of its owner frees the lock and wakes a
-// waiter, or passes it on to the next caller of this process; before that, the lock
-// stays with the holds that remain, in any order.
-// It needs no context and works when every context has ended: it takes one
-// command timeout at most, less when less is left of the lease. The hold's
-// contexts end, with cause ErrNotHeld, before anything is sent. Later calls do
-// nothing and return the first one's result.
+// Unlock ends the hold and its contexts, with cause ErrNotHeld. The last hold of its owner releases
+// the lock and wakes a waiter, or passes it to the next caller of this process. Unlock needs no
+// context and takes at most one command timeout, less if the lease ends earlier. Later calls return
+// the first one's result.
 //
-// It returns nil when the lock was held until now. ErrLost: the hold was lost
-// before. ErrMaxHold: it had reached its maximum; the lock is freed all the same.
-// ErrUncertain or ErrNotSent: Redis did not answer in time; the release goes on
-// in the background until the lease is over, for an owner that was given for ten
-// seconds. ErrClosed: the client was closed,
-// and the lock is left to its lease. ErrNotNotified: the lock is free, and the user may not
-// publish that to its waiters. It sends one EVALSHA, or none when the next
-// caller of this process takes the lock over with its own.
+// Unlock returns nil if the lock was held until now, and ErrLost if it was lost before. After
+// ErrMaxHold and ErrNotNotified the lock is free; the latter means that the user may not publish to
+// its waiters. After ErrUncertain and ErrNotSent the release continues in the background until the
+// lease ends, or for ten seconds for a given owner. After ErrClosed the lock is left to its lease.
+//
+// It sends one EVALSHA, or none if the next caller of this process takes the lock over with its own.
 func (h *Hold) Unlock() error { return h.unlockError(h.Internal().Unlock()) }
 
-// UnlockAsync is [Hold.Unlock] for callers that go on at once, as Redisson's unlockAsync. It
-// returns as soon as the release is on its way, and the channel gets Unlock's result, which
-// need not be received. A Lock that the caller begins then follows the release on the same
-// connection: a pair of both costs one round trip, not two.
-//
-// The hold's contexts have ended when it returns. The lock may still be held on the server for
-// the time of a message: another process gets it a moment later than after Unlock returned.
-// What Unlock says of lost replies and of Close holds for it, too; Close waits for it.
+// UnlockAsync is [Hold.Unlock] without waiting for the reply, as Redisson's unlockAsync. It returns
+// once the hold's contexts have ended and the release is queued on the connection; the channel
+// receives Unlock's result, and need not be read. A following Lock uses the same connection, so the
+// pair costs one round trip. Close waits for the release.
 func (h *Hold) UnlockAsync() <-chan error { return h.Internal().UnlockAsync(h.unlockError) }
 
-// unlockError makes Unlock's error say what was done with which hold, the same each time.
+// unlockError is the error of every Unlock: the first one's.
 func (h *Hold) unlockError(err error) error {
 	if err == nil {
 		return nil
 	}
 	if h.unlocked.Load() == nil {
-		first := &redlatch.LockError{Op: "unlock", Name: h.Name(), Owner: h.Internal().ID(), Err: err}
-		h.unlocked.CompareAndSwap(nil, first)
+		h.unlocked.CompareAndSwap(nil, &redlatch.LockError{Op: "unlock", Name: h.Name(), Owner: h.Owner(), Err: err})
 	}
 	return h.unlocked.Load()
 }
 
-// LetExpire ends the hold without freeing the lock: it is not renewed any more
-// and frees itself when its lease is over. A job that must run at most once per
-// period takes a lease of the period and ends with LetExpire; Unlock does
-// nothing then. It returns ErrNotHeld after Unlock, ErrLost when the hold was
-// lost before, and ErrReentered while the lock is entered more than once, since the
-// other holds keep it. It sends nothing.
+// LetExpire ends the hold and leaves the lock to its lease, for jobs that must run at most once per
+// period. It returns ErrNotHeld after Unlock, ErrLost if the hold was lost, and ErrReentered if the
+// lock has other holds of this owner. It sends nothing.
 func (h *Hold) LetExpire() error { return h.wrap("let-expire", h.Internal().LetExpire()) }
 
-// HandOver gives the lock to another goroutine, process or language: it renews
-// the lease once, ends this hold without freeing the lock, and returns the owner,
-// which the other side gives to Resume or UnlockAs, or to Redisson's
-// unlockAsync(threadId) if it can name it. The hold's contexts end with
-// ErrHandedOver, and Unlock does nothing then. The other side has the lease to
-// take over.
+// HandOver passes the lock to another goroutine, process or language: it renews the lease once, ends
+// this hold with ErrHandedOver, and returns the owner for Resume, UnlockAs or Redisson's
+// unlockAsync(threadId). The receiver has one lease to take over.
 //
-// When Redis does not answer, the hold goes on and the error says why. ErrReentered
-// says that the lock is entered more than once, ErrUncertain that an earlier unlock
-// of an inner hold had lost its reply: arriving late, it could take the lock from the
-// other side. It sends one EVALSHA, two if the lock was ever re-entered.
+// If Redis does not answer, the hold continues and HandOver returns the error. It returns
+// ErrReentered if the lock has other holds of this owner, and ErrUncertain if the reply to an inner
+// hold's unlock was lost, because that unlock might still run. It sends one EVALSHA, or two if the
+// lock was ever re-entered.
 func (h *Hold) HandOver() (redlatch.Owner, error) {
 	owner, err := h.Internal().HandOver()
 	return owner, h.wrap("hand-over", err)
 }
 
-// wrap makes an error say what was done with which hold. Nil stays nil.
 func (h *Hold) wrap(op string, err error) error {
 	return wrap(h.Internal().Lock(), op, h.Internal().ID(), err)
 }

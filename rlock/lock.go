@@ -1,71 +1,14 @@
-// Package rlock is Redisson's reentrant lock: a hash with one field per owner,
-// a lease as its time to live, and a message to the waiters when it is freed.
+// Package rlock is Redisson's reentrant lock: a Redis hash with one field per owner, whose time to
+// live is the lease, and a message to waiters when it is released.
 //
-// # The life of an acquisition
+// [Lock.Lock] waits for the lock and returns a [Hold]. The hold's lease is renewed in the background
+// until [Hold.Unlock]. [Hold.Context] ends when the hold does; do the protected work with it.
 //
-//	Lock ──attempt──▶ held ────────────────────────────────────────▶ Hold
-//	        │                                                ▲
-//	        │ another owner has it                           │
-//	        ▼                                                │
-//	    subscribe (acknowledged)                             │
-//	        │                                                │
-//	        ▼                                                │
-//	    attempt ◀──────────────────────────────┐             │
-//	        │ └── held ────────────────────────┼─────────────┘
-//	        ▼                                  │
-//	    wait for the first of: message, gap, lease of the holder over,
-//	    poll cap ──────────────────────────────┘
-//	        │ context, WithWait, client closed
-//	        ▼
-//	    give up
+// A hold ends before the server can grant the lock to another owner, by the loss margin. If the
+// lock was removed by force, or the server lost the key, the hold ends at its next renewal. If a
+// caller leaves or a reply is lost, the client undoes the acquisition in the background.
 //
-// The attempt after the subscription closes the gap in which the lock could be
-// freed unheard. A message never says "you have it": it is a reason to try.
-//
-// An attempt always runs to completion on the server; the context bounds only
-// the waiting for it. If the caller has left when the reply says "acquired", the
-// lock is given back at once. If the reply is lost, the attempt's owner is never
-// used again, and what it may have acquired is looked for and freed in the
-// background, until the server has answered for one lease.
-//
-// A client with redlatch.WithReplicaSync goes one step further:
-//
-//	held ──▶ live, unknown to the caller ──enough replicas have it──▶ Hold
-//	             │
-//	             └── too few in time, context, WithWait, client closed, or over by
-//	                 itself ──▶ given up like a hold, ErrNotReplicated
-//
-// # The life of a hold
-//
-//	live ──Unlock──────▶ released
-//	  │ ──LetExpire───▶ left to its lease
-//	  │ ──lease over, not renewed in time, or gone on the server──▶ lost
-//	  │ ──HandOver────▶ handed over, the lock goes on elsewhere
-//	  │ ──WithMaxHold is over──▶ at its maximum, the lock left to its lease or Unlock
-//	  └ ──Client.Close─▶ closed
-//
-// A hold ends once, for one reason, which [Hold.Err] and the cause of its
-// contexts tell. It ends before the server can grant the lock to another
-// owner, unless the lock was taken by force or the server forgot it: then it
-// ends with the next renewal.
-//
-// A hold that is entered again by its proof, see [Hold.Context], is one of several of
-// its owner. Each ends for itself; the last one given up frees the lock. Callers with
-// the proof of one hold exclude each other.
-//
-// # The local queue
-//
-// The callers of one process that want one lock take turns: only the one whose
-// turn it is goes through the states above, the others wait for the turn and send
-// nothing. The turn stays with the hold and is passed on when the release is on
-// its way, or when the attempt has come to nothing. Where only clients of this
-// library seem to want the lock, the lock itself goes with the turn, for a burst of turns:
-//
-//	          Unlock                   the next caller: one script
-//	hold A ──────────▶ transferred ───────────────────────────▶ hold B
-//	                       │ no next caller, it has left, or no reply
-//	                       ▼
-//	                   release, as without a queue
+// Callers in one process share a local FIFO queue per lock; only the first sends commands.
 package rlock
 
 import (
@@ -85,87 +28,62 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Lock is a lock by name. It holds no owner and no state of its own: any number
-// of goroutines may use one Lock, and any number of Locks may be made for one
-// name. Each acquisition has an owner of its own, so two goroutines exclude each
-// other. The one exception is the context of a hold, see [Hold.Context]: code that
-// has the hold does not exclude the callers that lock with its context. These
-// exclude each other. Errors are *redlatch.LockError, which wrap what went
-// wrong; see there for what errors.Is tells apart.
+// Lock is a lock by name. It is stateless: any number of goroutines may share one Lock, and any
+// number of Locks may have the same name. Each acquisition has its own owner, so two
+// goroutines exclude each other, except with the context of a hold, see [Hold.Context]. Errors are
+// of type *redlatch.LockError.
 type Lock struct{ lockHandle }
 
-// lockHandle is embedded under this name so that it is no part of the documentation.
+// lockHandle keeps the embedded type out of the documentation.
 type lockHandle = hold.LockHandle
 
-// New returns the lock called name. It sends nothing. A name that no lock can
-// have shows as redlatch.ErrInvalid in every call.
+// New returns the lock called name. It sends nothing. If name is not valid, every call returns
+// redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
 	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, makePlain)
 	return l
 }
 
-// makePlain is a hold.Make.
 func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 	k := kind.NewPlain(e, mapped)
 	return k, localqueue.New(e, k)
 }
 
-// Name returns the name that the lock was made with.
+// Name returns the name given to New.
 func (l *Lock) Name() string { return l.Internal().Name }
 
-// Lock takes the lock and waits for it as long as it must. ctx bounds the wait
-// and nothing else: the hold outlives it. The lease is renewed until Unlock,
-// unless WithLease says otherwise.
+// Lock acquires the lock and waits for it if another owner holds it. ctx bounds only the wait; the
+// hold outlives it. The lease is renewed until Unlock, unless WithLease is given.
 //
-// A free lock costs one EVALSHA. While another owner holds it, Lock subscribes to the
-// lock's channel and tries again when it is freed, when the holder's lease should be
-// over, and once every poll cap. A client with redlatch.WithReplicaSync then waits for
-// replicas, as long as the wait may be.
+// A free lock costs one EVALSHA. While waiting, Lock subscribes to the lock's channel. It tries
+// again when the lock is released, when the holder's lease should have expired, and at every poll
+// cap. With redlatch.WithReplicaSync it then waits for replicas.
 //
-// With the context of a hold of this lock, Lock enters that hold again with one
-// EVALSHA. A hold has at most one inner hold at a time; an attempt that is under way,
-// or whose outcome is not known yet, counts as one. While there is one, Lock waits in
-// this process, in the order of the calls, sends nothing, and counts among the waiters
-// of redlatch.WithMaxWaiters. So a goroutine that calls Lock twice with the context of
-// one outer hold, before it has unlocked, waits for itself: the second call must
-// have the context of the inner hold. A wait of this kind that is longer than the
-// command timeout is logged once for the outer hold. When the outer hold is lost
-// meanwhile, Lock returns ErrLost. When it is unlocked or handed over, its inner hold
-// lives on. Contexts of the outer hold end then, and the wait with them. With a ctx that
-// goes on, as context.WithoutCancel makes one, Lock enters the next hold that ctx
-// proves, or acquires the lock like any other caller: of a fair lock, at the end of the
-// queue.
+// With the context of a hold of this lock, Lock re-enters that hold, see [Hold.Context].
 //
-// Errors: ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves; ErrNotAcquired
-// with ctx's error when ctx ended the wait, or alone when WithWait's time ran out;
-// ErrNotSent with ctx's error when ctx had ended before, or when Redis could not be
-// reached for one command timeout at the beginning; ErrUncertain when the reply to the
-// first attempt was lost; ErrClosed; ErrWrongType; ErrInvalid; ErrNotReplicated; or a
-// *transport.ServerError. Once it waits, Lock rides out a Redis that cannot be reached, and
-// one that refuses for a reason that can pass, such as LOADING, READONLY, NOREPLICAS or OOM.
+// Lock returns ErrNotAcquired if WithWait's time ran out, joined with ctx's error if ctx ended the
+// wait. It returns ErrNotSent if ctx had already ended or Redis could not be reached within the
+// command timeout, and ErrUncertain if the reply to the first attempt was lost. Once it waits, it
+// keeps waiting while Redis cannot be reached or refuses calls temporarily (LOADING, READONLY,
+// NOREPLICAS, OOM). Other errors are ErrLost, ErrMaxHold or ErrClosed of the hold that ctx proves,
+// ErrClosed, ErrWrongType, ErrInvalid, ErrNotReplicated and *transport.ServerError.
 func (l *Lock) Lock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "lock", opts)
 }
 
-// TryLock takes the lock if it is free, with one attempt, or none when others of
-// this client wait for it already. It returns
-// ErrNotAcquired when another owner holds it, or, with the context of a hold, when
-// that has an inner hold already; WithWait makes no sense here and gives
-// ErrInvalid. Otherwise as [Lock.Lock].
+// TryLock makes one attempt to acquire the lock, or none if others of this client already wait for
+// it. It returns ErrNotAcquired if another owner holds it or the hold that ctx proves has an inner
+// hold, and ErrInvalid with WithWait. See [Lock.Lock] for the rest.
 func (l *Lock) TryLock(ctx context.Context, opts ...Option) (*Hold, error) {
 	return l.acquire(ctx, "trylock", opts)
 }
 
-// Do takes the lock as [Lock.Lock] does, runs fn and unlocks, also when fn
-// panics. The context that fn gets is [Hold.Context]: it ends when the lock is
-// lost. Do returns fn's error; when the lock was lost or could not be unlocked,
-// that error is joined to it, so fn may succeed and Do still return ErrLost.
+// Do acquires the lock as [Lock.Lock] does, calls fn with [Hold.Context], and unlocks, even if fn
+// panics. It returns fn's error, joined with ErrLost if the lock was lost, or with Unlock's error.
 //
-// Goroutines that fn starts may call Do of the same lock with the context that fn
-// got: they are inside one at a time, as [Lock.Lock] tells. Fn itself is not excluded
-// from what they do meanwhile, and waits for itself if it calls Lock with that context
-// while it has an inner hold.
+// Goroutines started by fn may call Do of the same lock with fn's context: they enter one at a
+// time. Fn's own code is not excluded.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	h, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -174,90 +92,67 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	return hold.Do(ctx, h.Internal().Subject(), h, fn)
 }
 
-// ForceUnlock removes the lock, whichever owner holds it, and wakes the waiters,
-// as Redisson's forceUnlock. It reports whether there was a holder. The holder
-// learns of it at its next renewal at the latest, so there may be two holders
-// for that long. ErrNotNotified: the lock is free, and the user may not publish that to
-// its waiters. It sends one EVALSHA.
+// ForceUnlock removes the lock, regardless of its holder, and wakes its waiters, as Redisson's forceUnlock.
+// It reports whether the lock was held. The holder notices at its next renewal; until then there
+// may be two. ErrNotNotified means that the lock is free but the user lacks the right to
+// notify its waiters. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	kind, can := l.Internal().Kind.(hold.Forcible)
+	in := l.Internal()
+	kind, can := in.Kind.(hold.Forcible)
 	if !can {
 		return false, l.wrap("force-unlock", redlatch.Owner{}, errNotForcible)
 	}
-	answer, err := l.ask(ctx, "force-unlock", func(c *transport.Call) {
-		l.Internal().Prepare(ctx)
+	forced, err := ask(ctx, l, func(c *transport.Call) {
+		in.Prepare(ctx)
 		kind.ForceRelease(c)
 		c.Urgent = true
-	})
-	if l.Internal().Engine.DeniedPublish(err) {
+	}, kind.Forced)
+	if in.Engine.DeniedPublish(err) {
 		// The script frees the lock before it publishes.
 		if locked, unknown := l.IsLocked(ctx); unknown == nil && !locked {
-			in := l.Internal()
-			return true, l.wrap("force-unlock", redlatch.Owner{}, in.Engine.NotNotified(in.Kind.Channel(nil), err))
+			forced, err = true, in.Engine.NotNotified(in.Kind.Channel(nil), err)
 		}
 	}
-	if err != nil {
-		return false, err
-	}
-	forced, err := kind.Forced(answer)
 	return forced, l.wrap("force-unlock", redlatch.Owner{}, err)
 }
 
-// IsLocked reports whether the lock is held, as Redisson's isLocked, asked of
-// the master. It sends EXISTS, or for a role of a read/write lock one EVALSHA.
+var errNotForcible = errors.New("a lock of this kind cannot be taken from its holders")
+
+// IsLocked reports whether the lock is held, as Redisson's isLocked. It sends EXISTS to the
+// master, or one EVALSHA for a side of a read/write lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	fill, locked := l.command("EXISTS"), reply.Exists
 	if kind, ok := l.Internal().Kind.(hold.Lockable); ok {
 		fill, locked = kind.IsLocked, kind.Locked
 	}
-	answer, err := l.ask(ctx, "is-locked", fill)
-	if err != nil {
-		return false, err
-	}
-	is, err := locked(answer)
+	is, err := ask(ctx, l, fill, locked)
 	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
-// IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread.
-// It sends HEXISTS.
+// IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread. It sends HEXISTS.
 func (l *Lock) IsHeldBy(ctx context.Context, owner redlatch.Owner) (bool, error) {
-	answer, err := l.ask(ctx, "is-held-by", l.command("HEXISTS", l.Internal().Text(owner)))
-	if err != nil {
-		return false, err
-	}
-	held, err := reply.Exists(answer)
+	held, err := ask(ctx, l, l.command("HEXISTS", l.Internal().Text(owner)), reply.Exists)
 	return held, l.wrap("is-held-by", owner, err)
 }
 
-// HoldCount returns how often owner has entered the lock, 0 when it does not
-// hold it, as Redisson's getHoldCount. It sends HGET.
+// HoldCount returns how many times owner has entered the lock, 0 if it does not hold it, as
+// Redisson's getHoldCount. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
-	answer, err := l.ask(ctx, "hold-count", l.command("HGET", l.Internal().Text(owner)))
-	if err != nil {
-		return 0, err
-	}
-	count, err := reply.Count(answer)
+	count, err := ask(ctx, l, l.command("HGET", l.Internal().Text(owner)), reply.Count)
 	return count, l.wrap("hold-count", owner, err)
 }
 
-// TTL returns how long the holder's lease has left, as Redisson's
-// remainTimeToLive, asked of the master: 0 when the lock is free, and
-// redlatch.NoTTL, which is negative, when its key never expires. It sends PTTL.
+// TTL returns the time left of the lease, as Redisson's remainTimeToLive: 0 if the lock is free, and
+// redlatch.NoTTL, which is negative, if the key never expires. It sends PTTL to the master.
 func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
-	answer, err := l.ask(ctx, "ttl", l.command("PTTL"))
-	if err != nil {
-		return 0, err
-	}
-	ttl, err := reply.Millis(answer)
+	ttl, err := ask(ctx, l, l.command("PTTL"), reply.Millis)
 	if ttl == reply.NoKey {
 		ttl = 0
 	}
 	return ttl, l.wrap("ttl", redlatch.Owner{}, err)
 }
 
-var errNotForcible = errors.New("a lock of this kind cannot be taken from its holders")
-
-// command returns the filler of a plain command about the lock's key.
+// command returns a function that fills in a plain command on the lock's key.
 func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 	return func(c *transport.Call) {
 		c.Command, c.NumKeys = name, 1
@@ -265,13 +160,17 @@ func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 	}
 }
 
-// ask runs a call that may be repeated.
-func (l *Lock) ask(ctx context.Context, op string, fill func(*transport.Call)) (any, error) {
+// ask sends a call that may be repeated and decodes its reply.
+func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode func(any) (T, error)) (T, error) {
 	answer, err := l.Internal().Ask(ctx, fill)
-	return answer, l.wrap(op, redlatch.Owner{}, err)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return decode(answer)
 }
 
-// wrap makes an error say what was done to which lock. Nil stays nil.
+// wrap adds the operation and the lock to an error. Nil stays nil.
 func (l *Lock) wrap(op string, owner redlatch.Owner, err error) error {
 	return wrap(l.Internal(), op, owner, err)
 }
@@ -283,16 +182,13 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 	return &redlatch.LockError{Op: op, Name: l.Name, Owner: owner, Err: err}
 }
 
-// Resume takes over the lock that owner holds, from a hold that was handed over
-// or from another process or language that holds it as owner: it sets the lease
-// anew, renews it from now on, and returns a hold whose Unlock lowers owner's
-// count by one. Options are those of Lock about the lease; WithWait gives
-// ErrInvalid. ErrNotHeld says that
-// owner does not hold the lock. It sends one EVALSHA.
+// Resume takes over the lock that owner holds, from a hold that was handed over or from another
+// process or language. It sets the lease and renews it from then on; the hold's Unlock lowers
+// owner's count by one. It accepts the options of Lock that concern the lease, returns ErrInvalid
+// with WithWait, and ErrNotHeld if owner does not hold the lock. It sends one EVALSHA.
 //
-// The side that had the lock before should have let go with HandOver. Otherwise
-// both are one owner and both renew; its hold is lost within a renewal period
-// after the lock is freed here.
+// The previous holder should have called HandOver. Otherwise both renew as one owner, and the
+// previous hold is lost within a renewal period after this one is unlocked.
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
 	a := acquisition{hold: h}
@@ -317,7 +213,6 @@ func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
 	return h.Internal().Resume(ctx, l.Internal(), &set.Terms)
 }
 
-// check is what can be checked before something is sent.
 func (l *Lock) check(ctx context.Context, opts []Option) (hold.Asked, error) {
 	engine.NeedContext(ctx)
 	if err := l.Internal().Check(ctx); err != nil {
@@ -326,12 +221,11 @@ func (l *Lock) check(ctx context.Context, opts []Option) (hold.Asked, error) {
 	return hold.Ask(l.Internal(), opts)
 }
 
-// UnlockAs lowers owner's count by one, and frees the lock with the last, as
-// Redisson's unlock does, byte for byte. It is for owners that were handed over;
-// a hold of this process's is given up with Unlock. ErrNotHeld says that owner
-// does not hold the lock, ErrUncertain that the reply was lost or that ctx ended
-// before it came; the release goes on then, for one command timeout in all. It
-// sends one EVALSHA, and a DEL of the latch when that was answered.
+// UnlockAs lowers owner's count by one and releases the lock at zero, exactly as Redisson's unlock.
+// It is for owners that were handed over; a hold of this process is released by Hold.Unlock. It
+// returns ErrNotHeld if owner does not hold the lock, and ErrUncertain if the reply was lost or ctx
+// ended first; the release then continues for up to one command timeout. It sends one EVALSHA, then
+// a DEL of the unlock latch.
 func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
 	_, err := l.check(ctx, []Option{WithOwner(owner)})
 	if err == nil {
