@@ -60,19 +60,6 @@ func TestU11OneLockValueSharedByAHundredGoroutinesLetsOneInAtATime(t *testing.T)
 	require.Equal(t, 500, r.entered)
 }
 
-func TestU11ManyLockValuesOfOneNameLetOneInAtATime(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t, noPoll())
-	name := redistest.Key(t)
-	var r criticalSection
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() { r.visitLocked(t, rlock.New(client, name), 5, 0) })
-	}
-	wg.Wait()
-	require.Equal(t, 500, r.entered)
-}
-
 // In Redisson a second lock by the same thread re-enters. Here every call is an
 // owner of its own.
 func TestU11TheSameGoroutineExcludesItself(t *testing.T) {
@@ -137,17 +124,4 @@ func TestU11TryLockAndLockTogetherLetOneInAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, waited.Load()+tried.Load(), r.entered)
-}
-
-func TestDifferentNamesDoNotExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	name := redistest.Key(t)
-	holds := make([]*rlock.Hold, 50)
-	for i := range holds {
-		holds[i] = take(t, rlock.New(client, name+string(rune('a'+i))))
-	}
-	for _, h := range holds {
-		require.NoError(t, h.Unlock())
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,12 +17,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// sentinels are all the errors that callers may tell apart.
+// sentinels are the errors that callers tell apart.
 var sentinels = []error{
-	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed,
-	redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrWrongType,
-	redlatch.ErrInvalid, redlatch.ErrInvalid, redlatch.ErrInvalid,
-	context.DeadlineExceeded, context.Canceled,
+	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed, redlatch.ErrUncertain,
+	redlatch.ErrNotSent, redlatch.ErrWrongType, redlatch.ErrInvalid, context.DeadlineExceeded, context.Canceled,
 }
 
 // requireOnly holds that the error is the given ones and no other, that it names
@@ -41,43 +40,41 @@ func requireOnly(t *testing.T, err error, op, name string, want ...error) *redla
 }
 
 func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t)
-	name := redistest.Key(t)
-	l := rlock.New(client, name)
-	holdByHand(t, s, name, forever)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "job")
+		holdByHand(t, srv, "job", forever)
+		_, err := l.TryLock(t.Context())
+		details := requireOnly(t, err, "trylock", "job", redlatch.ErrNotAcquired)
+		require.Equal(t, forever, details.TTL)
+		require.Equal(t, client.ID(), details.Owner.Client())
+		require.ErrorContains(t, err, "left")
 
-	_, err := l.TryLock(t.Context())
-	details := requireOnly(t, err, "trylock", name, redlatch.ErrNotAcquired)
-	require.Greater(t, details.TTL, forever/2)
-	require.Equal(t, client.ID().String(), details.Owner.String()[:36])
-	require.ErrorContains(t, err, "left")
+		_, err = l.Lock(t.Context(), rlock.WithWait(time.Second))
+		requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired)
+		timed, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, err = l.Lock(timed)
+		requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired, context.DeadlineExceeded)
 
-	waits := await(t.Context(), l, rlock.WithWait(refusal))
-	timed, stop := context.WithTimeout(t.Context(), refusal)
-	defer stop()
-	_, err = rlock.New(connect(t, s.URL()), name).Lock(timed) // at the same time
-	requireOnly(t, err, "lock", name, redlatch.ErrNotAcquired, context.DeadlineExceeded)
-	requireOnly(t, waits.failed(t, soon), "lock", name, redlatch.ErrNotAcquired)
+		reason := errors.New("the user has gone")
+		for _, cause := range []error{nil, reason} {
+			canceled, cancel := context.WithCancelCause(t.Context())
+			w := await(canceled, l)
+			synctest.Wait()
+			cancel(cause)
+			err = w.failed(t, time.Millisecond)
+			requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired, context.Canceled)
+			require.Equal(t, cause != nil, errors.Is(err, reason))
+		}
 
-	reason := errors.New("the user has gone")
-	for _, cause := range []error{nil, reason} {
-		until(t, soon, "those before have gone", func() bool { return listeners(t, s, name) == 0 })
-		canceled, cancel := context.WithCancelCause(t.Context())
-		w := await(canceled, l)
-		awaitWaiters(t, s, name)
-		cancel(cause)
-		err = w.failed(t, atOnce)
-		requireOnly(t, err, "lock", name, redlatch.ErrNotAcquired, context.Canceled)
-		require.Equal(t, cause != nil, errors.Is(err, reason))
-	}
-
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = l.Lock(ended)
-	requireOnly(t, err, "lock", name, redlatch.ErrNotSent, context.Canceled)
-	_, err = l.IsLocked(ended)
-	requireOnly(t, err, "is-locked", name, redlatch.ErrNotSent, context.Canceled)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = l.Lock(ended)
+		requireOnly(t, err, "lock", "job", redlatch.ErrNotSent, context.Canceled)
+		_, err = l.IsLocked(ended)
+		requireOnly(t, err, "is-locked", "job", redlatch.ErrNotSent, context.Canceled)
+	})
 }
 
 func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
@@ -153,68 +150,4 @@ func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
 		requireOnly(t, hold.LetExpire(), "let-expire", hold.Name(), redlatch.ErrNotHeld)
 	})
-}
-
-func TestU31LossDuringTheRunOfDoIsJoinedToItsError(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t)
-	name := redistest.Key(t)
-	l := rlock.New(client, name)
-	own := errors.New("the work's own error")
-	for _, result := range []error{nil, own} {
-		err := l.Do(t.Context(), func(context.Context) error {
-			s.Do(t, "DEL", name)
-			return result
-		})
-		require.ErrorIs(t, err, redlatch.ErrLost)
-		require.Equal(t, result != nil, errors.Is(err, own))
-		require.ErrorContains(t, err, limits.Quote(name))
-	}
-}
-
-func TestU31MistakesAreNamedBeforeAnythingIsSent(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	name := redistest.Key(t)
-	l := rlock.New(client, name)
-	for _, c := range []struct {
-		want error
-		opts []rlock.Option
-	}{
-		{redlatch.ErrInvalid, []rlock.Option{rlock.WithLease(0)}},
-		{redlatch.ErrInvalid, []rlock.Option{rlock.WithLease(-time.Second)}},
-		{redlatch.ErrInvalid, []rlock.Option{rlock.WithWatchdog(time.Microsecond)}},
-		{redlatch.ErrInvalid, []rlock.Option{rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)}},
-	} {
-		_, err := l.Lock(t.Context(), c.opts...)
-		requireOnly(t, err, "lock", name, c.want)
-	}
-	_, err := l.TryLock(t.Context(), rlock.WithWait(time.Second))
-	requireOnly(t, err, "trylock", name, redlatch.ErrInvalid)
-	for _, bad := range []string{"", "not \xff UTF-8"} {
-		l := rlock.New(client, bad)
-		_, err := l.Lock(t.Context())
-		requireOnly(t, err, "lock", bad, redlatch.ErrInvalid)
-		_, err = l.IsLocked(t.Context())
-		requireOnly(t, err, "is-locked", bad, redlatch.ErrInvalid)
-	}
-	stats := s.CommandStats(t)
-	require.Zero(t, stats["eval"]+stats["evalsha"]+stats["exists"])
-}
-
-func TestU31ClosedIsDistinguishedFromTheRest(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	name := redistest.Key(t)
-	l := rlock.New(client, name)
-	hold := take(t, l)
-	require.NoError(t, client.Close())
-	_, err := l.Lock(t.Context())
-	requireOnly(t, err, "lock", name, redlatch.ErrClosed)
-	_, err = l.TryLock(t.Context())
-	requireOnly(t, err, "trylock", name, redlatch.ErrClosed)
-	_, err = l.HoldCount(t.Context(), hold.Owner())
-	requireOnly(t, err, "hold-count", name, redlatch.ErrClosed)
-	requireOnly(t, hold.Unlock(), "unlock", name, redlatch.ErrClosed)
 }

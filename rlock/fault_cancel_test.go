@@ -82,52 +82,6 @@ func TestU5CancelledAcquireLeavesNoUnreleasedHold(t *testing.T) {
 	}
 }
 
-func TestU5CancelAndDeadlineOfManyCallersAtOnceLeaveNoUnreleasedHold(t *testing.T) {
-	t.Parallel()
-	const callers = 200
-	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(forever))
-	before := grants(t, s)
-	p.Blackhole(redistest.ToClient)
-
-	canceled, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	// By then all calls have long been sent; the replies are still awaited.
-	timed, stop := context.WithTimeout(t.Context(), lateBy)
-	defer stop()
-	var waiters []*waiter
-	for i := range callers {
-		ctx := canceled
-		if i%2 == 0 {
-			ctx = timed
-		}
-		// Every fourth of them contends for one lock.
-		name := "contended"
-		if i%4 > 0 {
-			name = redistest.Key(t)
-		}
-		waiters = append(waiters, await(ctx, rlock.New(client, name)))
-	}
-	granted := int64(callers - callers/4 + 1)
-	until(t, soon, "the grants", func() bool { return grants(t, s) == before+granted })
-	require.Equal(t, granted, s.Do(t, "DBSIZE"))
-
-	cancel()
-	for i, w := range waiters {
-		if i%2 > 0 {
-			require.ErrorIs(t, w.failed(t, atOnce), context.Canceled)
-		}
-	}
-	for i, w := range waiters {
-		if i%2 == 0 {
-			require.ErrorIs(t, w.failed(t, lateBy+slack), context.DeadlineExceeded)
-		}
-	}
-	p.Heal()
-	until(t, time.Second+slack, "all locks free", func() bool { return s.Do(t, "DBSIZE") == int64(0) })
-	require.Empty(t, s.Channels(t))
-}
-
 // A waiter's second attempt may be the one whose reply comes too late.
 func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()

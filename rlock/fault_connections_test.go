@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -127,23 +128,23 @@ func TestCallInFlightOnABrokenConnectionIsUncertain(t *testing.T) {
 }
 
 func TestHoldOutlivesBothItsConnections(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease))
-	hold := take(t, rlock.New(client, redistest.Key(t)))
-	other := redistest.Key(t) // for the subscription
-	holdByHand(t, s, other, forever)
-	waiter := await(t.Context(), rlock.New(client, other))
-	awaitWaiters(t, s, other)
-	for range 3 {
-		s.KillClients(t, "normal")
-		s.KillClients(t, "pubsub")
-		awaitRenewal(t, s, hold.Name())
-	}
-	waiter.stillWaits(t)
-	require.NoError(t, hold.Unlock())
-	freeByHand(t, s, other)
-	require.NoError(t, waiter.acquired(t, soon).Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, time.Millisecond)
+		hold := take(t, rlock.New(client, "job"))
+		holdByHand(t, w.srv, "other", time.Hour) // its waiter has the connection for subscriptions
+		waiter := await(t.Context(), rlock.New(client, "other"))
+		for range 3 {
+			time.Sleep(25 * time.Second)
+			w.reset()
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Unlock())
+		waiter.stillWaits(t)
+		freed := time.Now()
+		freeByHand(t, w.srv, "other")
+		require.NoError(t, waiter.acquired(t, soon).Unlock())
+		require.Less(t, time.Since(freed), time.Second)
+	})
 }
 
 func TestHolderLearnsThatTheServerRestartedEmpty(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -60,19 +59,4 @@ func startHolder(t *testing.T, url, name string, lease time.Duration) *exec.Cmd 
 	require.NoError(t, err)
 	require.Equal(t, "held <nil>", strings.TrimSpace(line))
 	return cmd
-}
-
-func TestU36WaiterGetsTheLockOfAKilledProcessWithinItsLease(t *testing.T) {
-	t.Parallel()
-	s, name := redistest.Shared(t), redistest.Key(t)
-	holder := startHolder(t, s.URL(), name, shortLease)
-	client := connect(t, s.URL(), noPoll()) // a poll would come too late
-	got := await(t.Context(), rlock.New(client, name))
-
-	// The holder renews its lease as long as it lives.
-	awaitRenewal(t, s, name)
-	got.stillWaits(t)
-
-	require.NoError(t, holder.Process.Kill())
-	require.NoError(t, got.acquired(t, shortLease+soon).Unlock())
 }

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -21,9 +22,6 @@ const (
 	atOnce = 2500 * time.Millisecond
 	// slack is what a busy machine may add to a bound that the library keeps.
 	slack = 3 * time.Second
-	// refusal is how long a caller waits that is to be refused: its first reply, without which
-	// it gets another error, comes within that on a busy machine.
-	refusal = 3 * time.Second
 	// forever is longer than any test runs: a lease or a timeout that must
 	// not be what ends a wait.
 	forever = time.Minute
@@ -240,4 +238,14 @@ func (j *journal) await(t *testing.T, n int, words ...string) {
 				words, got, n, strings.Join(j.lines, ""))
 		}
 	}
+}
+
+// awaitLoss returns when the hold has been lost, which must be within d.
+func awaitLoss(t *testing.T, hold *rlock.Hold, d time.Duration) {
+	t.Helper()
+	ctx := hold.Context(t.Context())
+	awaitClosed(t, ctx.Done(), d, "the loss")
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 }

@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -77,50 +78,41 @@ func TestInspectShowsWhatOthersHold(t *testing.T) {
 	requireOnly(t, err, "inspect", l.Name(), redlatch.ErrWrongType)
 }
 
-// A refused caller learns which owner holds the lock, without another round
-// trip.
+// A rejected caller gets the holder, without another round trip.
 func TestRefusalNamesTheHolder(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	theirs := rlock.New(connect(t, srv.URL()), redistest.Key(t))
-	ours := rlock.New(connect(t, srv.URL()), theirs.Name())
-	hold := take(t, theirs)
-	reported := func(err error) {
-		t.Helper()
-		var details *redlatch.LockError
-		require.ErrorAs(t, err, &details)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.Equal(t, hold.Owner(), details.Holder)
-		require.Greater(t, details.TTL, 20*time.Second)
-		require.ErrorContains(t, err, hold.Owner().String())
-	}
-	srv.Do(t, "CONFIG", "RESETSTAT")
-	_, err := ours.TryLock(t.Context())
-	reported(err)
-	scripts, all := commands(t, srv)
-	require.EqualValues(t, 1, scripts)
-	require.EqualValues(t, 5, all, "with what the script runs")
-	waits := await(t.Context(), ours, rlock.WithWait(refusal))
-	ctx, cancel := context.WithTimeout(t.Context(), refusal)
-	defer cancel()
-	_, err = rlock.New(connect(t, srv.URL()), theirs.Name()).Lock(ctx) // at the same time
-	reported(err)
-	reported(waits.failed(t, soon))
-	// And from the local queue of its process, without asking.
-	until(t, soon, "those before have gone", func() bool { return listeners(t, srv, ours.Name()) == 0 })
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	first := await(ctx, ours)
-	awaitWaiters(t, srv, ours.Name())
-	_, err = ours.TryLock(t.Context())
-	reported(err)
-	_, err = ours.Lock(t.Context(), rlock.WithWait(refusal))
-	reported(err)
-	leave()
-	reported(first.failed(t, soon))
-	require.NoError(t, hold.Unlock())
-	_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
-	var details *redlatch.LockError
-	require.ErrorAs(t, err, &details)
-	require.Zero(t, details.Holder, "no server was asked")
+	synctest.Test(t, func(t *testing.T) {
+		srv, theirs := inBubble(t)
+		calls := &counting{Transport: redigoTransport(srv)}
+		ours := rlock.New(overTransport(t, calls), "job")
+		hold := take(t, rlock.New(theirs, "job"))
+		reported := func(op string, err error) {
+			t.Helper()
+			details := requireOnly(t, err, op, "job", redlatch.ErrNotAcquired)
+			require.Equal(t, hold.Owner(), details.Holder)
+			require.Greater(t, details.TTL, 19*time.Second)
+			require.ErrorContains(t, err, hold.Owner().String())
+		}
+		before := calls.n.Load()
+		_, err := ours.TryLock(t.Context())
+		reported("trylock", err)
+		require.EqualValues(t, 1, calls.n.Load()-before)
+		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
+		reported("lock", err)
+		// A caller in the local queue gets the holder, too, and sends nothing.
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		first := await(ctx, ours)
+		time.Sleep(time.Second)
+		before = calls.n.Load()
+		_, err = ours.TryLock(t.Context())
+		reported("trylock", err)
+		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
+		reported("lock", err)
+		require.Equal(t, before, calls.n.Load())
+		leave()
+		require.ErrorContains(t, first.failed(t, soon), hold.Owner().String())
+		require.NoError(t, hold.Unlock())
+		_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
+		require.Zero(t, requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid).Holder, "no server was asked")
+	})
 }

@@ -64,13 +64,15 @@ func (s *scene) refused(t *testing.T) {
 func TestKindsReenterByProof(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
-		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {0, 2, 1}, {2, 0, 1}} {
 			holds := []*rlock.Hold{take(t, s.l)}
 			holds = append(holds, again(t, s.l, holds[0]))
 			holds = append(holds, again(t, s.l, holds[1]))
 			require.EqualValues(t, 3, countOf(t, s.l, holds[0]))
 			for left, i := range order {
 				s.refused(t)
+				require.NoError(t, holds[i].Err())
+				require.Equal(t, holds[0].Owner(), holds[i].Owner())
 				require.NoError(t, holds[i].Unlock())
 				require.EqualValues(t, 2-left, countOf(t, s.l, holds[0]))
 			}
@@ -129,6 +131,8 @@ func TestKindsRefuseTheReentryOfALostHold(t *testing.T) {
 		fresh, err := s.l.TryLock(ctx)
 		require.NoError(t, err)
 		require.NotEqual(t, former.Owner(), fresh.Owner())
+		_, err = s.l.TryLock(ctx)
+		checkHeld(t, err)
 		require.NoError(t, fresh.Unlock())
 	})
 }
@@ -151,6 +155,27 @@ func TestKindsKeepTheMostThatNestedLeasesPromise(t *testing.T) {
 		require.InDelta(t, 180, ttl(t, s.srv, "lock").Seconds(), 1, "renewals do not shorten it")
 		require.NoError(t, outer.Unlock())
 		require.InDelta(t, 180, ttl(t, s.srv, "lock").Seconds(), 1)
+		require.NoError(t, inner.Err())
+		time.Sleep(170 * time.Second)
+		require.NoError(t, inner.Unlock())
+
+		// Redisson stops renewing the outer hold here.
+		outer = take(t, s.l)
+		require.NoError(t, again(t, s.l, outer, rlock.WithLease(10*time.Second)).Unlock())
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, outer.Err())
+		require.EqualValues(t, 1, countOf(t, s.l, outer))
+		require.NoError(t, outer.Unlock())
+
+		// Redisson gives the inner hold the outer one's lease here.
+		outer = take(t, s.l, rlock.WithLease(10*time.Second))
+		inner = again(t, s.l, outer)
+		require.Greater(t, ttl(t, s.srv, "lock"), 29*time.Second)
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		require.ErrorIs(t, outer.Err(), redlatch.ErrLost)
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, inner.Err())
 		require.NoError(t, inner.Unlock())
 	})
 }
@@ -172,10 +197,9 @@ func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
 		renewed := take(t, s.l)
 		began := time.Now()
 		holdByHand(t, s.srv, "lock", time.Hour)
-		<-renewed.Context(t.Context()).Done()
-		require.LessOrEqual(t, time.Since(began), 10*time.Second+time.Millisecond)
-		require.ErrorIs(t, renewed.Unlock(), redlatch.ErrLost)
+		awaitLoss(t, renewed, 10*time.Second+time.Millisecond)
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s.srv, "lock"))
+		require.Equal(t, time.Hour-time.Since(began), ttl(t, s.srv, "lock"))
 		s.srv.Do(t, "DEL", "lock")
 
 		fixed := take(t, s.l, rlock.WithLease(10*time.Second))
@@ -196,6 +220,7 @@ func TestKindsAreAcquiredAgainAndAgainBesideAHoldThatIsForgotten(t *testing.T) {
 		t.Helper()
 		former := take(t, s.l, rlock.WithLease(time.Hour))
 		s.srv.Do(t, "DEL", "lock")
+		require.NoError(t, await(t.Context(), s.l).acquired(t, 11*time.Second).Unlock())
 		for range 3 {
 			hold := take(t, s.l)
 			s.refused(t)
@@ -208,18 +233,26 @@ func TestKindsAreAcquiredAgainAndAgainBesideAHoldThatIsForgotten(t *testing.T) {
 func TestKindsAreHandedOver(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
+		_, err := s.l.Resume(t.Context(), newOwner())
+		require.ErrorIs(t, err, redlatch.ErrNotHeld)
 		hold := take(t, s.l)
+		ctx := hold.Context(t.Context())
 		w := await(t.Context(), s.l)
 		synctest.Wait()
 		owner, err := hold.HandOver()
 		require.NoError(t, err)
 		require.ErrorIs(t, hold.Err(), redlatch.ErrHandedOver)
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrHandedOver)
 		require.NoError(t, hold.Unlock(), "a deferred unlock does nothing")
 		time.Sleep(25 * time.Second)
 		resumed, err := s.other.Resume(t.Context(), travels(t, owner))
 		require.NoError(t, err)
+		require.Equal(t, owner, resumed.Owner())
+		_, err = s.other.Resume(t.Context(), newOwner())
+		require.ErrorIs(t, err, redlatch.ErrNotHeld)
 		time.Sleep(long)
 		w.stillWaits(t)
+		require.NoError(t, resumed.Err())
 		owner, err = resumed.HandOver()
 		require.NoError(t, err)
 		require.NoError(t, s.l.UnlockAs(t.Context(), owner))
@@ -227,7 +260,7 @@ func TestKindsAreHandedOver(t *testing.T) {
 		require.ErrorIs(t, s.l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld)
 		_, err = s.l.Resume(t.Context(), owner)
 		require.ErrorIs(t, err, redlatch.ErrNotHeld)
-		time.Sleep(20 * time.Second) // for the latches
+		time.Sleep(20 * time.Second) // until the latches expire
 	})
 }
 
@@ -242,6 +275,7 @@ func TestKindsLetTwoUsersOfOneOwnerIn(t *testing.T) {
 		require.NoError(t, a.Unlock())
 		s.refused(t)
 		time.Sleep(time.Minute)
+		require.NoError(t, b.Err())
 		require.NoError(t, b.Unlock())
 		time.Sleep(20 * time.Second) // for the latches
 	})
@@ -251,16 +285,23 @@ func TestKindsEndAtTheirMaximum(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l, rlock.WithMaxHold(5*time.Minute))
+		ctx := hold.Context(t.Context())
+		deadline, ok := ctx.Deadline()
+		require.True(t, ok)
+		require.Equal(t, 5*time.Minute, time.Until(deadline))
 		w := await(t.Context(), s.other)
 		time.Sleep(5*time.Minute - time.Millisecond)
+		synctest.Wait()
 		require.NoError(t, hold.Err())
 		time.Sleep(time.Millisecond)
 		require.ErrorIs(t, hold.Err(), redlatch.ErrMaxHold)
-		ended := time.Now()
-		next := w.acquired(t, time.Minute)
-		require.LessOrEqual(t, time.Since(ended), 30*time.Second+time.Millisecond, "one lease later")
+		synctest.Wait()
+		awaitClosed(t, ctx.Done(), time.Millisecond, "the end")
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrMaxHold)
+		next := w.acquired(t, 30*time.Second+time.Millisecond) // one lease later
 		require.ErrorIs(t, hold.Unlock(), redlatch.ErrMaxHold)
 		require.NoError(t, next.Err())
+		require.EqualValues(t, 1, countOf(t, s.l, next))
 		require.NoError(t, next.Unlock())
 	})
 }
@@ -275,6 +316,12 @@ func TestKindsAreLeftToTheirLease(t *testing.T) {
 		next, err := s.other.Lock(t.Context())
 		require.NoError(t, err)
 		require.InDelta(t, 60, time.Since(began).Seconds(), 0.1)
+		require.NoError(t, next.Unlock())
+
+		fixed := take(t, s.l, rlock.WithLease(10*time.Second))
+		next = await(t.Context(), s.other).acquired(t, 11*time.Second)
+		require.ErrorIs(t, fixed.Unlock(), redlatch.ErrLost)
+		require.EqualValues(t, 1, countOf(t, s.l, next))
 		require.NoError(t, next.Unlock())
 
 		left := take(t, s.l)
@@ -300,17 +347,35 @@ func TestKindsAnswerQuestionsAlike(t *testing.T) {
 		in, err := admin.Inspect(t.Context(), s.other)
 		require.NoError(t, err)
 		require.Equal(t, hold.Owner(), in.Holders[0].Owner)
-		held, err := s.other.IsHeldBy(t.Context(), hold.Owner())
-		require.NoError(t, err)
-		require.True(t, held)
-		forced, err := s.other.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		require.True(t, forced)
-		isLocked, err := s.other.IsLocked(t.Context())
-		require.NoError(t, err)
-		require.False(t, isLocked)
+		requireAnswers(t, s, hold.Owner(), 59*time.Second, 1)
+		requireAnswers(t, s, newOwner(), 59*time.Second, 0)
+		for _, want := range []bool{true, false} {
+			forced, err := s.other.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, forced)
+			requireAnswers(t, s, hold.Owner(), 0, 0)
+		}
 		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 	})
+}
+
+// requireAnswers checks the reads of both clients about an owner.
+func requireAnswers(t *testing.T, s *scene, owner redlatch.Owner, left time.Duration, count int64) {
+	t.Helper()
+	for _, l := range []*rlock.Lock{s.l, s.other} {
+		isLocked, err := l.IsLocked(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, left > 0, isLocked)
+		held, err := l.IsHeldBy(t.Context(), owner)
+		require.NoError(t, err)
+		require.Equal(t, count > 0, held)
+		n, err := l.HoldCount(t.Context(), owner)
+		require.NoError(t, err)
+		require.Equal(t, count, n)
+		have, err := l.TTL(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, left, have)
+	}
 }
 
 func TestKindsRunAFunctionUnderTheLock(t *testing.T) {

@@ -124,18 +124,6 @@ func TestWithWatchdogReplacesTheClientsLease(t *testing.T) {
 	})
 }
 
-func TestWaiterGetsTheLockWhenTheLeaseOfADeadHolderEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		holdByHand(t, srv, "job", 3*time.Second)
-		began := time.Now()
-		hold, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithWait(5*time.Second))
-		require.NoError(t, err)
-		require.InDelta(t, 3*time.Second, time.Since(began), float64(2*time.Millisecond))
-		require.NoError(t, hold.Unlock())
-	})
-}
-
 func TestWithWaitEndsOnTheMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)

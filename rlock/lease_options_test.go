@@ -62,15 +62,18 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 		"milliseconds":      {rlock.WithWatchdog(30 * time.Millisecond)},
 		"eternal watchdog":  {rlock.WithWatchdog(limits.Max + 1)},
 		"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
+		"fixed and maximum": {rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute)},
+		"no maximum":        {rlock.WithMaxHold(0)},
+		"negative maximum":  {rlock.WithMaxHold(-time.Second)},
+		"short maximum":     {rlock.WithMaxHold(time.Microsecond)},
+		"eternal maximum":   {rlock.WithMaxHold(limits.Max + 1)},
+		"no owner":          {rlock.WithOwner(redlatch.Owner{})},
 	} {
 		_, err := l.Lock(t.Context(), opts...)
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		_, err = l.TryLock(t.Context(), opts...)
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
-		var le *redlatch.LockError
-		require.ErrorAs(t, err, &le)
-		require.Equal(t, "trylock", le.Op)
-		require.Equal(t, "job", le.Name)
+		requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid)
 		ran := false
 		err = l.Do(t.Context(), func(context.Context) error { ran = true; return nil }, opts...)
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
@@ -181,30 +184,4 @@ func TestNamesThatDoNotWorkInAClusterAreRefusedThereAlone(t *testing.T) {
 		require.NoError(t, take(t, rlock.New(over(t, cluster), name)).LetExpire())
 	}
 	require.EqualValues(t, 4, cluster.sent())
-}
-
-// The same with a real server for a witness.
-func TestRefusalsLeaveNoTraceInTheServersStatistics(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL())
-	srv.Do(t, "CONFIG", "RESETSTAT")
-	for _, name := range []string{"", "\xff"} {
-		_, err := rlock.New(client, name).Lock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-	}
-	_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithLease(-1))
-	require.ErrorIs(t, err, redlatch.ErrInvalid)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 200 {
-		_, err = rlock.New(client, "job").Lock(ended)
-		require.ErrorIs(t, err, redlatch.ErrNotSent)
-		require.ErrorIs(t, err, context.Canceled)
-	}
-	stats := srv.CommandStats(t)
-	delete(stats, "config|resetstat")
-	delete(stats, "info")
-	delete(stats, "ping") // of the statistics' own connection
-	require.Empty(t, stats)
 }

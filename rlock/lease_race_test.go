@@ -84,37 +84,3 @@ func race(t *testing.T, l *rlock.Lock, within time.Duration) int64 {
 	wg.Wait()
 	return acquired.Load()
 }
-
-func TestU39WorkLongerThanTheLeaseKeepsTheLockOnARealServer(t *testing.T) {
-	testlevel.All(t, "a real lease, 14 s")
-	t.Parallel()
-	srv, client := onShared(t, noPoll())
-	name := redistest.Key(t)
-	began := time.Now()
-	hold := take(t, rlock.New(client, name), rlock.WithWatchdog(shortLease))
-	ctx := hold.Context(t.Context())
-	w := await(t.Context(), rlock.New(client, name))
-	for time.Since(began) < 2*shortLease+time.Second {
-		awaitRenewal(t, srv, name)
-		require.NoError(t, ctx.Err())
-	}
-	w.stillWaits(t)
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, w.acquired(t, promptly).Unlock())
-}
-
-func TestU39FixedLeaseIsLostOnARealServer(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	name := redistest.Key(t)
-	hold := take(t, rlock.New(client, name), rlock.WithLease(3*time.Second))
-	ctx := hold.Context(t.Context())
-	deadline, bounded := ctx.Deadline()
-	require.True(t, bounded)
-	asked := time.Now()
-	ends := asked.Add(ttl(t, srv, name)) // no later than the lease does
-	require.True(t, deadline.Before(ends), "the loss comes before the lease is over")
-	awaitClosed(t, ctx.Done(), soon, "the loss")
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	until(t, promptly, "the lock is free", func() bool { return !locked(t, srv, name) })
-}

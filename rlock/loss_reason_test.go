@@ -10,7 +10,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/observed"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -98,36 +97,33 @@ func TestALossOfALockThatWasTakenOrDeletedSaysSo(t *testing.T) {
 }
 
 func TestALossWithoutRenewalsSaysSo(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	w := &witness{}
-	p, client := through(t, srv, redlatch.WithCommandTimeout(1500*time.Millisecond), redlatch.WithObserver(observed.Outcomes(w.see)))
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l, rlock.WithWatchdog(shortLease))
-	ctx := hold.Context(t.Context())
-	w.since()
-	p.Blackhole()
-	awaitClosed(t, ctx.Done(), shortLease+slack, "the loss")
-	checkLost(ctx, t, redlatch.LossNotRenewed, l, hold)
-	checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Ended](t, w).Err)
-	checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Released](t, w).Err)
-	p.Heal()
+	synctest.Test(t, func(t *testing.T) {
+		seen := &witness{}
+		w, client := wired(t, 0, redlatch.WithObserver(observed.Outcomes(seen.see)))
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		ctx := hold.Context(t.Context())
+		seen.since()
+		w.hole.Store(true)
+		awaitClosed(t, ctx.Done(), 30*time.Second, "the loss")
+		checkLost(ctx, t, redlatch.LossNotRenewed, l, hold)
+		checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Ended](t, seen).Err)
+		checkLoss(t, redlatch.LossNotRenewed, next[redlatch.Released](t, seen).Err)
+	})
 }
 
-// A connection that was lost before the last renewal says nothing.
+// A connection that was lost before the last renewal does not matter.
 func TestALossLongAfterAReconnectionIsOfALockThatWasTaken(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithWatchdogTimeout(shortLease))
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	ctx := hold.Context(t.Context())
-	time.Sleep(10 * time.Millisecond) // the loss of the connection comes later than the grant
-	p.Reset()
-	p.Heal()
-	awaitRenewal(t, srv, l.Name())
-	awaitRenewal(t, srv, l.Name())
-	srv.Do(t, "DEL", l.Name())
-	awaitClosed(t, ctx.Done(), soon, "the loss")
-	checkLost(ctx, t, redlatch.LossTaken, l, hold)
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		ctx := hold.Context(t.Context())
+		time.Sleep(time.Second)
+		w.reset()
+		time.Sleep(25 * time.Second)
+		w.srv.Do(t, "DEL", "job")
+		awaitClosed(t, ctx.Done(), 10*time.Second, "the loss")
+		checkLost(ctx, t, redlatch.LossTaken, l, hold)
+	})
 }

@@ -110,49 +110,49 @@ func zeroed(t *testing.T, d *time.Duration, event func() any) any {
 }
 
 func TestObserverSeesWhyHoldsEnd(t *testing.T) {
-	t.Parallel()
-	w := &witness{}
-	srv, client := onShared(t, redlatch.WithObserver(observed.Outcomes(w.see)))
-	l := rlock.New(client, redistest.Key(t))
-	ended := func(want error) {
-		t.Helper()
-		e := next[redlatch.Ended](t, w)
-		require.Equal(t, want, e.Err)
-		require.Equal(t, l.Name(), e.Name)
-	}
-	hold := take(t, l, rlock.WithWatchdog(shortLease))
-	srv.Do(t, "DEL", l.Name())
-	ended(redlatch.LossTaken)
-	renewal := next[redlatch.Renewed](t, w)
-	require.Equal(t, 1, renewal.Holds)
-	require.Equal(t, 1, renewal.Lost)
-	require.NoError(t, renewal.Err)
-	unlockErr := hold.Unlock()
-	require.ErrorIs(t, unlockErr, redlatch.ErrLost)
-	require.Equal(t, unlockErr, next[redlatch.Released](t, w).Err)
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		srv, client := inBubble(t, redlatch.WithObserver(observed.Outcomes(w.see)))
+		l := rlock.New(client, "job")
+		ended := func(want error) {
+			t.Helper()
+			e := next[redlatch.Ended](t, w)
+			require.Equal(t, want, e.Err)
+			require.Equal(t, "job", e.Name)
+		}
+		hold := take(t, l, rlock.WithWatchdog(shortLease))
+		srv.Do(t, "DEL", "job")
+		ended(redlatch.LossTaken)
+		renewal := next[redlatch.Renewed](t, w)
+		require.Equal(t, 1, renewal.Holds)
+		require.Equal(t, 1, renewal.Lost)
+		require.NoError(t, renewal.Err)
+		unlockErr := hold.Unlock()
+		require.ErrorIs(t, unlockErr, redlatch.ErrLost)
+		require.Equal(t, unlockErr, next[redlatch.Released](t, w).Err)
 
-	require.NoError(t, take(t, l, rlock.WithLease(shortLease)).LetExpire())
-	ended(nil)
-	srv.Do(t, "DEL", l.Name())
+		require.NoError(t, take(t, l, rlock.WithLease(shortLease)).LetExpire())
+		ended(nil)
+		srv.Do(t, "DEL", "job")
 
-	hold = take(t, l)
-	owner, err := hold.HandOver()
-	require.NoError(t, err)
-	ended(redlatch.ErrHandedOver)
-	w.since()
-	resumed, err := l.Resume(t.Context(), owner)
-	require.NoError(t, err)
-	require.Equal(t, "resume", next[redlatch.Acquired](t, w).Op)
-	require.NoError(t, resumed.Unlock())
-	ended(nil)
+		owner, err := take(t, l).HandOver()
+		require.NoError(t, err)
+		ended(redlatch.ErrHandedOver)
+		w.since()
+		resumed, err := l.Resume(t.Context(), owner)
+		require.NoError(t, err)
+		require.Equal(t, "resume", next[redlatch.Acquired](t, w).Op)
+		require.NoError(t, resumed.Unlock())
+		ended(nil)
 
-	take(t, l, rlock.WithMaxHold(time.Second))
-	ended(redlatch.ErrMaxHold)
-	srv.Do(t, "DEL", l.Name())
+		take(t, l, rlock.WithMaxHold(time.Second))
+		ended(redlatch.ErrMaxHold)
+		srv.Do(t, "DEL", "job")
 
-	take(t, l)
-	require.NoError(t, client.Close())
-	ended(redlatch.ErrClosed)
+		take(t, l)
+		require.NoError(t, client.Close())
+		ended(redlatch.ErrClosed)
+	})
 }
 
 func TestObserverSeesTransferredTurns(t *testing.T) {

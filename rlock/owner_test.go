@@ -25,61 +25,6 @@ func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 
 func newOwner() redlatch.Owner { return redlatch.NewOwner(uuid.New(), 57) }
 
-func TestLockIsHandedOverAndFinishedElsewhere(t *testing.T) {
-	t.Parallel()
-	srv, a := onShared(t)
-	b := connect(t, srv.URL())
-	name := redistest.Key(t)
-	hold := take(t, rlock.New(a, name))
-	ctx := hold.Context(t.Context())
-
-	owner, err := hold.HandOver()
-	require.NoError(t, err)
-	require.ErrorIs(t, hold.Err(), redlatch.ErrHandedOver)
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrHandedOver)
-	require.NoError(t, hold.Unlock(), "a deferred unlock does nothing")
-	require.True(t, locked(t, srv, name))
-
-	resumed, err := rlock.New(b, name).Resume(t.Context(), travels(t, owner))
-	require.NoError(t, err)
-	require.Equal(t, owner, resumed.Owner())
-	_, err = rlock.New(a, name).TryLock(t.Context())
-	checkHeld(t, err)
-	require.NoError(t, resumed.Unlock())
-	require.False(t, locked(t, srv, name))
-}
-
-func TestResumeTakesOverTheRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, a := inBubble(t)
-		b := fakeClient(t, srv)
-		hold := take(t, rlock.New(a, "lock"))
-		owner, err := hold.HandOver()
-		require.NoError(t, err)
-		time.Sleep(25 * time.Second)
-		resumed, err := rlock.New(b, "lock").Resume(t.Context(), owner)
-		require.NoError(t, err)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.NoError(t, resumed.Err())
-		require.NoError(t, resumed.Unlock())
-		require.False(t, locked(t, srv, "lock"))
-	})
-}
-
-func TestResumeOfWhatIsNotHeldIsRefused(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	_, err := l.Resume(t.Context(), newOwner())
-	require.ErrorIs(t, err, redlatch.ErrNotHeld)
-	hold := take(t, l)
-	_, err = l.Resume(t.Context(), newOwner())
-	require.ErrorIs(t, err, redlatch.ErrNotHeld)
-	require.NoError(t, hold.Unlock())
-	require.False(t, locked(t, srv, l.Name()))
-}
-
 // Without HandOver both sides are one owner, until one of them frees the lock.
 func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -160,21 +105,6 @@ func TestResumeRejectsBadInput(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrNotSent)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Zero(t, tr.sent())
-}
-
-func TestTwoUsersOfOneOwnerAreOneOwner(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t, redlatch.WithWatchdogTimeout(shortLease))
-	l := rlock.New(client, redistest.Key(t))
-	owner := newOwner()
-	a, b := take(t, l, rlock.WithOwner(owner)), take(t, l, rlock.WithOwner(owner))
-	_, err := l.TryLock(t.Context())
-	checkHeld(t, err)
-	require.NoError(t, a.Unlock())
-	awaitRenewal(t, srv, l.Name()) // the watchdog counts them
-	require.NoError(t, b.Err())
-	require.NoError(t, b.Unlock())
-	require.False(t, locked(t, srv, l.Name()))
 }
 
 func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {

@@ -2,8 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -186,23 +184,6 @@ func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
 	})
 }
 
-// A hold that Redis has forgotten keeps the turn until it notices. Those behind
-// it do not wait for that.
-func TestForgottenHoldDoesNotBlockItsOwnProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		l := rlock.New(client, "lock")
-		former := take(t, l, rlock.WithLease(time.Hour))
-		srv.Do(t, "DEL", "lock")
-		w := await(t.Context(), l)
-		hold := w.acquired(t, 11*time.Second)
-		require.ErrorIs(t, former.Unlock(), redlatch.ErrLost)
-		require.NoError(t, hold.Err())
-		require.NoError(t, hold.Unlock())
-		require.False(t, locked(t, srv, "lock"))
-	})
-}
-
 // A caller that leaves with an attempt in flight may get the lock after all. The
 // next caller in the local queue asks once that lock has been released, and so is
 // not refused in vain.
@@ -223,62 +204,4 @@ func TestNextWaiterGoesOnAfterTheInDoubtCall(t *testing.T) {
 		require.Equal(t, 3*latency, next.took, "the leaver's acquire, its release, and an acquire")
 		require.NoError(t, hold.Unlock())
 	})
-}
-
-func TestEqualProcessesGetEqualShares(t *testing.T) {
-	testlevel.All(t, "5 s of load")
-	t.Parallel()
-	onceOfThree(t, func() error {
-		counts := turnsOf(t, redistest.Start(t), 50, 50)
-		return evenly(t, counts)
-	})
-}
-
-// evenly returns an error when a share is not what each would have, give or take 0.15.
-func evenly(t *testing.T, counts []int) error {
-	t.Helper()
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	t.Logf("%v of %d", counts, total)
-	for _, n := range counts {
-		if math.Abs(float64(n)/float64(total)-1/float64(len(counts))) > 0.15 {
-			return fmt.Errorf("%d of %d", n, total)
-		}
-	}
-	return nil
-}
-
-// turnsOf lets clients with so many goroutines each contend for one lock for five
-// seconds, and returns how often each had it.
-func turnsOf(t *testing.T, s *redistest.Server, goroutines ...int) []int {
-	t.Helper()
-	name := redistest.Key(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	counts := make([]int, len(goroutines))
-	var wg sync.WaitGroup
-	for i, n := range goroutines {
-		l := rlock.New(connect(t, s.URL()), name)
-		for range n {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					hold, err := l.Lock(ctx)
-					if err != nil {
-						return
-					}
-					counts[i]++ // the lock guards it
-					if err := hold.Unlock(); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	// The context may have ended an attempt that was under way: what that got is given
-	// back when its reply comes.
-	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
-	return counts
 }

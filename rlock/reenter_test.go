@@ -2,9 +2,7 @@ package rlock_test
 
 import (
 	"context"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,86 +28,6 @@ func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rl
 	return inner
 }
 
-func TestMirrorReentrancy(t *testing.T) {
-	t.Parallel()
-	eachMirror(t, func(t *testing.T, m *mirror) {
-		t.Helper()
-		l := m.old
-		outer := take(t, l)
-		inner := again(t, l, outer)
-		require.Equal(t, outer.Owner(), inner.Owner())
-		require.EqualValues(t, 2, countOf(t, l, outer))
-		require.NoError(t, inner.Unlock())
-		require.EqualValues(t, 1, countOf(t, l, outer))
-		_, err := l.TryLock(t.Context())
-		checkHeld(t, err)
-		require.NoError(t, outer.Unlock())
-		require.Zero(t, countOf(t, l, outer))
-	})
-}
-
-func TestMirrorHoldCountOfReentries(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	require.EqualValues(t, 1, countOf(t, l, hold))
-	require.NoError(t, hold.Unlock())
-	require.Zero(t, countOf(t, l, hold))
-	one := take(t, l)
-	two := again(t, l, one)
-	require.EqualValues(t, 2, countOf(t, l, one))
-	require.NoError(t, two.Unlock())
-	require.EqualValues(t, 1, countOf(t, l, one))
-	require.NoError(t, one.Unlock())
-	require.Zero(t, countOf(t, l, one))
-}
-
-func TestNestedHoldsAreUnlockedInAnyOrder(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {0, 2, 1}, {2, 0, 1}} {
-		l := rlock.New(client, redistest.Key(t))
-		holds := []*rlock.Hold{take(t, l)}
-		holds = append(holds, again(t, l, holds[0]))
-		holds = append(holds, again(t, l, holds[1]))
-		require.EqualValues(t, 3, countOf(t, l, holds[0]))
-		for left, i := range order {
-			require.NoError(t, holds[i].Err())
-			require.NoError(t, holds[i].Unlock())
-			require.EqualValues(t, 2-left, countOf(t, l, holds[0]))
-		}
-		require.False(t, locked(t, srv, l.Name()))
-	}
-}
-
-func TestManyGoroutinesReenterOneHoldAtATime(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	ctx := outer.Context(t.Context())
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			for range 20 {
-				inner, err := l.Lock(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if err := inner.Unlock(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, 1, countOf(t, l, outer))
-	require.NoError(t, outer.Unlock())
-	require.False(t, locked(t, srv, l.Name()))
-}
-
 func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t)
@@ -129,22 +47,6 @@ func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-func TestProofOfAHoldThatWasUnlockedCountsForNothing(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	former := take(t, l)
-	ctx := context.WithoutCancel(former.Context(t.Context()))
-	require.NoError(t, former.Unlock())
-
-	fresh, err := l.TryLock(ctx)
-	require.NoError(t, err)
-	require.NotEqual(t, former.Owner(), fresh.Owner())
-	_, err = l.TryLock(ctx) // and no other caller gets in beside it
-	checkHeld(t, err)
-	require.NoError(t, fresh.Unlock())
-}
-
 func TestProofOfAnInnerHoldThatWasUnlockedLeavesTheOuterOne(t *testing.T) {
 	t.Parallel()
 	_, client := onShared(t)
@@ -159,23 +61,6 @@ func TestProofOfAnInnerHoldThatWasUnlockedLeavesTheOuterOne(t *testing.T) {
 	require.Equal(t, outer.Owner(), third.Owner())
 	require.NoError(t, third.Unlock())
 	require.NoError(t, outer.Unlock())
-}
-
-func TestProofOfALostHoldIsAnErrorAndSendsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		l := rlock.New(client, "lock")
-		hold := take(t, l, rlock.WithLease(10*time.Second))
-		ctx := context.WithoutCancel(hold.Context(t.Context()))
-		time.Sleep(9 * time.Second)
-		_, err := l.TryLock(ctx)
-		require.ErrorIs(t, err, redlatch.ErrLost)
-		srv.Do(t, "DEL", "lock")
-		_, err = l.Lock(ctx)
-		require.ErrorIs(t, err, redlatch.ErrLost)
-		synctest.Wait()
-		require.False(t, locked(t, srv, "lock"))
-	})
 }
 
 // The server has forgotten the lock, and the holder has not noticed yet.

@@ -256,3 +256,62 @@ func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
 		require.NoError(t, long.Unlock())
 	})
 }
+
+func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
+	for what, leave := range map[string]struct {
+		opts []rlock.Option
+		is   []error
+		end  func(cancel context.CancelFunc, c *redlatch.Client)
+	}{
+		"context": {nil, []error{context.Canceled}, func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
+		"wait":    {[]rlock.Option{rlock.WithWait(2 * time.Second)}, nil, func(context.CancelFunc, *redlatch.Client) {}},
+		"owner": {[]rlock.Option{rlock.WithOwner(newOwner())}, []error{context.Canceled},
+			func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
+		"close": {nil, []error{redlatch.ErrClosed}, func(_ context.CancelFunc, c *redlatch.Client) { _ = c.Close() }},
+	} {
+		for kind, lock := range kinds {
+			t.Run(kind+" "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, client, replica := copied(t, time.Hour)
+					replica.answers(2*time.Hour, 1)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					w := await(ctx, lock(client, "job"), leave.opts...)
+					time.Sleep(time.Second)
+					require.True(t, locked(t, srv, "job"))
+					w.stillWaits(t)
+					leave.end(cancel, client)
+					err := w.failed(t, 2*time.Second)
+					require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+					for _, is := range leave.is {
+						require.ErrorIs(t, err, is)
+					}
+					time.Sleep(20 * time.Second) // until the latches expire
+					require.Empty(t, keysLike(t, srv, "*"))
+				})
+			})
+		}
+	}
+}
+
+// Other holds of a given owner keep the lock.
+func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, replica := copied(t, time.Second)
+				l, owner := lock(client, "job"), newOwner()
+				hold := take(t, l, rlock.WithOwner(owner))
+				replica.answers(time.Hour, 1)
+				for range 2 {
+					_, err := l.TryLock(t.Context(), rlock.WithOwner(owner))
+					require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+					require.Equal(t, map[string]string{l.Internal().Text(owner): "1"}, holders(t, srv, "job"))
+				}
+				require.NoError(t, hold.Err())
+				require.NoError(t, hold.Unlock())
+				require.False(t, locked(t, srv, "job"))
+			})
+		})
+	}
+}

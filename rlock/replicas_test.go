@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -206,73 +205,6 @@ func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 	waiting.stillWaits(t)
 	link.Heal()
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
-}
-
-// A caller that leaves during the wait for replicas releases the lock.
-func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
-	t.Parallel()
-	const wait = 2 * time.Second // enough to come to the wait for replicas on a busy machine
-	master, _, link := replicated(t)
-	link.Blackhole()
-	traveller, err := redlatch.ParseOwner(foreignOwner)
-	require.NoError(t, err)
-	for what, leave := range map[string]struct {
-		opts []rlock.Option
-		is   []error
-		end  func(cancel context.CancelFunc, c *redlatch.Client)
-	}{
-		"context": {nil, []error{context.Canceled}, func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
-		"wait": {[]rlock.Option{rlock.WithWait(wait)}, nil,
-			func(context.CancelFunc, *redlatch.Client) { time.Sleep(wait) }},
-		"owner": {[]rlock.Option{rlock.WithOwner(traveller)}, []error{context.Canceled},
-			func(cancel context.CancelFunc, _ *redlatch.Client) { cancel() }},
-		"close": {nil, []error{redlatch.ErrClosed}, func(_ context.CancelFunc, c *redlatch.Client) { _ = c.Close() }},
-	} {
-		for kind, lock := range kinds {
-			client, err := redlatch.Open(t.Context(), master.URL(), redlatch.WithReplicaSync(1, forever))
-			require.NoError(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			name := what + kind
-			w := await(ctx, lock(client, name), leave.opts...)
-			w.awaitsReplicas(t, master)
-			leave.end(cancel, client)
-			err = w.failed(t, soon)
-			require.ErrorIs(t, err, redlatch.ErrNotReplicated, what)
-			for _, is := range leave.is {
-				require.ErrorIs(t, err, is)
-			}
-			until(t, soon, what+": it is given back", func() bool { return redisInt(t, master, "DBSIZE") == 0 })
-			cancel()
-			require.NoError(t, client.Close())
-		}
-	}
-}
-
-// An owner that others use, too, keeps what they have.
-func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
-	t.Parallel()
-	master, _, link := replicated(t)
-	client := connect(t, master.URL(), redlatch.WithReplicaSync(1, cutFor))
-	traveller, err := redlatch.ParseOwner(foreignOwner)
-	require.NoError(t, err)
-	for kind, lock := range kinds {
-		l := lock(client, kind)
-		var hold *rlock.Hold
-		until(t, soon, "the replica has it in time", func() bool {
-			hold, err = l.TryLock(t.Context(), rlock.WithOwner(traveller))
-			return err == nil
-		})
-		link.Blackhole()
-		for range 2 {
-			_, err := l.TryLock(t.Context(), rlock.WithOwner(traveller))
-			require.ErrorIs(t, err, redlatch.ErrNotReplicated)
-			require.Equal(t, map[string]string{l.Internal().Text(traveller): "1"}, holders(t, master, kind))
-		}
-		require.NoError(t, hold.Err())
-		link.Heal()
-		require.NoError(t, hold.Unlock())
-		require.False(t, locked(t, master, kind))
-	}
 }
 
 func TestMasterWithoutReplicasGrantsNothingWithReplicaSync(t *testing.T) {

@@ -177,62 +177,60 @@ func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
 
 // A re-entry waits for a command timeout until an inner unlock is resolved.
 func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	inner := again(t, l, hold)
-	p.Blackhole()
-	require.NoError(t, inner.Unlock())
-	for _, try := range []func(context.Context) (*rlock.Hold, error){
-		func(ctx context.Context) (*rlock.Hold, error) { return l.TryLock(ctx) },
-		func(ctx context.Context) (*rlock.Hold, error) { return l.Lock(ctx, rlock.WithWait(0)) },
-	} {
-		w := inBackground(func() (*rlock.Hold, error) { return try(hold.Context(t.Context())) })
-		w.ended(t, time.Second+slack)
-		require.ErrorIs(t, w.err, redlatch.ErrUncertain)
-		require.NotErrorIs(t, w.err, redlatch.ErrNotAcquired)
-	}
-	p.Heal()
-	require.NoError(t, hold.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		inner := again(t, l, hold)
+		lan.hole.Store(true)
+		require.NoError(t, inner.Unlock())
+		for _, opts := range [][]rlock.Option{nil, {rlock.WithWait(0)}} {
+			lock := l.TryLock
+			if opts != nil {
+				lock = l.Lock
+			}
+			w := inBackground(func() (*rlock.Hold, error) { return lock(hold.Context(t.Context()), opts...) })
+			err := w.failed(t, time.Second+time.Millisecond)
+			require.ErrorIs(t, err, redlatch.ErrUncertain)
+			require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
+		}
+		lan.heal()
+		require.NoError(t, hold.Unlock())
+	})
 }
 
 // An attempt in doubt counts as an inner hold until it is resolved.
 func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	require.NoError(t, again(t, l, hold).Unlock())
-	p.Blackhole()
-	_, err := l.TryLock(hold.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	_, err = l.TryLock(hold.Context(t.Context()))
-	checkHeld(t, err)
-	require.ErrorContains(t, err, "held by an inner hold of this context")
-	waiting := waitInner(l, hold)
-	p.Heal()
-	require.NoError(t, waiting.acquired(t, soon).Unlock())
-	require.EqualValues(t, 1, countOf(t, l, hold))
-	require.NoError(t, hold.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		require.NoError(t, again(t, l, hold).Unlock())
+		lan.hole.Store(true)
+		_, err := l.TryLock(hold.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		_, err = l.TryLock(hold.Context(t.Context()))
+		checkHeld(t, err)
+		require.ErrorContains(t, err, "held by an inner hold of this context")
+		waiting := waitInner(l, hold)
+		lan.heal()
+		require.NoError(t, waiting.acquired(t, 31*time.Second).Unlock())
+		require.EqualValues(t, 1, countOf(t, l, hold))
+		require.NoError(t, hold.Unlock())
+	})
 }
 
 func TestReentryBehindAnUnresolvedOneEndsWithTheLoss(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l, rlock.WithWatchdog(shortLease))
-	require.NoError(t, again(t, l, hold).Unlock())
-	p.Blackhole()
-	_, err := l.TryLock(hold.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	w := inBackground(func() (*rlock.Hold, error) { return l.Lock(context.WithoutCancel(hold.Context(t.Context()))) })
-	w.ended(t, shortLease+slack)
-	require.ErrorIs(t, w.err, redlatch.ErrLost)
-	p.Heal()
+	synctest.Test(t, func(t *testing.T) {
+		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		require.NoError(t, again(t, l, hold).Unlock())
+		lan.hole.Store(true)
+		_, err := l.TryLock(hold.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.ErrorIs(t, waitInner(l, hold).failed(t, 30*time.Second), redlatch.ErrLost)
+	})
 }
 
 func TestFailedPeekReturnsNoHold(t *testing.T) {
@@ -280,14 +278,25 @@ func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 	})
 }
 
-// Errors are compared, and kept as the one that was logged.
-func TestLaterUnlocksReturnTheFirstOnesError(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	s.Do(t, "DEL", l.Name())
-	first := hold.Unlock()
-	require.ErrorIs(t, first, redlatch.ErrLost)
-	require.Same(t, first, hold.Unlock())
+// The reply to a re-entry is lost, and Redis is away for longer than the outer hold's lease. The lock
+// may have the inner hold's lease, so the release goes on for as long.
+func TestTheReleaseGoesOnForTheLeaseOfAReentryWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		l := rlock.New(client, "job")
+		outer := take(t, l)
+		require.NoError(t, again(t, l, outer).Unlock()) // loads the scripts
+		w.deaf.Store(true)
+		_, err := l.Lock(outer.Context(t.Context()), rlock.WithLease(10*time.Minute))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		w.deaf.Store(false)
+		w.refuse.Store(true)
+		w.reset()
+		require.Error(t, outer.Unlock())
+		time.Sleep(5 * time.Minute)
+		require.True(t, locked(t, w.srv, "job"))
+		w.refuse.Store(false)
+		time.Sleep(10 * time.Second)
+		require.False(t, locked(t, w.srv, "job"))
+	})
 }

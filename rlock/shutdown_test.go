@@ -59,7 +59,7 @@ func TestCloseEndsAThousandWaitersAndAHundredHolds(t *testing.T) {
 	for _, w := range waiters {
 		w.stillWaits(t)
 	}
-	closes(t, client)()
+	closes(t, client, closeTimeout+slack)()
 	for _, w := range waiters {
 		require.ErrorIs(t, w.failed(t, soon), redlatch.ErrClosed)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -136,4 +137,16 @@ func suspendOnce(p *os.Process, said *bufio.Reader) error {
 		return err
 	}
 	return expectLine(said, "woke true")
+}
+
+// expectLine reads what a process says next, which must be want.
+func expectLine(r *bufio.Reader, want string) error {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if got := strings.TrimSpace(line); got != want {
+		return fmt.Errorf("it says %q, not %q", got, want)
+	}
+	return nil
 }

@@ -160,3 +160,16 @@ func TestU19CancelledWaitersLeaveTheOthersTheirSubscription(t *testing.T) {
 		require.Zero(t, time.Since(unlocked))
 	})
 }
+
+func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
+	for _, lease := range []time.Duration{time.Second, 3 * time.Second, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, client := inBubble(t, noPoll())
+			holdByHand(t, srv, "job", lease)
+			w := await(t.Context(), rlock.New(client, "job"), rlock.WithWait(lease+5*time.Second))
+			hold := w.acquired(t, lease+5*time.Second)
+			require.InDelta(t, lease, w.took, float64(2*time.Millisecond))
+			require.NoError(t, hold.Unlock())
+		})
+	}
+}

@@ -148,23 +148,6 @@ func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 	}
 }
 
-func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t, noPoll())
-	for _, lease := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second} {
-		t.Run(lease.String(), func(t *testing.T) {
-			t.Parallel()
-			name := redistest.Key(t)
-			began := time.Now()
-			holdByHand(t, srv, name, lease)
-			w := await(t.Context(), rlock.New(client, name), rlock.WithWait(lease+5*time.Second))
-			hold := w.acquired(t, lease+4*time.Second)
-			require.GreaterOrEqual(t, time.Since(began), lease-100*time.Millisecond)
-			require.NoError(t, hold.Unlock())
-		})
-	}
-}
-
 func TestU27FloodOfMessagesCostsNoWaiterAWakeUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
