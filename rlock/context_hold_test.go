@@ -149,25 +149,17 @@ func TestDoReturnsTheErrorOfTheFunctionFirst(t *testing.T) {
 	l := rlock.New(client, redistest.Key(t))
 	err := l.Do(t.Context(), func(context.Context) error { return errWork })
 	require.Equal(t, errWork, err, "and nothing else when there was no loss")
-
-	err = l.Do(t.Context(), func(context.Context) error {
-		srv.Do(t, "DEL", l.Name())
-		return errWork
-	})
-	require.ErrorIs(t, err, errWork)
-	require.ErrorIs(t, err, redlatch.ErrLost)
-	require.Regexp(t, `^out of paper\nunlock "`, err.Error())
-}
-
-func TestDoReportsALossThatTheFunctionDidNotNotice(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	err := l.Do(t.Context(), func(context.Context) error {
-		srv.Do(t, "DEL", l.Name())
-		return nil
-	})
-	require.ErrorIs(t, err, redlatch.ErrLost)
+	for _, work := range []error{errWork, nil} {
+		err = l.Do(t.Context(), func(context.Context) error {
+			srv.Do(t, "DEL", l.Name())
+			return work
+		})
+		require.Equal(t, work != nil, errors.Is(err, errWork))
+		require.ErrorIs(t, err, redlatch.ErrLost)
+		if work != nil {
+			require.Regexp(t, `^out of paper\nunlock "`, err.Error())
+		}
+	}
 }
 
 func TestDoUnlocksOnAPanicWhichGoesOn(t *testing.T) {

@@ -39,22 +39,22 @@ func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T
 	master.Kill()
 
 	next := take(t, rlock.New(connect(t, replica.URL()), l.Name()))
-	awaitClosed(t, hold.Context(t.Context()).Done(), lease/3+slack, "the loss")
-	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	awaitLoss(t, hold, lease/3+slack)
 	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, replica, l.Name()))
 	require.NoError(t, next.Err())
 	require.NoError(t, next.Unlock())
 }
 
-// The next renewal would be twenty seconds away.
 func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := connect(t, server.URL(), redlatch.WithWatchdogTimeout(forever))
-	hold := take(t, rlock.New(client, redistest.Key(t)))
+	client := connect(t, server.URL(), redlatch.WithWatchdogTimeout(forever)) // the next renewal is 20 s away
+	hold := take(t, rlock.New(client, "job"))
+	unlocked := take(t, rlock.New(client, "unlocked"))
 	server.Kill()
 	server.Restart()
-	awaitClosed(t, hold.Context(t.Context()).Done(), soon, "the loss")
-	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, unlocked.Unlock(), redlatch.LossForgotten)
+	awaitLoss(t, hold, soon)
+	require.ErrorIs(t, hold.Err(), redlatch.LossForgotten)
+	require.Equal(t, int64(0), server.Do(t, "DBSIZE"))
 }

@@ -2,14 +2,15 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -110,42 +111,33 @@ func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T
 }
 
 func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
-	testlevel.All(t, "6 s of load")
-	t.Parallel()
-	s := redistest.Shared(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(forever))
-	p.Blackhole(redistest.ToClient) // a reply that cannot come is not waited for
-	const wait = 2 * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), wait)
-	defer cancel()
-	tries := map[string]*waiter{}
-	for _, how := range howLocks {
-		key := redistest.Key(t)
-		tries[key] = inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, key)) })
-	}
-	for _, w := range tries {
-		err := w.failed(t, wait+slack)
-		require.Less(t, w.took, wait+slack)
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 2 * time.Second
+		w, client := wired(t, 0, redlatch.WithCommandTimeout(forever))
+		loadScripts(t, client)
+		w.deaf.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		tries := []*waiter{await(t.Context(), rlock.New(client, "bounded"), rlock.WithWait(wait))}
+		for _, how := range howLocks {
+			tries = append(tries, inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, how.name)) }))
+		}
+		for i, try := range tries {
+			err := try.failed(t, wait+time.Millisecond)
+			require.Equal(t, i > 0, errors.Is(err, context.DeadlineExceeded))
+			require.ErrorIs(t, err, redlatch.ErrUncertain)
+			require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
+		}
+		err := rlock.New(client, "job").Do(ctx, func(context.Context) error {
+			require.Fail(t, "entered after the deadline")
+			return nil
+		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
-	}
-	err := rlock.New(client, redistest.Key(t)).Do(ctx, func(context.Context) error {
-		require.Fail(t, "entered after the deadline")
-		return nil
+		w.deaf.Store(false)
+		w.reset()
+		time.Sleep(soon)
+		require.Empty(t, keysLike(t, w.srv, "*"))
 	})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-
-	began := time.Now()
-	hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithWait(wait))
-	require.Less(t, time.Since(began), wait+slack)
-	require.Nil(t, hold)
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
-	p.Heal()
-	for key := range tries {
-		until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
-	}
 }
 
 func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {

@@ -146,16 +146,3 @@ func TestHoldOutlivesBothItsConnections(t *testing.T) {
 		require.Less(t, time.Since(freed), time.Second)
 	})
 }
-
-func TestHolderLearnsThatTheServerRestartedEmpty(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	hold := take(t, rlock.New(client, redistest.Key(t)))
-	unlocked := take(t, rlock.New(client, redistest.Key(t)))
-	s.Restart()
-	require.ErrorIs(t, unlocked.Unlock(), redlatch.LossForgotten)
-	awaitClosed(t, hold.Context(t.Context()).Done(), soon, "the loss")
-	require.ErrorIs(t, hold.Unlock(), redlatch.LossForgotten)
-	require.Equal(t, int64(0), s.Do(t, "DBSIZE"))
-}

@@ -188,3 +188,18 @@ func TestContextEndsTheWaitOnTheMillisecondWithItsError(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
+
+// A lease that is soon over when its holder dies survives the pauses of a busy machine: calls are late
+// by a second.
+func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := wired(t, time.Second)
+		warm := take(t, rlock.New(client, "warm"))
+		time.Sleep(15 * time.Second) // the server knows the renewal
+		require.NoError(t, warm.Unlock())
+		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(3*time.Second))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, hold.Err())
+		require.NoError(t, hold.Unlock())
+	})
+}

@@ -82,16 +82,6 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 	require.Zero(t, tr.sent())
 }
 
-func TestTryLockWithAWaitIsRefusedAndNothingIsSent(t *testing.T) {
-	t.Parallel()
-	tr := &counter{}
-	for _, wait := range []time.Duration{0, time.Second} {
-		_, err := rlock.New(over(t, tr), "job").TryLock(t.Context(), rlock.WithWait(wait))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-	}
-	require.Zero(t, tr.sent())
-}
-
 // A port of tryLock(10, 60, SECONDS) that forgets the unit would get no wait at all.
 func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
 	t.Parallel()
@@ -101,6 +91,10 @@ func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
 		_, err := l.Lock(t.Context(), rlock.WithWait(wait))
 		require.ErrorIs(t, err, redlatch.ErrInvalid, wait)
 		require.ErrorContains(t, err, "write a unit", wait)
+	}
+	for _, wait := range []time.Duration{0, time.Second} {
+		_, err := l.TryLock(t.Context(), rlock.WithWait(wait))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	}
 	require.Zero(t, tr.sent())
 	hold, err := l.Lock(t.Context(), rlock.WithWait(0))
@@ -154,19 +148,15 @@ func TestNamesThatNoLockCanHaveAreRefusedAndNothingIsSent(t *testing.T) {
 	for _, name := range []string{"", "\xff", "ab\xc3", strings.Repeat("x", 300) + "\x80"} {
 		refused(t, rlock.New(client, name), tr.sent)
 	}
+	for _, mapped := range []mapTo{"", "\xff"} {
+		refused(t, rlock.New(over(t, tr, redlatch.WithNameMapper(mapped)), "job"), tr.sent)
+	}
 }
 
 type mapTo string
 
 func (m mapTo) Map(string) string   { return string(m) }
 func (m mapTo) Unmap(string) string { return "" }
-
-func TestNamesThatAMapperSpoilsAreRefusedAndNothingIsSent(t *testing.T) {
-	t.Parallel()
-	tr := &counter{}
-	refused(t, rlock.New(over(t, tr, redlatch.WithNameMapper(mapTo(""))), "job"), tr.sent)
-	refused(t, rlock.New(over(t, tr, redlatch.WithNameMapper(mapTo("\xff"))), "job"), tr.sent)
-}
 
 func TestNamesThatDoNotWorkInAClusterAreRefusedThereAlone(t *testing.T) {
 	t.Parallel()

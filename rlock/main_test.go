@@ -19,11 +19,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// roles are what the binary can be instead of a test: other processes. Each is
-// chosen by a variable of the environment, which says where the server is.
-var roles = map[string]func(url string){
-	holderURL: holdUntilKilled,
-}
+// roles are other processes that the test binary can be. Each is chosen by a variable of the
+// environment with the server's address.
+var roles = map[string]func(url string){}
 
 func TestMain(m *testing.M) {
 	for variable, play := range roles {

@@ -20,30 +20,6 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// A spin lock of Redisson has the keys of a plain lock, and its release sends no message: the
-// poll cap decides.
-func TestAWaiterBehindASpinLockComesWithItsPollCap(t *testing.T) {
-	for _, limit := range []time.Duration{50 * time.Millisecond, time.Second, 0} {
-		synctest.Test(t, func(t *testing.T) {
-			srv, client := inBubble(t)
-			holdByHand(t, srv, "job", time.Hour)
-			var opts []rlock.Option
-			most := 10 * time.Second // of the client
-			if limit > 0 {
-				opts, most = append(opts, rlock.WithPollCap(limit)), limit
-			}
-			w := await(t.Context(), rlock.New(client, "job"), opts...)
-			time.Sleep(25 * time.Second)
-			w.stillWaits(t)
-			srv.Do(t, "DEL", "job")
-			began := time.Now()
-			hold := w.acquired(t, time.Minute)
-			require.LessOrEqual(t, time.Since(began), most)
-			require.NoError(t, hold.Unlock())
-		})
-	}
-}
-
 func TestAPollCapOfOneLockCountsForEachKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)

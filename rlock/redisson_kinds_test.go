@@ -6,10 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -58,28 +56,4 @@ func TestSpinAndNonReentrantLocksOfRedissonTakeTurnsWithOurs(t *testing.T) {
 			require.NoError(t, hold.Unlock())
 		})
 	}
-}
-
-// The message alone wakes the waiter: nothing polls here.
-func TestANonReentrantLockOfRedissonWakesOurWaiter(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t, noPoll())
-	l := rlock.New(client, redistest.Key(t))
-	require.Nil(t, srv.Do(t, "EVAL", theirsTakes, 1, l.Name(), 60_000, foreignOwner, 1))
-	w := await(t.Context(), l)
-	listening(t, srv, codec.LockChannel(l.Name()))
-	srv.Do(t, "EVAL", theirsFrees, 2, l.Name(), codec.LockChannel(l.Name()), foreignOwner, 1)
-	require.NoError(t, w.acquired(t, soon).Unlock())
-}
-
-// A non-reentrant fair lock is the fair lock: one of ours waits for it.
-func TestANonReentrantFairLockOfRedissonExcludesOurs(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rfairlock.New(client, redistest.Key(t))
-	require.Nil(t, srv.Do(t, "EVAL", theirsTakes, 1, l.Name(), 60_000, foreignOwner, 1))
-	_, err := l.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	srv.Do(t, "DEL", l.Name())
-	require.NoError(t, take(t, l).Unlock())
 }

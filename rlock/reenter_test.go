@@ -85,20 +85,6 @@ func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	require.NoError(t, foreign.Unlock())
 }
 
-func TestProofOfAClosedClientIsRefused(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	client, err := redlatch.Open(t.Context(), srv.URL())
-	require.NoError(t, err)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	ctx := context.WithoutCancel(hold.Context(t.Context()))
-	require.NoError(t, client.Close())
-	_, err = l.TryLock(ctx)
-	require.ErrorIs(t, err, redlatch.ErrClosed)
-	freeByHand(t, srv, l.Name())
-}
-
 // U4: the reply to a re-entry is lost. It is not sent again blindly, the count
 // comes right, and one unlock of the outer hold frees the lock.
 func TestU4LostReplyOfAReentryLeavesNoExtraCount(t *testing.T) {

@@ -1,103 +1,28 @@
 package rlock_test
 
 import (
-	"bytes"
 	"context"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-// farConn delivers what is written after a latency, without keeping the writer.
-type farConn struct {
-	net.Conn
-	latency time.Duration
-	parts   chan part
-	once    sync.Once
-	closed  chan struct{}
-}
-
-type part struct {
-	data []byte
-	due  time.Time
-}
-
-func (c *farConn) Write(p []byte) (int, error) {
-	select {
-	case c.parts <- part{bytes.Clone(p), time.Now().Add(c.latency)}:
-		return len(p), nil
-	case <-c.closed:
-		return 0, net.ErrClosed
-	}
-}
-
-func (c *farConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
-
-// deliver ends with Close.
-func (c *farConn) deliver() {
-	for {
-		select {
-		case p := <-c.parts:
-			select {
-			case <-time.After(time.Until(p.due)):
-			case <-c.closed:
-				return
-			}
-			if _, err := c.Conn.Write(p.data); err != nil {
-				return
-			}
-		case <-c.closed:
-			return
-		}
-	}
-}
-
-// far returns clients of one server in the process, all of them a round trip away from it.
-func far(t *testing.T, trip time.Duration, n int, opts ...redlatch.Option) (*redistest.MiniServer, []*redlatch.Client) {
-	t.Helper()
-	srv := redistest.Mini(t, embedded.WithInProcess())
-	clients := make([]*redlatch.Client, n)
-	for i := range clients {
-		client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) {
-			conn, err := srv.DialNet(ctx, "", "")
-			if err != nil {
-				return nil, err
-			}
-			c := &farConn{Conn: conn, latency: trip, parts: make(chan part, 1000), closed: make(chan struct{})}
-			go c.deliver()
-			return redis.NewConn(c, 0, 0), nil
-		}, opts...)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		hold, err := rlock.New(client, "warm-up").Lock(t.Context()) // loads the scripts
-		require.NoError(t, err)
-		require.NoError(t, hold.Unlock())
-		clients[i] = client
-	}
-	return srv, clients
-}
 
 // A pair of Lock and UnlockAsync costs one round trip, one of Lock and Unlock two.
 func TestAPairWithUnlockAsyncCostsOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trip, pairs = time.Millisecond, 20
-		srv, clients := far(t, trip, 1)
-		l := rlock.New(clients[0], "job")
+		w, client := wired(t, trip)
+		loadScripts(t, client)
+		l := rlock.New(client, "job")
 		for _, c := range []struct {
 			unlock func(*rlock.Hold) error
 			took   time.Duration
@@ -116,14 +41,15 @@ func TestAPairWithUnlockAsyncCostsOneRoundTrip(t *testing.T) {
 			time.Sleep(trip)
 		}
 		synctest.Wait()
-		require.Zero(t, srv.Do(t, "EXISTS", l.Name()))
+		require.Zero(t, w.srv.Do(t, "EXISTS", l.Name()))
 	})
 }
 
 func TestUnlockAsyncEndsTheHoldAtOnceAndTellsTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, clients := far(t, 100*time.Millisecond, 1)
-		l := rlock.New(clients[0], "job")
+		w, client := wired(t, 100*time.Millisecond)
+		loadScripts(t, client)
+		l := rlock.New(client, "job")
 		hold, err := l.Lock(t.Context())
 		require.NoError(t, err)
 		ctx := hold.Context(t.Context())
@@ -138,7 +64,7 @@ func TestUnlockAsyncEndsTheHoldAtOnceAndTellsTheOutcome(t *testing.T) {
 
 		hold, err = l.Lock(t.Context())
 		require.NoError(t, err)
-		srv.Do(t, "DEL", l.Name())
+		w.srv.Do(t, "DEL", l.Name())
 		outcome = hold.UnlockAsync()
 		var lost *redlatch.LockError
 		require.ErrorAs(t, <-outcome, &lost)
@@ -152,8 +78,8 @@ func TestUnlockAsyncEndsTheHoldAtOnceAndTellsTheOutcome(t *testing.T) {
 // an inner hold is given up alone.
 func TestUnlockAsyncWakesWaitersAndKeepsOuterHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, clients := far(t, 10*time.Millisecond, 2)
-		own, other := rlock.New(clients[0], "job"), rlock.New(clients[1], "job")
+		w, client := wired(t, 10*time.Millisecond)
+		own, other := rlock.New(client, "job"), rlock.New(w.client(t), "job")
 		outer, err := own.Lock(t.Context())
 		require.NoError(t, err)
 		inner, err := own.Lock(outer.Context(t.Context()))
@@ -179,16 +105,17 @@ func TestUnlockAsyncWakesWaitersAndKeepsOuterHolds(t *testing.T) {
 // The client's Close waits for a release that is on its way.
 func TestCloseWaitsForUnlockAsync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, clients := far(t, 100*time.Millisecond, 1)
-		l := rlock.New(clients[0], "job")
+		w, client := wired(t, 100*time.Millisecond)
+		loadScripts(t, client)
+		l := rlock.New(client, "job")
 		hold, err := l.Lock(t.Context())
 		require.NoError(t, err)
 		outcome := hold.UnlockAsync()
-		require.NoError(t, clients[0].Close())
+		require.NoError(t, client.Close())
 		require.NoError(t, <-outcome)
-		require.Zero(t, srv.Do(t, "EXISTS", l.Name()))
+		require.Zero(t, w.srv.Do(t, "EXISTS", l.Name()))
 
-		hold, err = rlock.New(clients[0], "late").Lock(t.Context())
+		hold, err = rlock.New(client, "late").Lock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrClosed)
 		require.Nil(t, hold)
 	})

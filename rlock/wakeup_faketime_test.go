@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
@@ -52,36 +51,6 @@ func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
 			require.NoError(t, hold.Unlock())
 		})
 	}
-}
-
-// silentSubscriber is a transport whose subscriptions are acknowledged and never say
-// anything.
-type silentSubscriber struct{ transport.Transport }
-
-type silence struct{ transport.Subscription }
-
-func (d silentSubscriber) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
-	sub, err := d.Transport.Subscribe(ctx, channel)
-	return silence{sub}, err
-}
-
-func (silence) Events() <-chan transport.Event { return nil }
-
-func TestWaiterWithoutMessagesStillGetsTheLockByPolling(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		other, err := redlatch.NewWithTransport(silentSubscriber{redigoTransport(srv)})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, other.Close()) }()
-		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(time.Hour))
-		w := await(t.Context(), rlock.New(other, "job"))
-		time.Sleep(25 * time.Second)
-		w.stillWaits(t)
-		require.NoError(t, hold.Unlock())
-		unlocked := time.Now()
-		require.NoError(t, w.acquired(t, time.Minute).Unlock())
-		require.LessOrEqual(t, time.Since(unlocked), 10*time.Second, "the default poll cap")
-	})
 }
 
 // A lock without a time to live, which only something foreign can leave, is
