@@ -1,32 +1,35 @@
 package rlock_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// documented are the needs, by their headings in the operator's manual, of what
-// everyOperation does.
+// documented names the sections of the operator's manual that everyOperation needs.
 var documented = []string{"Plain locks", "Inspection"}
 
-// leastPrivileged starts a server with the manual's user, and gives it more
-// rights, or fewer. It returns the user's URL.
+// leastPrivileged starts a server with the manual's user, changes its rights, and returns its URL.
 func leastPrivileged(t *testing.T, rights ...any) (*redistest.Server, string) {
 	t.Helper()
 	s := redistest.Start(t)
 	return s, s.GiveRights(t, documented, rights...)
 }
 
-// everyOperation uses all that a lock has, and runs between before each step.
+// everyOperation uses every feature of a lock, with between before each step.
 func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, name string, between func()) {
 	t.Helper()
 	l := rlock.New(client, name)
@@ -40,7 +43,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	require.NoError(t, w.acquired(t, soon).Unlock())
 	between()
 	holdByHand(t, s, name, forever)
-	w = await(t.Context(), l) // and one that listens
+	w = await(t.Context(), l) // and a subscriber
 	awaitWaiters(t, s, name)
 	between()
 	freeByHand(t, s, name)
@@ -81,7 +84,6 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	freeByHand(t, s, name)
 }
 
-// aclNames are names that the manual's user may lock.
 func aclNames(t *testing.T) []string {
 	t.Helper()
 	return []string{"app:" + redistest.Key(t), "{app:" + redistest.Key(t) + "}:in-braces"}
@@ -95,7 +97,7 @@ func TestU42DocumentedUserMayDoEverything(t *testing.T) {
 	for _, name := range aclNames(t) {
 		everyOperation(t, s, client, name, func() {})
 	}
-	// A command by itself and one in a script are refused in different words.
+	// Commands and scripts are rejected in different words.
 	for _, refusal := range []string{"NOPERM", "can't run this command", "no permission"} {
 		require.Zero(t, logged.count(refusal), "something was refused, if only in the background")
 	}
@@ -124,8 +126,6 @@ func TestU42ScriptsThatTheServerForgetsAreLoadedAgain(t *testing.T) {
 	require.Positive(t, stats["evalsha"])
 }
 
-// Optional rights make some things better. Nothing else depends on them, and
-// nothing is worse with them.
 func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	for _, rights := range [][]any{
@@ -151,7 +151,6 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 	}
 }
 
-// Without the right to kill connections a lost reply is settled by asking.
 func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
 	t.Parallel()
 	for _, rights := range [][]any{{}, {"+client|id"}, {"+client|id", "+client|kill"}} {
@@ -169,8 +168,6 @@ func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
 	}
 }
 
-// A script that is refused half-way leaves no lock behind, least of all one
-// without a lease.
 func TestU42AcquireThatIsRefusedHalfWayLeavesNoUnreleasedHold(t *testing.T) {
 	t.Parallel()
 	s, url := leastPrivileged(t, "-pexpire")
@@ -193,4 +190,111 @@ func TestU42WaiterWithoutTheRightToSubscribeGetsAnError(t *testing.T) {
 	_, err := rlock.New(client, name).Lock(t.Context())
 	requireOnly(t, err, "lock", name)
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
+}
+
+func listens(t *testing.T, s *redistest.Server, channel string) {
+	t.Helper()
+	sub := redis.PubSubConn{Conn: s.Dial(t)}
+	require.NoError(t, sub.Subscribe(channel))
+	require.IsType(t, redis.Subscription{}, sub.ReceiveWithTimeout(soon))
+}
+
+// The manual's rights suffice, and each is needed on the master and its replicas.
+func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Who listens"))
+	for _, c := range []struct {
+		master, replica []any
+		counted         bool
+	}{
+		{[]any{"+pubsub|numsub", "+role"}, []any{"+pubsub|numsub"}, true},
+		{[]any{"+pubsub|numsub", "+role", "-ping"}, []any{"+pubsub|numsub", "-ping"}, true},
+		{[]any{"+pubsub|numsub"}, []any{"+pubsub|numsub"}, false},
+		{[]any{"+role"}, []any{"+pubsub|numsub"}, false},
+		{[]any{"+pubsub|numsub", "+role"}, nil, false},
+	} {
+		s, url := leastPrivileged(t, c.master...)
+		replica := redistest.StartReplica(t, s)
+		replica.GiveRights(t, documented, c.replica...)
+		channel := codec.LockChannel(aclNames(t)[0])
+		listens(t, replica, channel)
+		counts, err := engine.EngineOf(connect(t, url)).Listeners(t.Context(), channel)
+		if !c.counted {
+			require.True(t, transport.IsCode(err, "NOPERM"), "%v: %v", c, err)
+			continue
+		}
+		require.NoError(t, err, "%v", c)
+		require.Equal(t, []int64{1}, counts)
+	}
+}
+
+// The first waiter opens the subscription connection. If the server has no room for it yet, the
+// waiter keeps waiting.
+func TestAWaiterWaitsForRoomForItsConnection(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, server.URL(), noPoll())
+	require.NoError(t, take(t, rlock.New(client, "other")).Unlock())
+	holdByHand(t, server, "job", forever)
+	server.Do(t, "CONFIG", "SET", "maxclients", 2)
+	waiting := await(t.Context(), rlock.New(client, "job"))
+	time.Sleep(2 * time.Second)
+	server.Do(t, "CONFIG", "SET", "maxclients", 100)
+	freeByHand(t, server, "job")
+	require.NoError(t, waiting.acquired(t, soon).Unlock())
+}
+
+// A server whose last save failed rejects writes until it can save again.
+func TestAnUnlockOutlastsAServerThatCannotSave(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	l := rlock.New(connect(t, s.URL(), redlatch.WithCommandTimeout(soon)), redistest.Key(t))
+	hold, err := l.Lock(t.Context())
+	require.NoError(t, err)
+
+	at, err := redis.StringMap(s.Do(t, "CONFIG", "GET", "d*"), nil)
+	require.NoError(t, err)
+	folder := filepath.Join(at["dir"], at["dbfilename"]) // where it would write a file
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	defer func() { require.NoError(t, os.Remove(folder)) }()
+	s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
+	s.Do(t, "BGSAVE")
+	status := func() string {
+		info, _ := s.Do(t, "INFO", "persistence").([]byte)
+		return string(info)
+	}
+	require.Eventually(t, func() bool { return strings.Contains(status(), "rdb_last_bgsave_status:err") }, soon, 10*time.Millisecond)
+	time.AfterFunc(time.Second, func() {
+		s.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+	})
+	require.NoError(t, hold.Unlock())
+}
+
+// Managed servers may lack these commands.
+func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	redistest.StartReplica(t, s) // a replica that WAIT would wait for
+	s.Do(t, "CONFIG", "RESETSTAT")
+	one, other := connect(t, s.URL()), connect(t, s.URL())
+	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(shortLease))
+	w := await(t.Context(), rlock.New(other, "job"))
+	listening(t, s, "redisson_lock__channel:{job}")
+	inner, err := rlock.New(one, "job").Lock(hold.Context(t.Context()))
+	require.NoError(t, err)
+	awaitRenewal(t, s, "job")
+	require.NoError(t, inner.Unlock())
+	require.NoError(t, hold.Unlock())
+	next := w.acquired(t, soon)
+	owner, err := next.HandOver()
+	require.NoError(t, err)
+	require.NoError(t, rlock.New(one, "job").UnlockAs(t.Context(), owner))
+	_, err = admin.Inspect(t.Context(), rlock.New(one, "job"))
+	require.NoError(t, err)
+
+	stats := s.CommandStats(t)
+	require.Positive(t, stats["evalsha"], "the statistics were not read: the check itself is broken")
+	for _, command := range []string{"wait", "waitaof", "info", "cluster|info", "cluster|nodes", "config|get", "command"} {
+		require.Zero(t, stats[command], command)
+	}
 }

@@ -3,11 +3,14 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -17,14 +20,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// sentinels are the errors that callers tell apart.
 var sentinels = []error{
 	redlatch.ErrNotAcquired, redlatch.ErrNotHeld, redlatch.ErrLost, redlatch.ErrClosed, redlatch.ErrUncertain,
 	redlatch.ErrNotSent, redlatch.ErrWrongType, redlatch.ErrInvalid, context.DeadlineExceeded, context.Canceled,
 }
 
-// requireOnly holds that the error is the given ones and no other, that it names
-// the lock, and that its details can be read.
+// requireOnly checks that err is exactly the given errors, names the operation and the lock, and
+// returns its details.
 func requireOnly(t *testing.T, err error, op, name string, want ...error) *redlatch.LockError {
 	t.Helper()
 	require.Error(t, err)
@@ -150,4 +152,140 @@ func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
 		requireOnly(t, hold.LetExpire(), "let-expire", hold.Name(), redlatch.ErrNotHeld)
 	})
+}
+
+func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		client := connect(t, s.URL())
+		name := redistest.Key(t)
+		l := rlock.New(client, name)
+		hold := take(t, l)
+		s.Do(t, "SET", name, "a cache's")
+
+		requireOnly(t, hold.Unlock(), "unlock", name, redlatch.ErrLost, redlatch.ErrWrongType)
+		_, err := l.Lock(t.Context())
+		requireOnly(t, err, "lock", name, redlatch.ErrWrongType)
+		_, err = l.TryLock(t.Context())
+		requireOnly(t, err, "trylock", name, redlatch.ErrWrongType)
+		_, err = l.IsHeldBy(t.Context(), hold.Owner())
+		requireOnly(t, err, "is-held-by", name, redlatch.ErrWrongType)
+		_, err = l.HoldCount(t.Context(), hold.Owner())
+		requireOnly(t, err, "hold-count", name, redlatch.ErrWrongType)
+
+		value, err := redis.String(s.Do(t, "GET", name), nil)
+		require.NoError(t, err)
+		require.Equal(t, "a cache's", value)
+		require.Equal(t, int64(-1), s.Do(t, "PTTL", name), "it was not given a lease")
+	})
+}
+
+func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
+	t.Parallel()
+	s, client := onShared(t, redlatch.WithPollCap(100*time.Millisecond))
+	l := rlock.New(client, redistest.Key(t))
+	holdByHand(t, s, l.Name(), forever)
+	w := await(t.Context(), l)
+	awaitWaiters(t, s, l.Name())
+	s.Do(t, "SET", l.Name(), "a cache's")
+	requireOnly(t, w.failed(t, soon), "lock", l.Name(), redlatch.ErrWrongType)
+}
+
+type attemptsOf struct{ n int }
+
+func (o *attemptsOf) observer() redlatch.Observer {
+	return redlatch.Observer{Acquired: func(ctx context.Context, e redlatch.Acquired) context.Context {
+		o.n = e.Attempts
+		return ctx
+	}}
+}
+
+func TestAHashOfAnotherProgramIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
+		t.Helper()
+		t.Parallel()
+		l := rlock.New(connect(t, s.URL()), redistest.Key(t))
+		s.Do(t, "HSET", l.Name(), "age", 4, "name", "bob")
+		ctx, cancel := context.WithTimeout(t.Context(), forever)
+		defer cancel()
+		_, err := l.Lock(ctx)
+		requireOnly(t, err, "lock", l.Name(), redlatch.ErrWrongType)
+		require.ErrorContains(t, err, `a hash with the field "age", which no owner has`)
+		require.NotContains(t, err.Error(), "bob")
+		_, err = l.TryLock(t.Context())
+		requireOnly(t, err, "trylock", l.Name(), redlatch.ErrWrongType)
+		redistest.UnlessTheMachineStalls(t, func() error { // a late reply is another error
+			_, err = l.Lock(t.Context(), rlock.WithWait(time.Millisecond))
+			if !errors.Is(err, redlatch.ErrWrongType) {
+				return fmt.Errorf("not ErrWrongType, but %w", err)
+			}
+			return nil
+		})
+		requireOnly(t, err, "lock", l.Name(), redlatch.ErrWrongType)
+	})
+}
+
+func TestEachCallerHearsOfAHashOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	l := rlock.New(connect(t, s.URL()), redistest.Key(t))
+	s.Do(t, "HSET", l.Name(), "name", "bob")
+	all := make([]*waiter, 5)
+	for i := range all {
+		all[i] = await(t.Context(), l)
+	}
+	for _, w := range all {
+		requireOnly(t, w.failed(t, soon), "lock", l.Name(), redlatch.ErrWrongType)
+	}
+}
+
+func TestWhatMayBeALockIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := redistest.Shared(t)
+	client := connect(t, s.URL())
+	const id = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	for what, fields := range map[string]string{
+		"an id of its own":          "node-a:57 1",
+		"a thread below zero":       "node-a:-57 1",
+		"a writer":                  "mode write " + id + ":57:write 1",
+		"a reader":                  "mode read " + id + ":57 1",
+		"a transaction":             id + ":57:" + id + " 1",
+		"the group of a multi-lock": "order " + id + ":57 order:" + id + ":57:expire_time 9 order:" + id + ":57:lock_count 1",
+		"a field besides the owner": "note lent " + id + ":57 1",
+	} {
+		name := redistest.Key(t) + what
+		args := []any{name}
+		for _, word := range strings.Fields(fields) {
+			args = append(args, word)
+		}
+		s.Do(t, "HSET", args...)
+		_, err := rlock.New(client, name).TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, what)
+		require.NotErrorIs(t, err, redlatch.ErrWrongType, what)
+	}
+}
+
+func TestAskingWhoseHashItIsCostsOneRoundTripAtMost(t *testing.T) {
+	t.Parallel()
+	for fields, extra := range map[string]int{"note lent node-a:57 1": 1, "node-a:57 1 note lent": 0} {
+		s := redistest.Start(t)
+		seen := &attemptsOf{}
+		client := connect(t, s.URL(), redlatch.WithPollCap(50*time.Millisecond), redlatch.WithObserver(seen.observer()))
+		l := rlock.New(client, "job")
+		require.NoError(t, take(t, l).Unlock())
+		args := []any{"job"}
+		for _, word := range strings.Fields(fields) {
+			args = append(args, word)
+		}
+		s.Do(t, "HSET", args...)
+		w := await(t.Context(), l)
+		until(t, soon, "several attempts", func() bool { return s.CommandStats(t)["hkeys"] >= 5 })
+		s.Do(t, "DEL", "job")
+		require.NoError(t, w.acquired(t, soon).Unlock())
+		refused := seen.n - 1
+		require.EqualValues(t, refused+extra, s.CommandStats(t)["hkeys"], fields)
+	}
 }

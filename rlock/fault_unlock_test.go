@@ -2,9 +2,11 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,8 +48,7 @@ func TestU30DoUnlocksWhenItsContextDiesDuringTheWork(t *testing.T) {
 	}
 }
 
-// replyLosses are the ways in which the reply to a release can be lost. Each is
-// begun before the release, and carried on when the server has run it.
+// replyLosses are ways to lose the reply to a release, before and after the server has run it.
 var replyLosses = []struct {
 	name  string
 	then  func(p *redistest.Proxy)
@@ -94,7 +95,6 @@ func TestU32UnlockWhoseReplyIsLostFreesTheLockOnceAndWakesOnce(t *testing.T) {
 	}
 }
 
-// The first release never arrives; the second one's reply would say so.
 func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -106,14 +106,13 @@ func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- hold.Unlock() }()
 	until(t, soon, "the release under way", func() bool { return p.Holding(redistest.ToServer) > 0 })
-	p.Reset() // and what is held back is lost
+	p.Reset() // held commands are lost
 	p.Heal()
 	require.NoError(t, <-unlocked)
 	require.False(t, locked(t, s, key))
 	require.Equal(t, 1, messages())
 }
 
-// A release that the network delayed runs when another owner holds the lock.
 func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
 	t.Parallel()
 	s, p := delayingNet(t)
@@ -159,8 +158,7 @@ func TestUnlockWhileRedisIsAwayIsMadeUpForInTheBackground(t *testing.T) {
 	require.False(t, locked(t, s, key))
 }
 
-// A renewal that overtakes the release must not be able to tell the holder that
-// the lock is gone: it is, because it was released.
+// A renewal may find the lock already released.
 func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := redlatch.NewWithTransport(slowRelease{})
@@ -176,13 +174,11 @@ func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 	})
 }
 
-// slowRelease is a transport to a server that grants every lock, frees it at once
-// and takes its time to say so: by then it answers renewals accordingly.
+// slowRelease is a transport whose releases free the lock immediately and reply late.
 type slowRelease struct{}
 
 const releaseTime = shortLease / 3
 
-// Start is part of transport.Transport.
 func (slowRelease) Start(c *transport.Call, done transport.Done) {
 	c.Claim(0)
 	switch c.Name() {
@@ -195,15 +191,12 @@ func (slowRelease) Start(c *transport.Call, done transport.Done) {
 	}
 }
 
-// Subscribe is part of transport.Transport.
 func (slowRelease) Subscribe(context.Context, string) (transport.Subscription, error) {
 	return nil, transport.ErrNotSent
 }
 
-// PublishCommand is part of transport.Transport.
 func (slowRelease) PublishCommand() string { return "PUBLISH" }
 
-// Close is part of transport.Transport.
 func (slowRelease) Close() error { return nil }
 
 // A hold reports that its lease is over even while the watchdog is blocked, for example by a log
@@ -225,17 +218,146 @@ func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
 	require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
 }
 
-// stuck is a log whose writer hangs at the first line.
 type stuck struct {
 	once             sync.Once
 	reached, release chan struct{}
 }
 
-// Write is part of io.Writer.
 func (s *stuck) Write(line []byte) (int, error) {
 	if strings.Contains(string(line), "lock lost") {
 		s.once.Do(func() { close(s.reached) })
 		<-s.release
 	}
 	return len(line), nil
+}
+
+// connectionFaults break connections and release the lock in between.
+var connectionFaults = []struct {
+	name  string
+	fault func(t *testing.T, s *redistest.Server, p *redistest.Proxy, free func())
+}{
+	{"subscription connections killed", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
+		t.Helper()
+		require.Positive(t, s.KillClients(t, "pubsub"))
+		free()
+		s.KillClients(t, "pubsub")
+	}},
+	{"command connections killed", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
+		t.Helper()
+		require.Positive(t, s.KillClients(t, "normal"))
+		free()
+		s.KillClients(t, "normal")
+	}},
+	{"all connections killed", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
+		t.Helper()
+		s.KillClients(t, "pubsub")
+		free()
+		s.KillClients(t, "normal")
+		s.KillClients(t, "pubsub")
+	}},
+	{"reset by the network", func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy, free func()) {
+		p.Refuse(true)
+		p.Reset()
+		free()
+		p.Refuse(false)
+	}},
+	{"server restarted, empty", func(_ *testing.T, s *redistest.Server, _ *redistest.Proxy, _ func()) {
+		s.Restart()
+	}},
+	{"server paused", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
+		t.Helper()
+		free()
+		s.Do(t, "CLIENT", "PAUSE", 1000, "ALL")
+	}},
+	{"server frozen for longer than commands may take", func(_ *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
+		free()
+		s.Pause()
+		<-time.After(2500 * time.Millisecond)
+		s.Resume()
+	}},
+}
+
+func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
+	t.Parallel()
+	const clients, waitersEach = 2, 10
+	for _, f := range connectionFaults {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p := redistest.NewProxy(t, s.Addr())
+			key := redistest.Key(t)
+			holdByHand(t, s, key, forever)
+			var inside atomic.Int32
+			var waiters []*waiter
+			for range clients {
+				client := connect(t, p.URL(), noPoll(), redlatch.WithCommandTimeout(time.Second))
+				for range waitersEach {
+					waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
+						hold, err := rlock.New(client, key).Lock(t.Context())
+						if err != nil {
+							return nil, err
+						}
+						if inside.Add(1) != 1 {
+							t.Error("two are inside")
+						}
+						inside.Add(-1)
+						err = hold.Unlock()
+						if errors.Is(err, redlatch.ErrUncertain) {
+							err = nil // the fault outlasted it; the lock is freed all the same
+						}
+						return hold, err
+					}))
+				}
+			}
+			awaitListeners(t, s, key, clients)
+			f.fault(t, s, p, func() { freeByHand(t, s, key) })
+			for _, w := range waiters {
+				w.acquired(t, soon)
+			}
+			until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
+		})
+	}
+}
+
+// The first call runs on the server, the second does not.
+func TestCallInFlightOnABrokenConnectionIsUncertain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s)
+	key := redistest.Key(t)
+	try := func() (*rlock.Hold, error) { return rlock.New(client, key).TryLock(t.Context()) }
+
+	before := grants(t, s)
+	p.CutReplyAfter(1)
+	require.ErrorIs(t, inBackground(try).failed(t, atOnce), redlatch.ErrUncertain)
+	require.Equal(t, before+1, grants(t, s))
+	until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
+
+	held := p.HoldMatching(redistest.ToServer, key)
+	w := inBackground(try)
+	awaitClosed(t, held.Seen(), soon, "the acquire")
+	s.KillClients(t, "normal")
+	require.ErrorIs(t, w.failed(t, atOnce), redlatch.ErrUncertain)
+	require.NoError(t, take(t, rlock.New(client, key)).Unlock())
+	require.Equal(t, before+2, grants(t, s))
+}
+
+func TestHoldOutlivesBothItsConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, time.Millisecond)
+		hold := take(t, rlock.New(client, "job"))
+		holdByHand(t, w.srv, "other", time.Hour) // its waiter has the connection for subscriptions
+		waiter := await(t.Context(), rlock.New(client, "other"))
+		for range 3 {
+			time.Sleep(25 * time.Second)
+			w.reset()
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Unlock())
+		waiter.stillWaits(t)
+		freed := time.Now()
+		freeByHand(t, w.srv, "other")
+		require.NoError(t, waiter.acquired(t, soon).Unlock())
+		require.Less(t, time.Since(freed), time.Second)
+	})
 }

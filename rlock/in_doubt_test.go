@@ -14,18 +14,16 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// An in-doubt call is a command that the network holds back and delivers after its
-// connection was given up: later than any question asked on the next one.
+// These tests hold a command back in the network until its connection has been replaced.
 
-// settled is the log line that ends a doubt.
+// settled is logged when a call in doubt was resolved.
 const settled = "open outcome settled"
 
-// noFence are the rights of a user who may do all but kill connections and learn
-// their ids.
+// noFence are the rights of a user who cannot kill connections.
 var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
 
-// delayingNet is a server behind a network that holds back what the test says, also
-// when the client has given the connection up.
+// delayingNet is a server behind a proxy that still delivers held commands after the client has
+// closed the connection.
 func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -34,7 +32,6 @@ func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
 	return s, p
 }
 
-// wakeUps returns the messages on a lock's channel so far.
 func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
 	t.Helper()
 	conn := redis.PubSubConn{Conn: s.Dial(t)}
@@ -44,7 +41,7 @@ func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
 	n, marks := 0, 0
 	return func() int {
 		t.Helper()
-		// What stands before a message of our own has all come.
+		// All messages before this one have arrived.
 		marks++
 		s.Do(t, "PUBLISH", codec.LockChannel(key), "mark")
 		for {
@@ -59,7 +56,6 @@ func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
 	}
 }
 
-// giveUps are the ways in which a client parts with a connection.
 var giveUps = []struct {
 	name string
 	ctx  func(ctx context.Context) (context.Context, context.CancelFunc)
@@ -72,7 +68,6 @@ var giveUps = []struct {
 	}, func(p *redistest.Proxy) { p.Reset() }},
 }
 
-// A short reply limit: a connection that owes a reply is given up after it.
 func shortReplyLimit() redlatch.Option { return redlatch.WithCommandTimeout(2 * time.Second) }
 
 func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
@@ -99,10 +94,9 @@ func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 			logged.await(t, 1, settled, key)
 			require.Positive(t, s.CommandStats(t)["client|kill"])
 
-			// Now the network delivers, to a connection that is no more.
 			held.Release()
 			until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
-			loadScripts(t, connect(t, p.URL())) // the server has had its turn
+			loadScripts(t, connect(t, p.URL()))
 			require.False(t, locked(t, s, key))
 			require.Equal(t, before+1, grants(t, s), "the in-doubt call ran")
 		})
@@ -133,7 +127,6 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 			how.act(p)
 			require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
 
-			// It asks, learns that the lock is free, and asks again.
 			asked := s.CommandStats(t)["hget"]
 			until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
 			require.Zero(t, logged.count(settled, key))
@@ -148,8 +141,7 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 	}
 }
 
-// An acquire in doubt meets its own caller, whose next attempt has another
-// owner: one of them is in the other's way.
+// The next attempt has another owner, and only one is granted.
 func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
 	t.Parallel()
 	for name, inDoubtFirst := range map[string]bool{"the in-doubt call is first": true, "the caller is first": false} {
@@ -186,7 +178,6 @@ func meetInDoubtCall(t *testing.T, inDoubtFirst bool) {
 
 	hold := w.acquired(t, soon)
 	if !inDoubtFirst {
-		// Refused, and asked about for as long as it may come.
 		asked := s.CommandStats(t)["hget"]
 		until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
 		until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
@@ -194,4 +185,28 @@ func meetInDoubtCall(t *testing.T, inDoubtFirst bool) {
 	require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, s, key))
 	require.NoError(t, hold.Unlock())
 	until(t, soon, "the lock is free", func() bool { return !locked(t, s, key) })
+}
+
+const shortLease = 6 * time.Second
+
+// reportedLease is lost a second before it ends, which covers delays of a busy machine.
+const reportedLease = 12 * time.Second
+
+// A frozen server may run an acquire after its lease.
+func TestU5AcquireThatRunsAfterALongFreezeLeavesNoUnreleasedHold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(time.Second))
+	loadScripts(t, connect(t, s.URL()))
+	before, key := grants(t, s), redistest.Key(t)
+	s.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := rlock.New(client, key).Lock(ctx, rlock.WithLease(shortLease))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	<-time.After(shortLease + 3*time.Second) // longer than a question lasts that is begun within the lease
+	s.Resume()
+	resumed := time.Now()
+	until(t, soon, "the late grant", func() bool { return grants(t, s) == before+1 })
+	until(t, time.Until(resumed.Add(time.Second+slack)), "the lock is free", func() bool { return !locked(t, s, key) })
 }

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -38,8 +40,7 @@ func TestKindsOfOneNameExcludeEachOther(t *testing.T) {
 	})
 }
 
-// onNet plays with each kind of lock on a real server, behind a network that can
-// be broken. At the end nothing may be left.
+// onNet runs play for each kind on a real server behind a proxy, and checks for leftovers.
 func onNet(t *testing.T, play func(t *testing.T, s *redistest.Server, p *redistest.Proxy, l *rlock.Lock)) {
 	t.Helper()
 	for kind, make := range kinds {
@@ -93,7 +94,7 @@ func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
 			_, err := lock(t.Context())
 			require.ErrorIs(t, err, redlatch.ErrUncertain)
 			until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, l.Name()) })
-			// The next reply is to be that of an acquire, and not one that frees the lock.
+			// The next reply must belong to an acquire.
 			until(t, soon, "all is resolved", func() bool { return l.Internal().Engine.Stats().InDoubt == 0 })
 		}
 	})
@@ -120,5 +121,79 @@ func TestKindsShutDownInPeace(t *testing.T) {
 			require.NoError(t, w.acquired(t, soon).Unlock())
 			requireNoTrace(t, s)
 		})
+	}
+}
+
+func TestKindsRefuseBadNamesAndOptions(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		_, err := s.l.TryLock(t.Context(), rlock.WithWait(time.Second))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		_, err = s.l.Lock(t.Context(), rlock.WithOwner(redlatch.Owner{}))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		_, err = s.l.Lock(t.Context(), rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		_, err = rfairlock.New(s.client, "").Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	})
+}
+
+func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		failure := errors.New("the work failed")
+		require.ErrorIs(t, s.l.Do(t.Context(), func(ctx context.Context) error {
+			s.refused(t)
+			return errors.Join(failure, s.l.Do(ctx, func(context.Context) error { return nil }))
+		}), failure)
+		require.Panics(t, func() {
+			_ = s.l.Do(t.Context(), func(context.Context) error { panic("the work") })
+		})
+	})
+}
+
+func TestKindsAnswerQuestionsAlike(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		hold := take(t, s.l, rlock.WithLease(time.Minute))
+		_, err := s.other.TryLock(t.Context())
+		var refusal *redlatch.LockError
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, hold.Owner(), refusal.Holder)
+		require.Equal(t, time.Minute, refusal.TTL)
+		_, err = s.other.Lock(t.Context(), rlock.WithWait(time.Second))
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, hold.Owner(), refusal.Holder)
+		in, err := admin.Inspect(t.Context(), s.other)
+		require.NoError(t, err)
+		require.Equal(t, hold.Owner(), in.Holders[0].Owner)
+		requireAnswers(t, s, hold.Owner(), 59*time.Second, 1)
+		requireAnswers(t, s, newOwner(), 59*time.Second, 0)
+		for _, want := range []bool{true, false} {
+			forced, err := s.other.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, forced)
+			requireAnswers(t, s, hold.Owner(), 0, 0)
+		}
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+	})
+}
+
+// requireAnswers checks what both clients read about an owner.
+func requireAnswers(t *testing.T, s *scene, owner redlatch.Owner, left time.Duration, count int64) {
+	t.Helper()
+	for _, l := range []*rlock.Lock{s.l, s.other} {
+		isLocked, err := l.IsLocked(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, left > 0, isLocked)
+		held, err := l.IsHeldBy(t.Context(), owner)
+		require.NoError(t, err)
+		require.Equal(t, count > 0, held)
+		n, err := l.HoldCount(t.Context(), owner)
+		require.NoError(t, err)
+		require.Equal(t, count, n)
+		have, err := l.TTL(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, left, have)
 	}
 }

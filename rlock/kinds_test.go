@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -25,17 +23,16 @@ var kinds = map[string]func(*redlatch.Client, string) *rlock.Lock{
 	"write": func(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() },
 }
 
-// long is for how long a hold is renewed.
 var long = time.Duration(testlevel.Rounds(10, 60)) * time.Minute
 
-// scene is a lock of some kind, of two clients, on a server inside a bubble.
+// scene is a lock of one kind with two clients in a bubble.
 type scene struct {
 	srv      *redistest.MiniServer
 	client   *redlatch.Client
 	l, other *rlock.Lock
 }
 
-// eachKind plays a scene with each kind of lock. At the end the lock must be free.
+// eachKind runs play for each kind, and checks that no key is left.
 func eachKind(t *testing.T, play func(t *testing.T, s *scene)) {
 	t.Helper()
 	for kind, make := range kinds {
@@ -52,7 +49,6 @@ func eachKind(t *testing.T, play func(t *testing.T, s *scene)) {
 	}
 }
 
-// refused checks that another caller does not get the lock.
 func (s *scene) refused(t *testing.T) {
 	t.Helper()
 	for _, l := range []*rlock.Lock{s.l, s.other} {
@@ -80,7 +76,6 @@ func TestKindsReenterByProof(t *testing.T) {
 	})
 }
 
-// Waiters do not keep a holder from re-entering.
 func TestKindsReenterWhileOthersWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -214,7 +209,7 @@ func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
 	})
 }
 
-// The former holder has the turn of its process until it learns of the loss.
+// The former holder keeps its turn in the local queue until it notices the loss.
 func TestKindsAreAcquiredAgainAndAgainBesideAHoldThatIsForgotten(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -329,79 +324,5 @@ func TestKindsAreLeftToTheirLease(t *testing.T) {
 		require.ErrorIs(t, left.Err(), redlatch.ErrClosed)
 		require.True(t, locked(t, s.srv, "lock"))
 		time.Sleep(31 * time.Second)
-	})
-}
-
-func TestKindsAnswerQuestionsAlike(t *testing.T) {
-	eachKind(t, func(t *testing.T, s *scene) {
-		t.Helper()
-		hold := take(t, s.l, rlock.WithLease(time.Minute))
-		_, err := s.other.TryLock(t.Context())
-		var refusal *redlatch.LockError
-		require.ErrorAs(t, err, &refusal)
-		require.Equal(t, hold.Owner(), refusal.Holder)
-		require.Equal(t, time.Minute, refusal.TTL)
-		_, err = s.other.Lock(t.Context(), rlock.WithWait(time.Second))
-		require.ErrorAs(t, err, &refusal)
-		require.Equal(t, hold.Owner(), refusal.Holder)
-		in, err := admin.Inspect(t.Context(), s.other)
-		require.NoError(t, err)
-		require.Equal(t, hold.Owner(), in.Holders[0].Owner)
-		requireAnswers(t, s, hold.Owner(), 59*time.Second, 1)
-		requireAnswers(t, s, newOwner(), 59*time.Second, 0)
-		for _, want := range []bool{true, false} {
-			forced, err := s.other.ForceUnlock(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, want, forced)
-			requireAnswers(t, s, hold.Owner(), 0, 0)
-		}
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-	})
-}
-
-// requireAnswers checks the reads of both clients about an owner.
-func requireAnswers(t *testing.T, s *scene, owner redlatch.Owner, left time.Duration, count int64) {
-	t.Helper()
-	for _, l := range []*rlock.Lock{s.l, s.other} {
-		isLocked, err := l.IsLocked(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, left > 0, isLocked)
-		held, err := l.IsHeldBy(t.Context(), owner)
-		require.NoError(t, err)
-		require.Equal(t, count > 0, held)
-		n, err := l.HoldCount(t.Context(), owner)
-		require.NoError(t, err)
-		require.Equal(t, count, n)
-		have, err := l.TTL(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, left, have)
-	}
-}
-
-func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
-	eachKind(t, func(t *testing.T, s *scene) {
-		t.Helper()
-		failure := errors.New("the work failed")
-		require.ErrorIs(t, s.l.Do(t.Context(), func(ctx context.Context) error {
-			s.refused(t)
-			return errors.Join(failure, s.l.Do(ctx, func(context.Context) error { return nil }))
-		}), failure)
-		require.Panics(t, func() {
-			_ = s.l.Do(t.Context(), func(context.Context) error { panic("the work") })
-		})
-	})
-}
-
-func TestKindsRefuseBadNamesAndOptions(t *testing.T) {
-	eachKind(t, func(t *testing.T, s *scene) {
-		t.Helper()
-		_, err := s.l.TryLock(t.Context(), rlock.WithWait(time.Second))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = s.l.Lock(t.Context(), rlock.WithOwner(redlatch.Owner{}))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = s.l.Lock(t.Context(), rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = rfairlock.New(s.client, "").Lock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	})
 }

@@ -2,19 +2,23 @@ package rlock_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
-
-// The tests of this file run on fake time: a second takes microseconds, and
-// "exactly" means to the nanosecond.
 
 func TestU39OneHourOfWorkKeepsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -141,8 +145,7 @@ func TestWithWaitEndsOnTheMillisecond(t *testing.T) {
 	})
 }
 
-// The wait ends with the time of the first attempts: 3 s, the command timeout. The call that is sent in
-// that moment has no outcome.
+// The wait ends together with the first attempt's command timeout.
 func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -189,8 +192,7 @@ func TestContextEndsTheWaitOnTheMillisecondWithItsError(t *testing.T) {
 	})
 }
 
-// A lease that is soon over when its holder dies survives the pauses of a busy machine: calls are late
-// by a second.
+// Each call is a second late.
 func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := wired(t, time.Second)
@@ -200,6 +202,133 @@ func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
 		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(3*time.Second))
 		time.Sleep(10 * time.Minute)
 		require.NoError(t, hold.Err())
-		require.NoError(t, hold.Unlock())
+		require.NoError(t, hold.LetExpire())
 	})
+}
+
+func TestU37UnlockAfterMaxHoldFreesTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		hold := take(t, rlock.New(client, "lock"), rlock.WithMaxHold(time.Minute))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, hold.Err(), redlatch.ErrMaxHold)
+		require.True(t, locked(t, srv, "lock"))
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrMaxHold)
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		outer := take(t, l)
+		inner := again(t, l, outer, rlock.WithWatchdog(3*time.Second))
+		for range 200 {
+			time.Sleep(300 * time.Millisecond)
+			require.Greater(t, ttl(t, srv, "lock"), 19*time.Second)
+		}
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestReentryOfAGivenOwnerNeverShortens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		outer := take(t, l, rlock.WithOwner(newOwner()), rlock.WithLease(time.Minute))
+		time.Sleep(10 * time.Second)
+		inner := again(t, l, outer, rlock.WithLease(5*time.Second))
+		require.Equal(t, 50*time.Second, ttl(t, srv, "lock"))
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.Unlock())
+	})
+}
+
+func TestLetExpireOfAHoldThatIsEnteredAgainIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		outer := take(t, l)
+		inner := again(t, l, outer)
+		require.Error(t, inner.LetExpire())
+		require.Error(t, outer.LetExpire())
+		_, err := inner.HandOver()
+		require.Error(t, err)
+		require.NoError(t, inner.Err())
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, outer.LetExpire())
+		require.NoError(t, outer.Unlock())
+		require.True(t, locked(t, srv, "lock"))
+		time.Sleep(31 * time.Second)
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
+	t.Parallel()
+	const workers = 20
+	races := testlevel.Rounds(30, 100)
+	const watchdog = 6 * time.Second
+	srv := redistest.Start(t)
+	client := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(watchdog))
+	var acquired atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		name := redistest.Key(t)
+		wg.Go(func() {
+			within := 10 * time.Millisecond
+			for range races {
+				n := race(t, rlock.New(client, name), within)
+				acquired.Add(n)
+				switch n { // a busy machine needs more time for as many races
+				case 0:
+					within = min(2*within, time.Second)
+				case 2:
+					within = max(within/2, time.Millisecond)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	watched := engine.EngineOf(client).Watchdog.Len()
+	t.Logf("acquired %d of %d", acquired.Load(), 2*workers*races)
+	require.Greater(t, acquired.Load(), int64(workers*races/10))
+	require.Less(t, acquired.Load(), int64(2*workers*races), "none was cancelled")
+	require.Zero(t, watched)
+	requireNoTrace(t, srv)
+
+	before, _ := commands(t, srv)
+	<-time.After(watchdog/3 + time.Second) // nothing can be waited for: a renewal would have come
+	after, _ := commands(t, srv)
+	require.Equal(t, before, after, "renewals of a lock without a holder")
+	require.EqualValues(t, 0, redisInt(t, srv, "DBSIZE"))
+}
+
+// race cancels and unlocks while the lock is acquired or released, and returns the number of
+// acquisitions.
+func race(t *testing.T, l *rlock.Lock, within time.Duration) int64 {
+	t.Helper()
+	var acquired atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			hold, err := l.Lock(ctx)
+			if err != nil {
+				assert.ErrorIs(t, err, context.Canceled)
+				return
+			}
+			acquired.Add(1)
+			spin(rand.N(100 * time.Microsecond))
+			wg.Go(func() { assert.NoError(t, hold.Unlock()) })
+			assert.NoError(t, hold.Unlock())
+		})
+	}
+	<-time.After(rand.N(within)) // not a spin: the machine has other things to do
+	cancel()
+	wg.Wait()
+	return acquired.Load()
 }

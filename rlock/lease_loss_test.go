@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// requireLossAt checks that the hold ends at the moment expected, and neither
-// earlier nor later.
+// requireLossAt checks that the hold ends exactly at the given time.
 func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.Time) {
 	t.Helper()
 	time.Sleep(time.Until(at) - time.Millisecond)
@@ -30,8 +29,7 @@ func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.
 	require.Zero(t, hold.Remaining())
 }
 
-// Whatever keeps renewals from being acknowledged, the hold ends a lease, less
-// the margin, after the last one that was: counted from when it was sent.
+// The lease counts from the sending of the last acknowledged call.
 func TestU1U2HoldEndsALeaseLessTheMarginAfterTheLastAcknowledgedCall(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	for name, cut := range map[string]func(*wire){
@@ -73,8 +71,6 @@ func TestU1LeaseCountsFromTheSendingOfTheAcquire(t *testing.T) {
 	})
 }
 
-// The server still has the lock when the hold ends, so no other caller can
-// have it.
 func TestU2HoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 10*time.Millisecond)
@@ -142,7 +138,6 @@ func TestU43LockThatTheServerForgotIsLostWithinARenewalPeriod(t *testing.T) {
 	}
 }
 
-// command returns a step that runs a command on the server.
 func command(name string, args ...any) func(*testing.T, *redistest.MiniServer, *redlatch.Client) {
 	return func(t *testing.T, srv *redistest.MiniServer, _ *redlatch.Client) {
 		t.Helper()

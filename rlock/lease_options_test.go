@@ -16,8 +16,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// counter is a transport that counts what it is asked to send, and is to a
-// cluster if so told. What does not get past the checks never reaches it.
+// counter is a transport that counts calls, and sends nothing.
 type counter struct{ starts, subscribes atomic.Int64 }
 
 func (c *counter) Start(_ *transport.Call, done transport.Done) {
@@ -82,7 +81,7 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 	require.Zero(t, tr.sent())
 }
 
-// A port of tryLock(10, 60, SECONDS) that forgets the unit would get no wait at all.
+// A port of tryLock(10, 60, SECONDS) may forget the unit.
 func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}
@@ -108,8 +107,7 @@ func TestNilOptionsAreIgnored(t *testing.T) {
 	require.NoError(t, take(t, rlock.New(client, redistest.Key(t)), nil, rlock.WithLease(time.Minute), nil).Unlock())
 }
 
-// refused checks that every method answers that the name is bad, and sends
-// nothing.
+// refused checks that every method rejects the name and sends nothing.
 func refused(t *testing.T, l *rlock.Lock, sent func() int64) {
 	t.Helper()
 	ctx := t.Context()

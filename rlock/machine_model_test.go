@@ -3,17 +3,20 @@ package rlock_test
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// This file is the rules of the lock in plain Go: which owner holds it, with
-// which count, until when, and how each hold ends. It knows nothing of queues,
-// watchdogs or connections. machine_test.go compares the package with it.
+// The model: which owner holds the lock, with which count, until when, and how each hold ends. It
+// has no queues, watchdogs or connections.
 
-// mHold is one hold.
 type mHold struct {
 	real      *rlock.Hold
 	client    int
@@ -33,20 +36,18 @@ type mHold struct {
 	result   error // of the first Unlock
 }
 
-// mOwnership is an owner's time with the lock in one client.
+// mOwnership is the holds of one owner in one client.
 type mOwnership struct {
 	owner  string
 	shared bool
-	holds  []*mHold // those that the count counts
+	holds  []*mHold // counted on the server
 }
 
-// mServer is the key.
 type mServer struct {
 	owner   string // "": the lock is free
 	count   int64
 	longest time.Duration // no lease of this owner was longer
-	// exp is when the time to live ends, as read after the last step; renewals
-	// move it.
+	// exp is when the key expires, as of the last step; renewals extend it.
 	exp time.Time
 }
 
@@ -54,14 +55,12 @@ type model struct {
 	server mServer
 	holds  []*mHold
 	now    time.Time
-	// loose says that renewals ended in the step: then only the next look at the
-	// server tells when the time to live ends.
+	// loose means that renewals ended in this step, so exp is unknown until the server is read.
 	loose bool
 }
 
 func (m *model) free() { m.server = mServer{} }
 
-// grant makes owner the holder, or counts one more.
 func (m *model) grant(h *mHold) {
 	h.ownership.holds = append(h.ownership.holds, h)
 	m.holds = append(m.holds, h)
@@ -71,19 +70,17 @@ func (m *model) grant(h *mHold) {
 
 func (m *model) onServer(t *mOwnership) bool { return m.server.owner == t.owner }
 
-// renewed reports whether a hold renews the lock.
 func (m *model) renewed() bool {
 	return slices.ContainsFunc(m.holds, func(h *mHold) bool {
 		return h.end == nil && !h.fixed && m.onServer(h.ownership)
 	})
 }
 
-// live reports whether the server's owner has a live hold.
 func (m *model) live() bool {
 	return slices.ContainsFunc(m.holds, func(h *mHold) bool { return h.end == nil && m.onServer(h.ownership) })
 }
 
-// lost ends a live hold. The last of an owner that is ours alone frees the lock.
+// lost ends a live hold. The last one releases the lock, unless the owner is shared.
 func (m *model) lost(h *mHold) {
 	if h.end != nil {
 		return
@@ -94,22 +91,20 @@ func (m *model) lost(h *mHold) {
 	}
 }
 
-// uncount takes a lost hold of a shared owner out of the count, which the other
-// holds keep.
+// uncount subtracts a lost hold of a shared owner.
 func (m *model) uncount(t *mOwnership) {
 	if t.shared && len(t.holds) > 0 && m.onServer(t) {
 		m.server.count--
 	}
 }
 
-// enters makes h the inner hold of outer.
 func (h *mHold) enters(outer *mHold) {
 	if h.outer = outer; outer != nil {
 		outer.inner = h
 	}
 }
 
-// quits ends being an inner hold: its own inner one takes its place.
+// quits gives the hold's place to its own inner hold.
 func (h *mHold) quits() {
 	if h.outer != nil {
 		h.outer.inner = h.inner
@@ -120,8 +115,8 @@ func (h *mHold) quits() {
 	h.outer, h.inner = nil, nil
 }
 
-// mayQuit reports whether an inner hold that has reached its maximum may have left its place
-// by now, and whether it must have: it keeps it for what was left of its lease.
+// mayQuit reports whether an inner hold at its maximum may have lost its place by now, and whether
+// it must have.
 func (h *mHold) mayQuit(now time.Time) (may, must bool) {
 	if h.end != redlatch.ErrMaxHold { //nolint:errorlint // exactly this
 		return false, false
@@ -130,7 +125,7 @@ func (h *mHold) mayQuit(now time.Time) (may, must bool) {
 	return over >= h.lease*6/10, over > h.lease
 }
 
-// leave takes a hold out of its tenure and returns how many remain.
+// leave removes a hold and returns the number left.
 func (m *model) leave(h *mHold) int {
 	h.quits()
 	t := h.ownership
@@ -138,15 +133,14 @@ func (m *model) leave(h *mHold) int {
 	return len(t.holds)
 }
 
-// lostAll ends every live hold of a tenure: the server does not have it.
+// lostAll ends every live hold of an ownership.
 func (m *model) lostAll(t *mOwnership) {
 	for _, h := range slices.Clone(t.holds) {
 		m.lost(h)
 	}
 }
 
-// shared returns a client's tenure of an owner that travels: all its holds of that
-// owner are one.
+// shared returns the client's ownership of a shared owner.
 func (m *model) shared(client int, owner string) *mOwnership {
 	for _, h := range m.holds {
 		if t := h.ownership; h.client == client && t.shared && t.owner == owner && len(t.holds) > 0 {
@@ -156,8 +150,7 @@ func (m *model) shared(client int, owner string) *mOwnership {
 	return &mOwnership{owner: owner, shared: true}
 }
 
-// forget is the key's end by other hands, or by its time to live. Renewed holds
-// learn of it with their next renewal.
+// forget removes the key. Renewed holds notice at their next renewal.
 func (m *model) forget() {
 	for _, h := range m.holds {
 		if h.end == nil && m.onServer(h.ownership) && h.doomed.IsZero() {
@@ -170,7 +163,6 @@ func (m *model) forget() {
 	m.free()
 }
 
-// advance is time passing until now.
 func (m *model) advance(now time.Time) {
 	renewed := m.renewed()
 	exp := m.server.exp
@@ -182,7 +174,7 @@ func (m *model) advance(now time.Time) {
 			m.lost(h)
 			m.uncount(h.ownership)
 		case !h.doomed.IsZero():
-			// It may have learnt of it, or not: resolve asks it.
+			// resolve decides
 		case !h.maxAt.IsZero() && !now.Before(h.maxAt):
 			h.end = redlatch.ErrMaxHold // and is counted until it is unlocked
 		}
@@ -198,8 +190,8 @@ func (m *model) advance(now time.Time) {
 	}
 }
 
-// resolve settles what the rules leave open: when exactly a hold that the server
-// has forgotten learns of that. It returns false when that is against the rules.
+// resolve accepts any time within the limit at which a hold notices that its key is gone. It
+// returns false after the limit.
 func (m *model) resolve() bool {
 	for _, h := range m.holds {
 		if h.end != nil || h.doomed.IsZero() {
@@ -218,8 +210,7 @@ func (m *model) resolve() bool {
 	return true
 }
 
-// prove finds the hold that a context made from h's proves. An error is that of
-// a hold that was lost.
+// prove returns the hold that a context of h proves, or why it was lost.
 func (h *mHold) prove() (*mHold, error) {
 	for x := h; x != nil; x = x.parent {
 		switch {
@@ -233,8 +224,7 @@ func (h *mHold) prove() (*mHold, error) {
 	return nil, nil
 }
 
-// reenter is the rule for a re-entry into a live hold's tenure. It returns
-// whether that succeeds.
+// reenter reports whether a re-entry into a live hold succeeds.
 func (m *model) reenter(t *mOwnership) bool {
 	switch {
 	case !m.onServer(t):
@@ -248,7 +238,7 @@ func (m *model) reenter(t *mOwnership) bool {
 	return true
 }
 
-// unlock is the rule for the first Unlock of a hold.
+// unlock returns the result of a hold's first Unlock.
 func (m *model) unlock(h *mHold) error {
 	if h.end != nil && h.end != redlatch.ErrMaxHold { //nolint:errorlint // exactly this
 		return h.end
@@ -284,8 +274,7 @@ func (m *model) lower(t *mOwnership, left int) error {
 	return nil
 }
 
-// letGo is the rule for LetExpire and HandOver. Refused is true while there are
-// other holds.
+// letGo is LetExpire or HandOver, refused while there are other holds.
 func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 	switch {
 	case h.end != nil:
@@ -304,11 +293,81 @@ func (m *model) letGo(h *mHold, end error) (refused bool, err error) {
 	return false, nil
 }
 
-// closed is the end of a client: its holds end, and their leases go on.
+// closed ends a client's holds and leaves their leases.
 func (m *model) closed(client int) {
 	for _, h := range m.holds {
 		if h.client == client && h.end == nil {
 			h.end = redlatch.ErrClosed
 		}
 	}
+}
+
+func (m *machine) check(rt *rapid.T) {
+	synctest.Wait()
+	if now := time.Now(); now.After(m.now) {
+		m.advance(now)
+	}
+	for _, h := range m.holds {
+		if h.end != nil || h.doomed.IsZero() {
+			m.checkEnd(rt, h)
+		}
+		if end := h.real.Err(); end != nil {
+			require.Zero(rt, h.real.Remaining())
+		}
+	}
+	require.True(rt, m.resolve(), "a hold that the server has forgotten does not learn of it")
+	synctest.Wait()
+	m.checkServer(rt)
+	m.loose = false
+}
+
+// checkEnd ignores the reason of a loss.
+func (m *machine) checkEnd(rt *rapid.T, h *mHold) {
+	if end := h.real.Err(); h.end == redlatch.ErrLost { //nolint:errorlint // exactly this
+		var why redlatch.Loss
+		require.ErrorAs(rt, end, &why)
+	} else {
+		require.Equal(rt, h.end, end)
+	}
+}
+
+func (m *machine) checkServer(rt *rapid.T) {
+	have := owners(m.t, m.srv, "lock")
+	left := ttl(m.t, m.srv, "lock")
+	if len(have) == 0 {
+		require.False(rt, m.live(), "the server has lost a lock that is held")
+		if m.server.owner != "" {
+			require.True(rt, m.loose, "it was freed before its time")
+			m.free()
+		}
+		return
+	}
+	require.Equal(rt, map[string]string{m.server.owner: strconv.FormatInt(m.server.count, 10)}, have)
+	require.Positive(rt, left)
+	require.LessOrEqual(rt, left, m.server.longest)
+	for _, h := range m.holds {
+		if h.end == nil && m.onServer(h.ownership) {
+			require.GreaterOrEqual(rt, left, h.real.Remaining(), "a hold counts on more than the server gives")
+		}
+	}
+	m.server.exp = m.now.Add(left)
+}
+
+// checkRest checks that an unlock leaves the longest remaining lease.
+func (m *machine) checkRest(rt *rapid.T, t *mOwnership, before int64) {
+	if !m.onServer(t) || m.server.count == before || t.shared {
+		return
+	}
+	var owed time.Duration
+	for _, h := range t.holds {
+		switch {
+		case h.end != nil:
+			return // it has reached its maximum
+		case h.fixed:
+			owed = max(owed, h.lossAt.Add(min(h.lease/10, time.Second)).Sub(m.now))
+		default:
+			owed = max(owed, h.lease)
+		}
+	}
+	require.Equal(rt, owed, ttl(m.t, m.srv, "lock"))
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// machine runs drawn sequences of operations on one lock of two clients, and
-// compares what they do with the model after each.
+// machine runs random operations on one lock of two clients, and compares each with the model.
 type machine struct {
 	model
 	t       *testing.T // of the bubble
@@ -31,14 +30,13 @@ type machine struct {
 	owners  []redlatch.Owner           // that were handed over
 }
 
-// TestStateMachine runs a few hundred sequences, or -rapid.checks of them.
 func TestStateMachine(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		require.NoError(t, checks.Value.Set(strconv.Itoa(testlevel.Rounds(30, 300))))
 		defer func() { require.NoError(t, checks.Value.Set(checks.DefValue)) }()
 	}
 	rapid.Check(testlevel.Drawn{T: t}, func(rt *rapid.T) {
-		// A panic is how a rapid check fails, and must not leave the bubble.
+		// A failed rapid check panics; the panic must not leave the bubble.
 		var failure any
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(t)
@@ -91,7 +89,6 @@ func (m *machine) run(rt *rapid.T) {
 	})
 }
 
-// drawHold fills in a hold with a drawn lease and returns its options.
 func (m *machine) drawHold(rt *rapid.T, client int) (*mHold, []rlock.Option) {
 	h := &mHold{client: client, lease: 30 * time.Second}
 	now := time.Now()
@@ -115,7 +112,7 @@ func (m *machine) drawHold(rt *rapid.T, client int) (*mHold, []rlock.Option) {
 	return h, opts
 }
 
-// starts moves a hold's ends by the time that passed before it was granted.
+// starts shifts a hold's ends by the wait before it was granted.
 func (h *mHold) starts(after time.Duration) {
 	h.lossAt = h.lossAt.Add(after)
 	if !h.maxAt.IsZero() {
@@ -123,7 +120,6 @@ func (h *mHold) starts(after time.Duration) {
 	}
 }
 
-// granted takes in a new hold.
 func (m *machine) granted(h *mHold, real *rlock.Hold, parent *mHold) {
 	h.real, h.parent = real, parent
 	ctx := context.Background()
@@ -134,7 +130,7 @@ func (m *machine) granted(h *mHold, real *rlock.Hold, parent *mHold) {
 	m.grant(h)
 }
 
-// fresh takes in a hold of an owner of its own.
+// fresh adds a hold of a new owner.
 func (m *machine) fresh(h *mHold, real *rlock.Hold, parent *mHold) {
 	m.server = mServer{count: 1}
 	h.ownership = &mOwnership{owner: real.Owner().String()}
@@ -159,7 +155,6 @@ func (m *machine) tried(rt *rapid.T, h *mHold, real *rlock.Hold, err error, pare
 	m.fresh(h, real, parent)
 }
 
-// wait is a Lock that waits for a bounded time, in which holds may end.
 func (m *machine) wait(rt *rapid.T) {
 	client := drawClient(rt)
 	h, opts := m.drawHold(rt, client)
@@ -185,8 +180,7 @@ func (m *machine) wait(rt *rapid.T) {
 	m.fresh(h, real, nil)
 }
 
-// forgotten reports whether a hold of the client keeps its place in the queue
-// although the server has forgotten it.
+// forgotten reports whether a hold of the client is queued although its key is gone.
 func (m *machine) forgotten(client int) bool {
 	for _, h := range m.holds {
 		if h.client == client && !h.doomed.IsZero() {
@@ -200,7 +194,7 @@ func (m *machine) anyHold(rt *rapid.T) *mHold {
 	if len(m.holds) == 0 {
 		rt.Skip("no holds")
 	}
-	// Those of late are the more interesting ones.
+	// Recent holds are more interesting.
 	recent := m.holds[max(0, len(m.holds)-6):]
 	return recent[rapid.IntRange(0, len(recent)-1).Draw(rt, "hold")]
 }
@@ -237,8 +231,7 @@ func (m *machine) reenterFrom(rt *rapid.T) {
 	}
 }
 
-// excluded reports whether the inner hold of outer, which then has one, keeps others out. An
-// inner hold at its maximum may, or may not.
+// excluded reports whether outer's inner hold excludes others; at its maximum it may or may not.
 func (m *machine) excluded(rt *rapid.T, outer *mHold, err error) bool {
 	if outer.inner == nil {
 		return false
@@ -319,7 +312,6 @@ func (m *machine) letGoOf(rt *rapid.T, h *mHold, end, err error) bool {
 	return false
 }
 
-// handedOver takes one of the owners that travel.
 func (m *machine) handedOver(rt *rapid.T) redlatch.Owner {
 	if len(m.owners) == 0 {
 		rt.Skip("none was handed over")
@@ -357,7 +349,7 @@ func (m *machine) unlockAs(rt *rapid.T) {
 	}
 }
 
-// close closes a client, whose place another one takes.
+// close replaces a client.
 func (m *machine) close(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
 		rt.Skip("seldom")

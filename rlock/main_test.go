@@ -19,8 +19,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// roles are other processes that the test binary can be. Each is chosen by a variable of the
-// environment with the server's address.
+// roles are child processes, chosen by an environment variable with the server's address.
 var roles = map[string]func(url string){}
 
 func TestMain(m *testing.M) {
@@ -32,14 +31,13 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// soon bounds waits on a real server for what should happen at once.
+// soon bounds waits on a real server.
 const soon = 10 * time.Second
 
-// noPoll makes a missed wake-up last: neither the poll cap nor a holder's lease
-// comes to a waiter's help within a test's patience.
+// noPoll makes a missed wake-up fail the test.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(30 * time.Second) }
 
-// connect opens a client that is closed with the test.
+// connect opens a client and closes it after the test.
 func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.Open(t.Context(), url, opts...)
@@ -48,21 +46,19 @@ func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client
 	return c
 }
 
-// onShared opens a client on the shared server.
 func onShared(t testing.TB, opts ...redlatch.Option) (*redistest.Server, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Shared(t)
 	return srv, connect(t, srv.URL(), opts...)
 }
 
-// inBubble starts a server and a client inside a synctest bubble.
+// inBubble starts a server and a client in a synctest bubble.
 func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
 	return srv, fakeClient(t, srv, opts...)
 }
 
-// fakeClient is one more client of a server inside a bubble.
 func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.New(srv.Server.Dial, opts...)
@@ -71,7 +67,6 @@ func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 	return c
 }
 
-// overTransport is a client over a transport.
 func overTransport(t *testing.T, tr transport.Transport) *redlatch.Client {
 	t.Helper()
 	c, err := redlatch.NewWithTransport(tr)
@@ -80,7 +75,7 @@ func overTransport(t *testing.T, tr transport.Transport) *redlatch.Client {
 	return c
 }
 
-// take takes a lock that is free.
+// take acquires a free lock.
 func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	h, err := l.TryLock(t.Context(), opts...)
@@ -88,7 +83,6 @@ func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	return h
 }
 
-// waiter is a call of Lock on a goroutine of its own.
 type waiter struct {
 	done chan struct{}
 	// Read after done is closed.
@@ -97,7 +91,6 @@ type waiter struct {
 	took time.Duration
 }
 
-// await begins to wait for the lock.
 func await(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
 	w := &waiter{done: make(chan struct{})}
 	began := time.Now()
@@ -109,7 +102,7 @@ func await(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
 	return w
 }
 
-// acquired returns the waiter's hold, which it must get within d.
+// acquired returns the waiter's hold, which must arrive within d.
 func (w *waiter) acquired(t testing.TB, d time.Duration) *rlock.Hold {
 	t.Helper()
 	w.ended(t, d)
@@ -117,7 +110,6 @@ func (w *waiter) acquired(t testing.TB, d time.Duration) *rlock.Hold {
 	return w.hold
 }
 
-// ended waits until the waiter's call has returned.
 func (w *waiter) ended(t testing.TB, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
@@ -129,8 +121,7 @@ func (w *waiter) ended(t testing.TB, d time.Duration) {
 	}
 }
 
-// listening returns when the channels have subscribers, which tells that their
-// waiters have come as far as that.
+// listening returns when all channels have subscribers.
 func listening(t *testing.T, srv *redistest.Server, channels ...string) {
 	t.Helper()
 	until(t, soon, "no subscriber", func() bool {
@@ -147,14 +138,13 @@ func listening(t *testing.T, srv *redistest.Server, channels ...string) {
 	})
 }
 
-// checkHeld checks that a lock was refused because another owner holds it.
+// checkHeld checks that another owner holds the lock.
 func checkHeld(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	assert.NotErrorIs(t, err, redlatch.ErrUncertain)
 }
 
-// text runs a command whose reply is a string.
 func text(t testing.TB, srv redistest.Target, cmd string, args ...any) string {
 	t.Helper()
 	s, err := redis.String(srv.Do(t, cmd, args...), nil)
@@ -162,7 +152,6 @@ func text(t testing.TB, srv redistest.Target, cmd string, args ...any) string {
 	return s
 }
 
-// redisInt runs a command whose reply is an integer.
 func redisInt(t testing.TB, srv redistest.Target, cmd string, args ...any) int64 {
 	t.Helper()
 	n, err := redis.Int64(srv.Do(t, cmd, args...), nil)
@@ -170,8 +159,7 @@ func redisInt(t testing.TB, srv redistest.Target, cmd string, args ...any) int64
 	return n
 }
 
-// redigoTransport is the built-in transport to a server inside a bubble, for
-// tests that put something in front of it.
+// redigoTransport is the built-in transport to a server in a bubble.
 func redigoTransport(srv *redistest.MiniServer) transport.Transport {
 	return redisconn.NewRedigo(redisconn.Config{
 		Dial:        srv.Server.Dial,

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,25 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// witness collects what is reported to an observer.
 type witness struct {
 	mu   sync.Mutex
 	seen []any
 }
 
-// see takes in an event.
 func (w *witness) see(e any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = append(w.seen, e)
 }
 
-// since returns what was seen and forgets it.
+// since returns and clears the events.
 func (w *witness) since() []any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +36,6 @@ func (w *witness) since() []any {
 	return seen
 }
 
-// next waits for an event of a kind.
 func next[E any](t *testing.T, w *witness) E {
 	t.Helper()
 	var found E
@@ -80,7 +79,7 @@ func TestObserverSeesTheLifeOfAHold(t *testing.T) {
 	}, timeless(t, w.since()))
 }
 
-// timeless takes the durations out of events that must have one.
+// timeless checks and clears the events' durations.
 func timeless(t *testing.T, events []any) []any {
 	t.Helper()
 	out := make([]any, 0, len(events))
@@ -202,7 +201,7 @@ func TestObserverSeesConnectionsComeBack(t *testing.T) {
 	require.NoError(t, waiting.hold.Unlock())
 }
 
-// The turn is passed on when a hold is handed over, too, but not the lock.
+// The next caller gets the turn, but not the lock.
 func TestObserverIsNotNotifiedOfAHandOverThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
@@ -240,4 +239,107 @@ func TestObserverThatPanicsDoesNoHarm(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	require.False(t, locked(t, srv, l.Name()))
 	require.Equal(t, 3, logged.count("the observer panicked"))
+}
+
+func TestInspectReportsTheOwnerInOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
+		t.Helper()
+		l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
+		inspect := func() *admin.Inspection {
+			t.Helper()
+			in, err := admin.Inspect(t.Context(), l)
+			require.NoError(t, err)
+			require.Equal(t, l.Name(), in.Name)
+			require.Equal(t, "plain", in.Kind)
+			return in
+		}
+		in := inspect()
+		require.Empty(t, in.Holders)
+		require.Zero(t, in.TTL)
+
+		hold := take(t, l)
+		inner, err := l.Lock(hold.Context(t.Context()))
+		require.NoError(t, err)
+		in = inspect()
+		require.NotEmpty(t, in.Holders)
+		require.Equal(t, []admin.Holder{{Owner: hold.Owner(), Text: hold.Owner().String(), Count: 2, CountText: "2"}}, in.Holders)
+		require.InDelta(t, 30, in.TTL.Seconds(), 8)
+
+		srv.Do(t, "PERSIST", l.Name())
+		require.Equal(t, redlatch.NoTTL, inspect().TTL)
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+func TestInspectCostsOneScript(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
+	_, err := admin.Inspect(t.Context(), l) // the server knows the script
+	require.NoError(t, err)
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	_, err = admin.Inspect(t.Context(), l)
+	require.NoError(t, err)
+	scripts, all := commands(t, srv)
+	require.EqualValues(t, 1, scripts)
+	require.EqualValues(t, 3, all, "with what the script runs")
+}
+
+func TestInspectShowsWhatOthersHold(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	srv.Do(t, "HSET", l.Name(), "mode", "11")
+	in, err := admin.Inspect(t.Context(), l)
+	require.NoError(t, err)
+	require.Equal(t, []admin.Holder{{Text: "mode", Count: 11, CountText: "11"}}, in.Holders)
+	srv.Do(t, "HSET", l.Name(), "mode", "write")
+	in, err = admin.Inspect(t.Context(), l)
+	require.NoError(t, err)
+	require.Equal(t, []admin.Holder{{Text: "mode", CountText: "write"}}, in.Holders)
+	srv.Do(t, "DEL", l.Name())
+	srv.Do(t, "SET", l.Name(), "no lock")
+	_, err = admin.Inspect(t.Context(), l)
+	requireOnly(t, err, "inspect", l.Name(), redlatch.ErrWrongType)
+}
+
+// A rejected caller gets the holder, without another round trip.
+func TestRefusalNamesTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, theirs := inBubble(t)
+		calls := &counting{Transport: redigoTransport(srv)}
+		ours := rlock.New(overTransport(t, calls), "job")
+		hold := take(t, rlock.New(theirs, "job"))
+		reported := func(op string, err error) {
+			t.Helper()
+			details := requireOnly(t, err, op, "job", redlatch.ErrNotAcquired)
+			require.Equal(t, hold.Owner(), details.Holder)
+			require.Greater(t, details.TTL, 19*time.Second)
+			require.ErrorContains(t, err, hold.Owner().String())
+		}
+		before := calls.n.Load()
+		_, err := ours.TryLock(t.Context())
+		reported("trylock", err)
+		require.EqualValues(t, 1, calls.n.Load()-before)
+		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
+		reported("lock", err)
+		// A caller in the local queue also gets the holder, and sends nothing.
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		first := await(ctx, ours)
+		time.Sleep(time.Second)
+		before = calls.n.Load()
+		_, err = ours.TryLock(t.Context())
+		reported("trylock", err)
+		_, err = ours.Lock(t.Context(), rlock.WithWait(time.Second))
+		reported("lock", err)
+		require.Equal(t, before, calls.n.Load())
+		leave()
+		require.ErrorContains(t, first.failed(t, soon), hold.Owner().String())
+		require.NoError(t, hold.Unlock())
+		_, err = ours.TryLock(t.Context(), rlock.WithLease(0))
+		require.Zero(t, requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid).Holder, "no server was asked")
+	})
 }

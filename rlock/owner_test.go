@@ -2,20 +2,24 @@ package rlock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
-// travels passes an owner as a job's payload does.
+// travels encodes and decodes an owner, as a job's payload does.
 func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 	t.Helper()
 	back, err := redlatch.ParseOwner(o.String())
@@ -25,7 +29,6 @@ func travels(t testing.TB, o redlatch.Owner) redlatch.Owner {
 
 func newOwner() redlatch.Owner { return redlatch.NewOwner(uuid.New(), 57) }
 
-// Without HandOver both sides are one owner, until one of them frees the lock.
 func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, a := inBubble(t)
@@ -118,7 +121,7 @@ func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrUncertain)
 	p.Reset()
 	p.Heal()
-	until(t, soon, "a connection", func() bool { // whatever was to be undone would be by then
+	until(t, soon, "a connection", func() bool {
 		other, err := rlock.New(client, redistest.Key(t)).TryLock(t.Context())
 		return err == nil && other.Unlock() == nil
 	})
@@ -129,8 +132,7 @@ func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
 	require.False(t, locked(t, s, l.Name()))
 }
 
-// The reply to the release is lost: it is sent again with the same latch, and
-// lowers the count once.
+// The release is repeated with the same latch.
 func TestSharedReleaseWhoseReplyIsLostCountsOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -158,4 +160,156 @@ func keysLike(t testing.TB, s redistest.Target, pattern string) []string {
 	reply, err := redis.Strings(s.Do(t, "KEYS", pattern), nil)
 	require.NoError(t, err)
 	return reply
+}
+
+// ofOneOwner returns a lock on a server with slow replies, and an owner for it.
+func ofOneOwner(t *testing.T, srv *redistest.MiniServer) (*rlock.Lock, redlatch.Owner) {
+	t.Helper()
+	tr := &faketransport.Distant{Transport: redigoTransport(srv)}
+	t.Cleanup(tr.Wait)
+	return rlock.New(overTransport(t, tr), "job"), redlatch.NewOwner(uuid.New(), 1)
+}
+
+// requireKept checks that a hold keeps its lock for a minute.
+func requireKept(t *testing.T, hold *rlock.Hold, other *redlatch.Client) {
+	t.Helper()
+	time.Sleep(time.Minute)
+	require.NoError(t, hold.Err())
+	_, err := rlock.New(other, "job").TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "the hold says that it has the lock")
+}
+
+// The shorter lease reaches the server last.
+func TestCallersOfOneOwnerDoNotShortenEachOthersLeaseWhenTheyComeTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := inBubble(t)
+		l, owner := ofOneOwner(t, srv)
+		long := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		time.Sleep(time.Millisecond)
+		short := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Minute))
+		hold := long.acquired(t, soon)
+		short.acquired(t, soon)
+		require.Greater(t, srv.Do(t, "PTTL", "job"), hold.Remaining().Milliseconds(), "what the hold counts on")
+	})
+}
+
+// The shorter lease expires before its reply arrives.
+func TestACallerOfAnOwnerWhoseLeaseIsOverAtOnceTakesTheLockFromNoOtherOfItsCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := inBubble(t)
+		l, owner := ofOneOwner(t, srv)
+		long := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		time.Sleep(time.Millisecond)
+		short := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(30*time.Millisecond))
+		hold := long.acquired(t, soon)
+		short.ended(t, soon)
+		requireKept(t, hold, other)
+	})
+}
+
+func TestAReleaseForAnOwnerLeavesACallerThatComesInTheLeaseThatItGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := inBubble(t)
+		l, owner := ofOneOwner(t, srv)
+		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
+		next := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		time.Sleep(time.Millisecond) // sent
+		require.NoError(t, first.Unlock())
+		hold := next.acquired(t, soon)
+		requireKept(t, hold, other)
+	})
+}
+
+// lossy loses the first release of a shared owner.
+type lossy struct {
+	transport.Transport
+
+	once sync.Once
+}
+
+func (l *lossy) Start(call *transport.Call, done transport.Done) {
+	lost := false
+	if call.Name() == "release_shared" {
+		l.once.Do(func() { lost = true })
+	}
+	if !lost {
+		l.Transport.Start(call, done)
+		return
+	}
+	call.Claim(0)
+	done(nil, transport.ErrUncertain)
+}
+
+func TestAReleaseThatIsRepeatedLeavesACallerThatCameInItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := inBubble(t)
+		client := overTransport(t, &lossy{Transport: redigoTransport(srv)})
+		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		first := take(t, l, rlock.WithOwner(owner))
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- first.Unlock() }()
+		synctest.Wait() // it pauses before it is sent again
+		hold := take(t, l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		require.NoError(t, <-unlocked)
+		requireKept(t, hold, other)
+	})
+}
+
+func TestAReleaseForAnOwnerLeavesACallerThatResumesTheLeaseThatItGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := inBubble(t)
+		l, owner := ofOneOwner(t, srv)
+		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
+		srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process has the owner
+		resumed := make(chan *rlock.Hold, 1)
+		go func() {
+			h, err := l.Resume(t.Context(), owner, rlock.WithLease(time.Hour))
+			assert.NoError(t, err)
+			resumed <- h
+		}()
+		time.Sleep(time.Millisecond) // sent
+		require.NoError(t, first.Unlock())
+		hold := <-resumed
+		requireKept(t, hold, other)
+	})
+}
+
+// overtaken delays the first call of a script past the next calls.
+type overtaken struct {
+	transport.Transport
+
+	script string
+	once   sync.Once
+	late   sync.WaitGroup
+}
+
+func (o *overtaken) Start(call *transport.Call, done transport.Done) {
+	waits := false
+	if call.Name() == o.script {
+		o.once.Do(func() { waits = true })
+	}
+	if !waits {
+		o.Transport.Start(call, done)
+		return
+	}
+	o.late.Go(func() {
+		time.Sleep(10 * time.Millisecond)
+		o.Transport.Start(call, done)
+	})
+}
+
+func TestAReleaseForAnOwnerThatIsOvertakenLeavesTheOtherItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := inBubble(t)
+		tr := &overtaken{Transport: redigoTransport(srv), script: "release_shared"}
+		defer tr.late.Wait()
+		l, owner := rlock.New(overTransport(t, tr), "job"), redlatch.NewOwner(uuid.New(), 1)
+		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- first.Unlock() }()
+		synctest.Wait() // sent
+		hold := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour)).acquired(t, soon)
+		require.NoError(t, <-unlocked)
+		requireKept(t, hold, other)
+	})
 }

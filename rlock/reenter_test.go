@@ -2,9 +2,12 @@ package rlock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -12,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// countOf returns the server's count of a hold's owner.
 func countOf(t testing.TB, l *rlock.Lock, h *rlock.Hold) int64 {
 	t.Helper()
 	n, err := l.HoldCount(context.WithoutCancel(t.Context()), h.Owner())
@@ -20,7 +22,7 @@ func countOf(t testing.TB, l *rlock.Lock, h *rlock.Hold) int64 {
 	return n
 }
 
-// again re-enters the lock by the proof of a hold.
+// again re-enters a hold.
 func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	inner, err := l.TryLock(h.Context(context.Background()), opts...)
@@ -63,7 +65,6 @@ func TestProofOfAnInnerHoldThatWasUnlockedLeavesTheOuterOne(t *testing.T) {
 	require.NoError(t, outer.Unlock())
 }
 
-// The server has forgotten the lock, and the holder has not noticed yet.
 func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -85,8 +86,6 @@ func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	require.NoError(t, foreign.Unlock())
 }
 
-// U4: the reply to a re-entry is lost. It is not sent again blindly, the count
-// comes right, and one unlock of the outer hold frees the lock.
 func TestU4LostReplyOfAReentryLeavesNoExtraCount(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -107,8 +106,7 @@ func TestU4LostReplyOfAReentryLeavesNoExtraCount(t *testing.T) {
 	require.False(t, locked(t, s, l.Name()))
 }
 
-// withoutKill returns a proxy in front of a server, and a client behind it that may not kill
-// connections, so that what the network holds back runs late.
+// withoutKill returns a client that may not kill connections, so that held commands run late.
 func withoutKill(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redistest.Proxy, *redlatch.Client) {
 	t.Helper()
 	s, p := delayingNet(t)
@@ -118,7 +116,7 @@ func withoutKill(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *red
 	return s, p, client
 }
 
-// deliver releases a script that was held back, and returns when the server has run it.
+// deliver runs a held script on the server.
 func deliver(t *testing.T, s *redistest.Server, held *redistest.Held) {
 	t.Helper()
 	ran := s.CommandStats(t)["evalsha"]
@@ -126,8 +124,6 @@ func deliver(t *testing.T, s *redistest.Server, held *redistest.Held) {
 	until(t, soon, "the late script", func() bool { return s.CommandStats(t)["evalsha"] > ran })
 }
 
-// The network holds back exactly the re-entry, and delivers it when the hold is
-// long over.
 func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
 	t.Parallel()
 	logged, log := newJournal()
@@ -151,8 +147,6 @@ func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
 	require.False(t, locked(t, s, l.Name()))
 }
 
-// The network holds back exactly the release of an inner hold, and delivers it
-// when there is another inner hold.
 func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
 	t.Parallel()
 	s, p, client := withoutKill(t, redlatch.WithCommandTimeout(time.Second))
@@ -173,4 +167,126 @@ func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
 	require.True(t, locked(t, s, l.Name()))
 	require.NoError(t, outer.Unlock())
 	require.False(t, locked(t, s, l.Name()))
+}
+
+// The server still counts an inner hold whose lease has expired.
+func TestHandOverLeavesACountOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		hold := take(t, l)
+		inner := again(t, l, hold, rlock.WithLease(time.Second))
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, inner.Err(), redlatch.ErrLost)
+		owner, err := hold.HandOver()
+		require.NoError(t, err)
+		require.Equal(t, "1", owners(t, srv, "lock")[owner.String()])
+		require.NoError(t, l.UnlockAs(t.Context(), owner))
+		require.False(t, locked(t, srv, "lock"))
+	})
+}
+
+func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*rlock.Hold) error{
+		"handed over": func(h *rlock.Hold) error { _, err := h.HandOver(); return err },
+		"let expire":  (*rlock.Hold).LetExpire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			client := connect(t, s.URL(), redlatch.WithCommandTimeout(time.Second))
+			l := rlock.New(client, redistest.Key(t))
+			hold := take(t, l)
+			require.NoError(t, again(t, l, hold).Unlock())
+			inner := again(t, l, hold)
+			s.Pause()
+			require.NoError(t, inner.Unlock())
+			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not as long as that is open")
+			s.Resume()
+			var err error
+			defer func() { assert.NoError(t, err, "the hold can be left") }()
+			until(t, soon, "the hold can be left", func() bool { err = leave(hold); return err == nil })
+			for range 20 { // whatever settles has had its say by then
+				loadScripts(t, client)
+			}
+			require.Equal(t, "1", owners(t, s, l.Name())[hold.Owner().String()])
+		})
+	}
+}
+
+// The outer hold is unlocked during the re-entry.
+func TestTurnGoesToTheNextWaiterAfterAReentryThatCameTooLate(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p, client := through(t, s)
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, again(t, l, hold).Unlock())
+	ctx := context.WithoutCancel(hold.Context(t.Context()))
+	s.Do(t, "DEL", l.Name())
+	held := p.HoldMatching(redistest.ToServer, l.Name())
+	re := await(ctx, l)
+	awaitClosed(t, held.Seen(), soon, "the re-entry")
+	un := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
+	until(t, soon, "the unlock", func() bool { return !hold.Internal().IsCounted() })
+	held.Release()
+	require.ErrorIs(t, re.failed(t, soon), redlatch.ErrLost)
+	un.ended(t, soon)
+	require.NoError(t, un.err, "it left the freeing to the re-entry")
+	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+}
+
+// The reply is NOSCRIPT, and the caller has left.
+func TestTurnGoesToTheNextWaiterWhenTheServerDidNotKnowTheScript(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	l := rlock.New(client, redistest.Key(t))
+	s.Do(t, "SCRIPT", "FLUSH")
+	s.Pause()
+	w := await(t.Context(), l, rlock.WithWait(200*time.Millisecond))
+	require.Error(t, w.failed(t, soon))
+	s.Resume()
+	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+}
+
+// errgroup cancels with a sibling's error, which may be one of this package.
+func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := connect(t, s.URL())
+	p, far := through(t, s)
+	l := rlock.New(client, redistest.Key(t))
+	for _, cause := range []error{
+		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrClosed, redlatch.ErrLost, redlatch.ErrNotHeld,
+	} {
+		cause = fmt.Errorf("a sibling: %w", cause)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		holdByHand(t, s, l.Name(), forever)
+		until(t, soon, "those before have gone", func() bool { return listeners(t, s, l.Name()) == 0 })
+		w := await(ctx, l)
+		awaitWaiters(t, s, l.Name())
+		cancel(cause)
+		err := w.failed(t, soon)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "a sibling")
+		freeByHand(t, s, l.Name())
+		require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+
+		// The same during an attempt without a reply.
+		before := grants(t, s)
+		p.Blackhole(redistest.ToClient)
+		ctx, cancel = context.WithCancelCause(t.Context())
+		w = await(ctx, rlock.New(far, redistest.Key(t)))
+		until(t, soon, "the attempt", func() bool { return grants(t, s) == before+1 })
+		cancel(cause)
+		err = w.failed(t, soon)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "a sibling")
+		p.Heal()
+	}
 }

@@ -17,9 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The tests of this file run on fake time, with replicas that answer when the test says so.
-
-// copying is a transport to a server with a replica, which the test plays.
+// copying is a transport to a server whose replicas the test controls.
 type copying struct {
 	transport.Transport
 
@@ -29,7 +27,6 @@ type copying struct {
 	away  bool
 }
 
-// Start is part of transport.Transport.
 func (c *copying) Start(call *transport.Call, done transport.Done) {
 	c.mu.Lock()
 	away := c.away
@@ -41,7 +38,6 @@ func (c *copying) Start(call *transport.Call, done transport.Done) {
 	c.Transport.Start(call, done)
 }
 
-// Replicate is part of transport.Replicator.
 func (c *copying) Replicate(call *transport.Call, _ int, timeout time.Duration, done transport.Replicated) {
 	c.mu.Lock()
 	after, have := min(c.after, timeout), c.have
@@ -54,21 +50,19 @@ func (c *copying) Replicate(call *transport.Call, _ int, timeout time.Duration, 
 	})
 }
 
-// answers sets after what time how many replicas have a lock.
+// answers sets when and how many replicas acknowledge.
 func (c *copying) answers(after time.Duration, have int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.after, c.have = after, have
 }
 
-// isAway sets whether calls are refused.
 func (c *copying) isAway(away bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.away = away
 }
 
-// copied is a client with such a transport, inside a bubble.
 func copied(t *testing.T, timeout time.Duration, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client, *copying) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
@@ -79,7 +73,6 @@ func copied(t *testing.T, timeout time.Duration, opts ...redlatch.Option) (*redi
 	return srv, client, c
 }
 
-// The time in which replicas are waited for is the hold's.
 func TestLeaseCountsFromTheAcquireAndNotFromItsReplicas(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -145,7 +138,6 @@ func TestHoldThatIsOverBeforeItsReplicasHaveItIsNotReturned(t *testing.T) {
 	}
 }
 
-// endings returns what was reported to an observer of holds.
 func endings(w *witness) (reported []any) {
 	for _, e := range w.since() {
 		switch e.(type) {
@@ -192,8 +184,6 @@ func TestCanceledWaitForReplicasIsCountedAsFailed(t *testing.T) {
 	})
 }
 
-// The callers of one process stay in its local queue while one of them waits for
-// replicas, and the turn goes on whatever comes of it.
 func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -216,7 +206,6 @@ func TestTurnGoesOnWhenReplicasDoNotHaveALock(t *testing.T) {
 	}
 }
 
-// What is left of an acquisition that came to nothing is given back while Redis is away.
 func TestLockIsGivenBackWhenRedisIsAwayMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, replica := copied(t, time.Second)
@@ -241,8 +230,7 @@ func TestOwnerGivenIsForgottenOnceHoweverItsAcquireEnds(t *testing.T) {
 		traveller, err := redlatch.ParseOwner(foreignOwner)
 		require.NoError(t, err)
 		l := rlock.New(client, "job")
-		// A lease that another hold of the owner counts on is not shortened: the two
-		// know of each other, also after one that came to nothing.
+		// The two holds share the owner, also after failed acquisitions.
 		long := take(t, l, rlock.WithOwner(traveller), rlock.WithLease(time.Minute))
 		for range 3 {
 			replica.answers(time.Hour, 1)
@@ -294,7 +282,6 @@ func TestACallerThatLeavesWhileReplicasAreAwaitedLeavesNoLock(t *testing.T) {
 	}
 }
 
-// Other holds of a given owner keep the lock.
 func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -1,12 +1,15 @@
 package rlock_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -16,10 +19,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// cutFor is for how long a replica that is cut off is waited for.
+// cutFor is the timeout for disconnected replicas.
 const cutFor = 300 * time.Millisecond
 
-// replicated is a master, its replica, and what that is reached through.
+// replicated returns a master, its replica and the link between them.
 func replicated(t *testing.T) (master, replica *redistest.Server, link *redistest.Proxy) {
 	t.Helper()
 	master = redistest.Start(t)
@@ -29,7 +32,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server, link *redistes
 	return master, replica, link
 }
 
-// awaitsReplicas returns when the call, which has the lock, waits for replicas.
+// awaitsReplicas returns when the call waits for replicas.
 func (w *waiter) awaitsReplicas(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	until(t, soon, "the call does not wait for replicas", func() bool {
@@ -43,9 +46,8 @@ func (w *waiter) awaitsReplicas(t *testing.T, s *redistest.Server) {
 	})
 }
 
-// A replica that is cut off is what makes two holders after a failover. Without the
-// option the lock is granted, and granted again by the replica that is promoted; with it
-// no caller gets the lock.
+// A replica that was disconnected lets two holders in after a failover. With WithReplicaSync nobody
+// gets the lock.
 func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t *testing.T) {
 	testlevel.All(t, "replicas that change roles")
 	t.Parallel()
@@ -88,7 +90,6 @@ func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t 
 	checkHeld(t, err)
 }
 
-// It costs a connection and, for each acquisition, a script and a share of a WAIT.
 func TestReplicaSyncCostsOneScriptAndAShareOfAWait(t *testing.T) {
 	t.Parallel()
 	master, _, _ := replicated(t)
@@ -132,8 +133,6 @@ func TestReplicaSyncCostsOneScriptAndAShareOfAWait(t *testing.T) {
 	require.Less(t, stats["wait"], int64(callers))
 }
 
-// The state on the server is that of a lock of a client that waits for no
-// replica.
 func TestReplicaSyncLeavesNothingBehindOnTheServer(t *testing.T) {
 	t.Parallel()
 	master, _, _ := replicated(t)
@@ -148,7 +147,7 @@ func TestReplicaSyncLeavesNothingBehindOnTheServer(t *testing.T) {
 	require.Zero(t, redisInt(t, master, "DBSIZE"))
 }
 
-// holders returns the fields of a lock's hash, without the mode of a read/write lock.
+// holders returns a lock's owners, without the mode field.
 func holders(t *testing.T, s redistest.Target, key string) map[string]string {
 	t.Helper()
 	fields := owners(t, s, key)
@@ -170,7 +169,6 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 			refused.awaitsReplicas(t, master)
 			there := await(t.Context(), lock(lax, kind))
 			until(t, soon, "it waits", func() bool { return len(master.Channels(t)) > 0 })
-			// A caller behind it in the local queue is next in this process.
 			here := await(t.Context(), lock(syncing, kind), rlock.WithWait(time.Minute))
 			require.ErrorIs(t, refused.failed(t, soon), redlatch.ErrNotReplicated)
 			require.NoError(t, there.acquired(t, soon).Unlock())
@@ -186,7 +184,6 @@ func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
 	}
 }
 
-// What others ask meanwhile does not wait for replicas.
 func TestOtherCallsDoNotWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	master, _, link := replicated(t)
@@ -226,4 +223,107 @@ func TestUserWithoutTheRightToWaitGetsAnError(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.ErrorContains(t, err, "NOPERM")
 	require.False(t, locked(t, srv, "job"))
+}
+
+// Until its next renewal the old holder does not know of the second one, and it must not touch its
+// lock.
+func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	const lease = 2 * shortLease // whose end comes well after its next renewal
+	var serving atomic.Pointer[redistest.Server]
+	serving.Store(master)
+	dial := func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", serving.Load().Addr())
+	}
+	client, err := redlatch.New(dial, redlatch.WithWatchdogTimeout(lease))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+
+	replica.Do(t, "REPLICAOF", "NO", "ONE") // the last thing that reaches it from the master
+	l := rlock.New(client, redistest.Key(t))
+	hold := take(t, l)
+	require.NoError(t, hold.Err())
+	serving.Store(replica)
+	master.Kill()
+
+	next := take(t, rlock.New(connect(t, replica.URL()), l.Name()))
+	awaitLoss(t, hold, lease/3+slack)
+	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, replica, l.Name()))
+	require.NoError(t, next.Err())
+	require.NoError(t, next.Unlock())
+}
+
+func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, server.URL(), redlatch.WithWatchdogTimeout(forever)) // the next renewal is 20 s away
+	hold := take(t, rlock.New(client, "job"))
+	unlocked := take(t, rlock.New(client, "unlocked"))
+	server.Kill()
+	server.Restart()
+	require.ErrorIs(t, unlocked.Unlock(), redlatch.LossForgotten)
+	awaitLoss(t, hold, soon)
+	require.ErrorIs(t, hold.Err(), redlatch.LossForgotten)
+	require.Equal(t, int64(0), server.Do(t, "DBSIZE"))
+}
+
+// The old master keeps its connections, and the address (a proxy, a virtual IP) leads to the new
+// one. Clients and subscriptions move on the first READONLY error.
+func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
+	testlevel.All(t, "replicas that change roles")
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	address := redistest.NewProxy(t, master.Addr())
+	const lease = 2 * shortLease
+	log, logged := newJournal()
+	client := connect(t, address.URL(), redlatch.WithWatchdogTimeout(lease), logged, noPoll())
+	survives := take(t, rlock.New(client, "survives"))
+	until(t, soon, "the replica has it", func() bool { return locked(t, replica, "survives") })
+	const heldByHand = "held"
+
+	replica.Lead(t)
+	holdByHand(t, replica, heldByHand, forever)
+	holdByHand(t, master, heldByHand, forever)
+	lost := take(t, rlock.New(client, "lost"))
+	waiting := await(t.Context(), rlock.New(client, heldByHand))
+	awaitWaiters(t, master, heldByHand)
+	address.Redirect(replica.Addr())
+	replica.Do(t, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	master.Follow(t, replica.Addr())
+	before := address.Connections()
+
+	hold := take(t, rlock.New(client, "new"))
+	require.NoError(t, hold.Err())
+	require.True(t, locked(t, replica, "new"))
+	until(t, soon, "none is left behind", func() bool {
+		return len(master.Channels(t)) == 0 && listeners(t, replica, heldByHand) == 1
+	})
+	require.Equal(t, before, address.Connections(), "one for one")
+	freeByHand(t, replica, heldByHand)
+	require.NoError(t, waiting.acquired(t, soon).Unlock())
+
+	awaitClosed(t, lost.Context(t.Context()).Done(), lease/3+slack, "the loss")
+	require.ErrorIs(t, lost.Err(), redlatch.ErrLost)
+	awaitRenewal(t, replica, "survives")
+	require.NoError(t, survives.Unlock())
+	require.NoError(t, hold.Unlock())
+	require.Equal(t, 1, log.count("has become a replica", "level=WARN"))
+	require.Zero(t, log.count("connection lost"))
+}
+
+func TestReplicaThatStaysOneIsNotDialledWithoutPauses(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	client := connect(t, replica.URL(), redlatch.WithCommandTimeout(time.Second))
+	_, err := rlock.New(client, "job").TryLock(t.Context())
+	require.Error(t, err)
+	require.ErrorContains(t, err, "READONLY")
+	require.Less(t, replica.CommandStats(t)["client|id"], int64(20), "connections made")
+
+	replica.Lead(t)
+	require.NoError(t, take(t, rlock.New(client, "job")).Unlock())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,10 +15,9 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
-// What one owner is owed by one of its holds, another hold of this client under
-// the same owner does not take away, however each came about.
 func TestHoldsOfOneGivenOwnerDoNotCutEachOthersLeases(t *testing.T) {
 	for name, second := range map[string]func(*rlock.Lock, rlock.Option) (*rlock.Hold, error){
 		"acquired with a short lease": func(l *rlock.Lock, same rlock.Option) (*rlock.Hold, error) {
@@ -81,8 +81,7 @@ func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
 	})
 }
 
-// The outcome of an attempt for an owner that others use, too, cannot be found
-// out, so it must not be reported as a lock that was not acquired.
+// The outcome for a shared owner is unknown, so ErrNotAcquired would be wrong.
 func TestGivenOwnerThatLeavesWithAnAttemptInFlightGetsThatError(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -133,12 +132,10 @@ func TestReleaseOfAGivenOwnerGoesOnInTheBackground(t *testing.T) {
 	until(t, soon, "no latch is left", func() bool { return len(keysLike(t, srv, "*"+l.Name()+"*")) == 0 })
 }
 
-// A release that the network still has may arrive when another caller holds the
-// lock under the same owner.
+// The release may arrive when another caller holds the lock with this owner.
 func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	// Without the right to kill connections nothing ends the doubt.
 	srv.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id")
 	p, client := through(t, srv)
 	p.KeepHalfDead(true)
@@ -162,8 +159,6 @@ func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// A renewal that the network delivers late must not cut the lease of a hold that
-// came later.
 func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t)
@@ -255,7 +250,6 @@ func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 		hold := take(t, l)
 		w := await(t.Context(), l)
 		synctest.Wait()
-		// Another owner gets the lock before the turn comes.
 		holdByHand(t, srv, "lock", 20*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
@@ -299,4 +293,57 @@ func TestTheReleaseGoesOnForTheLeaseOfAReentryWithoutAReply(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.False(t, locked(t, w.srv, "job"))
 	})
+}
+
+// outOfReach is a transport that can be disconnected.
+type outOfReach struct {
+	transport.Transport
+	away atomic.Bool
+}
+
+func (o *outOfReach) Start(call *transport.Call, done transport.Done) {
+	if o.away.Load() {
+		done(nil, redlatch.ErrNotSent)
+		return
+	}
+	time.AfterFunc(5*time.Millisecond, func() { o.Transport.Start(call, done) })
+}
+
+// Resolving the inner unlock releases the lock, so the outer unlock finds it gone.
+func TestUnlockThatTheResolverOfAnInnerOneForestalledIsNoLoss(t *testing.T) {
+	for name, enter := range map[string]func(t *testing.T, l *rlock.Lock) *rlock.Hold{
+		"freed": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
+			t.Helper()
+			return take(t, l)
+		},
+		"left to the lease of a hold at its maximum": func(t *testing.T, l *rlock.Lock) *rlock.Hold {
+			t.Helper()
+			outer := take(t, l, rlock.WithMaxHold(2*time.Second))
+			hold := again(t, l, outer)
+			time.Sleep(time.Minute)
+			require.ErrorIs(t, outer.Err(), redlatch.ErrMaxHold)
+			return hold
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, _ := inBubble(t)
+				tr := &outOfReach{Transport: redigoTransport(srv)}
+				client, err := redlatch.NewWithTransport(tr)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, client.Close()) }()
+				l := rlock.New(client, "job")
+				for range 20 { // which of the two comes first depends on their pauses
+					hold := enter(t, l)
+					inner := again(t, l, hold)
+					tr.away.Store(true)
+					require.NoError(t, inner.Unlock(), "it is settled in the background")
+					back := time.AfterFunc(800*time.Millisecond, func() { tr.away.Store(false) })
+					require.NoError(t, hold.Unlock())
+					require.False(t, back.Stop())
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+	}
 }

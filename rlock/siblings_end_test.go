@@ -13,8 +13,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// What the end of an outer or an inner hold means for the callers that wait for the inner one.
-
 func TestSiblingsOfALostHoldGetErrLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -37,7 +35,6 @@ func TestSiblingsOfALostHoldGetErrLost(t *testing.T) {
 	})
 }
 
-// An inner hold that is lost by itself leaves the outer one, and its place.
 func TestTheSlotOfAnInnerHoldWhoseLeaseIsOverIsFree(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -52,7 +49,6 @@ func TestTheSlotOfAnInnerHoldWhoseLeaseIsOverIsFree(t *testing.T) {
 	})
 }
 
-// The work of a hold that has reached its maximum may go on for a moment.
 func TestAnInnerHoldAtItsMaximumKeepsItsSlotForItsLease(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -121,7 +117,7 @@ func TestCloseAndShutdownEndTheWaitOfSiblings(t *testing.T) {
 	}
 }
 
-// The inner hold lives on, and the lock is acquired afresh behind those that wait already.
+// The inner hold continues, and the callers acquire the lock behind earlier waiters.
 func TestSiblingsOfAnUnlockedOuterHoldAcquireAfresh(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()

@@ -18,14 +18,12 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Callers with the proof of one hold exclude each other, and wait in order.
-
-// waitInner begins to lock with a hold's proof. The call does not end with the hold's context.
+// waitInner locks with a hold's proof, in a context that outlives the hold.
 func waitInner(l *rlock.Lock, outer *rlock.Hold, opts ...rlock.Option) *waiter {
 	return await(context.WithoutCancel(outer.Context(context.Background())), l, opts...)
 }
 
-// refusedInside holds that TryLock with a hold's proof is refused, and sends nothing.
+// refusedInside checks that a hold has an inner hold.
 func (s *scene) refusedInside(t *testing.T, outer *rlock.Hold) {
 	t.Helper()
 	before := countOf(t, s.l, outer)
@@ -103,8 +101,6 @@ func TestSiblingsWaitInOrderWithoutRequests(t *testing.T) {
 	})
 }
 
-// The code that holds the outer hold is not excluded from its inner one, nor from the inner
-// hold of that one.
 func TestEachHoldOfAChainHasOneInnerHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -129,7 +125,6 @@ func TestEachHoldOfAChainHasOneInnerHold(t *testing.T) {
 	})
 }
 
-// The inner hold of a hold that was unlocked takes its place.
 func TestAnInnerHoldThatOutlivesItsOuterOneTakesItsPlace(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -137,7 +132,7 @@ func TestAnInnerHoldThatOutlivesItsOuterOneTakesItsPlace(t *testing.T) {
 		two := again(t, s.l, one)
 		three := again(t, s.l, two)
 		onOne := waitInner(s.l, one)
-		// Its context proves the first hold, too, once the second is unlocked.
+		// After the second is unlocked, it proves the first hold.
 		ctx := context.WithoutCancel(two.Context(one.Context(t.Context())))
 		onTwo := await(ctx, s.l)
 		synctest.Wait()
@@ -210,7 +205,6 @@ func TestSiblingsCountAsWaiters(t *testing.T) {
 	})
 }
 
-// Holds of one owner that was given have a chain each.
 func TestHoldsOfAnOwnerThatTravelsHaveAChainEach(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
@@ -236,7 +230,6 @@ func TestHoldsOfAnOwnerThatTravelsHaveAChainEach(t *testing.T) {
 	})
 }
 
-// A hold that came by a transfer inside the process has a slot like every other one.
 func TestSiblingsUnderATransferredLockExcludeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
@@ -258,7 +251,6 @@ func TestSiblingsUnderATransferredLockExcludeEachOther(t *testing.T) {
 	})
 }
 
-// A goroutine that locks twice with one context waits for itself.
 func TestALongWaitForAnInnerHoldIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, logged := newJournal()
@@ -283,8 +275,6 @@ func TestALongWaitForAnInnerHoldIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// In each round the callers of one hold come, give up, enter and leave as they like. No
-// wake-up is lost, and no two are inside.
 func TestSiblingsRace(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t)
@@ -296,7 +286,7 @@ func TestSiblingsRace(t *testing.T) {
 				outer := take(t, l)
 				raceInside(t, l, outer)
 				require.NoError(t, outer.Err())
-				// The attempts whose callers have left are resolved, and leave the slot.
+				// Abandoned attempts are resolved and leave the slot.
 				require.NoError(t, waitInner(l, outer).acquired(t, soon).Unlock())
 				require.EqualValues(t, 1, countOf(t, l, outer))
 				require.NoError(t, outer.Unlock())

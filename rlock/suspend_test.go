@@ -23,8 +23,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// The environment of a test binary that is to be suspended while it holds a
-// lock.
+// The environment of a child process that is suspended while it holds a lock.
 const (
 	sleeperURL  = "RLOCK_TEST_SLEEPER_URL"
 	sleeperLock = "RLOCK_TEST_SLEEPER_LOCK"
@@ -32,15 +31,14 @@ const (
 
 func init() { roles[sleeperURL] = sleepAndTell }
 
-// Suspended for longer than the lease, with a margin for a loaded machine.
+// The process sleeps for longer than its lease.
 const (
 	sleeperLease = 2 * time.Second
 	sleeperSleep = 2500 * time.Millisecond
 )
 
-// sleepAndTell holds locks, one after the other, and looks at the time all the
-// while. When that has made a leap it says what the hold says about itself, asked
-// before anything else, and goes on with the next when told to.
+// sleepAndTell acquires locks in a loop and watches the clock. After a jump it first reports what
+// the hold says.
 func sleepAndTell(url string) {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)
@@ -92,7 +90,6 @@ func TestU3SuspendedHolderKnowsOfItsLossAtItsFirstInstruction(t *testing.T) {
 	wg.Wait()
 }
 
-// suspendAgainAndAgain starts a holder and stops it so many times.
 func suspendAgainAndAgain(t *testing.T, s *redistest.Server, name string, trials int) error {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -139,7 +136,7 @@ func suspendOnce(p *os.Process, said *bufio.Reader) error {
 	return expectLine(said, "woke true")
 }
 
-// expectLine reads what a process says next, which must be want.
+// expectLine reads a line of a process.
 func expectLine(r *bufio.Reader, want string) error {
 	line, err := r.ReadString('\n')
 	if err != nil {

@@ -2,6 +2,9 @@ package rlock_test
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,11 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// leaving is a context that runs a function before its end is first seen.
+// leaving runs a function before its end is first seen.
 type leaving struct {
 	context.Context //nolint:containedctx // it is a context
 	first           func()
@@ -28,8 +33,7 @@ func (l *leaving) Err() error {
 	return l.Context.Err()
 }
 
-// The wait ends before the lock is given to the waiter, at that moment, before the waiter's attempt
-// is sent, or after that: each time the next waiter gets the lock.
+// The wait ends at four moments around the transfer. The next waiter always gets the lock.
 func TestWaiterThatLeavesTransfersALockThatWasGivenToIt(t *testing.T) {
 	const before, given, unsent, sent = "before", "given", "unsent", "sent"
 	for _, when := range []string{before, given, unsent, sent} {
@@ -85,4 +89,96 @@ func TestWaiterThatLeavesTransfersALockThatWasGivenToIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestProcessesTransferTheLockInBursts(t *testing.T) {
+	testlevel.All(t, "5 s of load")
+	t.Parallel()
+	onceOfThree(t, func() error {
+		s := redistest.Start(t)
+		counts := turnsOf(t, s, 16, 16, 16, 16)
+		total := 0
+		for _, n := range counts {
+			total += n
+		}
+		requests := float64(s.CommandStats(t)["evalsha"]) / float64(total)
+		t.Logf("%.2f requests each", requests)
+		require.Less(t, requests, 1.9, "two for each that is freed")
+		return evenly(t, counts)
+	})
+}
+
+// A client with a single caller frees the lock after each turn.
+func TestASingleCallerGetsItsShareBesideMany(t *testing.T) {
+	testlevel.All(t, "5 s of load")
+	t.Parallel()
+	onceOfThree(t, func() error {
+		counts := turnsOf(t, redistest.Start(t), 16, 1)
+		t.Logf("%v", counts)
+		if share := float64(counts[1]) / float64(counts[0]+counts[1]); share <= 0.1 {
+			return fmt.Errorf("a share of %.3f", share)
+		}
+		return nil
+	})
+}
+
+// onceOfThree measures up to three times: other load may spoil a result, an unfair queue spoils
+// all.
+func onceOfThree(t *testing.T, measure func() error) {
+	t.Helper()
+	var err error
+	for range 3 {
+		if err = measure(); err == nil {
+			return
+		}
+		t.Log(err)
+	}
+	require.NoError(t, err)
+}
+
+// evenly checks that the shares differ by at most 0.15 from the mean.
+func evenly(t *testing.T, counts []int) error {
+	t.Helper()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	t.Logf("%v of %d", counts, total)
+	for _, n := range counts {
+		if math.Abs(float64(n)/float64(total)-1/float64(len(counts))) > 0.15 {
+			return fmt.Errorf("%d of %d", n, total)
+		}
+	}
+	return nil
+}
+
+// turnsOf runs clients with that many goroutines for five seconds, and counts their turns.
+func turnsOf(t *testing.T, s *redistest.Server, goroutines ...int) []int {
+	t.Helper()
+	name := redistest.Key(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	counts := make([]int, len(goroutines))
+	var wg sync.WaitGroup
+	for i, n := range goroutines {
+		l := rlock.New(connect(t, s.URL()), name)
+		for range n {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					hold, err := l.Lock(ctx)
+					if err != nil {
+						return
+					}
+					counts[i]++ // the lock guards it
+					if err := hold.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	// Abandoned attempts are released when their replies arrive.
+	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
+	return counts
 }

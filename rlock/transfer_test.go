@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,13 +12,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// passes is a transport that counts calls by name, and whose calls that pass a lock on
-// are the test's.
+// passes counts calls by name and lets the test replace the next transfer.
 type passes struct {
 	transport.Transport
 	transport.Counter
@@ -29,7 +26,6 @@ type passes struct {
 	on    func(call *transport.Call, done transport.Done) // nil: they are sent
 }
 
-// Start is part of transport.Transport.
 func (p *passes) Start(call *transport.Call, done transport.Done) {
 	p.mu.Lock()
 	p.calls[call.Name()]++
@@ -59,7 +55,6 @@ func (p *passes) next(on func(call *transport.Call, done transport.Done)) {
 	p.on = on
 }
 
-// atPasses is a client in a bubble that calls go through.
 func atPasses(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *passes, *redlatch.Client) {
 	t.Helper()
 	srv, _ := inBubble(t)
@@ -73,11 +68,9 @@ func atPasses(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *pa
 	return srv, p, client
 }
 
-// burst is longer than any local queue goes on without counting remote
-// contenders.
+// burst is longer than a local queue goes without counting listeners.
 const burst = 40
 
-// handOn gives the hold's lock to a waiter, n times.
 func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	for range n {
@@ -89,8 +82,8 @@ func handOn(t *testing.T, l *rlock.Lock, hold *rlock.Hold, n int, opts ...rlock.
 	return hold
 }
 
-// alone returns a hold whose local queue knows of no other contender for the lock, and
-// is at the beginning of a burst.
+// alone returns a hold whose local queue knows no other contender and is at the beginning of a
+// burst.
 func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	hold := take(t, l, opts...)
@@ -143,8 +136,7 @@ func TestWholeLockIsTransferredHoweverOftenItWasEntered(t *testing.T) {
 	})
 }
 
-// robbed returns a waiter for a lock that another owner has taken by force from a
-// holder that would have transferred it, and knows of the loss.
+// robbed returns a waiter behind a hold whose lock was taken by force.
 func robbed(t *testing.T, srv *redistest.MiniServer, p *passes, l *rlock.Lock) *waiter {
 	t.Helper()
 	hold := alone(t, p, l)
@@ -177,8 +169,6 @@ func TestTransferOfALostHoldIsAnError(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the call that passes the lock on, its holder has given it up,
-// and the next in the local queue gets it, once.
 func TestLockIsTransferredWhateverTheOutcomeOfTheCall(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -254,8 +244,6 @@ func TestALockThatAMalformedReplyMayHaveGivenIsReleased(t *testing.T) {
 	})
 }
 
-// The next in the local queue waits for its reply as long as for any other. The
-// holder waits no longer than it would for a release.
 func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
 	for lease, bound := range map[time.Duration]time.Duration{time.Minute: 3 * time.Second, time.Second: time.Second} {
 		t.Run(fmt.Sprint(lease), func(t *testing.T) {
@@ -289,8 +277,7 @@ func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
 	}
 }
 
-// Redisson's turns can only be counted one by one, so each gets a message when the lock is
-// free.
+// Redisson's waiters need a message per turn.
 func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, p, client := atPasses(t)
@@ -306,100 +293,4 @@ func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 		require.Greater(t, p.count("pass"), passed)
 		require.NoError(t, hold.Unlock())
 	})
-}
-
-// Processes of one kind count each other's bursts, and need one request for a turn.
-func TestProcessesTransferTheLockInBursts(t *testing.T) {
-	testlevel.All(t, "5 s of load")
-	t.Parallel()
-	onceOfThree(t, func() error {
-		s := redistest.Start(t)
-		counts := turnsOf(t, s, 16, 16, 16, 16)
-		total := 0
-		for _, n := range counts {
-			total += n
-		}
-		requests := float64(s.CommandStats(t)["evalsha"]) / float64(total)
-		t.Logf("%.2f requests each", requests)
-		require.Less(t, requests, 1.9, "two for each that is freed")
-		return evenly(t, counts)
-	})
-}
-
-// A process with a single caller frees the lock after each turn. Those with many give
-// it as much time as they take, not one turn for each burst.
-func TestASingleCallerGetsItsShareBesideMany(t *testing.T) {
-	testlevel.All(t, "5 s of load")
-	t.Parallel()
-	onceOfThree(t, func() error {
-		counts := turnsOf(t, redistest.Start(t), 16, 1)
-		t.Logf("%v", counts)
-		if share := float64(counts[1]) / float64(counts[0]+counts[1]); share <= 0.1 {
-			return fmt.Errorf("a share of %.3f", share)
-		}
-		return nil
-	})
-}
-
-// onceOfThree measures until the result is good, three times at most. Other load of the machine
-// may have made one bad; a queue that is unfair makes all of them bad.
-func onceOfThree(t *testing.T, measure func() error) {
-	t.Helper()
-	var err error
-	for range 3 {
-		if err = measure(); err == nil {
-			return
-		}
-		t.Log(err)
-	}
-	require.NoError(t, err)
-}
-
-// evenly returns an error when a share is not what each would have, give or take 0.15.
-func evenly(t *testing.T, counts []int) error {
-	t.Helper()
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	t.Logf("%v of %d", counts, total)
-	for _, n := range counts {
-		if math.Abs(float64(n)/float64(total)-1/float64(len(counts))) > 0.15 {
-			return fmt.Errorf("%d of %d", n, total)
-		}
-	}
-	return nil
-}
-
-// turnsOf lets clients with so many goroutines each contend for one lock for five
-// seconds, and returns how often each had it.
-func turnsOf(t *testing.T, s *redistest.Server, goroutines ...int) []int {
-	t.Helper()
-	name := redistest.Key(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	counts := make([]int, len(goroutines))
-	var wg sync.WaitGroup
-	for i, n := range goroutines {
-		l := rlock.New(connect(t, s.URL()), name)
-		for range n {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					hold, err := l.Lock(ctx)
-					if err != nil {
-						return
-					}
-					counts[i]++ // the lock guards it
-					if err := hold.Unlock(); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	// The context may have ended an attempt that was under way: what that got is given
-	// back when its reply comes.
-	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
-	return counts
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// A pair of Lock and UnlockAsync costs one round trip, one of Lock and Unlock two.
 func TestAPairWithUnlockAsyncCostsOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trip, pairs = time.Millisecond, 20
@@ -74,8 +73,6 @@ func TestUnlockAsyncEndsTheHoldAtOnceAndTellsTheOutcome(t *testing.T) {
 	})
 }
 
-// Waiters of the process and of another one get the lock, whichever way it is given up, and
-// an inner hold is given up alone.
 func TestUnlockAsyncWakesWaitersAndKeepsOuterHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 10*time.Millisecond)
@@ -102,7 +99,6 @@ func TestUnlockAsyncWakesWaitersAndKeepsOuterHolds(t *testing.T) {
 	})
 }
 
-// The client's Close waits for a release that is on its way.
 func TestCloseWaitsForUnlockAsync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 100*time.Millisecond)
@@ -121,7 +117,6 @@ func TestCloseWaitsForUnlockAsync(t *testing.T) {
 	})
 }
 
-// Callers that go on at once exclude each other, on a real server and among processes.
 func TestUnlockAsyncKeepsExclusion(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// names are lock names with the channels that Redisson has for them, spelt out.
 var names = []struct{ name, prefix, key, channel string }{
 	{"orders", "", "orders", "redisson_lock__channel:{orders}"},
 	{"orders:42", "", "orders:42", "redisson_lock__channel:{orders:42}"},
@@ -29,11 +29,8 @@ var names = []struct{ name, prefix, key, channel string }{
 	{"orders", "{shop}:", "{shop}:orders", "redisson_lock__channel:{shop}:orders"},
 }
 
-// clientID is a client's identity that stands in the vectors.
 var clientID = uuid.MustParse("71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11")
 
-// subscribeAll returns a connection that receives every message that the server
-// publishes.
 func subscribeAll(t *testing.T, srv redistest.Target) redis.Conn {
 	t.Helper()
 	conn := srv.Dial(t)
@@ -44,7 +41,7 @@ func subscribeAll(t *testing.T, srv redistest.Target) redis.Conn {
 	return conn
 }
 
-// requireMessages checks that the messages so far are those, and no others.
+// requireMessages checks that exactly these messages were published.
 func requireMessages(t *testing.T, srv redistest.Target, conn redis.Conn, channel string, payloads ...string) {
 	t.Helper()
 	srv.Do(t, "PUBLISH", "the end", "") // comes after all others
@@ -152,7 +149,7 @@ func TestQuestionsAboutALockThatRedissonHolds(t *testing.T) {
 	})
 }
 
-// requireJavaHolds checks the reads about the Java thread, and about one that does not hold the lock.
+// requireJavaHolds checks the reads about the Java thread and another one.
 func requireJavaHolds(t *testing.T, l *rlock.Lock, count int64) {
 	t.Helper()
 	isLocked, err := l.IsLocked(t.Context())
@@ -168,7 +165,6 @@ func requireJavaHolds(t *testing.T, l *rlock.Lock, count int64) {
 	}
 }
 
-// The message is the one that a Java unlock publishes.
 func TestRedissonsUnlockWakesAWaiter(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)
@@ -179,4 +175,50 @@ func TestRedissonsUnlockWakesAWaiter(t *testing.T) {
 	srv.Do(t, "EVAL", "redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1])",
 		2, key, "redisson_lock__channel:{"+key+"}", "0")
 	require.NoError(t, w.acquired(t, promptly).Unlock())
+}
+
+// Redisson's spin and non-reentrant locks (docs/protocol.md): a spin lock is released without a
+// message, and a non-reentrant one rejects its own owner.
+const (
+	theirsTakes = `if redis.call('EXISTS', KEYS[1]) == 1 then
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 and ARGV[3] == '1' then
+return redis.error_reply('NON_REENTRANT_REACQUIRE') end
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then return redis.call('PTTL', KEYS[1]) end
+end
+redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])`
+	theirsFrees = `if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) == 0 then
+redis.call('DEL', KEYS[1])
+if ARGV[2] == '1' then redis.call('PUBLISH', KEYS[2], '0') end
+end
+return 1`
+)
+
+func TestSpinAndNonReentrantLocksOfRedissonTakeTurnsWithOurs(t *testing.T) {
+	t.Parallel()
+	for kind, nonReentrant := range map[string]string{"spin": "0", "non-reentrant": "1"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			srv, client := onShared(t, noPoll())
+			l := rlock.New(client, redistest.Key(t))
+			takes := func() any {
+				return srv.Do(t, "EVAL", theirsTakes, 1, l.Name(), 60_000, foreignOwner, nonReentrant)
+			}
+			ours := take(t, l)
+			require.Positive(t, takes(), "it is told how long ours lasts")
+			require.NoError(t, ours.Unlock())
+			require.Nil(t, takes())
+
+			_, err := l.TryLock(t.Context())
+			checkHeld(t, err)
+			w := await(t.Context(), l, rlock.WithPollCap(50*time.Millisecond))
+			listening(t, srv, codec.LockChannel(l.Name()))
+			srv.Do(t, "EVAL", theirsFrees, 2, l.Name(), codec.LockChannel(l.Name()), foreignOwner, nonReentrant)
+			hold := w.acquired(t, soon)
+			inner, err := l.Lock(hold.Context(t.Context()))
+			require.NoError(t, err, "ours is entered again, with its proof")
+			require.NoError(t, inner.Unlock())
+			require.NoError(t, hold.Unlock())
+		})
+	}
 }

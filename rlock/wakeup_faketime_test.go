@@ -2,6 +2,9 @@ package rlock_test
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +13,11 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/transport"
 )
 
 func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
@@ -34,7 +41,6 @@ func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
 	})
 }
 
-// The key goes away without a word, as by DEL or by a message that got lost.
 func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,8 +59,6 @@ func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
 	}
 }
 
-// A lock without a time to live, which only something foreign can leave, is
-// waited for without a busy loop.
 func TestLockThatNeverExpiresIsPolledAtTheCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
@@ -86,8 +90,6 @@ func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
 	})
 }
 
-// A waiter whose attempts take their time reads few of the messages that flood
-// its channel. Other listeners on the same connection do not wait for it.
 func TestU27FloodedWaiterDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 100 * time.Millisecond
@@ -141,4 +143,152 @@ func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
 			require.NoError(t, hold.Unlock())
 		})
 	}
+}
+
+func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
+	t.Parallel()
+	const rounds = 4
+	goroutines := testlevel.Rounds(150, 1000)
+	s := redistest.Start(t)
+	l := rlock.New(connect(t, s.URL()), redistest.Key(t))
+	first := take(t, l)
+	var r criticalSection
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() { r.visitLocked(t, l, rounds) })
+	}
+	before := s.CommandStats(t)["evalsha"]
+	require.NoError(t, first.Unlock())
+	wg.Wait()
+	require.Equal(t, goroutines*rounds, r.entered)
+	requests := float64(s.CommandStats(t)["evalsha"]-before) / float64(goroutines*rounds)
+	t.Logf("requests per acquisition %.3f", requests)
+	require.Less(t, requests, 1.9, "two for each that is freed")
+}
+
+func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		calls := &counting{Transport: redigoTransport(srv)}
+		client, err := redlatch.NewWithTransport(calls)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		holdByHand(t, srv, "lock", time.Hour)
+		l := rlock.New(client, "lock")
+		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
+		defer cancel()
+		var waiters []*waiter
+		for range 1000 {
+			waiters = append(waiters, await(ctx, l))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := calls.n.Load()
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		require.LessOrEqual(t, calls.n.Load()-before, int64(5), "one attempt for each poll cap")
+		for _, w := range waiters {
+			<-w.done
+			require.ErrorIs(t, w.err, redlatch.ErrNotAcquired)
+			require.ErrorIs(t, w.err, context.DeadlineExceeded)
+		}
+	})
+}
+
+type counting struct {
+	transport.Transport
+	n atomic.Int64
+}
+
+func (c *counting) Start(call *transport.Call, done transport.Done) {
+	c.n.Add(1)
+	c.Transport.Start(call, done)
+}
+
+func TestQueueIsFirstInFirstOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t)
+		l := rlock.New(client, "lock")
+		hold := take(t, l)
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				h, err := l.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i) // the lock guards it
+				_ = h.Unlock()
+			})
+			synctest.Wait()
+		}
+		require.NoError(t, hold.Unlock())
+		wg.Wait()
+		require.True(t, slices.IsSorted(order), "%v", order)
+		require.Len(t, order, 50)
+	})
+}
+
+func TestWaiterThatLeavesGivesItsTurnToTheNext(t *testing.T) {
+	t.Parallel()
+	_, client := onShared(t, noPoll())
+	for range 200 {
+		l := rlock.New(client, redistest.Key(t))
+		hold := take(t, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver, stayer := await(ctx, l), await(t.Context(), l)
+		go cancel() // while the turn may be on its way to it
+		require.NoError(t, hold.Unlock())
+		leaver.ended(t, soon)
+		if leaver.err == nil {
+			require.NoError(t, leaver.hold.Unlock())
+		}
+		require.NoError(t, stayer.acquired(t, soon).Unlock())
+	}
+}
+
+func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t, redlatch.WithMaxWaiters(2))
+		l := rlock.New(client, "lock")
+		hold := take(t, l)
+		a, b := await(t.Context(), l), await(t.Context(), l)
+		synctest.Wait()
+		_, err := l.Lock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.ErrorContains(t, err, "WithMaxWaiters")
+		require.NoError(t, hold.Unlock())
+		for range 2 {
+			select {
+			case <-a.done:
+				require.NoError(t, a.hold.Unlock())
+				a.done = nil
+			case <-b.done:
+				require.NoError(t, b.hold.Unlock())
+				b.done = nil
+			}
+		}
+	})
+}
+
+// The next caller waits until the abandoned attempt is released.
+func TestNextWaiterGoesOnAfterTheInDoubtCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const latency = 100 * time.Millisecond
+		_, client := wired(t, latency)
+		l := rlock.New(client, "lock")
+		require.NoError(t, take(t, l).Unlock()) // the scripts are known
+		ctx, cancel := context.WithCancel(t.Context())
+		leaver := await(ctx, l)
+		synctest.Wait() // its attempt is on its way
+		next := await(t.Context(), l)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, leaver.failed(t, atOnce), redlatch.ErrUncertain)
+		hold := next.acquired(t, soon)
+		require.Equal(t, 3*latency, next.took, "the leaver's acquire, its release, and an acquire")
+		require.NoError(t, hold.Unlock())
+	})
 }

@@ -21,12 +21,11 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// promptly is what a wake-up may take on a busy machine. A waiter that sleeps
-// until its poll takes thirty seconds.
+// promptly bounds a wake-up; a poll would take thirty seconds.
 const promptly = soon
 
-// The unlock falls before the first attempt, between it and the subscription,
-// between the subscription and the second attempt, or after that.
+// The unlock comes at random times around the first attempt, the subscription and the second
+// attempt.
 func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
 	const workers = 4
@@ -48,7 +47,6 @@ func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
 	wg.Wait()
 }
 
-// unlockUnderWaiter lets a waiter begin and unlocks a random moment later.
 func unlockUnderWaiter(ctx context.Context, holder, other *rlock.Lock) error {
 	hold, err := holder.Lock(ctx)
 	if err != nil {
@@ -68,7 +66,7 @@ func unlockUnderWaiter(ctx context.Context, holder, other *rlock.Lock) error {
 	return w.hold.Unlock()
 }
 
-// spin passes a time shorter than a timer can.
+// spin waits for less time than a timer can measure.
 func spin(d time.Duration) {
 	for began := time.Now(); time.Since(began) < d; {
 		runtime.Gosched()
@@ -95,7 +93,7 @@ func TestU16WaitersThatLostTheirSubscriptionsStillGetTheLock(t *testing.T) {
 	}
 }
 
-// firstOf returns the hold of the waiter that is served next.
+// firstOf returns the hold of the next waiter.
 func firstOf(t *testing.T, queue []*waiter) *rlock.Hold {
 	t.Helper()
 	var next *waiter
@@ -139,7 +137,7 @@ func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 		require.ErrorIs(t, leaver.err, context.Canceled)
 		require.NoError(t, hold.Unlock())
 		if errors.Is(leaver.err, redlatch.ErrUncertain) {
-			// Its attempt may be on its way still. With a given owner the caller sees to that.
+			// The caller of a given owner must resolve the attempt.
 			if err := l.UnlockAs(t.Context(), leaves); err != nil {
 				require.ErrorIs(t, err, redlatch.ErrNotHeld)
 			}
@@ -199,8 +197,7 @@ func TestU17WaitersOfManyLocksShareTwoConnections(t *testing.T) {
 	requireNoTrace(t, srv)
 }
 
-// requireNoTrace checks that no subscription and no key is left on a server of
-// the test's own.
+// requireNoTrace checks that no subscription and no key is left.
 func requireNoTrace(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	until(t, soon, "subscriptions are left", func() bool { return len(srv.Channels(t)) == 0 })
@@ -210,7 +207,7 @@ func requireNoTrace(t *testing.T, srv *redistest.Server) {
 // Not parallel: it counts goroutines.
 func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	srv := redistest.Start(t)
-	// Callers of one client take turns. It takes two to listen for each other.
+	// Two clients: callers of one share a local queue.
 	clients := []*redlatch.Client{connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())}
 	for _, client := range clients { // both connections and the watchdog are there
 		warm := rlock.New(client, "warm-up")
@@ -229,8 +226,7 @@ func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	until(t, soon, "more goroutines than before", func() bool { return runtime.NumGoroutine() <= baseline })
 }
 
-// churn runs cycles of lock and unlock over few names, in which about half of
-// the callers leave early.
+// churn runs lock cycles on a few names. About half of the callers leave early.
 func churn(t *testing.T, clients []*redlatch.Client, cycles int) {
 	t.Helper()
 	const workers = 20

@@ -19,7 +19,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// wire is a network to an in-memory server.
 type wire struct {
 	srv     *redistest.MiniServer
 	latency time.Duration

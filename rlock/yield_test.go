@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -16,12 +17,15 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// mute sends no message about releases: what the channel carries is the
-// test's.
+// mute suppresses unlock messages; the test publishes its own.
 type mute struct {
 	transport.Transport
 	transport.Counter
@@ -31,7 +35,6 @@ type mute struct {
 	bundle int             // so many messages make one event
 }
 
-// Start is part of transport.Transport.
 func (m mute) Start(call *transport.Call, done transport.Done) {
 	if m.ctx.Err() != nil {
 		m.late.Add(1)
@@ -39,11 +42,9 @@ func (m mute) Start(call *transport.Call, done transport.Done) {
 	m.Transport.Start(call, done)
 }
 
-// PublishCommand returns a command that takes a channel and a message, and does
-// nothing.
+// EXISTS takes the same arguments and does nothing.
 func (mute) PublishCommand() string { return "EXISTS" }
 
-// Subscribe is part of transport.Transport.
 func (m mute) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	sub, err := m.Transport.Subscribe(ctx, channel)
 	if err != nil {
@@ -54,8 +55,7 @@ func (m mute) Subscribe(ctx context.Context, channel string) (transport.Subscrip
 	return b, nil
 }
 
-// bundled is a subscription whose listener comes to read only when several messages
-// have come.
+// bundled reports several messages as one event.
 type bundled struct {
 	transport.Subscription
 
@@ -64,10 +64,8 @@ type bundled struct {
 	once   sync.Once
 }
 
-// Events is part of transport.Subscription.
 func (b *bundled) Events() <-chan transport.Event { return b.events }
 
-// Close is part of transport.Subscription.
 func (b *bundled) Close() {
 	b.once.Do(func() { close(b.closed) })
 	b.Subscription.Close()
@@ -108,7 +106,7 @@ func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer, bundle 
 	return client, m.late
 }
 
-// listen listens to a lock's channel until the test ends, and does nothing else.
+// listen subscribes to a lock's channel until the test ends.
 func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 	t.Helper()
 	conn := redis.PubSubConn{Conn: srv.Dial(t)}
@@ -129,8 +127,7 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 	})
 }
 
-// announce says n times, so many each millisecond, that the lock was freed, as if
-// others had taken it.
+// announce publishes n unlock messages, each in a millisecond.
 func announce(t *testing.T, srv *redistest.MiniServer, name string, n, each int) {
 	t.Helper()
 	for i := range n {
@@ -162,7 +159,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				srv := redistest.Mini(t, embedded.WithInProcess())
-				// A little longer, so that nothing else happens when it ends.
+				// Nothing else happens at this time.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(c.milliseconds)*time.Millisecond+time.Microsecond)
 				defer cancel()
 				client, late := muted(ctx, t, srv, c.bundle)
@@ -172,8 +169,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 				}
 				var n atomic.Int64
 				var wg sync.WaitGroup
-				// So many that one always waits: a queue that is empty for a moment begins its
-				// burst anew, as that of a single caller.
+				// Enough that the queue is never empty, which would restart its burst.
 				for range 8 {
 					wg.Go(func() {
 						for ctx.Err() == nil && n.Load() <= c.most {
@@ -194,8 +190,7 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 	}
 }
 
-// Another client that has not been met yet may free the lock once for many turns: it
-// gets as much time as was taken here, not as many messages.
+// It yields for as long as it held the lock, not for a number of messages.
 func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -226,4 +221,115 @@ func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
 		require.Greater(t, n.Load(), int64(160), "half of the time, or a little less")
 		require.Less(t, n.Load(), int64(300))
 	})
+}
+
+func TestACallerThatYieldsHearsOfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t)
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		next := await(t.Context(), l, rlock.WithoutWakeUps(time.Second))
+		synctest.Wait()
+		w := await(t.Context(), l, rlock.WithoutWakeUps(time.Second))
+		synctest.Wait()
+		require.NoError(t, hold.Unlock())
+		hold = next.acquired(t, soon)
+		time.Sleep(time.Second) // longer than a burst
+		require.NoError(t, hold.Unlock())
+		time.Sleep(time.Millisecond)
+		w.stillWaits(t)
+		require.NoError(t, client.Close())
+		w.ended(t, time.Minute)
+		require.ErrorIs(t, w.err, redlatch.ErrClosed)
+		require.NotErrorIs(t, w.err, redlatch.ErrNotAcquired)
+	})
+}
+
+func TestAPollCapOfOneLockCountsForEachKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		holdByHand(t, srv, "plain", time.Hour)
+		holdByHand(t, srv, "fair", time.Hour)
+		srv.Do(t, "HSET", "rw", "mode", "write", foreignOwner+":write", 1)
+		srv.Do(t, "PEXPIRE", "rw", time.Hour.Milliseconds())
+		often := rlock.WithPollCap(100 * time.Millisecond)
+		plain := await(t.Context(), rlock.New(client, "plain"), often)
+		fair := await(t.Context(), rfairlock.New(client, "fair"), often)
+		reader := await(t.Context(), rreadwritelock.New(client, "rw").Read(), often)
+		time.Sleep(25 * time.Second)
+		srv.Do(t, "DEL", "plain", "fair", "rw")
+		began := time.Now()
+		for _, w := range []*waiter{plain, fair, reader} {
+			require.NoError(t, w.acquired(t, time.Minute).Unlock())
+		}
+		require.LessOrEqual(t, time.Since(began), 400*time.Millisecond) // a reader that follows another asks less often
+	})
+}
+
+func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	here, there := connect(t, srv.URL()), connect(t, srv.URL())
+	l := rlock.New(here, redistest.Key(t))
+	held := take(t, rlock.New(there, l.Name()))
+	polls := rlock.WithoutWakeUps(20 * time.Millisecond)
+	w := await(t.Context(), l, polls)
+	before := srv.CommandStats(t)["evalsha"]
+	until(t, soon, "it does not ask", func() bool { return srv.CommandStats(t)["evalsha"] >= before+5 })
+	require.Empty(t, srv.Channels(t))
+	require.NoError(t, held.Unlock())
+	hold := w.acquired(t, soon)
+
+	// Its release wakes subscribers.
+	far := await(t.Context(), rlock.New(connect(t, srv.URL(), noPoll()), l.Name()))
+	listening(t, srv, codec.LockChannel(l.Name()))
+	require.NoError(t, hold.Unlock())
+	require.NoError(t, far.acquired(t, soon).Unlock())
+	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
+}
+
+func TestWithoutWakeUpsNoSubscriptionIsNeeded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Do(t, "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all",
+		"-subscribe", "-ssubscribe", "-psubscribe", "-pubsub")
+	client := connect(t, srv.URL(), redlatch.WithCredentials(func(context.Context) (string, string, error) { return "deaf", "secret", nil }))
+	all := []string{redistest.Key(t) + "a", redistest.Key(t) + "b"}
+	polls := rlock.WithoutWakeUps(5 * time.Millisecond)
+	var wg sync.WaitGroup
+	inside := 0
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				assert.NoError(t, rlock.New(client, all[0]).Do(t.Context(), func(context.Context) error { inside++; return nil }, polls))
+				assert.NoError(t, rmultilock.New(client, all...).Do(t.Context(), func(context.Context) error { inside++; return nil }, polls))
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 160, inside)
+}
+
+func TestPollsThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	srv, client := onShared(t)
+	l := rlock.New(client, redistest.Key(t))
+	for what, opts := range map[string][]rlock.Option{
+		"no unit": {rlock.WithPollCap(10)}, "none": {rlock.WithPollCap(0)}, "below 0": {rlock.WithoutWakeUps(-time.Second)},
+		"both": {rlock.WithPollCap(time.Second), rlock.WithoutWakeUps(time.Second)},
+	} {
+		_, err := l.Lock(t.Context(), opts...)
+		require.ErrorIs(t, err, redlatch.ErrInvalid, what)
+	}
+	polls := rlock.WithoutWakeUps(time.Second)
+	for _, fair := range []*rlock.Lock{
+		rfairlock.New(client, l.Name()), rreadwritelock.New(client, l.Name()).Read(), rreadwritelock.New(client, l.Name()).Write(),
+	} {
+		_, err := fair.Lock(t.Context(), polls)
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+	}
+	fenced, err := rfencedlock.New(client, l.Name()).Lock(t.Context(), polls)
+	require.NoError(t, err)
+	require.NoError(t, fenced.Unlock())
+	srv.Do(t, "DEL", codec.TokenKey(l.Name()))
 }

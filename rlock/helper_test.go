@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// atOnce bounds what must not wait for Redis: nothing, on an idle machine.
+	// atOnce bounds steps that need no round trip.
 	atOnce = 2500 * time.Millisecond
-	// slack is what a busy machine may add to a bound that the library keeps.
+	// slack is added to the library's bounds on a busy machine.
 	slack = 3 * time.Second
-	// forever is longer than any test runs: a lease or a timeout that must
-	// not be what ends a wait.
+	// forever is longer than any test.
 	forever = time.Minute
 )
 
-// through opens a client behind a proxy, with its scripts loaded: a script that
-// the server does not know never runs for a caller that has left.
+// through opens a client behind a proxy and loads its scripts: a script that the server does not
+// know never runs for a caller that has left.
 func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
 	t.Helper()
 	p := redistest.NewProxy(t, s.Addr())
@@ -42,13 +41,11 @@ func loadScripts(t *testing.T, client *redlatch.Client) {
 	require.NoError(t, take(t, rlock.New(client, redistest.Key(t))).Unlock())
 }
 
-// grants returns how often a lock was acquired.
 func grants(t *testing.T, s *redistest.Server) int64 {
 	t.Helper()
 	return s.CommandStats(t)["hincrby"]
 }
 
-// inBackground runs a call that acquires on a goroutine of its own.
 func inBackground(lock func() (*rlock.Hold, error)) *waiter {
 	w := &waiter{done: make(chan struct{})}
 	began := time.Now()
@@ -60,7 +57,7 @@ func inBackground(lock func() (*rlock.Hold, error)) *waiter {
 	return w
 }
 
-// failed returns the waiter's error, which it must get within d.
+// failed returns the waiter's error, which must arrive within d.
 func (w *waiter) failed(t *testing.T, d time.Duration) error {
 	t.Helper()
 	w.ended(t, d)
@@ -78,7 +75,6 @@ func (w *waiter) stillWaits(t *testing.T) {
 	}
 }
 
-// until looks again and again until cond holds.
 func until(t *testing.T, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -99,7 +95,6 @@ func awaitClosed(t *testing.T, ch <-chan struct{}, within time.Duration, what st
 	}
 }
 
-// owners returns the lock's fields: owner and count.
 func owners(t *testing.T, s redistest.Target, key string) map[string]string {
 	t.Helper()
 	fields, err := redis.StringMap(s.Do(t, "HGETALL", key), nil)
@@ -112,7 +107,7 @@ func locked(t *testing.T, s redistest.Target, key string) bool {
 	return len(owners(t, s, key)) > 0
 }
 
-// ttl returns PTTL: negative when there is no key or no time to live.
+// ttl returns PTTL, negative without a key or a time to live.
 func ttl(t *testing.T, s redistest.Target, key string) time.Duration {
 	t.Helper()
 	ms, err := redis.Int64(s.Do(t, "PTTL", key), nil)
@@ -120,8 +115,7 @@ func ttl(t *testing.T, s redistest.Target, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// requireLeft holds that a lease has almost all of its time left: what a busy machine takes to ask
-// is gone.
+// requireLeft checks that a lease has lost at most five seconds.
 func requireLeft(t *testing.T, left, lease time.Duration) {
 	t.Helper()
 	require.LessOrEqual(t, left, lease)
@@ -130,8 +124,7 @@ func requireLeft(t *testing.T, left, lease time.Duration) {
 
 const foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 
-// holdByHand makes another owner hold the lock, whether or not it was held
-// before.
+// holdByHand makes another owner the only holder.
 func holdByHand(t *testing.T, s redistest.Target, key string, lease time.Duration) {
 	t.Helper()
 	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
@@ -139,7 +132,6 @@ redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])`, 1, key, foreignOwner, lease.Milliseconds())
 }
 
-// freeByHand ends what holdByHand began, as a release does.
 func freeByHand(t *testing.T, s redistest.Target, key string) {
 	t.Helper()
 	s.Do(t, "DEL", key)
@@ -163,7 +155,7 @@ func awaitWaiters(t *testing.T, s *redistest.Server, key string) {
 	awaitListeners(t, s, key, 1)
 }
 
-// awaitListeners returns when n clients listen to the lock's channel.
+// awaitListeners returns when n clients are subscribed to the lock's channel.
 func awaitListeners(t *testing.T, s *redistest.Server, key string, n int64) {
 	t.Helper()
 	until(t, soon, "the listeners", func() bool { return listeners(t, s, key) >= n })
@@ -178,7 +170,7 @@ func listeners(t *testing.T, s *redistest.Server, key string) int64 {
 	return n
 }
 
-// journal is a logger that tests wait on.
+// journal collects a logger's lines.
 type journal struct {
 	mu    sync.Mutex // guards lines and news
 	lines []string
@@ -190,7 +182,6 @@ func newJournal() (*journal, redlatch.Option) {
 	return j, redlatch.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
 }
 
-// Write is part of io.Writer.
 func (j *journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -200,7 +191,6 @@ func (j *journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// count returns how many lines contain all the words.
 func (j *journal) count(words ...string) int {
 	n, _ := j.look(words)
 	return n
@@ -240,7 +230,7 @@ func (j *journal) await(t *testing.T, n int, words ...string) {
 	}
 }
 
-// awaitLoss returns when the hold has been lost, which must be within d.
+// awaitLoss waits until the hold is lost, for at most d.
 func awaitLoss(t *testing.T, hold *rlock.Hold, d time.Duration) {
 	t.Helper()
 	ctx := hold.Context(t.Context())
