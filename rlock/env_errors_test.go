@@ -109,48 +109,35 @@ func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 }
 
 func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t)
-	lost := func(t *testing.T, hold *rlock.Hold) {
-		t.Helper()
-		details := requireOnly(t, hold.Unlock(), "unlock", hold.Name(), redlatch.ErrLost)
-		require.Equal(t, hold.Owner(), details.Owner)
-		requireOnly(t, hold.Unlock(), "unlock", hold.Name(), redlatch.ErrLost)
-	}
-	for name, lose := range map[string]func(t *testing.T, l *rlock.Lock){
-		"deleted": func(t *testing.T, l *rlock.Lock) { t.Helper(); s.Do(t, "DEL", l.Name()) },
-		"expired": func(t *testing.T, l *rlock.Lock) { t.Helper(); s.Do(t, "PEXPIRE", l.Name(), 0) },
-		"taken by force": func(t *testing.T, l *rlock.Lock) {
-			t.Helper()
-			forced, err := l.ForceUnlock(t.Context())
-			require.NoError(t, err)
-			require.True(t, forced)
-		},
-		"held by another": func(t *testing.T, l *rlock.Lock) { t.Helper(); holdByHand(t, s, l.Name(), forever) },
-	} {
+	for name, forget := range vanishings {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := rlock.New(client, redistest.Key(t))
-			hold := take(t, l)
-			lose(t, l)
-			lost(t, hold)
+			synctest.Test(t, func(t *testing.T) {
+				srv, client := inBubble(t)
+				hold := take(t, rlock.New(client, "job"))
+				forget(t, srv, client)
+				want := []error{redlatch.ErrLost}
+				if name == "overwritten" {
+					want = append(want, redlatch.ErrWrongType)
+				}
+				details := requireOnly(t, hold.Unlock(), "unlock", "job", want...)
+				require.Equal(t, hold.Owner(), details.Owner)
+				requireOnly(t, hold.Unlock(), "unlock", "job", want...)
+			})
 		})
 	}
-	t.Run("lease over", func(t *testing.T) {
-		t.Parallel()
-		hold := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(2*time.Second))
-		awaitClosed(t, hold.Context(t.Context()).Done(), 2*time.Second+slack, "the loss")
-		lost(t, hold)
-	})
-	t.Run("unlocked twice", func(t *testing.T) {
-		t.Parallel()
-		hold := take(t, rlock.New(client, redistest.Key(t)))
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t)
+		hold := take(t, rlock.New(client, "job"))
 		ctx := hold.Context(t.Context())
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, hold.Unlock(), "the first result stays")
 		require.ErrorIs(t, hold.Err(), redlatch.ErrNotHeld)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
-		requireOnly(t, hold.LetExpire(), "let-expire", hold.Name(), redlatch.ErrNotHeld)
+		requireOnly(t, hold.LetExpire(), "let-expire", "job", redlatch.ErrNotHeld)
+
+		hold = take(t, rlock.New(client, "job"), rlock.WithLease(2*time.Second))
+		awaitLoss(t, hold, 2*time.Second)
+		requireOnly(t, hold.Unlock(), "unlock", "job", redlatch.ErrLost)
 	})
 }
 

@@ -161,9 +161,7 @@ func TestUnlockWhileRedisIsAwayIsMadeUpForInTheBackground(t *testing.T) {
 // A renewal may find the lock already released.
 func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := redlatch.NewWithTransport(slowRelease{})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := over(t, slowRelease{})
 		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(shortLease))
 		ctx := hold.Context(t.Context())
 		time.Sleep(shortLease / 6)

@@ -19,33 +19,17 @@ import (
 
 func TestContextEndsWithTheHoldAndTellsWhy(t *testing.T) {
 	for name, c := range map[string]struct {
-		end   func(t *testing.T, h *rlock.Hold, client *redlatch.Client)
+		end   func(h *rlock.Hold, client *redlatch.Client) error
 		cause error
 	}{
-		"unlocked": {
-			func(t *testing.T, h *rlock.Hold, _ *redlatch.Client) { t.Helper(); require.NoError(t, h.Unlock()) },
-			redlatch.ErrNotHeld,
-		},
-		"left to expire": {
-			func(t *testing.T, h *rlock.Hold, _ *redlatch.Client) { t.Helper(); require.NoError(t, h.LetExpire()) },
-			redlatch.ErrNotHeld,
-		},
-		"lost": {
-			func(t *testing.T, h *rlock.Hold, client *redlatch.Client) {
-				t.Helper()
-				_, err := rlock.New(client, h.Name()).ForceUnlock(t.Context())
-				require.NoError(t, err)
-				time.Sleep(11 * time.Second)
-			},
-			redlatch.ErrLost,
-		},
-		"closed": {
-			func(t *testing.T, _ *rlock.Hold, client *redlatch.Client) {
-				t.Helper()
-				require.NoError(t, client.Close())
-			},
-			redlatch.ErrClosed,
-		},
+		"unlocked":       {func(h *rlock.Hold, _ *redlatch.Client) error { return h.Unlock() }, redlatch.ErrNotHeld},
+		"left to expire": {func(h *rlock.Hold, _ *redlatch.Client) error { return h.LetExpire() }, redlatch.ErrNotHeld},
+		"lost": {func(h *rlock.Hold, client *redlatch.Client) error {
+			_, err := rlock.New(client, h.Name()).ForceUnlock(h.Context(context.Background()))
+			time.Sleep(11 * time.Second)
+			return err
+		}, redlatch.ErrLost},
+		"closed": {func(_ *rlock.Hold, client *redlatch.Client) error { return client.Close() }, redlatch.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +39,7 @@ func TestContextEndsWithTheHoldAndTellsWhy(t *testing.T) {
 				child, cancel := context.WithTimeout(context.WithValue(ctx, key{}, 1), time.Hour)
 				defer cancel()
 				sibling := hold.Context(t.Context())
-				c.end(t, hold, client)
+				require.NoError(t, c.end(hold, client))
 				synctest.Wait()
 				for _, ctx := range []context.Context{ctx, child, sibling, hold.Context(t.Context())} {
 					select {

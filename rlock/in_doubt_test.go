@@ -56,16 +56,37 @@ func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
 	}
 }
 
-var giveUps = []struct {
+// giveUp is a way in which a client leaves a connection.
+type giveUp struct {
 	name string
-	ctx  func(ctx context.Context) (context.Context, context.CancelFunc)
+	wait time.Duration // 0: no bound
 	act  func(p *redistest.Proxy)
-}{
-	{"reset", context.WithCancel, func(p *redistest.Proxy) { p.Reset() }},
-	{"reply limit", context.WithCancel, func(*redistest.Proxy) {}},
-	{"reset after the caller left", func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return context.WithTimeout(ctx, time.Second)
-	}, func(p *redistest.Proxy) { p.Reset() }},
+}
+
+var giveUps = []giveUp{
+	{"reset", 0, func(p *redistest.Proxy) { p.Reset() }},
+	{"reply limit", 0, func(*redistest.Proxy) {}},
+	{"reset after the caller left", time.Second, func(p *redistest.Proxy) { p.Reset() }},
+}
+
+// loseAcquire acquires a lock with a command that the network holds back, until the call fails.
+func (g giveUp) loseAcquire(t *testing.T, p *redistest.Proxy, l *rlock.Lock) *redistest.Held {
+	t.Helper()
+	ctx := t.Context()
+	if g.wait > 0 {
+		bounded, cancel := context.WithTimeout(ctx, g.wait)
+		defer cancel()
+		ctx = bounded
+	}
+	held := p.HoldMatching(redistest.ToServer, l.Name())
+	w := await(ctx, l)
+	awaitClosed(t, held.Seen(), soon, "the acquire")
+	if g.wait > 0 {
+		require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
+	}
+	g.act(p)
+	require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
+	return held
 }
 
 func shortReplyLimit() redlatch.Option { return redlatch.WithCommandTimeout(2 * time.Second) }
@@ -81,16 +102,7 @@ func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 			loadScripts(t, connect(t, s.URL()))
 			before, key := grants(t, s), redistest.Key(t)
 
-			ctx, cancel := how.ctx(t.Context())
-			defer cancel()
-			held := p.HoldMatching(redistest.ToServer, key)
-			w := await(ctx, rlock.New(client, key))
-			awaitClosed(t, held.Seen(), soon, "the acquire")
-			if _, bounded := ctx.Deadline(); bounded {
-				require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
-			}
-			how.act(p)
-			require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
+			held := how.loseAcquire(t, p, rlock.New(client, key))
 			logged.await(t, 1, settled, key)
 			require.Positive(t, s.CommandStats(t)["client|kill"])
 
@@ -116,16 +128,7 @@ func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testi
 			before, key := grants(t, s), redistest.Key(t)
 			messages := wakeUps(t, s, key)
 
-			ctx, cancel := how.ctx(t.Context())
-			defer cancel()
-			held := p.HoldMatching(redistest.ToServer, key)
-			w := await(ctx, rlock.New(client, key))
-			awaitClosed(t, held.Seen(), soon, "the acquire")
-			if _, bounded := ctx.Deadline(); bounded {
-				require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
-			}
-			how.act(p)
-			require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
+			held := how.loseAcquire(t, p, rlock.New(client, key))
 
 			asked := s.CommandStats(t)["hget"]
 			until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })

@@ -60,7 +60,7 @@ func TestU39FixedLeaseIsLostAtItsDeadline(t *testing.T) {
 		require.NoError(t, hold.Err())
 		require.NoError(t, ctx.Err())
 		require.Equal(t, time.Millisecond, hold.Remaining())
-		<-ctx.Done()
+		awaitClosed(t, ctx.Done(), time.Second, "the loss")
 		require.Equal(t, useful, time.Since(began))
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
@@ -303,7 +303,7 @@ func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
 	<-time.After(watchdog/3 + time.Second) // nothing can be waited for: a renewal would have come
 	after, _ := commands(t, srv)
 	require.Equal(t, before, after, "renewals of a lock without a holder")
-	require.EqualValues(t, 0, redisInt(t, srv, "DBSIZE"))
+	require.Zero(t, srv.Do(t, "DBSIZE"))
 }
 
 // race cancels and unlocks while the lock is acquired or released, and returns the number of

@@ -21,7 +21,7 @@ func requireLossAt(ctx context.Context, t *testing.T, hold *rlock.Hold, at time.
 	require.NoError(t, ctx.Err())
 	require.NoError(t, context.Cause(ctx))
 	require.Equal(t, time.Millisecond, hold.Remaining())
-	<-ctx.Done()
+	awaitClosed(t, ctx.Done(), time.Until(at)+time.Second, "the loss")
 	require.Zero(t, time.Since(at), "the moment of the loss")
 	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, ctx.Err(), context.Canceled)
@@ -78,7 +78,7 @@ func TestU2HoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 		rival := await(t.Context(), rlock.New(fakeClient(t, w.srv), "job"))
 		time.Sleep(5 * time.Second)
 		w.hole.Store(true)
-		<-hold.Context(t.Context()).Done()
+		awaitClosed(t, hold.Context(t.Context()).Done(), 2*time.Second, "the loss")
 		lost := time.Now()
 		rival.stillWaits(t)
 		require.Positive(t, ttl(t, w.srv, "job"))
@@ -107,19 +107,7 @@ func TestU7OutageShorterThanTheLeaseCostsNothing(t *testing.T) {
 }
 
 func TestU43LockThatTheServerForgotIsLostWithinARenewalPeriod(t *testing.T) {
-	for name, forget := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client){
-		"deleted":     command("DEL", "job"),
-		"flushed":     command("FLUSHALL"),
-		"overwritten": command("SET", "job", "a cache's"),
-		"renamed":     command("RENAME", "job", "job-away"),
-		"taken":       command("EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], ARGV[1], 1)", 1, "job", foreignOwner),
-		"forced": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client) {
-			t.Helper()
-			forced, err := rlock.New(client, "job").ForceUnlock(t.Context())
-			require.NoError(t, err)
-			require.True(t, forced)
-		},
-	} {
+	for name, forget := range vanishings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, client := inBubble(t)
@@ -157,4 +145,19 @@ func TestU10LostHoldTouchesNothingOfItsSuccessor(t *testing.T) {
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, srv, "job"))
 		require.Equal(t, time.Hour-time.Minute, ttl(t, srv, "job"))
 	})
+}
+
+// vanishings are ways in which a held lock goes away.
+var vanishings = map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client){
+	"deleted":     command("DEL", "job"),
+	"flushed":     command("FLUSHALL"),
+	"overwritten": command("SET", "job", "a cache's"),
+	"renamed":     command("RENAME", "job", "job-away"),
+	"taken":       command("EVAL", "redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], ARGV[1], 1)", 1, "job", foreignOwner),
+	"forced": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client) {
+		t.Helper()
+		forced, err := rlock.New(client, "job").ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, forced)
+	},
 }

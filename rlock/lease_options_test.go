@@ -38,14 +38,6 @@ type clusterCounter struct{ counter }
 
 func (*clusterCounter) Slot(key string) int { return transport.HashSlot(key) }
 
-func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	client, err := redlatch.NewWithTransport(tr, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client
-}
-
 func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 	t.Parallel()
 	tr := &counter{}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -67,14 +66,6 @@ func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 	return c
 }
 
-func overTransport(t *testing.T, tr transport.Transport) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.NewWithTransport(tr)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
 // take acquires a free lock.
 func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
@@ -92,14 +83,7 @@ type waiter struct {
 }
 
 func await(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
-	w := &waiter{done: make(chan struct{})}
-	began := time.Now()
-	go func() {
-		defer close(w.done)
-		w.hold, w.err = l.Lock(ctx, opts...)
-		w.took = time.Since(began)
-	}()
-	return w
+	return inBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
 }
 
 // acquired returns the waiter's hold, which must arrive within d.
@@ -121,42 +105,11 @@ func (w *waiter) ended(t testing.TB, d time.Duration) {
 	}
 }
 
-// listening returns when all channels have subscribers.
-func listening(t *testing.T, srv *redistest.Server, channels ...string) {
-	t.Helper()
-	until(t, soon, "no subscriber", func() bool {
-		have := map[string]bool{}
-		for _, c := range srv.Channels(t) {
-			have[c] = true
-		}
-		for _, c := range channels {
-			if !have[c] {
-				return false
-			}
-		}
-		return true
-	})
-}
-
 // checkHeld checks that another owner holds the lock.
 func checkHeld(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	assert.NotErrorIs(t, err, redlatch.ErrUncertain)
-}
-
-func text(t testing.TB, srv redistest.Target, cmd string, args ...any) string {
-	t.Helper()
-	s, err := redis.String(srv.Do(t, cmd, args...), nil)
-	require.NoError(t, err)
-	return s
-}
-
-func redisInt(t testing.TB, srv redistest.Target, cmd string, args ...any) int64 {
-	t.Helper()
-	n, err := redis.Int64(srv.Do(t, cmd, args...), nil)
-	require.NoError(t, err)
-	return n
 }
 
 // redigoTransport is the built-in transport to a server in a bubble.
@@ -168,4 +121,12 @@ func redigoTransport(srv *redistest.MiniServer) transport.Transport {
 		DialTimeout: 5 * time.Second,
 		Logger:      slog.New(slog.DiscardHandler),
 	})
+}
+
+func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.NewWithTransport(tr, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
 }

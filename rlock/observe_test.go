@@ -310,7 +310,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, theirs := inBubble(t)
 		calls := &counting{Transport: redigoTransport(srv)}
-		ours := rlock.New(overTransport(t, calls), "job")
+		ours := rlock.New(over(t, calls), "job")
 		hold := take(t, rlock.New(theirs, "job"))
 		reported := func(op string, err error) {
 			t.Helper()

@@ -67,10 +67,7 @@ func copied(t *testing.T, timeout time.Duration, opts ...redlatch.Option) (*redi
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
 	c := &copying{Transport: redigoTransport(srv), have: 1}
-	client, err := redlatch.NewWithTransport(c, append(opts, redlatch.WithReplicaSync(1, timeout))...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return srv, client, c
+	return srv, over(t, c, append(opts, redlatch.WithReplicaSync(1, timeout))...), c
 }
 
 func TestLeaseCountsFromTheAcquireAndNotFromItsReplicas(t *testing.T) {

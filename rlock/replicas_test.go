@@ -3,7 +3,7 @@ package rlock_test
 import (
 	"context"
 	"fmt"
-	"strings"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,12 +37,8 @@ func (w *waiter) awaitsReplicas(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	until(t, soon, "the call does not wait for replicas", func() bool {
 		w.stillWaits(t)
-		for line := range strings.Lines(text(t, s, "CLIENT", "LIST")) {
-			if strings.Contains(line, " flags=b ") && strings.Contains(line, " cmd=wait ") {
-				return true
-			}
-		}
-		return false
+		list, _ := s.Do(t, "CLIENT", "LIST").([]byte)
+		return regexp.MustCompile(`(?m) flags=b .* cmd=wait `).Match(list)
 	})
 }
 
@@ -72,7 +68,7 @@ func TestU8LockThatNoReplicaHasIsRefusedWithReplicaSyncAndGrantedTwiceWithout(t 
 		require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, fmt.Sprintf("trylock %q: redlatch: too few replicas have the lock: 0 of the 1 asked for within 300ms", name))
 		require.GreaterOrEqual(t, time.Since(began), cutFor)
-		require.Zero(t, redisInt(t, master, "EXISTS", name), "it was given back before the error was returned")
+		require.Zero(t, master.Do(t, "EXISTS", name), "it was given back before the error was returned")
 		_, err = lock(syncing, name).Lock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrNotReplicated, "Lock does not try again either")
 		require.NoError(t, take(t, lock(lax, name)).Unlock())
@@ -144,7 +140,7 @@ func TestReplicaSyncLeavesNothingBehindOnTheServer(t *testing.T) {
 		require.InDelta(t, time.Minute, ttl(t, master, kind), float64(soon))
 		require.NoError(t, hold.Unlock())
 	}
-	require.Zero(t, redisInt(t, master, "DBSIZE"))
+	require.Zero(t, master.Do(t, "DBSIZE"))
 }
 
 // holders returns a lock's owners, without the mode field.

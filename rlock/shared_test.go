@@ -329,9 +329,7 @@ func TestUnlockThatTheResolverOfAnInnerOneForestalledIsNoLoss(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, _ := inBubble(t)
 				tr := &outOfReach{Transport: redigoTransport(srv)}
-				client, err := redlatch.NewWithTransport(tr)
-				require.NoError(t, err)
-				defer func() { require.NoError(t, client.Close()) }()
+				client := over(t, tr)
 				l := rlock.New(client, "job")
 				for range 20 { // which of the two comes first depends on their pauses
 					hold := enter(t, l)

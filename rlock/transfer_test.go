@@ -62,10 +62,7 @@ func atPasses(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *pa
 	counter, ok := tr.(transport.Counter)
 	require.True(t, ok)
 	p := &passes{Transport: tr, Counter: counter, calls: map[string]int{}}
-	client, err := redlatch.NewWithTransport(p, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return srv, p, client
+	return srv, p, over(t, p, opts...)
 }
 
 // burst is longer than a local queue goes without counting listeners.

@@ -68,7 +68,7 @@ func TestLockAndUnlockLeaveWhatRedissonLeaves(t *testing.T) {
 			client := connect(t, srv.URL(),
 				redlatch.WithClientID(clientID), redlatch.WithNameMapper(redlatch.PrefixMapper(n.prefix)))
 			hold := take(t, rlock.New(client, n.name))
-			require.Equal(t, "hash", text(t, srv, "TYPE", n.key))
+			require.Equal(t, "hash", srv.Do(t, "TYPE", n.key))
 			require.Equal(t, map[string]string{clientID.String() + ":1": "1"}, owners(t, srv, n.key))
 			requireLeft(t, ttl(t, srv, n.key), 30*time.Second)
 			requireMessages(t, srv, conn, "")
@@ -171,7 +171,7 @@ func TestRedissonsUnlockWakesAWaiter(t *testing.T) {
 	key := redistest.Key(t)
 	redissonLock(t, srv, key)
 	w := await(t.Context(), rlock.New(connect(t, srv.URL(), noPoll()), key))
-	listening(t, srv, "redisson_lock__channel:{"+key+"}")
+	awaitWaiters(t, srv, key)
 	srv.Do(t, "EVAL", "redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1])",
 		2, key, "redisson_lock__channel:{"+key+"}", "0")
 	require.NoError(t, w.acquired(t, promptly).Unlock())
@@ -212,7 +212,7 @@ func TestSpinAndNonReentrantLocksOfRedissonTakeTurnsWithOurs(t *testing.T) {
 			_, err := l.TryLock(t.Context())
 			checkHeld(t, err)
 			w := await(t.Context(), l, rlock.WithPollCap(50*time.Millisecond))
-			listening(t, srv, codec.LockChannel(l.Name()))
+			awaitWaiters(t, srv, l.Name())
 			srv.Do(t, "EVAL", theirsFrees, 2, l.Name(), codec.LockChannel(l.Name()), foreignOwner, nonReentrant)
 			hold := w.acquired(t, soon)
 			inner, err := l.Lock(hold.Context(t.Context()))

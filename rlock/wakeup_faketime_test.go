@@ -170,9 +170,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		calls := &counting{Transport: redigoTransport(srv)}
-		client, err := redlatch.NewWithTransport(calls)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, client.Close()) }()
+		client := over(t, calls)
 		holdByHand(t, srv, "lock", time.Hour)
 		l := rlock.New(client, "lock")
 		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)

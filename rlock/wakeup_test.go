@@ -84,7 +84,7 @@ func TestU16WaitersThatLostTheirSubscriptionsStillGetTheLock(t *testing.T) {
 		for range 5 {
 			queue = append(queue, await(t.Context(), rlock.New(waiters, name)))
 		}
-		listening(t, srv, codec.LockChannel(name))
+		awaitWaiters(t, srv, name)
 		require.Positive(t, srv.KillClients(t, "pubsub"))
 		require.NoError(t, hold.Unlock()) // in the gap, or just before or after it
 		for range queue {
@@ -131,7 +131,7 @@ func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
 			second = rlock.WithOwner(redlatch.NewOwner(client.ID(), -2*i-1))
 		}
 		leaver, stayer := await(ctx, l, first), await(t.Context(), l, second)
-		listening(t, srv, codec.LockChannel(name))
+		awaitWaiters(t, srv, name)
 		cancel()
 		leaver.ended(t, promptly)
 		require.ErrorIs(t, leaver.err, context.Canceled)
@@ -153,7 +153,8 @@ func TestU27FloodOfMessagesCostsNoWaiterAWakeUp(t *testing.T) {
 	flooded, quiet := redistest.Key(t), redistest.Key(t)
 	first, second := take(t, rlock.New(holders, flooded)), take(t, rlock.New(holders, quiet))
 	busy, calm := await(t.Context(), rlock.New(waiters, flooded)), await(t.Context(), rlock.New(waiters, quiet))
-	listening(t, srv, codec.LockChannel(flooded), codec.LockChannel(quiet))
+	awaitWaiters(t, srv, flooded)
+	awaitWaiters(t, srv, quiet)
 
 	messages := testlevel.Rounds(5_000, 20_000)
 	conn := srv.Dial(t)
@@ -175,14 +176,13 @@ func TestU17WaitersOfManyLocksShareTwoConnections(t *testing.T) {
 	srv := redistest.Start(t)
 	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
 	before := srv.Clients(t)
-	holds, queue, channels := make([]*rlock.Hold, n), make([]*waiter, n), make([]string, n)
+	holds, queue := make([]*rlock.Hold, n), make([]*waiter, n)
 	for i := range n {
 		name := redistest.Key(t)
 		holds[i] = take(t, rlock.New(holders, name))
 		queue[i] = await(t.Context(), rlock.New(waiters, name))
-		channels[i] = codec.LockChannel(name)
 	}
-	listening(t, srv, channels...)
+	until(t, soon, "subscriptions", func() bool { return len(srv.Channels(t)) == n })
 	require.Equal(t, 2, before, "a command connection for each client")
 	require.Equal(t, 3, srv.Clients(t), "one more, for all subscriptions")
 	for _, w := range queue {
@@ -201,7 +201,7 @@ func TestU17WaitersOfManyLocksShareTwoConnections(t *testing.T) {
 func requireNoTrace(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	until(t, soon, "subscriptions are left", func() bool { return len(srv.Channels(t)) == 0 })
-	until(t, soon, "keys are left", func() bool { return redisInt(t, srv, "DBSIZE") == 0 })
+	until(t, soon, "keys are left", func() bool { return srv.Do(t, "DBSIZE") == int64(0) })
 }
 
 // Not parallel: it counts goroutines.
@@ -213,7 +213,7 @@ func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 		warm := rlock.New(client, "warm-up")
 		holdByHand(t, srv, "warm-up", forever)
 		w := await(t.Context(), warm)
-		listening(t, srv, codec.LockChannel("warm-up"))
+		awaitWaiters(t, srv, "warm-up")
 		freeByHand(t, srv, "warm-up")
 		require.NoError(t, w.acquired(t, soon).Unlock())
 		requireNoTrace(t, srv)

@@ -100,10 +100,7 @@ func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer, bundle 
 	counter, ok := tr.(transport.Counter)
 	require.True(t, ok)
 	m := mute{tr, counter, ctx, &atomic.Int64{}, bundle}
-	client, err := redlatch.NewWithTransport(m)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return client, m.late
+	return over(t, m), m.late
 }
 
 // listen subscribes to a lock's channel until the test ends.
@@ -282,7 +279,7 @@ func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
 
 	// Its release wakes subscribers.
 	far := await(t.Context(), rlock.New(connect(t, srv.URL(), noPoll()), l.Name()))
-	listening(t, srv, codec.LockChannel(l.Name()))
+	until(t, soon, "a subscription", func() bool { return len(srv.Channels(t)) > 0 })
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, far.acquired(t, soon).Unlock())
 	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
