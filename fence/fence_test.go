@@ -21,11 +21,9 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// soon is far more than anything takes that is waited for.
 const soon = 30 * time.Second
 
-// pausedAndNext are the tokens of a holder that stood still until its lease was over, and of the
-// holder after it.
+// pausedAndNext returns the tokens of a holder whose lease expired and of the next holder.
 func pausedAndNext(t *testing.T, s *redistest.Server) (paused, next int64) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -43,7 +41,7 @@ func pausedAndNext(t *testing.T, s *redistest.Server) (paused, next int64) {
 	return paused, lock(rlock.WithLease(time.Minute))
 }
 
-// guardOn is a guard over a client of another maker.
+// guardOn returns a guard that uses a plain Redis connection.
 func guardOn(t *testing.T, s *redistest.Server) fence.Redis {
 	t.Helper()
 	return fence.Redis{Eval: func(_ context.Context, script string, keys []string, args ...any) (any, error) {
@@ -77,7 +75,7 @@ func TestU12APausedHolderComesBackToRedisAndIsRefused(t *testing.T) {
 	require.EqualValues(t, 2, reply)
 }
 
-// Tokens are compared as what they are, not as floating-point numbers or texts.
+// Tokens are compared as integers, not as floating-point numbers or strings.
 func TestTheRedisGuardComparesTokensExactly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -143,8 +141,8 @@ func TestU12APausedHolderComesBackToAnHTTPServerAndIsRefused(t *testing.T) {
 	}
 }
 
-// A request that was accepted may still write: one with a higher token waits for its end, and a
-// lower one that comes meanwhile is late.
+// An accepted request may still write, so a higher token waits for its end. Lower tokens are late from
+// then on.
 func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex // guards served

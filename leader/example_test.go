@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// A job that one process of many does every second: what robfig/cron or asynq.Scheduler would
-// run stands where the ticker is. Start it in Lead, stop it before Lead returns.
+// A periodic job in one of many processes. In place of the ticker, start robfig/cron or
+// asynq.Scheduler in Lead, and stop it before Lead returns.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	srv, err := embedded.Start() // in production: Redis
@@ -51,8 +51,8 @@ func Example() {
 	// <nil>
 }
 
-// A process that serves what only the leader may: the load balancer sends requests where
-// /ready answers 200.
+// A server that only the leader runs: the load balancer sends requests to the process whose /ready
+// returns 200.
 func ExampleStatus() {
 	client, err := redlatch.Open(context.Background(), "redis://localhost:6379", redlatch.WithWatchdogTimeout(6*time.Second))
 	if err != nil {

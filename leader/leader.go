@@ -1,4 +1,4 @@
-// Package leader elects a leader among processes: the one that holds a lock, of package rlock, or
+// Package leader elects a leader among processes: the holder of a lock of package rlock, or
 // rfairlock with Config.Fair.
 //
 // [Run] waits for the lock, calls Config.Lead while it holds it, and renews it. When Lead returns, the
@@ -57,7 +57,7 @@ type Config struct {
 // calls config.Lead. All candidates must use the same name and the same Fair.
 //
 // It returns nil if ctx ended, or Lead returned nil by itself, and the lock is free again. It
-// returns Lead's error, unless that only says that ctx ended, joined with Unlock's error:
+// returns Lead's error, unless it only reports that ctx ended, joined with Unlock's error:
 // redlatch.ErrUncertain, ErrNotSent or ErrLost if the lock may not be free, ErrNotNotified if its
 // waiters were not notified. It also returns errors that retrying cannot fix: ErrClosed, ErrWrongType
 // and ErrInvalid, for an invalid name, a negative Pause or a Config without Lead. Other errors go to
@@ -83,7 +83,7 @@ func Run(ctx context.Context, client *redlatch.Client, name string, config Confi
 		lock = rfairlock.New(client, name)
 	}
 	for {
-		over, err := c.stand(ctx, lock)
+		over, err := c.campaign(ctx, lock)
 		if over {
 			return err
 		}
@@ -103,8 +103,8 @@ type candidate struct {
 	margin time.Duration // how long the server keeps a lock after its hold was lost
 }
 
-// stand waits for the lock and leads. If Run is over, err is its result; otherwise it goes to OnError.
-func (c *candidate) stand(ctx context.Context, lock *rlock.Lock) (over bool, err error) {
+// campaign waits for the lock and leads. If Run is over, err is its result; otherwise it goes to OnError.
+func (c *candidate) campaign(ctx context.Context, lock *rlock.Lock) (over bool, err error) {
 	hold, err := lock.Lock(ctx)
 	switch {
 	case err == nil:

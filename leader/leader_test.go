@@ -24,7 +24,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// soon is far more than anything takes that is waited for.
+// soon bounds every wait.
 const soon = 30 * time.Second
 
 func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client {
@@ -35,16 +35,16 @@ func connect(t *testing.T, url string, opts ...redlatch.Option) *redlatch.Client
 	return c
 }
 
-// candidate is a Run on a goroutine of its own.
+// candidate is a Run in the background.
 type candidate struct {
 	config leader.Config
 	stop   context.CancelFunc
 	leads  chan context.Context // each leadership
-	ended  chan error           // what Run returned
-	errors chan error           // what it reported
+	ended  chan error           // by Run
+	errors chan error           // by OnError
 }
 
-// run starts a candidate, whose Lead goes on until its context ends unless the config says otherwise.
+// run starts a candidate. Unless set, Lead runs until its context ends.
 func run(t *testing.T, client *redlatch.Client, name string, config leader.Config) *candidate {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -68,7 +68,6 @@ func run(t *testing.T, client *redlatch.Client, name string, config leader.Confi
 	return c
 }
 
-// receive waits for what comes next.
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -80,7 +79,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-// waiting waits until a candidate waits: it is queued, or listens to the lock's channel.
+// waiting returns when a candidate is queued or subscribed to the lock's channel.
 func waiting(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -203,7 +202,6 @@ func TestCandidateAsksAgainWhenRedisIsAway(t *testing.T) {
 	require.NoError(t, receive(t, c.ended))
 }
 
-// Another candidate may lead, and this one's work goes on.
 func TestLeadThatDoesNotReturnInTimeIsLogged(t *testing.T) {
 	t.Parallel()
 	s, name := redistest.Shared(t), redistest.Key(t)
@@ -226,7 +224,7 @@ func TestLeadThatDoesNotReturnInTimeIsLogged(t *testing.T) {
 	require.ErrorIs(t, receive(t, c.errors), redlatch.ErrLost)
 }
 
-// lines gives each line of a log to a test.
+// lines receives the lines of a log.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {
@@ -253,7 +251,6 @@ func TestReadinessIsThatOfTheLeader(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, probe())
 }
 
-// In place of OnError the client's logger has the errors.
 func TestErrorsAreLoggedWhenNoFunctionTakesThem(t *testing.T) {
 	t.Parallel()
 	s, name := redistest.Shared(t), redistest.Key(t)
@@ -284,7 +281,6 @@ func TestErrorsAreLoggedWhenNoFunctionTakesThem(t *testing.T) {
 	require.Contains(t, all, name)
 }
 
-// The error is about something else that Lead uses.
 func TestErrorOfLeadDoesNotEndRunAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
@@ -304,7 +300,7 @@ func TestErrorOfLeadDoesNotEndRunAfterLoss(t *testing.T) {
 	})
 }
 
-// The context ends while the server has granted the lock, and its reply is on the way.
+// The context ends after the server has granted the lock and before the reply.
 func TestACandidateThatStopsInDoubtSaysThatTheLockMayNotBeFree(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

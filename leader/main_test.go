@@ -11,12 +11,11 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// trialLease is that of the trials: a process that is stopped for longer has lost the lead.
 const trialLease = 2 * time.Second
 
 func TestMain(m *testing.M) { trials.Main(m, beCandidate) }
 
-// beCandidate leads when it can, until it is killed. The other way is with a fair lock.
+// beCandidate is a candidate until it is killed, with a fair lock if a.Other is set.
 func beCandidate(a trials.Args, steps *trials.Steps) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, a.URL, redlatch.WithWatchdogTimeout(trialLease))

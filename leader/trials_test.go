@@ -12,8 +12,8 @@ import (
 	"github.com/redlatch/redlatch/internal/test/trials"
 )
 
-// TestProcessesThatAreKilledAndStalledNeverLeadTogether kills or stalls the leader, again and
-// again. `make test-all` does it 200 times each, in ten elections at a time, half of them fair.
+// The leader is killed and stalled: by `make test-all` 200 times each, in ten elections at a time,
+// half of them fair.
 func TestProcessesThatAreKilledAndStalledNeverLeadTogether(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -88,16 +88,7 @@ func TestKindsReenterWhileOthersWait(t *testing.T) {
 		here.stillWaits(t)
 		there.stillWaits(t)
 		require.NoError(t, inner.Unlock())
-		for range 2 {
-			select {
-			case <-here.done:
-				require.NoError(t, here.hold.Unlock())
-				here.done = nil
-			case <-there.done:
-				require.NoError(t, there.hold.Unlock())
-				there.done = nil
-			}
-		}
+		unlockEach(t, here, there)
 	})
 }
 

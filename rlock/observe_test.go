@@ -55,57 +55,34 @@ func next[E any](t *testing.T, w *witness) E {
 }
 
 func TestObserverSeesTheLifeOfAHold(t *testing.T) {
-	t.Parallel()
-	w := &witness{}
-	_, client := onShared(t, redlatch.WithObserver(observed.Outcomes(w.see)))
-	l := rlock.New(client, redistest.Key(t))
-	hold, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	inner, err := l.Lock(hold.Context(t.Context()))
-	require.NoError(t, err)
-	_, refused := l.TryLock(t.Context())
-	require.Error(t, refused)
-	require.NoError(t, inner.Unlock())
-	require.NoError(t, hold.Unlock())
-	name, owner := l.Name(), hold.Owner()
-	require.Equal(t, []any{
-		redlatch.Acquired{Op: "lock", Name: name, Kind: "plain", Owner: owner, Attempts: 1},
-		redlatch.Acquired{Op: "lock", Name: name, Kind: "plain", Owner: owner, Reentry: true},
-		redlatch.NotAcquired{Op: "trylock", Name: name, Kind: "plain", Attempts: 1, Err: refused},
-		redlatch.Ended{Name: name, Kind: "plain", Owner: owner},
-		redlatch.Released{Name: name, Kind: "plain", Owner: owner},
-		redlatch.Ended{Name: name, Kind: "plain", Owner: owner},
-		redlatch.Released{Name: name, Kind: "plain", Owner: owner},
-	}, timeless(t, w.since()))
-}
-
-// timeless checks and clears the events' durations.
-func timeless(t *testing.T, events []any) []any {
-	t.Helper()
-	out := make([]any, 0, len(events))
-	for _, e := range events {
-		switch v := e.(type) {
-		case redlatch.Acquired:
-			out = append(out, zeroed(t, &v.Wait, func() any { return v }))
-		case redlatch.NotAcquired:
-			out = append(out, zeroed(t, &v.Wait, func() any { return v }))
-		case redlatch.Ended:
-			out = append(out, zeroed(t, &v.Held, func() any { return v }))
-		case redlatch.Released:
-			out = append(out, zeroed(t, &v.Took, func() any { return v }))
-		default:
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-func zeroed(t *testing.T, d *time.Duration, event func() any) any {
-	t.Helper()
-	require.Positive(t, *d, "%T", event())
-	require.Less(t, *d, soon)
-	*d = 0
-	return event()
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		w := &witness{}
+		_, client := wired(t, ms, redlatch.WithObserver(observed.Outcomes(w.see)))
+		l := rlock.New(client, "job")
+		warm := take(t, l)
+		require.NoError(t, again(t, l, warm).Unlock())
+		require.NoError(t, warm.Unlock())
+		w.since()
+		hold, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		inner, err := l.Lock(hold.Context(t.Context()))
+		require.NoError(t, err)
+		_, refused := l.TryLock(t.Context())
+		require.Error(t, refused)
+		require.NoError(t, inner.Unlock())
+		require.NoError(t, hold.Unlock())
+		owner := hold.Owner()
+		require.Equal(t, []any{
+			redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain", Owner: owner, Wait: ms, Attempts: 1},
+			redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain", Owner: owner, Wait: ms, Reentry: true},
+			redlatch.NotAcquired{Op: "trylock", Name: "job", Kind: "plain", Wait: ms, Attempts: 1, Err: refused},
+			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 2 * ms},
+			redlatch.Released{Name: "job", Kind: "plain", Owner: owner, Took: ms},
+			redlatch.Ended{Name: "job", Kind: "plain", Owner: owner, Held: 4 * ms},
+			redlatch.Released{Name: "job", Kind: "plain", Owner: owner, Took: ms},
+		}, w.since())
+	})
 }
 
 func TestObserverSeesWhyHoldsEnd(t *testing.T) {

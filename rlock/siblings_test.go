@@ -189,17 +189,7 @@ func TestSiblingsCountAsWaiters(t *testing.T) {
 		checkHeld(t, err)
 		require.ErrorContains(t, err, "WithMaxWaiters")
 		require.NoError(t, inner.Unlock())
-		for range waiters {
-			synctest.Wait()
-			for _, w := range waiters {
-				select {
-				case <-w.done:
-					_ = w.hold.Unlock() // the second time round it has been
-				default:
-				}
-			}
-		}
-		synctest.Wait()
+		unlockEach(t, waiters...)
 		require.NoError(t, take(t, rlock.New(client, "other")).Unlock())
 		require.NoError(t, outer.Unlock())
 	})

@@ -258,16 +258,7 @@ func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, "WithMaxWaiters")
 		require.NoError(t, hold.Unlock())
-		for range 2 {
-			select {
-			case <-a.done:
-				require.NoError(t, a.hold.Unlock())
-				a.done = nil
-			case <-b.done:
-				require.NoError(t, b.hold.Unlock())
-				b.done = nil
-			}
-		}
+		unlockEach(t, a, b)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -87,32 +88,28 @@ func TestU16WaitersThatLostTheirSubscriptionsStillGetTheLock(t *testing.T) {
 		awaitWaiters(t, srv, name)
 		require.Positive(t, srv.KillClients(t, "pubsub"))
 		require.NoError(t, hold.Unlock()) // in the gap, or just before or after it
-		for range queue {
-			require.NoError(t, firstOf(t, queue).Unlock())
-		}
+		unlockEach(t, queue...)
 	}
 }
 
-// firstOf returns the hold of the next waiter.
-func firstOf(t *testing.T, queue []*waiter) *rlock.Hold {
+// unlockEach unlocks each waiter's hold, in the order in which they get the lock.
+func unlockEach(t *testing.T, queue ...*waiter) {
 	t.Helper()
-	var next *waiter
-	until(t, promptly, "no waiter got the lock", func() bool {
-		for i, w := range queue {
-			if w == nil {
-				continue
+	for len(queue) > 0 {
+		until(t, promptly, "no waiter got the lock", func() bool {
+			for i, w := range queue {
+				select {
+				case <-w.done:
+					require.NoError(t, w.err)
+					require.NoError(t, w.hold.Unlock())
+					queue = slices.Delete(queue, i, i+1)
+					return true
+				default:
+				}
 			}
-			select {
-			case <-w.done:
-				next, queue[i] = w, nil
-				return true
-			default:
-			}
-		}
-		return false
-	})
-	require.NoError(t, next.err)
-	return next.hold
+			return false
+		})
+	}
 }
 
 func TestU19CancelledWaiterDoesNotSilenceTheOthers(t *testing.T) {
