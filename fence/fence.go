@@ -29,15 +29,17 @@ var (
 
 // LateError is the error of a rejected write. It wraps [ErrLate].
 type LateError struct {
-	Resource string
-	Token    int64 // of the rejected write
-	Highest  int64 // the highest token that the resource has seen, 0 if unknown
+	Resource string // as given by the caller
+	Token    int64  // of the rejected write
+	Highest  int64  // the highest token that the resource has seen, 0 if unknown
 }
 
+// Error names the resource and both tokens.
 func (e *LateError) Error() string {
 	return fmt.Sprintf("%v: %q was to be written with token %d, and has seen %d", ErrLate, e.Resource, e.Token, e.Highest)
 }
 
+// Unwrap returns [ErrLate].
 func (e *LateError) Unwrap() error { return ErrLate }
 
 func check(token int64) error {

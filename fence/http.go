@@ -51,6 +51,7 @@ type resource struct {
 	changed chan struct{} // closed when a request ends
 }
 
+// ServeHTTP checks the token and calls Next.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path
 	if h.Resource != nil {
