@@ -51,29 +51,6 @@ func requireClosedFor(t *testing.T, l *rlock.Lock) {
 	requireOnly(t, err, "force-unlock", l.Name(), redlatch.ErrClosed)
 }
 
-func TestCloseEndsWaitersAtOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL(), redlatch.WithCommandTimeout(closeTimeout))
-	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), forever)
-	var waiters []*waiter
-	for range 20 {
-		waiters = append(waiters, await(t.Context(), l), await(t.Context(), l, rlock.WithWait(forever)))
-	}
-	awaitWaiters(t, s, l.Name())
-	began := time.Now()
-	done := closes(t, client, closeTimeout+slack)
-	for _, w := range waiters {
-		require.ErrorIs(t, w.failed(t, atOnce), redlatch.ErrClosed)
-	}
-	done()
-	require.Less(t, time.Since(began), closeTimeout, "nothing was open")
-	requireClosedFor(t, l)
-	until(t, soon, "no connection", func() bool { return s.Clients(t) == 0 })
-	require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s, l.Name()))
-}
-
 func TestCloseEndsHoldsAndLeavesTheirLeases(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -99,7 +99,7 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	require.EqualValues(t, 8*8*rounds+int(tried.Load()), r.entered)
+	require.Equal(t, 8*8*rounds+int(tried.Load()), r.entered)
 }
 
 // A wait that ends during an attempt is contention, not a failure of Redis.

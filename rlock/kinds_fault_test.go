@@ -124,20 +124,6 @@ func TestKindsShutDownInPeace(t *testing.T) {
 	}
 }
 
-func TestKindsRefuseBadNamesAndOptions(t *testing.T) {
-	eachKind(t, func(t *testing.T, s *scene) {
-		t.Helper()
-		_, err := s.l.TryLock(t.Context(), rlock.WithWait(time.Second))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = s.l.Lock(t.Context(), rlock.WithOwner(redlatch.Owner{}))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = s.l.Lock(t.Context(), rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute))
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = rfairlock.New(s.client, "").Lock(t.Context())
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-	})
-}
-
 func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()

@@ -4,13 +4,17 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -129,4 +133,227 @@ func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlat
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client
+}
+
+const (
+	// atOnce bounds steps that need no round trip.
+	atOnce = 2500 * time.Millisecond
+	// slack is added to the library's bounds on a busy machine.
+	slack = 3 * time.Second
+	// forever is longer than any test.
+	forever = time.Minute
+)
+
+// through opens a client behind a proxy and loads its scripts: a script that the server does not
+// know never runs for a caller that has left.
+func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
+	t.Helper()
+	p := redistest.NewProxy(t, s.Addr())
+	client := connect(t, p.URL(), opts...)
+	loadScripts(t, client)
+	return p, client
+}
+
+func loadScripts(t *testing.T, client *redlatch.Client) {
+	t.Helper()
+	require.NoError(t, take(t, rlock.New(client, redistest.Key(t))).Unlock())
+}
+
+func grants(t *testing.T, s *redistest.Server) int64 {
+	t.Helper()
+	return s.CommandStats(t)["hincrby"]
+}
+
+func inBackground(lock func() (*rlock.Hold, error)) *waiter {
+	w := &waiter{done: make(chan struct{})}
+	began := time.Now()
+	go func() {
+		defer close(w.done)
+		w.hold, w.err = lock()
+		w.took = time.Since(began)
+	}()
+	return w
+}
+
+// failed returns the waiter's error, which must arrive within d.
+func (w *waiter) failed(t *testing.T, d time.Duration) error {
+	t.Helper()
+	w.ended(t, d)
+	require.Nil(t, w.hold)
+	require.Error(t, w.err)
+	return w.err
+}
+
+func (w *waiter) stillWaits(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.done:
+		require.FailNow(t, "the call has ended", "%v", w.err)
+	default:
+	}
+}
+
+func until(t *testing.T, within time.Duration, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for !cond() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, what, "not within %v", within)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func awaitClosed(t *testing.T, ch <-chan struct{}, within time.Duration, what string) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(within):
+		require.FailNow(t, what, "not within %v", within)
+	}
+}
+
+func owners(t *testing.T, s redistest.Target, key string) map[string]string {
+	t.Helper()
+	fields, err := redis.StringMap(s.Do(t, "HGETALL", key), nil)
+	require.NoError(t, err)
+	return fields
+}
+
+func locked(t *testing.T, s redistest.Target, key string) bool {
+	t.Helper()
+	return len(owners(t, s, key)) > 0
+}
+
+// ttl returns PTTL, negative without a key or a time to live.
+func ttl(t *testing.T, s redistest.Target, key string) time.Duration {
+	t.Helper()
+	ms, err := redis.Int64(s.Do(t, "PTTL", key), nil)
+	require.NoError(t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// requireLeft checks that a lease has lost at most five seconds.
+func requireLeft(t *testing.T, left, lease time.Duration) {
+	t.Helper()
+	require.LessOrEqual(t, left, lease)
+	require.Greater(t, left, lease-5*time.Second)
+}
+
+const foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
+
+// holdByHand makes another owner the only holder.
+func holdByHand(t *testing.T, s redistest.Target, key string, lease time.Duration) {
+	t.Helper()
+	s.Do(t, "EVAL", `redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])`, 1, key, foreignOwner, lease.Milliseconds())
+}
+
+func freeByHand(t *testing.T, s redistest.Target, key string) {
+	t.Helper()
+	s.Do(t, "DEL", key)
+	s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
+}
+
+// awaitRenewal returns when the lock's time to live has grown.
+func awaitRenewal(t *testing.T, s redistest.Target, key string) {
+	t.Helper()
+	last := ttl(t, s, key)
+	until(t, soon, "a renewal", func() bool {
+		before := last
+		last = ttl(t, s, key)
+		return last > before
+	})
+}
+
+// awaitWaiters returns when a connection is subscribed to the lock's channel.
+func awaitWaiters(t *testing.T, s *redistest.Server, key string) {
+	t.Helper()
+	awaitListeners(t, s, key, 1)
+}
+
+// awaitListeners returns when n clients are subscribed to the lock's channel.
+func awaitListeners(t *testing.T, s *redistest.Server, key string, n int64) {
+	t.Helper()
+	until(t, soon, "the listeners", func() bool { return listeners(t, s, key) >= n })
+}
+
+func listeners(t *testing.T, s *redistest.Server, key string) int64 {
+	t.Helper()
+	reply, err := redis.Values(s.Do(t, "PUBSUB", "NUMSUB", codec.LockChannel(key)), nil)
+	require.NoError(t, err)
+	n, err := redis.Int64(reply[1], nil)
+	require.NoError(t, err)
+	return n
+}
+
+// journal collects a logger's lines.
+type journal struct {
+	mu    sync.Mutex // guards lines and news
+	lines []string
+	news  chan struct{} // closed and replaced with every line
+}
+
+func newJournal() (*journal, redlatch.Option) {
+	j := &journal{news: make(chan struct{})}
+	return j, redlatch.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, string(line))
+	close(j.news)
+	j.news = make(chan struct{})
+	return len(line), nil
+}
+
+func (j *journal) count(words ...string) int {
+	n, _ := j.look(words)
+	return n
+}
+
+func (j *journal) look(words []string) (int, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+lines:
+	for _, line := range j.lines {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n, j.news
+}
+
+// await returns when n lines contain all the words.
+func (j *journal) await(t *testing.T, n int, words ...string) {
+	t.Helper()
+	timeout := time.After(soon)
+	for {
+		got, news := j.look(words)
+		if got >= n {
+			return
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			require.FailNow(t, "a line is missing from the log", "%q: %d of %d\n%s",
+				words, got, n, strings.Join(j.lines, ""))
+		}
+	}
+}
+
+// awaitLoss waits until the hold is lost, for at most d.
+func awaitLoss(t *testing.T, hold *rlock.Hold, d time.Duration) {
+	t.Helper()
+	ctx := hold.Context(t.Context())
+	awaitClosed(t, ctx.Done(), d, "the loss")
+	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 }

@@ -86,26 +86,6 @@ func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	require.NoError(t, foreign.Unlock())
 }
 
-func TestU4LostReplyOfAReentryLeavesNoExtraCount(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	require.NoError(t, again(t, l, outer).Unlock()) // the script is known
-	p.Blackhole(redistest.ToClient)
-	_, err := l.TryLock(outer.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	p.Reset()
-	p.Heal()
-	until(t, soon, "the count comes right", func() bool { return owners(t, s, l.Name())[outer.Owner().String()] == "1" })
-	inner := waitInner(l, outer).acquired(t, soon) // the client may find out later than the test
-	require.Equal(t, "2", owners(t, s, l.Name())[outer.Owner().String()])
-	require.NoError(t, inner.Unlock())
-	require.NoError(t, outer.Unlock())
-	require.False(t, locked(t, s, l.Name()))
-}
-
 // withoutKill returns a client that may not kill connections, so that held commands run late.
 func withoutKill(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redistest.Proxy, *redlatch.Client) {
 	t.Helper()
