@@ -209,7 +209,7 @@ func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
 		require.ErrorContains(t, err, "held by an inner hold of this context")
 		waiting := waitInner(l, hold)
 		lan.heal()
-		require.NoError(t, waiting.acquired(t, 31*time.Second).Unlock())
+		require.NoError(t, waiting.acquired(t, time.Minute).Unlock())
 		require.EqualValues(t, 1, countOf(t, l, hold))
 		require.NoError(t, hold.Unlock())
 	})
