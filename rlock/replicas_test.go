@@ -309,17 +309,3 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	require.Equal(t, 1, log.count("has become a replica", "level=WARN"))
 	require.Zero(t, log.count("connection lost"))
 }
-
-func TestReplicaThatStaysOneIsNotDialledWithoutPauses(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t)
-	replica := redistest.StartReplica(t, master)
-	client := connect(t, replica.URL(), redlatch.WithCommandTimeout(time.Second))
-	_, err := rlock.New(client, "job").TryLock(t.Context())
-	require.Error(t, err)
-	require.ErrorContains(t, err, "READONLY")
-	require.Less(t, replica.CommandStats(t)["client|id"], int64(20), "connections made")
-
-	replica.Lead(t)
-	require.NoError(t, take(t, rlock.New(client, "job")).Unlock())
-}
