@@ -1,12 +1,11 @@
-// Command cron does a job at most once per hour, on however many machines it is started, as
-// by a cron table that all of them share. The first machine takes the lock for the whole
-// hour and leaves it to its lease; a machine that comes later in that hour goes away. A job
-// that fails releases the lock, so that another machine may try. One whose machine dies is
-// not done again in that hour: at most once is not at least once. Copy it.
+// Command cron runs a job at most once per hour on any number of machines. The first machine takes the lock
+// for the hour and lets it expire; later ones exit. A job that fails releases the lock, so that another
+// machine may try. If its machine dies, the job is not repeated in that hour: at most once is not at least
+// once. Copy it.
 //
 //	0 * * * *  cron redis://localhost:6379
 //
-// From a shell, redlatch run --at-least does the same for any command.
+// redlatch run --at-least does the same for any command in a shell.
 package main
 
 import (
@@ -25,9 +24,8 @@ import (
 
 const (
 	period = time.Hour
-	// slack is how much sooner than the period the lock is free again, so that
-	// machines whose clocks differ by less all find it free in the next period. A
-	// machine that is later than that runs the job twice.
+	// slack is the time between the end of the lease and the next period. It must exceed the difference of
+	// clocks. A machine that is later than that runs the job twice.
 	slack = time.Minute
 )
 
@@ -55,7 +53,7 @@ func run(ctx context.Context, url string) error {
 	return errors.Join(err, client.Close())
 }
 
-// once does the job unless it was done in this period, and reports whether it did.
+// once runs the job unless it ran in this period, and reports whether it did.
 func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error) (bool, error) {
 	hold, err := lock.TryLock(ctx, rlock.WithLease(period-slack))
 	switch {
@@ -70,7 +68,7 @@ func once(ctx context.Context, lock *rlock.Lock, job func(context.Context) error
 	return true, hold.LetExpire() // no other machine in this period
 }
 
-// report stands for the job.
+// report is a placeholder.
 func report(ctx context.Context) error {
 	fmt.Println("reporting")
 	return ctx.Err()

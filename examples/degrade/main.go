@@ -1,11 +1,9 @@
-// Command degrade does a piece of work under a lock, and shows the two answers to the
-// question what to do when Redis is down:
+// Command degrade works under a lock and shows the two policies for a Redis that is down:
 //
-//	closed   no lock, no work. Right where two at once do harm.
-//	open     work without the lock, and report it. Right where no work does more harm
-//	         than work done twice: the lock was there to save effort.
+//	closed   no lock, no work: if two at the same time do harm
+//	open     work without the lock and report it: if no work does more harm than duplicate work
 //
-// A lock that is held by another owner is refused by both: Redis answered. Copy it.
+// Both reject a lock that another owner holds, because Redis answered. Copy it.
 //
 //	go run ./examples/degrade redis://localhost:6379 open
 package main
@@ -23,17 +21,15 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// policy is what to do without an answer from Redis.
+// policy is the reaction to a missing answer from Redis.
 type policy string
 
 const (
 	failClosed policy = "closed"
 	failOpen   policy = "open"
 
-	// silence is how long Redis may stay silent before that is an answer.
-	silence = time.Second
-	// patience is how long to wait for a lock that is held.
-	patience = 2 * time.Second
+	silence  = time.Second     // until Redis counts as down
+	patience = 2 * time.Second // for a lock that is held
 )
 
 func main() {
@@ -58,13 +54,12 @@ func run(ctx context.Context, url string, when policy) error {
 	return errors.Join(err, client.Close())
 }
 
-// connect makes a client, also while Redis is down.
+// connect returns a client even if Redis is down.
 func connect(ctx context.Context, url string, opts ...redlatch.Option) (*redlatch.Client, error) {
 	return redlatch.Open(ctx, url, append(opts, redlatch.WithLazyConnect(), redlatch.WithCommandTimeout(silence))...)
 }
 
-// guarded does the work under the lock, or, when Redis does not answer, as the policy
-// says.
+// guarded works under the lock, or follows the policy if Redis does not answer.
 func guarded(ctx context.Context, lock *rlock.Lock, when policy, work func(context.Context) error) error {
 	if when == failClosed {
 		return lock.Do(ctx, work, rlock.WithWait(patience))
@@ -85,14 +80,14 @@ func guarded(ctx context.Context, lock *rlock.Lock, when policy, work func(conte
 	return work(ctx) // not the hold's context: a loss must not end it
 }
 
-// away reports whether the error is Redis's, and not that the lock is held.
+// away reports whether Redis failed, in contrast to a lock that is held.
 func away(err error) bool {
-	var refusal *transport.ServerError // as while it loads, or has no memory left
+	var refusal *transport.ServerError // such as LOADING or OOM
 	return errors.Is(err, redlatch.ErrNotSent) || errors.Is(err, redlatch.ErrUncertain) ||
 		errors.As(err, &refusal)
 }
 
-// work stands for the work.
+// work is a placeholder.
 func work(ctx context.Context) error {
 	fmt.Println("working")
 	select {

@@ -1,11 +1,9 @@
-// Command fencing shows what to do about ErrLost where two at once do harm: let the
-// resource itself refuse the late one. Each row has a version; a writer sends the version
-// that it has read, and a row that has moved on is left as it is. The lock is still useful:
-// it lets the others wait instead of work in vain.
+// Command fencing shows how to handle ErrLost if concurrent writers do harm: the resource rejects the late one.
+// Each row has a version; a writer sends the version that it read, and a row with another version is not
+// changed. The lock still lets others wait instead of work in vain.
 //
-// Worker A takes the lock for three seconds, reads a row, and then stands still, as a
-// process does whose machine swaps, or that does not look at its context. Its lease ends, B
-// takes the lock and writes. Then A goes on, and is refused. Copy it.
+// Worker A takes the lock for three seconds, reads a row and pauses. Its lease expires, and B takes the lock
+// and writes. Then A continues and is rejected. Copy it.
 //
 //	go run ./examples/fencing redis://localhost:6379
 package main
@@ -23,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// errStale says that the row has moved on since it was read.
+// errStale means that the row has changed since it was read.
 var errStale = errors.New("the order was changed by another worker")
 
 // order is a row.
@@ -32,7 +30,7 @@ type order struct {
 	version int64
 }
 
-// table stands for a table of your database.
+// table is a placeholder for a database table.
 type table struct {
 	mu   sync.Mutex // guards rows
 	rows map[string]order
@@ -45,8 +43,8 @@ func (t *table) read(id string) order {
 	return t.rows[id]
 }
 
-// update is UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND
-// version = ?, and an error when that changed no row.
+// update is UPDATE orders SET state = ?, version = version + 1 WHERE id = ? AND version = ?, and an error if
+// no row was changed.
 func (t *table) update(id, state string, read order) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +80,7 @@ func run(ctx context.Context, url string, orders *table) error {
 		late <- lock.Do(ctx, func(context.Context) error {
 			row := orders.read("42")
 			close(hasRead)
-			<-goOn // stands still, and does not look at its context
+			<-goOn // paused
 			return orders.update("42", "shipped by A", row)
 		}, rlock.WithLease(3*time.Second))
 	}()
@@ -98,8 +96,8 @@ func run(ctx context.Context, url string, orders *table) error {
 	return errors.Join(err, verdict(<-late), client.Close())
 }
 
-// verdict judges how the late worker ended. Its work was refused by the resource, and
-// its lock was lost: both errors are there.
+// verdict requires that the late worker has both errors: the resource rejected its work, and its lock was
+// lost.
 func verdict(err error) error {
 	switch {
 	case errors.Is(err, errStale) && errors.Is(err, redlatch.ErrLost):

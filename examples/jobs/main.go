@@ -1,13 +1,11 @@
-// Command jobs does the jobs of a Redis list, one at a time and in their order, with
-// as many workers as are started: each claims the first job when it is its turn, and
-// turns are taken in the order in which the workers asked. A worker that dies leaves
-// its job at the front of the list, for the next one. Copy it.
+// Command jobs runs the jobs of a Redis list one at a time and in order, with any number of workers, which
+// take turns in the order in which they queue. The job of a worker that dies stays at the front of the list
+// for the next worker. Copy it.
 //
 //	redis-cli RPUSH jobs-example one two three
 //	go run ./examples/jobs redis://localhost:6379
 //
-// It ends cleanly on SIGTERM: the job at hand is finished, or the place in the queue
-// of workers given up.
+// On SIGTERM it finishes the current job, or leaves the queue of workers.
 package main
 
 import (
@@ -28,13 +26,11 @@ import (
 
 const (
 	todo = "jobs-example"      // the jobs, the next one first
-	done = "jobs-example:done" // those that were done, in that order
+	done = "jobs-example:done" // finished jobs in order
 
-	// patience is how long the job at hand may take after SIGTERM. Keep it below
-	// what your platform waits before it sends SIGKILL.
+	// patience bounds the current job after SIGTERM. Keep it below your platform's time until SIGKILL.
 	patience = 20 * time.Second
-	// idle is how long a worker stays away when there is nothing to do.
-	idle = 500 * time.Millisecond
+	idle     = 500 * time.Millisecond // pause without jobs
 )
 
 func main() {
@@ -73,8 +69,7 @@ func run(url string) error {
 	return errors.Join(client.Shutdown(ctx), <-ended, jobs.Close())
 }
 
-// work goes on until the client takes no more locks, or term ends while there is
-// nothing to do.
+// work runs until the client is shut down, or term ends while no job is left.
 func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error {
 	lock := rfairlock.New(client, "jobs-example:lock")
 	for {
@@ -96,8 +91,8 @@ func work(term context.Context, client *redlatch.Client, jobs redis.Conn) error 
 	}
 }
 
-// next does the first job of the list. It takes it off when it is done, not before: when a
-// worker dies in between, nothing is lost, and the next one does the job again.
+// next runs the first job and then removes it from the list. If the worker dies in between, the next worker
+// runs the job again.
 func next(ctx context.Context, jobs redis.Conn) error {
 	job, err := redis.String(jobs.Do("LINDEX", todo, 0))
 	if err != nil {

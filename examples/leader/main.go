@@ -1,7 +1,6 @@
-// Command leader leads while it holds a lock, and stands by while another one does.
-// A leader that loses the lock steps down before the next one can begin, if its work
-// heeds its context; one that is asked to stop makes way at once; one that dies is
-// followed when its lease is over, six seconds here. Copy it.
+// Command leader leads while it holds a lock, and otherwise stands by. A leader that loses the lock steps down
+// before the next one can start, if its work respects its context. On SIGTERM it releases the lock
+// immediately; after a crash the next one leads when the lease expires, six seconds here. Copy it.
 //
 //	go run ./examples/leader redis://localhost:6379
 package main
@@ -20,8 +19,8 @@ import (
 	"github.com/redlatch/redlatch/leader"
 )
 
-// lease is how long there is no leader after one died. It is renewed every third of it;
-// Redis that cannot be reached for about as long ends the leadership, too.
+// lease bounds the time without a leader after a crash. An outage of Redis of about that length also ends the
+// leadership.
 const lease = 6 * time.Second
 
 func main() {
@@ -48,8 +47,8 @@ func run(url string) error {
 	return errors.Join(err, client.Close())
 }
 
-// lead stands for what only the leader does. It must return soon after ctx ends: by
-// then another one may lead.
+// lead is a placeholder for the leader's work. It must return soon after ctx ends, because another process may
+// lead by then.
 func lead(ctx context.Context) error {
 	fmt.Println("leading")
 	tick := time.NewTicker(100 * time.Millisecond)

@@ -1,6 +1,5 @@
-// Command testing is code that uses a lock, for its tests: main_test.go shows how to test
-// what it does while the lock is free, held by another process, lost, and while Redis is
-// away, without a server. docs/testing-your-code.md explains them.
+// Command testing uses a lock. Its main_test.go shows tests without a server for a lock that is free, held by
+// another process or lost, and for a Redis that is down. See docs/testing-your-code.md.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command worker takes a lock again and again, works under it, and ends cleanly on
-// SIGTERM: it takes no new lock, finishes the work at hand, frees its lock, and
-// leaves nothing to run out. Copy it.
+// Command worker repeatedly works under a lock. On SIGTERM it finishes the current work, releases the lock and
+// exits without leaving a lease. Copy it.
 //
 //	go run ./examples/worker redis://localhost:6379
 package main
@@ -19,8 +18,7 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// patience is how long work at hand may take after SIGTERM. Keep it below what
-// your platform waits before it sends SIGKILL.
+// patience bounds the current work after SIGTERM. Keep it below your platform's time until SIGKILL.
 const patience = 20 * time.Second
 
 func main() {
@@ -55,7 +53,7 @@ func run(url string) error {
 	return errors.Join(client.Shutdown(ctx), <-done)
 }
 
-// work goes on until the client takes no more locks.
+// work runs until the client is shut down.
 func work(lock *rlock.Lock) error {
 	for n := 1; ; n++ {
 		err := lock.Do(context.Background(), func(ctx context.Context) error {
