@@ -1,23 +1,12 @@
-// Package overload checks that a client bears more load than it should get: many thousands
-// of callers at once, and a server that is slow. It has tests only.
+// Package overload tests a client under excessive load: many thousands of concurrent callers, and a slow
+// server.
 //
-// Each test loads one client, which meanwhile keeps holds of its own:
+// Each test loads a client that keeps other holds. During the load it samples their remaining leases, which
+// show late renewals, and the heap. Afterward the heap, the goroutines, the time of a lock and the server's
+// keys must be as before. With a slow server, at most as many callers as fit in flight get an unknown outcome.
 //
-//	calm ──────▶ loaded ─────────────────────▶ calm again
-//	  │            │                             │
-//	  │            │ what the callers get,       │ as before: the heap, the
-//	  │            │ the heap, and all the       │ goroutines, a lock and an
-//	  │            │ while: how much time the    │ unlock, what is on the server
-//	  │            │ holds that are kept have    │
-//	  ▼            ▼ left, sampled               ▼
-//
-// A renewal that is late shows in what a hold has left, which is what the watchdog goes by.
-// When the server is merely slow, no more callers may get an unknown outcome than can be in
-// flight at a time.
-//
-// Sizes are a tenth of those in the names of the tests, so that they run with every change
-// and with the race detector; with REDLATCH_OVERLOAD=full they
-// are those in the names, and the figures are logged.
+// Sizes are a tenth of those in the names of the tests, for every change and the race detector. With
+// REDLATCH_OVERLOAD=full they are as named, and the figures are logged.
 package overload_test
 
 import (
@@ -39,7 +28,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// foreign is the owner of locks that are taken by hand.
 const foreign = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"
 
 func direct(s *redistest.Server) string { return s.URL() }
@@ -53,7 +41,7 @@ redis.call('PEXPIRE', ARGV[1] .. i, 3600000)
 end`, 0, prefix, n, foreign)
 }
 
-// freeMany frees them, and notifies the waiters, a thousand at a time.
+// freeMany deletes them and notifies the waiters, a thousand at a time.
 func (r *rig) freeMany(prefix string, n int) {
 	r.t.Helper()
 	for i := 0; i < n; i += 1000 {
@@ -64,7 +52,7 @@ end`, 0, prefix, i, min(i+1000, n), codec.LockChannel("@"))
 	}
 }
 
-// Not parallel, as all here: they measure.
+// These tests measure and are not parallel.
 func TestTwentyThousandWaitersOfOneLock(t *testing.T) {
 	testlevel.All(t, "load")
 	r, n := newRig(t, direct), sized(20000)
@@ -149,13 +137,12 @@ func TestBurstOfFiftyThousandTryLocks(t *testing.T) {
 	}
 }
 
-// flightMax is how many calls of one connection can be in doubt.
+// flightMax is the number of calls in flight on a connection.
 const flightMax = 1024
 
-// A server that gets nowhere near through what it is sent.
 func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
 	testlevel.All(t, "load")
-	// A tenth of it would be done in time.
+	// A tenth would succeed in time.
 	r, n := newRig(t, direct), max(10000, sized(50000))
 	name := redistest.Key(t)
 	release := r.keepBusy(75 * time.Millisecond)
@@ -172,16 +159,14 @@ func TestBurstOfFiftyThousandTryLocksOnABusyServer(t *testing.T) {
 	r.untilRenewed(began)
 	release()
 	require.Positive(t, y.notSent.Load(), "the server was not busy enough: the test proves nothing")
-	// What is sent has half of the command timeout left, which is enough for as many as
-	// can be in flight; but this machine may be busy, too.
+	// Commands in flight have half of the command timeout left, which may be too little on a busy machine.
 	require.LessOrEqual(t, y.uncertain.Load(), int64(flightMax))
 	require.Zero(t, y.other.Load())
 	r.calmed(n, "TryLocks of as many locks at once, the server busy", took, &y)
 }
 
-// keepBusy makes the server work for so long after each look at its connections, until
-// release is called. Two callers alternate: the server has work of one while the other, on
-// a machine of any speed, reads the reply to its own.
+// keepBusy makes the server run scripts of duration d until release is called. With two alternating callers
+// it always has another script.
 func (r *rig) keepBusy(d time.Duration) (release func()) {
 	r.t.Helper()
 	stop := make(chan struct{})
@@ -220,7 +205,7 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	r := newRig(t, func(s *redistest.Server) string {
 		p = redistest.NewProxy(t, s.Addr())
 		return p.URL()
-	}, redlatch.WithCommandTimeout(lease)) // only the server is slow: no call may be too late because the machine is
+	}, redlatch.WithCommandTimeout(lease)) // only for the slow server, not a slow machine
 	callers, name := sized(2000), redistest.Key(t)
 	p.Latency(redistest.ToServer, 250*time.Millisecond)
 	p.Latency(redistest.ToClient, 250*time.Millisecond)
@@ -249,16 +234,14 @@ func TestServerThatAnswersInHalfASecond(t *testing.T) {
 	r.calmed(callers, "callers, replies after 500 ms", took, &y)
 }
 
-// results counts the results of callers.
 type results struct {
 	acquired, held, notSent, uncertain, other atomic.Int64
-	unlocks                                   atomic.Int64 // that failed
+	unlocks                                   atomic.Int64 // failed
 	first                                     atomic.Pointer[error]
 	slowest                                   atomic.Int64
 }
 
-// count takes in the outcome of a Lock or TryLock that began at a moment, and
-// unlocks.
+// count counts the outcome of a Lock or TryLock, and unlocks.
 func (y *results) count(hold *rlock.Hold, err error, began time.Time) {
 	took := int64(time.Since(began))
 	for old := y.slowest.Load(); took > old; old = y.slowest.Load() {
@@ -285,7 +268,7 @@ func (y *results) count(hold *rlock.Hold, err error, began time.Time) {
 	y.first.CompareAndSwap(nil, &err)
 }
 
-// counts returns how many calls ended in each way that occurred.
+// counts returns the counts other than zero.
 func (y *results) counts() string {
 	var all []string
 	for _, c := range []struct {
@@ -302,7 +285,6 @@ func (y *results) counts() string {
 	return strings.Join(all, ", ")
 }
 
-// String returns the counts, and the first error that is not contention.
 func (y *results) String() string {
 	text := fmt.Sprintf("%s; the slowest took %v", y.counts(), time.Duration(y.slowest.Load()).Round(time.Millisecond))
 	if err := y.first.Load(); err != nil {
@@ -311,7 +293,7 @@ func (y *results) String() string {
 	return text
 }
 
-// runConcurrently runs call on n goroutines at once, and returns what waits for them.
+// runConcurrently calls call on n goroutines.
 func runConcurrently(n int, call func(i int)) (wait func()) {
 	var all sync.WaitGroup
 	for i := range n {

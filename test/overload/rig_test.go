@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// sized returns n, or a tenth of it where the full load was not asked for.
+// sized returns n, or a tenth without full load.
 func sized(n int) int {
 	if os.Getenv("REDLATCH_OVERLOAD") == "full" {
 		return n
@@ -36,22 +36,15 @@ func sized(n int) int {
 }
 
 const (
-	// soon bounds what should happen at once, on a busy machine.
-	soon = 10 * time.Second
-	// aWhile bounds what takes as long as the load is heavy.
-	aWhile = 3 * time.Minute
-	// lease is that of the holds that are kept, and renewed is how often they are. A
-	// connection may owe a reply for a quarter of the lease: a machine that stands still
-	// for two seconds must not lose it.
+	soon   = 10 * time.Second // for immediate results on a busy machine
+	aWhile = 3 * time.Minute  // for results under load
+	// lease is the lease of the kept holds, which are renewed every renewed. A connection may owe a reply for
+	// a quarter of it, so a stall of two seconds must not lose a hold.
 	lease, renewed = 18 * time.Second, lease / 3
-	// dueWith is what a hold has left when its renewal is due: the lease, less the
-	// loss margin and a third.
+	// dueWith is the rest of a hold's lease when its renewal is due, less the loss margin.
 	dueWith = lease - min(lease/10, time.Second) - renewed
-	// late is how late a renewal may be, on a busy machine. A hold is lost when it is
-	// dueWith late.
-	late = 8 * time.Second
-	// kept is how many holds there are: two renewal scripts.
-	kept = 200
+	late    = 8 * time.Second // for a renewal on a busy machine
+	kept    = 200             // holds: two renewal scripts
 )
 
 // rig is a client under load.
@@ -62,9 +55,9 @@ type rig struct {
 	holds  []*rlock.Hold
 	log    *redistest.Journal
 
-	least    atomic.Int64 // the least that a hold had left, in nanoseconds
-	slowest  atomic.Int64 // the longest that a renewal took
-	failures atomic.Int64 // renewals that failed
+	least    atomic.Int64 // the shortest rest of a lease, in nanoseconds
+	slowest  atomic.Int64 // the longest renewal
+	failures atomic.Int64 // failed renewals
 	peak     atomic.Uint64
 	heap     uint64 // before the load
 	routines int
@@ -72,7 +65,6 @@ type rig struct {
 	sampler  sync.WaitGroup
 }
 
-// renewed takes in how a renewal went.
 func (r *rig) renewed(renewal redlatch.Renewed) {
 	if renewal.Err != nil {
 		r.failures.Add(1)
@@ -82,8 +74,7 @@ func (r *rig) renewed(renewal redlatch.Renewed) {
 	}
 }
 
-// newRig starts a server and a client at the address that at makes of it, which
-// keeps some holds.
+// newRig starts a server and a client with kept holds. The client connects to the address from at.
 func newRig(t *testing.T, at func(s *redistest.Server) string, opts ...redlatch.Option) *rig {
 	t.Helper()
 	r := &rig{t: t, server: redistest.Start(t)}
@@ -98,7 +89,7 @@ func newRig(t *testing.T, at func(s *redistest.Server) string, opts ...redlatch.
 		require.NoError(t, err)
 		r.holds = append(r.holds, hold)
 	}
-	r.pair() // the scripts are known
+	r.pair() // loads the scripts
 	r.heap, r.routines = heapInUse(), runtime.NumGoroutine()
 	r.least.Store(int64(lease))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -112,7 +103,7 @@ func newRig(t *testing.T, at func(s *redistest.Server) string, opts ...redlatch.
 	return r
 }
 
-// sample notes what the holds have left, and how much memory is in use.
+// sample records the rest of the leases and the memory in use.
 func (r *rig) sample(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -133,9 +124,8 @@ func (r *rig) sample(ctx context.Context) {
 	}
 }
 
-// calmed holds that everything is as it was before a load of so many goroutines, and
-// how the holds fared. It prints the row of docs/reliability.md: what the load was, how long it took,
-// and what came of it.
+// calmed requires that everything is as before the load, and that renewals were in time. It logs the row of
+// docs/reliability.md.
 func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 	r.t.Helper()
 	ended := time.Now()
@@ -145,7 +135,7 @@ func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 		require.True(r.t, time.Now().Before(limit), "a hold was lost, or something of the load is left: %d keys, and not %d: %s",
 			r.size(), kept, r.server.Do(r.t, "KEYS", "*"))
 	}
-	r.until("the goroutines are gone", soon, func() bool { return runtime.NumGoroutine() <= r.routines+25 }) // a second connection has some
+	r.until("the goroutines are gone", soon, func() bool { return runtime.NumGoroutine() <= r.routines+25 }) // of a second connection
 	settled := time.Since(ended)
 	r.stop()
 	r.sampler.Wait()
@@ -163,16 +153,16 @@ func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 	require.Less(r.t, lateness, late)
 	require.Positive(r.t, r.slowest.Load(), "nothing was renewed: the test proves nothing")
 	require.Zero(r.t, r.failures.Load())
-	// The runtime keeps its own notes on each goroutine there was.
+	// The runtime keeps memory of ended goroutines.
 	require.Less(r.t, after, r.heap+(8<<20)+600*uint64(load), "memory is kept")
 }
 
-// untilRenewed goes on until each hold was due since the load began.
+// untilRenewed waits until each hold was due for renewal.
 func (r *rig) untilRenewed(began time.Time) {
 	<-time.After(time.Until(began.Add(renewed + time.Second)))
 }
 
-// channels returns how many channels have subscribers.
+// channels returns the number of channels with subscribers.
 func (r *rig) channels() int {
 	stats, err := redis.String(r.server.Do(r.t, "INFO", "stats"), nil)
 	require.NoError(r.t, err)
@@ -183,7 +173,7 @@ func (r *rig) channels() int {
 	return n
 }
 
-// pair returns how long a lock and an unlock take.
+// pair returns the time of a lock and an unlock.
 func (r *rig) pair() time.Duration {
 	r.t.Helper()
 	began := time.Now()
@@ -193,7 +183,6 @@ func (r *rig) pair() time.Duration {
 	return time.Since(began)
 }
 
-// size returns how many keys the server has.
 func (r *rig) size() int64 {
 	n, err := redis.Int64(r.server.Do(r.t, "DBSIZE"), nil)
 	require.NoError(r.t, err)
@@ -209,10 +198,10 @@ func (r *rig) until(what string, within time.Duration, cond func() bool) {
 	}
 }
 
-// heapInUse returns the bytes of the heap that are in use, and not garbage.
+// heapInUse returns the size of live objects.
 func heapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools keep is garbage the second time
+	runtime.GC() // frees pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

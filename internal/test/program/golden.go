@@ -21,13 +21,11 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// columns is the width of a terminal.
-const columns = 80
+const columns = 80 // of a terminal
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden holds that text is what the golden file says, but for what differs from run
-// to run; see tidy. With -update it writes the file.
+// Golden requires that text equals the golden file, after tidy. With -update it writes the file.
 func Golden(t *testing.T, name, text string, ids ...string) {
 	t.Helper()
 	got := tidy(text, ids)
@@ -41,15 +39,13 @@ func Golden(t *testing.T, name, text string, ids ...string) {
 	require.Equal(t, string(want), got)
 }
 
-// JavaID stands in golden files for the UUID of a Java client, which is random, and
-// otherJavaID for that of a second one.
+// JavaID and OtherJavaID replace the random UUIDs of Java clients in golden files.
 const (
 	JavaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
 	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
-// What differs from run to run, except UUIDs. Blanks that make a column are kept so that
-// the column stays as wide as it was.
+// untidy are values that differ from run to run, except UUIDs. The width of columns is kept.
 var untidy = []struct {
 	what *regexp.Regexp
 	with func(found string) string
@@ -70,11 +66,11 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note finds the note of status about a queue. Where its lines end depends on how long the
-// times in it are, so tidy makes one line of it.
+// note matches the note of status about a queue. Its line breaks depend on the length of times, so tidy joins
+// the lines.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
-// tidy replaces what differs from run to run. The ids are those of Java clients.
+// tidy replaces values that differ from run to run. ids are of Java clients.
 func tidy(text string, ids []string) string {
 	for i, id := range ids {
 		as := []string{JavaID, OtherJavaID}[i]
@@ -89,26 +85,25 @@ func tidy(text string, ids []string) string {
 	})
 }
 
-// Fits holds that every line of an output for people fits a terminal.
+// Fits requires output that fits a terminal.
 func Fits(t *testing.T, text string) {
 	t.Helper()
 	require.NotEmpty(t, text)
 	Narrow(t, text)
 }
 
-// rightAligned puts TIME in place of a time in the last column but one of a table,
-// whose width is the same whatever the time.
+// rightAligned replaces a time in the last but one column of a table, whose width is constant.
 func rightAligned(s string) string {
 	words := strings.Fields(s)
 	end := strings.Index(s, words[0]) + len(words[0])
 	return fmt.Sprintf("%*s", end, "TIME") + s[end:]
 }
 
-// Words joins what was broken into lines to fit a terminal.
+// Words joins broken lines.
 func Words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Narrow holds that text fits a terminal, and leaves its last column empty: a full line
-// would make some terminals wrap. Commands are not broken, so that they can be pasted.
+// Narrow requires that text fits a terminal without its last column, because some terminals wrap a full line.
+// Commands may be longer, so that they can be pasted.
 func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -122,10 +117,10 @@ func Narrow(t *testing.T, text string) {
 // Interrupt is the signal of Ctrl-C.
 var Interrupt = os.Interrupt
 
-// CodeInterrupted is the exit code of a program that Interrupt has ended.
+// CodeInterrupted is the exit code after Interrupt.
 const CodeInterrupted = 130
 
-// ToEvent returns the lines up to the first that tells of an event.
+// ToEvent returns the lines up to the first with an event.
 func ToEvent(p *Process, event string) (lines []string) {
 	p.t.Helper()
 	for {
@@ -137,8 +132,8 @@ func ToEvent(p *Process, event string) (lines []string) {
 	}
 }
 
-// AwaitPassed reads the events of a lock that goes from one owner to another: it has passed,
-// or a look has found it free in between. It returns the last line.
+// AwaitPassed reads events until the lock has passed to another owner, or was free and taken. It returns the
+// last line.
 func AwaitPassed(p *Process) string {
 	p.t.Helper()
 	for {
@@ -148,7 +143,7 @@ func AwaitPassed(p *Process) string {
 	}
 }
 
-// Events reads the JSON output until the event given.
+// Events reads JSON output up to an event.
 func Events(p *Process, last string) (all []map[string]any) {
 	p.t.Helper()
 	for _, line := range ToEvent(p, `"event":"`+last+`"`) {
@@ -165,10 +160,8 @@ type slowCommand struct {
 	args []string
 }
 
-// WatchSlow makes the server log each command that takes longer than the limit. The
-// function that it returns gives those logged since, none if the wait for a processor
-// explains all of them: SLOWLOG counts the time in which another process had the processor.
-// Where the wait is not known, it explains none.
+// WatchSlow makes the server log each command that takes longer than the limit. The returned function returns
+// those logged since, or none if the server's wait for a processor, which SLOWLOG includes, explains all.
 func WatchSlow(t *testing.T, s *redistest.Server, limit time.Duration) (slow func() []string) {
 	t.Helper()
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", limit.Microseconds())
@@ -184,8 +177,7 @@ func WatchSlow(t *testing.T, s *redistest.Server, limit time.Duration) (slow fun
 	}
 }
 
-// unexplained returns the commands, or none if their time beyond the limit is no longer than
-// the server's wait for a processor.
+// unexplained returns the commands, or none if their time beyond the limit is at most waited.
 func unexplained(late []slowCommand, limit, waited time.Duration) (commands []string) {
 	var beyond time.Duration
 	for _, c := range late {
@@ -198,7 +190,7 @@ func unexplained(late []slowCommand, limit, waited time.Duration) (commands []st
 	return commands
 }
 
-// slowLog returns what SLOWLOG has, and empties it.
+// slowLog returns the entries of SLOWLOG and resets it.
 func slowLog(t *testing.T, s *redistest.Server) (late []slowCommand) {
 	t.Helper()
 	entries, err := redis.Values(s.Do(t, "SLOWLOG", "GET", -1), nil)
@@ -216,8 +208,7 @@ func slowLog(t *testing.T, s *redistest.Server) (late []slowCommand) {
 	return late
 }
 
-// processorWait is how long the thread that runs the server's commands was ready to run and
-// had no processor, or 0 where the system does not say.
+// processorWait returns how long the server's main thread waited for a processor, or 0 if unknown.
 func processorWait(t *testing.T, s *redistest.Server) time.Duration {
 	t.Helper()
 	info, err := redis.String(s.Do(t, "INFO", "server"), nil)
@@ -238,22 +229,22 @@ func processorWait(t *testing.T, s *redistest.Server) time.Duration {
 }
 
 const (
-	// RedissonOwner is an owner as clients of Redisson are.
+	// RedissonOwner is an owner of Redisson.
 	RedissonOwner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
-	// SomeOwner is an owner as clients of Redlatch are, which was made at since.
+	// SomeOwner is an owner of Redlatch, whose client started at RedlatchSince.
 	SomeOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
-	// RedlatchOwner is someOwner where there are owners of several kinds.
+	// RedlatchOwner is SomeOwner beside owners of other kinds.
 	RedlatchOwner = SomeOwner
-	// RedlatchSince is when the client of someOwner was made, as the text output shows it.
+	// RedlatchSince is as in text output.
 	RedlatchSince = "2024-12-21T01:06:31Z"
 	// LabelText is the label of a client of Redlatch.
 	LabelText = "billing@host-3 pid 812"
 )
 
-// ClientID is the id of one more client of Redlatch.
+// ClientID is another client of Redlatch.
 var ClientID = uuid.MustParse("0193e6c0-6f00-7000-8000-000000000002")
 
-// These scripts run until a signal ends them; the second one takes SIGKILL.
+// These scripts run until a signal.
 const (
 	// EndsOnSIGTERM ends with SIGTERM, and prints that it did.
 	EndsOnSIGTERM = `trap 'echo term; exit 0' TERM; echo up; sleep 600 & wait`
@@ -261,7 +252,7 @@ const (
 	IgnoresSIGTERM = `trap '' TERM; echo up; sleep 600 & wait`
 )
 
-// Enqueue adds an owner to the queue of a fair lock by hand.
+// Enqueue adds an owner to the queue of a fair lock.
 func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time.Duration) {
 	t.Helper()
 	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
@@ -270,7 +261,7 @@ func Enqueue(t *testing.T, s redistest.Target, name, owner string, deadline time
 	}
 }
 
-// Listen makes a connection listen as owner's waiter does.
+// Listen subscribes to the channel of owner's waiter.
 func Listen(t *testing.T, s redistest.Target, name, owner string) {
 	t.Helper()
 	Subscribe(t, s, codec.OwnerChannel(name, owner))
@@ -284,7 +275,7 @@ func QueueOf(t *testing.T, s redistest.Target, name string) []string {
 	return queue
 }
 
-// HeldBy makes a lock be held, as by a client that has died.
+// HeldBy creates a held lock.
 func HeldBy(t *testing.T, s redistest.Target, owner string, lease time.Duration) (name string) {
 	t.Helper()
 	name = redistest.Key(t)
@@ -299,11 +290,10 @@ func Exists(t *testing.T, s redistest.Target, name string) bool {
 	return s.Do(t, "EXISTS", name) == int64(1)
 }
 
-// LongOwner is the n-th waiter of a long queue, from 0.
+// LongOwner returns the n-th waiter of a long queue, from 0.
 func LongOwner(n int) string { return codec.NewOwner(uuid.MustParse(JavaID), int64(1000+n)).String() }
 
-// LongQueue makes a lock be held and n wait for it, each for a minute more than the one
-// before it.
+// LongQueue creates a held lock with n waiters, with deadlines one minute apart.
 func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	t.Helper()
 	c := s.Dial(t)
@@ -315,4 +305,20 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	}
 	_, err := c.Do("")
 	require.NoError(t, err)
+}
+
+// BusyDemo starts a demo and returns when all of its workers are connected and
+// rounds were done. It also returns the name of the demo's lock.
+func BusyDemo(t *testing.T, s *redistest.Server) (*Process, string) {
+	t.Helper()
+	const suffix = ":counter"
+	p := Start(t, NoServer(t), "demo", "--duration", "1h", "--redis", s.URL())
+	var names []string
+	require.Eventually(t, func() bool {
+		var err error
+		names, err = redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*"+suffix), nil)
+		require.NoError(t, err)
+		return len(names) == 1 && s.Clients(t) >= 9
+	}, Soon, PollEvery)
+	return p, strings.TrimSuffix(names[0], suffix) + ":lock"
 }

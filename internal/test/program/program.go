@@ -1,13 +1,6 @@
-// Package program runs redlatch as a program, for the tests of its commands.
-//
-//	TestMain ─▶ Main ─▶ the tests ─▶ Start, Finish ─▶ the test binary once more, with Env
-//	                                                        │
-//	              Process.Line, Rest, Outcome, Golden ◀─────┘ Main: cli.Execute, which TestMain gives it
-//
-// The test binary is the program: so nothing need be built, and the race detector
-// watches both. TestMain chooses the commands.
-//
-// Here are also the locks, owners and scripts that tests of several commands use.
+// Package program runs redlatch as a program for the tests of its commands, and has locks, owners and scripts
+// for them. The test binary is the program: TestMain calls Main with the commands, and Start starts the binary
+// again with Env, so the race detector watches both.
 package program
 
 import (
@@ -30,13 +23,10 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// Env makes the test binary be the program under test: it starts itself,
-// as the program does for its hidden commands, and the race detector watches
-// all of those processes.
+// Env makes the test binary run as the program.
 const Env = "REDLATCH_TEST_AS_PROGRAM"
 
-// Main runs the tests of a package, or is the program, with the commands that they
-// need, if Env is set: it calls execute, which is cli.Execute. TestMain calls Main.
+// Main runs the tests of a package or, if Env is set, calls execute, which is cli.Execute, with the commands.
 func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
 	if os.Getenv(Env) != "" {
 		os.Exit(execute(context.Background(), os.Args[1:], commands...))
@@ -45,9 +35,8 @@ func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int
 	redistest.Main(m)
 }
 
-// heedSignals ends that this process ignores signals, as it does when a shell runs it in the
-// background (SIGINT) or with nohup (SIGHUP). Processes that it starts would ignore them, too,
-// and their tests find that signals do not arrive.
+// heedSignals stops ignoring SIGINT, which a background process inherits from the shell, and SIGHUP of nohup.
+// Otherwise the programs that it starts would also ignore them.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -56,34 +45,30 @@ func heedSignals() {
 	}
 }
 
-// Soon bounds waits for what should happen at once, on a slow machine.
+// Soon bounds waits for immediate results on a slow machine.
 const Soon = 10 * time.Second
 
-// PollEvery is how often tests poll where no event exists.
+// PollEvery is the interval of polls.
 const PollEvery = 5 * time.Millisecond
 
 // Process is one run of redlatch.
 type Process struct {
-	// Cmd is the process.
-	Cmd *exec.Cmd
-	// Stdin is its standard input.
-	Stdin io.WriteCloser
-	// Stderr is what it has written to standard error, when it has ended.
-	Stderr bytes.Buffer
+	Cmd    *exec.Cmd
+	Stdin  io.WriteCloser
+	Stderr bytes.Buffer // after its end
 
 	t      *testing.T
 	stdout *bufio.Reader
 	pipe   *os.File // below stdout
 }
 
-// Start starts redlatch against the server at url. It is killed with the test,
-// if it is still there.
+// Start starts redlatch with the server at url. It is killed at the end of the test.
 func Start(t *testing.T, url string, args ...string) *Process {
 	t.Helper()
 	return StartWith(t, []string{"REDIS_URL=" + url}, args...)
 }
 
-// StartWith is Start with other variables in the environment.
+// StartWith is Start with environment variables.
 func StartWith(t *testing.T, env []string, args ...string) *Process {
 	t.Helper()
 	p, err := StartIn(t, nil, env, args...)
@@ -91,7 +76,7 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 	return p
 }
 
-// StartIn is StartWith with attributes of the system. The error is that of starting.
+// StartIn is StartWith with attributes of the process. It returns the error of starting.
 func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...string) (*Process, error) {
 	t.Helper()
 	p := &Process{t: t, Cmd: command(context.WithoutCancel(t.Context()), t, env, args...)}
@@ -106,7 +91,7 @@ func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...stri
 	p.pipe, ok = out.(*os.File)
 	require.True(t, ok)
 	p.stdout = bufio.NewReader(out)
-	p.Cmd.WaitDelay = time.Second // for processes that keep standard error open
+	p.Cmd.WaitDelay = time.Second // for children that keep standard error open
 	if err := p.Cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -117,13 +102,13 @@ func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...stri
 	return p, nil
 }
 
-// command returns the program, to be started. It is killed when ctx ends.
+// command returns the command of the program.
 func command(ctx context.Context, t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(ctx, exe, args...)
-	cmd.Dir = t.TempDir() // some arguments name files
+	cmd.Dir = t.TempDir() // for relative arguments
 	cmd.Env = append(append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	return cmd
 }
@@ -137,14 +122,13 @@ func (p *Process) Line() string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// Rest reads standard output until no process has it open any more: redlatch, the command
-// and all of its children have ended.
+// Rest reads standard output until redlatch and all its children have ended.
 func (p *Process) Rest() string {
 	p.t.Helper()
 	return p.RestWithin(2 * Soon)
 }
 
-// RestWithin is Rest with a limit of its own.
+// RestWithin is Rest with a limit.
 func (p *Process) RestWithin(limit time.Duration) string {
 	p.t.Helper()
 	require.NoError(p.t, p.pipe.SetReadDeadline(time.Now().Add(limit)))
@@ -153,7 +137,7 @@ func (p *Process) RestWithin(limit time.Duration) string {
 	return string(text)
 }
 
-// Code waits for the program's end and returns its exit code.
+// Code waits for the end and returns the exit code.
 func (p *Process) Code() int {
 	p.t.Helper()
 	err := p.Cmd.Wait()
@@ -164,11 +148,9 @@ func (p *Process) Code() int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// Outcome is what a program that has ended leaves.
+// Outcome is the outcome of a program. Code is -1 after a signal.
 type Outcome struct {
-	// Code is the exit code, -1 after a signal.
-	Code int
-	// Stdout and Stderr are all that it has written.
+	Code           int
 	Stdout, Stderr string
 }
 
@@ -186,33 +168,33 @@ func FinishTo(t *testing.T, stdout *os.File, url string, args ...string) Outcome
 	var stderr bytes.Buffer
 	cmd := command(ctx, t, []string{"REDIS_URL=" + url}, args...)
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
-	_ = cmd.Run() // the code says it
+	_ = cmd.Run() // see the code
 	require.NoError(t, ctx.Err(), "%v goes on", args)
 	return Outcome{Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}
 }
 
-// Outcome waits for the program's end.
+// Outcome waits for the end.
 func (p *Process) Outcome(limit time.Duration) Outcome {
 	p.t.Helper()
 	out := p.RestWithin(limit)
 	return Outcome{p.Code(), out, p.Stderr.String()}
 }
 
-// OneLine checks that text is one line that begins as the program's lines do.
+// OneLine requires one line with the program's prefix.
 func OneLine(t *testing.T, text string) {
 	t.Helper()
 	require.Equal(t, 1, strings.Count(text, "\n"), "%q", text)
 	require.True(t, strings.HasPrefix(text, "redlatch: "), "%q", text)
 }
 
-// NoServer returns a URL with a password, of an address without a listener.
+// NoServer returns a URL with a password and an address without a listener.
 func NoServer(t *testing.T) string {
 	t.Helper()
 	return "redis://user:sesame@" + redistest.Refusing(t)
 }
 
-// WatchReads returns a function that returns how many of the n places and n deadlines of a queue one
-// command or script has read since, at most.
+// WatchReads returns a function for the largest number of the n places and n deadlines of a queue that one
+// command or script has read since.
 func WatchReads(t *testing.T, s *redistest.Server, n int) (longest func() int) {
 	t.Helper()
 	watch := s.Dial(t)
