@@ -211,7 +211,12 @@ func (r *requests) length(kind byte, most int) (int, error) {
 // that a panic of miniredis closes only the connection.
 func (s *Server) guarded(p *server.Peer, cmd string, args ...string) (answered bool) {
 	if _, again := s.running.LoadOrStore(p, true); again {
-		return s.before(p)
+		text := s.failing.Load()
+		if text == nil || *text == "" {
+			return false
+		}
+		p.WriteError(*text)
+		return true
 	}
 	defer s.running.Delete(p)
 	defer func() {
@@ -235,13 +240,4 @@ func (s *Server) unlock(v any) {
 	case strings.Contains(stack, "miniredis/v2.withTx("):
 		s.mini.Unlock()
 	}
-}
-
-// before replies with the error of FailWith, if set.
-func (s *Server) before(p *server.Peer) (answered bool) {
-	if text := s.failing.Load(); text != nil && *text != "" {
-		p.WriteError(*text)
-		return true
-	}
-	return false
 }

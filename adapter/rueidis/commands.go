@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/redis/rueidis"
 )
 
@@ -43,8 +42,6 @@ type batch struct {
 	all             []rueidis.Completed
 	replies         []rueidis.RedisResult // guarded by commands.mu
 }
-
-var _ redis.ConnWithTimeout = (*commands)(nil)
 
 func newCommands(d *dedicated) *commands {
 	return &commands{dedicated: d, come: make(chan struct{}, 1)}
@@ -180,10 +177,6 @@ func (c *commands) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 		defer timer.Stop()
 	}
 	return c.Receive()
-}
-
-func (c *commands) Do(command string, args ...any) (any, error) {
-	return c.DoWithTimeout(0, command, args...)
 }
 
 func (c *commands) DoWithTimeout(timeout time.Duration, command string, args ...any) (any, error) {

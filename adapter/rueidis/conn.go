@@ -19,10 +19,18 @@ type conn struct {
 	*dedicated
 	pings   int // not sent before the decision; the sender's
 	decided chan struct{}
-	as      redis.ConnWithTimeout // the sender's; read by others after decided is closed
+	as      role // the sender's; read by others after decided is closed
 }
 
 var _ redis.ConnWithTimeout = (*conn)(nil)
+
+// role is [commands] or [listening], with the methods of redis.ConnWithTimeout.
+type role interface {
+	Send(command string, args ...any) error
+	Flush() error
+	ReceiveWithTimeout(timeout time.Duration) (any, error)
+	DoWithTimeout(timeout time.Duration, command string, args ...any) (any, error)
+}
 
 func (c *conn) Send(command string, args ...any) error {
 	if c.as == nil {

@@ -45,8 +45,6 @@ type ack struct {
 	count   int64
 }
 
-var _ redis.ConnWithTimeout = (*listening)(nil)
-
 func listen(d *dedicated) *listening {
 	l := &listening{dedicated: d, wake: make(chan struct{}, 1), come: make(chan struct{}, 1)}
 	lost := d.client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: l.message, OnSubscription: l.subscription})
@@ -232,11 +230,7 @@ func (l *listening) next() (reply any, ok bool) {
 	return reply, true
 }
 
-func (l *listening) Receive() (any, error) { return l.ReceiveWithTimeout(0) }
-
-// Do always fails: there are no replies to wait for.
-func (l *listening) Do(string, ...any) (any, error) { return nil, errListens }
-
+// DoWithTimeout always fails: there are no replies to wait for.
 func (l *listening) DoWithTimeout(time.Duration, string, ...any) (any, error) {
 	return nil, errListens
 }
