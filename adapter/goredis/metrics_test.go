@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -94,34 +92,8 @@ func TestGoRedisCountsNoMessagesOfLocks(t *testing.T) {
 	}
 }
 
-// badInput are the exported functions, and what tries each with values that its types
-// permit and no program needs.
-var badInput = map[string]func(t *testing.T){
-	"goredis.New": badClients,
-}
-
-func TestExportedFunctionsSurviveBadInput(t *testing.T) {
+func TestNewSurvivesBadClients(t *testing.T) {
 	t.Parallel()
-	for name, try := range badInput {
-		t.Run(name, func(t *testing.T) { t.Parallel(); try(t) })
-	}
-}
-
-func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
-	t.Parallel()
-	names := exported.Names(t, ".")
-	for name := range names {
-		assert.Contains(t, badInput, name, "it is tried with no bad input: add a row")
-	}
-	for name := range badInput {
-		assert.Contains(t, names, name, "it does not exist any more")
-	}
-}
-
-// badClients are of no use, or of none any more. Their errors have a class and come
-// in time.
-func badClients(t *testing.T) {
-	t.Helper()
 	for _, c := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil), other{}} {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/adapter/rueidis"
-	"github.com/redlatch/redlatch/internal/test/exported"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
@@ -214,35 +213,8 @@ func TestLockLeavesInTimeAndIsTakenOnceWhateverTheClientsOptions(t *testing.T) {
 	})
 }
 
-// badInput are the exported functions, and what tries each with values that its types
-// permit and no program needs.
-var badInput = map[string]func(t *testing.T){
-	"rueidis.New":         badClients,
-	"rueidis.NewSentinel": badSentinels,
-	"rueidis.Dialer":      badServers,
-}
-
-func TestExportedFunctionsSurviveBadInput(t *testing.T) {
+func TestNewSurvivesBadClients(t *testing.T) {
 	t.Parallel()
-	for name, try := range badInput {
-		t.Run(name, func(t *testing.T) { t.Parallel(); try(t) })
-	}
-}
-
-func TestEveryExportedFunctionHasARowOfBadInput(t *testing.T) {
-	t.Parallel()
-	names := exported.Names(t, ".")
-	for name := range names {
-		assert.Contains(t, badInput, name, "it is tried with no bad input: add a row")
-	}
-	for name := range badInput {
-		assert.Contains(t, names, name, "it does not exist any more")
-	}
-}
-
-// badClients are of no use, or of none any more.
-func badClients(t *testing.T) {
-	t.Helper()
 	works := clientOf(t, plainly(redistest.Shared(t).Addr()))
 	require.PanicsWithValue(t, "rueidis: nil Context", func() { _, _ = rueidis.New(nil, works) }) //nolint:staticcheck // the mistake
 	for _, c := range []lib.Client{nil, ofNoMode{works}} {
@@ -284,9 +256,8 @@ type inACluster struct{ lib.Client }
 
 func (inACluster) Mode() lib.ClientMode { return lib.ClientModeCluster }
 
-// badSentinels are of no use, and refused, or not there.
-func badSentinels(t *testing.T) {
-	t.Helper()
+func TestNewSentinelSurvivesBadAddresses(t *testing.T) {
+	t.Parallel()
 	none := lib.SentinelOption{MasterSet: "m"}
 	for _, addrs := range [][]string{{""}, {"127.0.0.1:1"}, {"no such host:1", "\x00"}} {
 		tr := overSentinels(t, lib.ClientOption{InitAddress: addrs, Sentinel: none, PipelineMultiplex: 255, RingScaleEachConn: -1})
@@ -296,9 +267,8 @@ func badSentinels(t *testing.T) {
 	}
 }
 
-// badServers are not there, or options that are of no use.
-func badServers(t *testing.T) {
-	t.Helper()
+func TestDialerSurvivesBadInput(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	for _, opt := range []lib.ClientOption{{}, {PipelineMultiplex: 255, RingScaleEachConn: -1}, {InitAddress: []string{"a:1"}, ReplicaOnly: true}} {
