@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package stress is the nemesis run: client processes that take locks in every way that
 // there is, while servers, networks and processes are broken under them, and a checker of
 // their histories. It needs Linux. Run it from the root of the checkout:

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package fleet runs fleets of clients in bubbles of testing/synctest, on fake time: several
 // clients with several callers each, the server of package embedded, and networks between
 // them that go wrong. From the root of the checkout:

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package history records what several processes did with locks, and judges it.
 //
 // # What is written

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package worker is a client process of the nemesis run: it takes locks in every way that
 // there is, at random, and records what it did.
 //
