@@ -42,6 +42,7 @@ func (c *SentCall) Ends(reply any, err error) { c.once.Do(func() { c.done(reply,
 
 var errFakeClosed = fmt.Errorf("%w: %w", transport.ErrUncertain, transport.ErrClosed)
 
+// Start implements transport.Transport.
 func (f *Fake) Start(call *transport.Call, done transport.Done) {
 	c := &SentCall{Call: call, done: done, At: time.Now(), Name: call.Name(), Urgent: call.Urgent}
 	f.mu.Lock()
@@ -65,12 +66,15 @@ func (f *Fake) Start(call *transport.Call, done transport.Done) {
 	}
 }
 
+// Subscribe implements transport.Transport.
 func (f *Fake) Subscribe(context.Context, string) (transport.Subscription, error) {
 	return nil, transport.ErrNotSent
 }
 
+// PublishCommand implements transport.Transport.
 func (f *Fake) PublishCommand() string { return "PUBLISH" }
 
+// Close implements transport.Transport.
 func (f *Fake) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -107,6 +111,7 @@ type Fencing struct {
 	fenced []time.Time
 }
 
+// Fence implements transport.Fencer.
 func (f *Fencing) Fence(ctx context.Context, _ *transport.Call) error {
 	f.mu.Lock()
 	f.fenced = append(f.fenced, time.Now())
@@ -128,6 +133,7 @@ type Reconnecting struct {
 	Back chan struct{}
 }
 
+// Reconnected implements transport.Reconnecter.
 func (r *Reconnecting) Reconnected() <-chan struct{} { return r.Back }
 
 // Log is a log.
@@ -136,6 +142,7 @@ type Log struct {
 	buf bytes.Buffer
 }
 
+// Write implements io.Writer.
 func (d *Log) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,6 +166,7 @@ type Distant struct {
 	replies sync.WaitGroup
 }
 
+// Start implements transport.Transport.
 func (d *Distant) Start(call *transport.Call, done transport.Done) {
 	d.Transport.Start(call, func(reply any, err error) {
 		d.replies.Go(func() {

@@ -7,11 +7,15 @@ import (
 	"github.com/redlatch/redlatch"
 )
 
-// Opened and Closed are the events of a client.
-type (
-	Opened struct{ Client *redlatch.Client }
-	Closed struct{ Client *redlatch.Client }
-)
+// Opened is the event of a new client.
+type Opened struct {
+	Client *redlatch.Client // the client
+}
+
+// Closed is the event of a closed client.
+type Closed struct {
+	Client *redlatch.Client // the client
+}
 
 // By returns an observer that passes all events to see and returns its contexts.
 func By(see func(ctx context.Context, event any) context.Context) redlatch.Observer {
