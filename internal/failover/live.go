@@ -60,20 +60,29 @@ func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
 	if err = redisconn.AtNode(c.addr, err); err == nil && !ok {
 		err = fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
 	}
+	if err = c.enter(timed, err); err == nil {
+		return c, nil
+	}
+	if conn != nil {
+		_ = conn.Close() // err is the error to report
+	}
+	return nil, err
+}
+
+// enter records the outcome of the dial and returns its error, errReplaced if it led to a former
+// master.
+func (c *liveConn) enter(conn redis.ConnWithTimeout, err error) error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	if c.astray {
 		err = errReplaced
 	}
-	if err == nil {
-		c.ConnWithTimeout = timed
-		return c, nil
+	if err != nil {
+		delete(c.of.conns, c)
+		return err
 	}
-	delete(c.of.conns, c)
-	if conn != nil {
-		_ = conn.Close() // err is the error to report
-	}
-	return nil, err
+	c.ConnWithTimeout = conn
+	return nil
 }
 
 // Unwrap returns the connection of the dial.

@@ -88,3 +88,29 @@ func TestADialThatMakesNothingOfUseIsNotCounted(t *testing.T) {
 	<-conn.closed
 	require.Zero(t, l.cut("b:1"))
 }
+
+// lateConn is a connection that is made too late.
+type lateConn struct {
+	redis.ConnWithTimeout
+	of   *live
+	free bool // nobody held the mutex while it was closed
+}
+
+func (c *lateConn) Close() error {
+	if c.free = c.of.mu.TryLock(); c.free {
+		c.of.mu.Unlock()
+	}
+	return nil
+}
+
+func TestALateConnectionToAFormerMasterIsClosedWithoutTheMutex(t *testing.T) {
+	t.Parallel()
+	var l live
+	dial, err := l.begin("a:1", 0, func(error) {})
+	require.NoError(t, err)
+	require.Equal(t, 1, l.cut("b:1"))
+	conn := &lateConn{of: &l}
+	_, err = dial.made(conn, nil)
+	require.ErrorIs(t, err, errReplaced)
+	require.True(t, conn.free, "a close may take seconds: a TLS connection writes to its peer")
+}
