@@ -15,7 +15,7 @@ const (
 	// 1 ms, to more than a server can do.
 	flightMax = 1024
 
-	// urgentMax is the bound for urgent calls: roughly the number of answered calls.
+	// urgentMax is the bound for urgent calls, of which there is about one for each answered call.
 	urgentMax = 2 * flightMax
 
 	// boundless is the bound for the few others.
