@@ -43,7 +43,6 @@ func (t *table) join(name string, l *listener) {
 }
 
 // leave removes l, if it is still there.
-// leave removes l, if it is still there.
 func (t *table) leave(l *listener) {
 	if c := l.ch; c != nil {
 		c.remove(l)
