@@ -121,10 +121,11 @@ type Reconnecter interface {
 // Counter is implemented by transports that can count subscribers.
 type Counter interface {
 	// Listeners returns the number of connections subscribed to each of channels, in their
-	// order: the sum over all nodes that the publish command reaches. An error, of the
-	// package's error contract or about the nodes, means that a node did not answer
-	// before ctx ended; there are no partial results, since a zero would declare a waiter
-	// dead. Without channels it sends nothing.
+	// order: the sum over all nodes that the publish command reaches. It returns when ctx
+	// ends. An error, of the package's error contract or about the nodes, means that the
+	// number of some node is unknown: it did not answer, or rejected the command. There are no
+	// partial results, since a zero would declare a waiter dead. Without channels it sends
+	// nothing.
 	Listeners(ctx context.Context, channels ...string) ([]int64, error)
 }
 
