@@ -142,7 +142,9 @@ func TestCloseLogsAndReportsNoLoss(t *testing.T) {
 					log.Reset()
 					lost = nil
 				}
+				start := time.Now()
 				mustClose(t, s)
+				require.Zero(t, time.Since(start), "Close ends a dial")
 				<-subscribed
 				require.Empty(t, log.String())
 				require.Empty(t, lost)

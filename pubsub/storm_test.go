@@ -130,6 +130,7 @@ func TestServerThatRefusesEverythingIsDialledAgainAfterPauses(t *testing.T) {
 	t.Parallel()
 	for refusal, greets := range map[string]bool{
 		"NOAUTH Authentication required.": false, "BUSY Redis is busy running a script": true, "CLUSTERDOWN The cluster is down": true,
+		"LOADING Redis is loading the dataset in memory": true, "MASTERDOWN Link with MASTER is down": true,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var down atomic.Bool
