@@ -81,3 +81,22 @@ func TestNoiseCostsTheConnectionAndIsReportedAsAGap(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+		l := mustSubscribe(f.t, s, "c")
+		for _, text := range []string{
+			":1\r\n", "*0\r\n", "*1\r\n+message\r\n", "$-1\r\n", "*-1\r\n", "+hello\r\n", "*3\r\n-ERR no\r\n$-1\r\n:0\r\n",
+			"*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n", "*3\r\n$7\r\nmessage\r\n$-1\r\n$-1\r\n",
+			"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$1\r\n0\r\n", "*4\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n0\r\n:0\r\n",
+			array("subscribe", "c") + ":1\r\n", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n",
+		} {
+			f.push(text)
+			require.Empty(f.t, l.Events(), "%q", text)
+		}
+		f.publish("message", "c", "")
+		require.Equal(f.t, transport.Event{}, awaitEvent(f.t, l))
+		require.Equal(f.t, []string{"PING", "SUBSCRIBE c"}, f.commands(), "on one connection")
+	})
+}

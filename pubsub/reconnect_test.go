@@ -117,6 +117,15 @@ func TestAServersErrorOnDiallingIsKept(t *testing.T) {
 	})
 }
 
+func TestASubscribeOnAFullServerIsNotSent(t *testing.T) {
+	full := func(string) string { return "ERR max number of clients reached" }
+	onServer(t, &fakeServer{refuse: full}, func(f *fakeServer, s *Subscriber) {
+		_, err := s.Subscribe(f.t.Context(), "c")
+		require.ErrorIs(f.t, err, transport.ErrNotSent)
+		require.True(f.t, transport.IsCode(err, "ERR"))
+	})
+}
+
 func TestADialIsBoundedByItsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
