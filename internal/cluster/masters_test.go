@@ -49,6 +49,23 @@ func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 	})
 }
 
+func TestAClosedClusterHasNoMasters(t *testing.T) {
+	inWorld(t, func(w *world) {
+		t := w.t
+		w.do(func() { w.servers[one].silent, w.servers[two].silent = true, true })
+		waiter := make(chan error, 1)
+		go func() {
+			_, err := w.Masters(t.Context())
+			waiter <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, w.Close())
+		require.ErrorIs(t, <-waiter, transport.ErrClosed)
+		_, err := w.Masters(t.Context())
+		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}
+
 func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t

@@ -56,6 +56,13 @@ func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
 		got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
 		require.NoError(t, err)
 		require.Equal(t, "SPUBLISH", got)
+		w.do(func() { w.servers[one].gate = make(chan struct{}) })
+		began := time.Now()
+		got, err = a.publishCommand(t.Context(), transport.ShardingAuto)
+		require.NoError(t, err)
+		require.Equal(t, "SPUBLISH", got)
+		require.Equal(t, 5*time.Second, time.Since(began), "the time of a dial")
+		w.do(func() { w.servers[one].gate = nil })
 
 		a.Seeds = []string{one}
 		_, err = a.publishCommand(t.Context(), transport.ShardingAuto)

@@ -150,6 +150,38 @@ func TestAWaiterForTheListOfACallerThatLeftAsksAnew(t *testing.T) {
 	})
 }
 
+func TestAWaiterForTheListOfAnotherCallerLeavesWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeployment(t)
+		w.master.set("ROLE", silence{})
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = w.Listeners(t.Context(), "somebody") })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := w.Listeners(ctx, "somebody")
+		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		wg.Wait()
+		require.Equal(t, 1, w.master.asked("ROLE"))
+		require.NoError(t, w.master.Close())
+		w.Close()
+	})
+}
+
+func TestNoChannelsAreCountedWithoutAsking(t *testing.T) {
+	t.Parallel()
+	w := newDeployment(t)
+	counts, err := w.Listeners(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, counts)
+	require.Empty(t, w.master.calls)
+	w.Close()
+}
+
 func TestSilenceAnywhereIsAnErrorAfterTheCommandTimeout(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"HELLO", "PUBSUB"} {
