@@ -102,6 +102,53 @@ func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
 	})
 }
 
+// CLUSTER SLOTS may have been sent; the call that waits for the answer was not.
+func TestACallThatWaitsForALostTopologyIsNotSent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.do(func() { w.servers[one].slow, w.servers[two].slow = 2*time.Second, 2*time.Second })
+		came := make(chan error, 1)
+		go func() {
+			_, err := w.incr(key)
+			came <- err
+		}()
+		time.Sleep(time.Second)
+		w.kill(one)
+		w.kill(two)
+		err := <-came
+		require.ErrorIs(w.t, err, transport.ErrNotSent)
+		require.NotErrorIs(w.t, err, transport.ErrUncertain)
+		require.ErrorContains(w.t, err, transport.ErrUncertain.Error())
+		time.Sleep(2 * time.Second) // the servers end
+	})
+}
+
+func TestASubscriptionStaysOnAFormerMasterWhileNoNodeServesItsSlot(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sub := w.subscribe(key)
+		w.do(func() {
+			for slot, addr := range w.owner {
+				if addr == one {
+					w.owner[slot] = ""
+				}
+			}
+		})
+		for range 3 {
+			w.refresh()
+			time.Sleep(formerTime)
+		}
+		require.NoError(w.t, sub.Err())
+		w.do(func() {
+			for slot, addr := range w.owner {
+				if addr == "" {
+					w.owner[slot] = two
+				}
+			}
+		})
+		w.refresh()
+		w.requireEvent(sub, transport.Event{Gap: true})
+	})
+}
+
 func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
