@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -148,7 +149,9 @@ func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
 			require.ErrorContains(t, o.err, "max number of clients")
 		}
 		isFull = false
+		began := time.Now()
 		has(t, b, set("a"), time.Second, 1)
+		require.GreaterOrEqual(t, time.Since(began), clock.DefaultMin/2, "a pause after a useless connection")
 		p.cut() // what was sent on this one may have run
 		isFull = true
 		o := await(t, start(b, set("b"), time.Second))
