@@ -92,7 +92,7 @@ func New(client *redlatch.Client, o Options) (*Page, error) {
 	return p, nil
 }
 
-// Close ends streams, actions and commands, and waits for them. Later requests fail.
+// Close ends streams, actions and commands, and waits for actions and commands. Later requests fail.
 func (p *Page) Close() error { return p.close() }
 
 func (p *Page) end() error {

@@ -50,7 +50,7 @@ func (b *Board) Lock(name, from string) (*Feed[Lock], error) {
 }
 
 // makeRoom reports whether another lock can be watched for a viewer. If too many are, it evicts an idle
-// name of a viewer that has as many, or a lock of a viewer that has more. b.mu is held.
+// name of a viewer that has at least as many, or a lock of one that has at least two more. b.mu is held.
 func (b *Board) makeRoom(from string) bool {
 	counts, running := map[string]int{}, []*slot(nil)
 	for _, s := range b.watched {
