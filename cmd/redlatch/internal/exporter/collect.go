@@ -317,8 +317,8 @@ func (l *look) withoutSubscriber(ctx context.Context, waiters []waiter) (absente
 	return l.everywhere(ctx, suspects)
 }
 
-// everywhere returns the suspects without a subscriber on the master and all replicas. Suspects are
-// sorted by lock.
+// everywhere returns the suspects without a subscriber on the master and all replicas. The suspects
+// of one lock are adjacent.
 func (l *look) everywhere(ctx context.Context, suspects []waiter) (absentees, error) {
 	if len(suspects) == 0 {
 		return nil, nil
