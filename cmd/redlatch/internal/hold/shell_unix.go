@@ -60,8 +60,8 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	return nil
 }
 
-// startAlone starts a process and returns its standard input and output. It closes all other files
-// but standard error: they would stay open as long as the lock is held.
+// startAlone starts a process and returns its standard input and output. Of the other open files the
+// process gets only standard error: they would stay open as long as the lock is held.
 func startAlone(proc *exec.Cmd) (line io.WriteCloser, report io.Reader, err error) {
 	const most = 1024
 	for fd := 3; fd < most; fd++ {
