@@ -97,7 +97,7 @@ func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
 	s.Do(t, "CONFIG", "RESETSTAT")
 	page := open(t, s, redlatchui.Options{})
 	text := says(t, page, "/server", "examined at")
-	require.Contains(t, text, "0 errors, 2 warnings")
+	require.Equal(t, []string{"persistence", "keepalive"}, warnings(text))
 	require.Contains(t, text, "persistence warning No append-only file: a crash forgets locks that are held. Set appendonly yes")
 	require.Contains(t, text, "keepalive warning Off: waiters of a host that vanished look alive for ever.")
 	require.Less(t, strings.Index(text, "keepalive warning"), strings.Index(text, "eviction ok"), "the worst first")
@@ -112,6 +112,16 @@ func TestTheServersPageHasWhatDoctorFinds(t *testing.T) {
 	require.Contains(t, textOf(again), "keepalive warning", "it is not examined anew for each browser")
 }
 
+// warnings returns the checks with a warning, except for latency, which the machine decides.
+func warnings(text string) (checks []string) {
+	for _, m := range regexp.MustCompile(`(\w+) warning [A-Z]`).FindAllStringSubmatch(text, -1) {
+		if m[1] != "latency" {
+			checks = append(checks, m[1])
+		}
+	}
+	return checks
+}
+
 func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -123,7 +133,7 @@ func TestTheServersPageOfAUserThatMayOnlyLook(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, errors.Join(page.Close(), client.Close())) }()
 	text := says(t, page, "/server", "examined at")
-	require.Contains(t, text, "0 errors, 0 warnings")
+	require.Empty(t, warnings(text))
 	require.Contains(t, text, "eviction unknown Unknown: INFO is not permitted (+info)")
 	require.Contains(t, says(t, page, "/who", "1 client holds or waits"), program.SomeOwner[:36])
 }

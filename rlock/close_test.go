@@ -273,7 +273,7 @@ func TestU38ShutdownWhoseContextEndsSaysHowManyHoldsWereLeft(t *testing.T) {
 		require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)
 		require.True(t, locked(t, s, h.Name()))
 	}
-	require.Zero(t, s.Clients(t))
+	until(t, soon, "the server sees its connections closed", func() bool { return s.Clients(t) == 0 })
 }
 
 // awaitClosedFor returns when the client refuses new work.

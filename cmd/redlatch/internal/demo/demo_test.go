@@ -85,7 +85,7 @@ func requireFair(t *testing.T, got program.Outcome) {
 		`  two inside  never`,
 		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
 		`  waits       p50 [\d.]+m?s, p99 [\d.]+m?s`,
-		`  hand-overs  [1-9]\d* from one process to another, [1-9]\d* a second`,
+		`  hand-overs  [1-9]\d* from one process to another, \d+ a second`,
 		`  kill        process [123] at \d+\.\d s, holding the lock, between its GET and its SET`,
 		`  take-over   process [123], [\d.]+s after the kill \(a dead holder's lease: 3s\)`,
 		`  dead        [1-9]\d* places in the queue, the last one evicted [\d.]+s after the kill`,
