@@ -106,7 +106,8 @@ func (e *Eviction) find(ctx context.Context) (seen *sighting, i int, next string
 		}
 	}
 	i = e.indexIn(seen)
-	for last := seen.Waiting - 1; i < 0 && last >= 0 && seen.Waiting > pageOf; last -= pageOf {
+	long := seen.Waiting > pageOf // then; meanwhile the waiter may come into the part that was read
+	for last := seen.Waiting - 1; i < 0 && last >= 0 && long; last -= pageOf {
 		if seen, err = e.look(ctx, max(0, last-pageOf), last); err != nil {
 			return nil, 0, "", err
 		}
