@@ -4,7 +4,7 @@
 -- KEYS[1]   the lock: a hash of owner -> count
 -- KEYS[2]   the queue: a list of waiting owners, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
--- KEYS[4]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
+-- KEYS[4]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds

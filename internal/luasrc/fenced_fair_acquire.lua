@@ -4,7 +4,7 @@
 -- KEYS[2]   the queue: a list of waiting owners, the next one first
 -- KEYS[3]   the timeouts: a sorted set of waiting owner -> deadline
 -- KEYS[4]   the counter: the last token, a number
--- KEYS[5]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
+-- KEYS[5]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
 -- ARGV[1]   now: milliseconds since 1970, by the caller's clock
 -- ARGV[2]   owner
 -- ARGV[3]   wait of the owner, milliseconds

@@ -6,7 +6,7 @@
 -- the TTL of its longest hold, this one included, so the hold is set first.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
+-- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
 -- Replies:  nil if the owner holds the lock now; else the milliseconds that the writer has left, -1

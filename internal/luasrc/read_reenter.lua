@@ -2,7 +2,7 @@
 -- twice.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
+-- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
 -- ARGV[1]   owner
 -- ARGV[2]   lease, milliseconds
 -- ARGV[3]   target: the least count afterwards; 0: one more

@@ -7,7 +7,7 @@
 -- A key of another type gets the reply 0; the other renewals go on.
 --
 -- KEYS[1..n]   the locks; repeats allowed, for several owners
--- KEYS[n+1]    the channel of the first, unused: it never exists, so a migrating slot has all keys or none
+-- KEYS[n+1]    the channel of the first, unused: it never exists, so the script does not run while a slot moves
 -- ARGV[1..2n]  for each lock in turn: its owner; its lease, milliseconds
 -- Replies:     an array of n numbers: 1 if the owner is a reader of the lock with a live hold, else 0
 -- Effects:     for a reply of 1, the keys of the owner's holds and the lock have at least the lease as

@@ -1,7 +1,7 @@
 -- Reads the holders of a read/write lock, their counts and TTLs at one moment.
 --
 -- KEYS[1]   the lock: a hash of mode, and of owner -> count
--- KEYS[2]   the lock's channel, unused: it never exists, so a migrating slot has all keys or none
+-- KEYS[2]   the lock's channel, unused: it never exists, so the script does not run while its slot moves
 -- Replies:  an array of the lock's remaining milliseconds, -1 without expiry, -2 if free; an array
 --           of field, value, field ...; and an array of the milliseconds that the longest read hold of
 --           each field's owner has left, below 0 if it has none. Of a hash without a mode, which may be
