@@ -147,6 +147,29 @@ func TestLostReplyUsesOneToken(t *testing.T) {
 	})
 }
 
+// The server queues the owner of an attempt when its caller has already left.
+func TestAttemptThatOutlivesItsCallerLeavesNothing(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+		t.Helper()
+		p := redistest.NewProxy(t, s.Addr())
+		near, far := connect(t, p.URL()), connect(t, s.URL())
+		name := redistest.Key(t)
+		hold := take(t, newLock(far, name))
+		require.NoError(t, take(t, newLock(near, redistest.Key(t))).Unlock()) // the server knows the scripts
+		held := p.HoldMatching(redistest.ToServer, name)
+		ctx, cancel := context.WithCancel(t.Context())
+		came := callers.Later(func() (*rfencedlock.Hold, error) { return newLock(near, name).Lock(ctx) })
+		<-held.Seen()
+		cancel()
+		require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
+		held.Release()
+		require.Equal(t, hold.Token(), lastToken(t, newLock(near, name)), "the attempt was refused")
+		require.NoError(t, hold.Unlock())
+		nothingHeld(t, s, name)
+	})
+}
+
 func TestFairLockOfSameNameSharesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := redistest.Mini(t, embedded.WithInProcess())
