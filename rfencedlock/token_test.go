@@ -191,6 +191,20 @@ func TestFairLockOfSameNameSharesQueue(t *testing.T) {
 	})
 }
 
+func TestFairPlaceHasTheWaitOfItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		lock := rfencedlock.NewFair(callers.InProcess(t, s), "lock")
+		hold := take(t, lock, rlock.WithLease(time.Minute))
+		came := callers.Later(func() (*rfencedlock.Hold, error) { return lock.Lock(t.Context(), rlock.WithWait(10*time.Second)) })
+		synctest.Wait()
+		due := time.Now().Add(time.Minute + 10*time.Second).UnixMilli()
+		require.EqualValues(t, 1, s.Do(t, "ZCOUNT", codec.TimeoutKey("lock"), due, due))
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, callers.Must(t, came, time.Second).Unlock())
+	})
+}
+
 // The lock is transferred between callers, or released.
 func TestTokensGrowInTheOrderOfTheHolds(t *testing.T) {
 	t.Parallel()
