@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -221,6 +222,12 @@ func TestPairStaysWithinItsAllocations(t *testing.T) {
 	inside := outer.Context(ctx)
 	require.LessOrEqual(t, allocations(inside, t, l), allocationsOfAReentry)
 	require.NoError(t, outer.Unlock())
+}
+
+// With the allocator's header, larger holds take 1,024 bytes instead of 896.
+func TestHoldFitsItsSizeClass(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, reflect.TypeFor[rlock.Hold]().Size(), uintptr(888))
 }
 
 // allocations returns the allocations per pair, rounded down to ignore background work.

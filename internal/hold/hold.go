@@ -32,9 +32,10 @@ type Hold struct {
 	line    *innerLine
 	counted bool // it was added to the ownership
 
-	within *Hold         // whose proof it was entered with; nil: none
 	queued bool          // it was queued on the server
+	frees  bool          // the release frees the lock
 	known  atomic.Uint32 // whether the hold was returned to the caller and reported to the observer
+	within *Hold         // whose proof it was entered with; nil: none
 	// observed is the observer's context; written before known becomes reported.
 	observed unending
 	group    atomic.Pointer[Group]
@@ -43,7 +44,6 @@ type Hold struct {
 	result error         // of giveUp
 	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
 	took   time.Duration // of Unlock, if it is observed
-	frees  bool          // the release frees the lock
 	begun  func()        // called when the release was started; nil without UnlockAsync
 
 	own ownership // of the owner's first hold
