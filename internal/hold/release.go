@@ -91,8 +91,8 @@ func (h *Hold) beginUnlock(now time.Time) (l leaving, over bool) {
 	l.resent = o.resent.Load()
 	l.left = o.remove(h)
 	// When the lease has expired on the server, another user of the owner may hold the lock.
-	expired := h.lease.Deadline().Remaining(time.Now())+e.LossMargin(h.lease.TTL) <= 0
-	return l, l.ended != nil && o.shared && l.left == 0 && expired
+	return l, l.ended != nil && o.shared && l.left == 0 &&
+		h.lease.Deadline().Remaining(time.Now())+e.LossMargin(h.lease.TTL) <= 0
 }
 
 // endUnlock returns the result of Unlock after a release that ended with err.
