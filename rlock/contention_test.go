@@ -224,6 +224,23 @@ func TestPairStaysWithinItsAllocations(t *testing.T) {
 	require.NoError(t, outer.Unlock())
 }
 
+// A program that ends its goroutine in an observer, as t.FailNow does, does not delay Close.
+func TestUnlockThatNeverReturnsDoesNotDelayClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, client := inBubble(t, redlatch.WithObserver(redlatch.Observer{
+			Ended: func(context.Context, redlatch.Ended) { runtime.Goexit() },
+		}))
+		hold := take(t, rlock.New(client, "job"))
+		var unlock sync.WaitGroup
+		unlock.Go(func() { _ = hold.Unlock() })
+		unlock.Wait()
+		began := time.Now()
+		require.NoError(t, client.Close())
+		require.Zero(t, time.Since(began))
+	})
+}
+
 // With the allocator's header, larger holds take 1,024 bytes instead of 896.
 func TestHoldFitsItsSizeClass(t *testing.T) {
 	t.Parallel()

@@ -23,18 +23,24 @@ func (h *Hold) Unlock() error { return h.unlock(nil) }
 
 func (h *Hold) unlock(begun func()) error {
 	h.giveUp.Do(func() {
-		e, now := h.ownership.lock.Engine, time.Now()
-		e.Join()
+		now := time.Now()
 		h.begun = begun
-		l, over := h.beginUnlock(now)
-		if h.result = l.ended; !over {
-			h.result = h.endUnlock(l, h.lower(l.left, l.bound))
-		}
-		e.Leave()
+		h.result = h.release(now)
 		h.observeRelease(now)
 		h.putSubscription()
 	})
 	return h.result
+}
+
+func (h *Hold) release(now time.Time) error {
+	e := h.ownership.lock.Engine
+	e.Join()
+	defer e.Leave() // also if the observer ends the goroutine
+	l, over := h.beginUnlock(now)
+	if over {
+		return l.ended
+	}
+	return h.endUnlock(l, h.lower(l.left, l.bound))
 }
 
 // putSubscription lets the next acquisition use the owner and its subscription, if the owner was
