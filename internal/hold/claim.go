@@ -117,8 +117,8 @@ func (h *Hold) InDoubt() *engine.InDoubt {
 	return h.cleanUp()
 }
 
-// cleanUp returns how to undo an attempt that may have run, nil for a shared owner's, whose lock
-// may be another user's.
+// cleanUp returns how to undo an attempt that may have run, nil if nothing may be undone: a shared
+// owner's lock may be another user's.
 func (h *Hold) cleanUp() *engine.InDoubt {
 	o := h.ownership
 	queue := h.queue()
