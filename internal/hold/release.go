@@ -354,7 +354,8 @@ func (o *ownership) persist(bound time.Duration, sent engine.Follower, open bool
 // The channel receives explain's result for Unlock's error.
 func (h *Hold) UnlockAsync(explain func(error) error) <-chan error {
 	outcome, begun := make(chan error, 1), make(chan struct{})
-	started := sync.OnceFunc(func() { close(begun) })
+	var once sync.Once // sync.OnceFunc would cost an allocation more
+	started := func() { once.Do(func() { close(begun) }) }
 	unlock := func() {
 		outcome <- explain(h.unlock(started))
 		started()
