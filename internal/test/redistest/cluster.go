@@ -16,44 +16,37 @@ import (
 )
 
 const (
-	// clusterSlots is how many hash slots a cluster shares out.
 	clusterSlots = 16384
-	// clusterNodeTimeout is how long a node of a cluster may be silent until the
-	// others take it for dead.
+	// clusterNodeTimeout is how long a node may be silent before the others consider it dead.
 	clusterNodeTimeout = 2 * time.Second
-	// clusterWait bounds the wait for nodes to agree. A cluster that has just been started
-	// refuses commands for two seconds, and a fail-over takes about four.
+	// clusterWait bounds the wait for nodes to agree. A new cluster rejects commands for two seconds, and a
+	// failover takes about four.
 	clusterWait = 40 * time.Second
 )
 
-// Cluster is a Redis Cluster, or a Valkey one, on loopback. Its nodes are Servers, which
-// can be killed, frozen and restarted as others can; a node that was restarted knows the
-// cluster still. All methods are safe for concurrent use, but those that move slots or
-// masters are for one goroutine at a time.
+// Cluster is a Redis or Valkey Cluster on loopback. A restarted node still knows the cluster. Its methods are
+// safe for concurrent use, except those that move slots or masters.
 type Cluster struct {
-	nodes    []*Server // the masters first, then their replicas
-	busPorts []int     // the port of each that nodes talk to each other on
+	nodes    []*Server // masters first, then replicas
+	busPorts []int     // by node
 
 	mu      sync.Mutex      // guards guesses
-	guesses map[int]*Server // the node that served a slot when it was last asked
+	guesses map[int]*Server // last known owner by slot
 }
 
-// StartCluster starts a cluster of so many masters, each with so many replicas, for
-// this test, and returns when every node serves its slots and every replica is in
-// step, after about three seconds. It ends with the test. Options are those of
-// Start; WithBinary(ValkeyBinary(tb)) makes it one of Valkey. It needs Redis 7 or
-// Valkey, or WithRedis6, and ends the test as Start does.
+// StartCluster starts a cluster of masters, each with the given number of replicas, and waits about three
+// seconds until every node serves its slots and every replica is in sync. It takes the options of Start. It
+// needs Valkey, Redis 7 or WithRedis6.
 func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster {
 	tb.Helper()
 	common := []Option{WithArgs(
-		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", // a node that is alone does not know
+		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", // a single node does not know
 		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
 		"--repl-diskless-sync-delay", "0",
 	)}
 	c := &Cluster{guesses: map[int]*Server{}}
 	for range masters * (1 + replicas) {
-		// The port that nodes talk on is 10000 above the other unless it is given,
-		// and there may be one that systems use for outgoing connections.
+		// The default bus port, 10000 above the node's, may be in the range of outgoing connections.
 		bus, more := UnusedPort(tb), append([]Option(nil), common...)
 		if !newConfig(opts).redis6 {
 			more = append(more, WithArgs("--cluster-port", strconv.Itoa(bus)))
@@ -78,8 +71,8 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	return c
 }
 
-// WithoutShardedPubSub makes a server of today like one of Redis 6: it knows no
-// SPUBLISH, SSUBSCRIBE and SUNSUBSCRIBE, and refuses PUBSUB SHARDNUMSUB.
+// WithoutShardedPubSub makes a server behave as Redis 6: without SPUBLISH, SSUBSCRIBE, SUNSUBSCRIBE and PUBSUB
+// SHARDNUMSUB.
 func WithoutShardedPubSub() Option {
 	return WithArgs(
 		"--rename-command", "SPUBLISH", "",
@@ -89,8 +82,7 @@ func WithoutShardedPubSub() Option {
 	)
 }
 
-// EachCluster runs body, in parallel with other tests, on a cluster of Redis and on one of
-// Valkey: three masters, each with a replica.
+// EachCluster runs body in parallel on a Redis and a Valkey cluster of three masters with one replica each.
 func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { t.Parallel(); body(t, StartCluster(t, 3, 1)) })
@@ -100,12 +92,11 @@ func EachCluster(t *testing.T, body func(t *testing.T, c *Cluster)) {
 	})
 }
 
-// introduce makes every node known to every other, which saves the time that
-// rumours take.
+// introduce has every node meet every other, which is faster than gossip.
 func (c *Cluster) introduce(tb testing.TB) {
 	tb.Helper()
 	for i, s := range c.nodes {
-		// Different from the start, so that no node has to change its own.
+		// Distinct epochs save the nodes a collision.
 		s.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 	}
 	for i, s := range c.nodes {
@@ -115,7 +106,7 @@ func (c *Cluster) introduce(tb testing.TB) {
 	}
 }
 
-// shareOut gives each master its part of the slots.
+// shareOut assigns each master its slots.
 func (c *Cluster) shareOut(tb testing.TB, masters int) {
 	tb.Helper()
 	for i, s := range c.nodes[:masters] {
@@ -137,8 +128,7 @@ func (c *Cluster) awaitMembers(tb testing.TB) {
 	}
 }
 
-// awaitHealth waits until all nodes report the state ok, and until all masters have their
-// replicas: a cluster reports ok before it has those.
+// awaitHealth waits until all nodes report ok and all masters have their replicas, which takes longer.
 func (c *Cluster) awaitHealth(tb testing.TB, masters, replicas int) {
 	tb.Helper()
 	for _, s := range c.nodes {
@@ -156,15 +146,12 @@ func (c *Cluster) awaitHealth(tb testing.TB, masters, replicas int) {
 	}
 }
 
-// await waits until something is the case, and ends the test when it does not
-// become so.
 func (*Cluster) await(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	awaitTrue(tb, clusterWait, what, is)
 }
 
-// Nodes returns all nodes, in the order in which they were started: those that were
-// masters first.
+// Nodes returns all nodes in start order: the initial masters first.
 func (c *Cluster) Nodes() []*Server { return append([]*Server(nil), c.nodes...) }
 
 // Addrs returns the addresses of all nodes, host:port.
@@ -176,7 +163,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Node returns the node at addr, host:port, or ends the test.
+// Node returns the node at addr, host:port, or fails the test.
 func (c *Cluster) Node(tb testing.TB, addr string) *Server {
 	tb.Helper()
 	for _, s := range c.nodes {
@@ -188,8 +175,7 @@ func (c *Cluster) Node(tb testing.TB, addr string) *Server {
 	return nil
 }
 
-// Owner returns the master that serves key's slot now, as most nodes that answer
-// know it.
+// Owner returns the master of key's slot according to most nodes that answer.
 func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	tb.Helper()
 	votes, best := map[string]int{}, ""
@@ -205,7 +191,7 @@ func (c *Cluster) Owner(tb testing.TB, key string) *Server {
 	return c.Node(tb, best)
 }
 
-// ownerOf asks a node for the address of the node that serves a slot.
+// ownerOf returns the address of the node that serves slot, according to s.
 func (s *Server) ownerOf(slot int) (string, error) {
 	ranges, err := redis.Values(s.try("CLUSTER", "SLOTS"))
 	if err != nil {
@@ -230,8 +216,7 @@ func (s *Server) ownerOf(slot int) (string, error) {
 	return "", fmt.Errorf("no node serves slot %d", slot)
 }
 
-// Do runs a command on the node of its first argument, or of key if its first
-// argument is none, and follows where that node sends it. An error ends the test.
+// Do runs a command on the node of its first argument and follows redirections. An error fails the test.
 func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	key := ""
@@ -241,8 +226,7 @@ func (c *Cluster) Do(tb testing.TB, cmd string, args ...any) any {
 	return c.DoAt(tb, key, cmd, args...)
 }
 
-// DoAt runs a command on the node of key, and follows where that node sends it. An
-// error ends the test.
+// DoAt runs a command on the node of key and follows redirections. An error fails the test.
 func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	tb.Helper()
 	var reply any
@@ -263,7 +247,7 @@ func (c *Cluster) DoAt(tb testing.TB, key, cmd string, args ...any) any {
 	return nil
 }
 
-// guess returns the node that serves key's slot, or did.
+// guess returns the cached or current owner of key's slot.
 func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	tb.Helper()
 	slot := transport.HashSlot(key)
@@ -280,7 +264,7 @@ func (c *Cluster) guess(tb testing.TB, key string) *Server {
 	return s
 }
 
-// follow runs a command where node, and those that it names, send it.
+// follow runs a command on node and follows up to five redirections.
 func (c *Cluster) follow(tb testing.TB, node *Server, cmd string, args []any) (any, error) {
 	tb.Helper()
 	reply, err := node.try(cmd, args...)
@@ -298,7 +282,7 @@ func (c *Cluster) follow(tb testing.TB, node *Server, cmd string, args []any) (a
 	return reply, err
 }
 
-// redirection returns what a MOVED or ASK says, two empty texts for other errors.
+// redirection parses a MOVED or ASK error; for others it returns empty strings.
 func redirection(err error) (word, addr string) {
 	var refusal redis.Error
 	if !errors.As(err, &refusal) {

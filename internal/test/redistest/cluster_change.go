@@ -10,10 +10,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// migrateKeys is how many keys one MIGRATE takes.
 const migrateKeys = 100
 
-// Replicas returns the nodes that replicate master and are in step.
+// Replicas returns the replicas of master that are in sync.
 func (c *Cluster) Replicas(tb testing.TB, master *Server) []*Server {
 	tb.Helper()
 	var replicas []*Server
@@ -23,15 +22,14 @@ func (c *Cluster) Replicas(tb testing.TB, master *Server) []*Server {
 	return replicas
 }
 
-// Failover makes replica the master of its shard, with the consent of its present
-// master, and returns when both know (CLUSTER FAILOVER).
+// Failover promotes replica with its master's consent (CLUSTER FAILOVER) and waits until both know.
 func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	tb.Helper()
 	master, _ := replica.masterOf(tb)
 	asked := time.Time{}
 	c.await(tb, "the replica is the master", func() bool {
-		// Masters vote once in twice the node timeout: soon after another fail-over of the
-		// shard this one fails, after five seconds.
+		// Masters vote once per two node timeouts, so a failover soon after another one fails after five
+		// seconds.
 		if time.Since(asked) > 6*time.Second {
 			replica.Do(tb, "CLUSTER", "FAILOVER")
 			asked = time.Now()
@@ -41,8 +39,7 @@ func (c *Cluster) Failover(tb testing.TB, replica *Server) {
 	c.await(tb, "the master is a replica", func() bool { return c.Node(tb, master).role(tb) == "slave" })
 }
 
-// AwaitOwner waits until all nodes that answer agree on the node that serves key, and that
-// it is another than former, and returns it.
+// AwaitOwner waits until all nodes that answer agree on an owner of key other than former, and returns it.
 func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server {
 	tb.Helper()
 	var owner *Server
@@ -53,8 +50,8 @@ func (c *Cluster) AwaitOwner(tb testing.TB, key string, former *Server) *Server 
 	return owner
 }
 
-// agree reports whether owner serves key and all others that answer redirect there. A node
-// that does not yet know of a master's election answers CLUSTERDOWN.
+// agree reports whether owner serves key and all other nodes that answer redirect to it. A node that does not
+// yet know of an election answers CLUSTERDOWN.
 func (c *Cluster) agree(key string, owner *Server) bool {
 	for _, s := range c.nodes {
 		if !answers(s) {
@@ -68,9 +65,9 @@ func (c *Cluster) agree(key string, owner *Server) bool {
 	return answers(owner)
 }
 
-// MoveSlot moves a slot with its keys to another master while both serve it, as redis-cli's
-// reshard does. Between, if not nil, runs when the slot is marked on both masters and no
-// key has been moved: then the old one answers ASK for keys that it has not.
+// MoveSlot moves a slot and its keys to another master while both serve it, as redis-cli's reshard does. If
+// between is not nil, it runs when both masters have marked the slot and no key has moved; the old master then
+// answers ASK for missing keys.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) {
 	tb.Helper()
 	from := c.ownerOfSlot(tb, slot)
@@ -96,7 +93,7 @@ func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server, between func()) 
 		}
 		from.Do(tb, "MIGRATE", args...)
 	}
-	// The new owner first, so that there is one at every moment.
+	// The new owner first, so that the slot always has one.
 	for _, s := range append([]*Server{to, from}, c.nodes...) {
 		if s.role(tb) == "master" {
 			s.Do(tb, "CLUSTER", "SETSLOT", slot, "NODE", to.nodeID(tb))
@@ -124,13 +121,12 @@ func answers(s *Server) bool {
 	return err == nil
 }
 
-// nodeID returns what the cluster calls a node.
 func (s *Server) nodeID(tb testing.TB) string {
 	tb.Helper()
 	return s.text(tb, "CLUSTER", "MYID")
 }
 
-// role returns what a server says that it is: master, slave or sentinel.
+// role returns the first element of ROLE: master, slave or sentinel.
 func (s *Server) role(tb testing.TB) string {
 	tb.Helper()
 	parts, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -144,8 +140,7 @@ func (s *Server) role(tb testing.TB) string {
 	return name
 }
 
-// masterOf returns the address of a replica's master, "" without one, and whether the replica
-// is connected to it.
+// masterOf returns the address of a replica's master, or "", and whether the replica is connected to it.
 func (s *Server) masterOf(tb testing.TB) (addr string, connected bool) {
 	tb.Helper()
 	role, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -158,14 +153,14 @@ func (s *Server) masterOf(tb testing.TB) (addr string, connected bool) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), state == "connected"
 }
 
-// try runs one command on a connection of the package's own.
+// try runs one command on a pooled connection.
 func (s *Server) try(cmd string, args ...any) (any, error) {
 	c := s.pool.Get()
 	defer func() { _ = c.Close() }() // back to the pool
 	return c.Do(cmd, args...)
 }
 
-// tryAsking is try for a node that is still being given the slot.
+// tryAsking is try for a node that is importing the slot.
 func (s *Server) tryAsking(cmd string, args ...any) (any, error) {
 	c := s.pool.Get()
 	defer func() { _ = c.Close() }() // back to the pool
@@ -175,7 +170,7 @@ func (s *Server) tryAsking(cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// awaitTrue waits for what happens in its own time, as await does.
+// awaitTrue polls until is returns true, or fails the test after bound.
 func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) {
 	tb.Helper()
 	for limit := time.Now().Add(bound); !is(); {
@@ -186,13 +181,12 @@ func awaitTrue(tb testing.TB, bound time.Duration, what string, is func() bool) 
 	}
 }
 
-// StartReplica starts a replica of master for this test and returns when it is in step:
-// what is published on the master from then on reaches the replica's subscribers. It takes
-// the options of Start, and knows the master's password. A program that is missing or does
-// not come into step ends the test. A master's replicas are started one after the other.
+// StartReplica starts a replica of master and waits until it is in sync: from then on the replica's
+// subscribers receive what is published on the master. It passes on the master's password. Start a master's
+// replicas one at a time.
 func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	tb.Helper()
-	// The default lets replicas wait for others before they are sent the data.
+	// By default a master delays the sync, to serve more replicas with it.
 	master.Do(tb, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	before := len(master.Replicas(tb))
 	host, port, err := net.SplitHostPort(master.Addr())
@@ -208,8 +202,7 @@ func StartReplica(tb testing.TB, master *Server, opts ...Option) *Server {
 	return replica
 }
 
-// Replicas returns the addresses of the replicas that are in step with a master
-// (ROLE).
+// Replicas returns the addresses of the master's replicas that are in sync (ROLE).
 func (s *Server) Replicas(tb testing.TB) []string {
 	tb.Helper()
 	role, err := redis.Values(s.Do(tb, "ROLE"), nil)
@@ -231,9 +224,8 @@ func (s *Server) Replicas(tb testing.TB) []string {
 	return addrs
 }
 
-// Follow makes the server a replica of the one at addr, which may be a proxy's, and
-// returns when it is in step with it. That master must have had a replica of
-// StartReplica's before.
+// Follow makes the server a replica of the one at addr, which may be a proxy, and waits until it is in sync.
+// The master must have had a StartReplica replica before.
 func (s *Server) Follow(tb testing.TB, addr string) {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -247,7 +239,7 @@ func (s *Server) Follow(tb testing.TB, addr string) {
 	})
 }
 
-// Lead makes a replica a master.
+// Lead promotes a replica.
 func (s *Server) Lead(tb testing.TB) {
 	tb.Helper()
 	s.Do(tb, "REPLICAOF", "NO", "ONE")

@@ -18,9 +18,8 @@ import (
 
 var keyCounter atomic.Int64
 
-// Key returns a lock name that no other call returns, in this process or
-// another: the test's name, so that it is found in a server's MONITOR, a number
-// and a random suffix. It holds only letters, digits, '-' and '_'.
+// Key returns a unique lock name: the test's name, for MONITOR, a number and a random suffix. It holds only
+// letters, digits, '-' and '_'.
 func Key(tb testing.TB) string {
 	tb.Helper()
 	const keep = 60
@@ -29,7 +28,6 @@ func Key(tb testing.TB) string {
 	return fmt.Sprintf("%s-%d-%08x", name, keyCounter.Add(1), rand.Uint32()) //nolint:gosec // uniqueness, not secrecy
 }
 
-// plain replaces what needs quoting somewhere.
 func plain(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
@@ -38,19 +36,18 @@ func plain(r rune) rune {
 	return '-'
 }
 
-// Journal keeps what is logged, for tests that look at it. Safe for concurrent use.
+// Journal is an io.Writer that records log lines. It is safe for concurrent use.
 type Journal struct {
 	mu    sync.Mutex // guards lines
 	lines []string
 }
 
-// NewJournal returns an empty journal and a logger that writes to it, at every level.
+// NewJournal returns an empty journal and a logger that writes to it at every level.
 func NewJournal() (*Journal, *slog.Logger) {
 	j := &Journal{}
 	return j, slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// Write is part of io.Writer. It is called with one line at a time.
 func (j *Journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,8 +55,7 @@ func (j *Journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Lines returns the lines that contain one of the texts, or all lines if there are
-// none.
+// Lines returns the lines that contain one of texts, or all lines if texts is empty.
 func (j *Journal) Lines(texts ...string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -81,13 +77,12 @@ func containsOne(line string, texts []string) bool {
 	return false
 }
 
-// stall is how long the machine may stand still without an effect on what is to be done 0.2 s,
-// or more, before a key expires.
+// stall is the shortest stall of the machine that excuses a failed attempt. Attempts leave at least 0.2 s
+// before a key expires.
 const stall = 100 * time.Millisecond
 
-// UnlessTheMachineStalls requires that try has no error. Where it has one, and this process did
-// not run for longer than stall, try is called again, five times at most: on a machine that
-// stands still, what is to be done before a key expires is done when that goes on.
+// UnlessTheMachineStalls requires that try succeeds. It retries up to four times, if this process did not run
+// for longer than stall during the attempt.
 func UnlessTheMachineStalls(t *testing.T, try func() error) {
 	t.Helper()
 	stalls, stop := watchStalls()
@@ -105,19 +100,18 @@ func UnlessTheMachineStalls(t *testing.T, try func() error) {
 	require.Fail(t, "the machine stood still each time")
 }
 
-// Stalls tells when this process woke up too late.
+// Stalls records when this process woke up too late.
 type Stalls struct {
 	mu   sync.Mutex // guards seen
 	seen []stood
 }
 
-// stood is a stall, and when it ended.
 type stood struct {
 	end  time.Time
 	took time.Duration
 }
 
-// WatchStalls looks until the test ends.
+// WatchStalls records stalls until the test ends.
 func WatchStalls(tb testing.TB) *Stalls {
 	tb.Helper()
 	s, stop := watchStalls()
@@ -125,7 +119,7 @@ func WatchStalls(tb testing.TB) *Stalls {
 	return s
 }
 
-// Longest returns how long the longest stall took that ended between two times.
+// Longest returns the longest stall that ended between from and to.
 func (s *Stalls) Longest(from, to time.Time) (most time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +131,6 @@ func (s *Stalls) Longest(from, to time.Time) (most time.Duration) {
 	return most
 }
 
-// watchStalls begins to look, and returns a function that ends this.
 func watchStalls() (s *Stalls, stop func()) {
 	const nap = 10 * time.Millisecond
 	s, end := &Stalls{}, make(chan struct{})
@@ -161,13 +154,11 @@ func watchStalls() (s *Stalls, stop func()) {
 	return s, func() { close(end); looks.Wait() }
 }
 
-// manual is the operator's manual, below the module's folder.
 var manual = filepath.Join("docs", "operations.md")
 
-// Password is the password of the users that Rights makes.
+// Password is the password of Rights' users.
 const Password = "password"
 
-// Manual returns the operator's manual, docs/operations.md.
 func Manual(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile(upwards(manual))
@@ -177,9 +168,8 @@ func Manual(tb testing.TB) string {
 	return string(text)
 }
 
-// Rights returns the arguments of the ACL command that the operator's manual gives
-// under the heading need, word by word: "SETUSER", the user, and what the user gets.
-// The end of the test comes when the manual has no such line.
+// Rights returns the arguments of the ACL command below the manual's heading need: "SETUSER", the user, and
+// its rights. If there is none, the test fails.
 func Rights(tb testing.TB, need string) []any {
 	tb.Helper()
 	_, rest, found := strings.Cut(Manual(tb), "\n### "+need+"\n")
@@ -196,8 +186,7 @@ func Rights(tb testing.TB, need string) []any {
 	return args
 }
 
-// GiveRights gives the manual's user of these needs what the manual says, and then
-// more rights, or fewer. It returns the user's URL on this server.
+// GiveRights gives the manual's user the rights for needs, applies more, and returns the user's URL.
 func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 	tb.Helper()
 	user := ""
@@ -212,14 +201,12 @@ func (s *Server) GiveRights(tb testing.TB, needs []string, more ...any) string {
 	return s.UserURL(user)
 }
 
-// UserURL returns the server's address as a redis:// URL with a user whose password
-// is Password.
+// UserURL returns the redis:// URL of a user with Password.
 func (s *Server) UserURL(user string) string {
 	return (&url.URL{Scheme: "redis", Host: s.Addr(), User: url.UserPassword(user, Password)}).String()
 }
 
-// GiveLooks makes the manual's user for people who look, who may only read, and returns the
-// user's URL on this server.
+// GiveLooks makes the manual's read-only user onlooker and returns its URL.
 func (s *Server) GiveLooks(tb testing.TB) string {
 	tb.Helper()
 	_, command, found := strings.Cut(Manual(tb), "\nACL SETUSER onlooker ")

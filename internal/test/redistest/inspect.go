@@ -17,51 +17,46 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// ownName is the client name of the package's own connections.
+// ownName is the client name of the package's connections.
 const ownName = "redistest"
 
-// serverInfo is what a server says of itself.
 type serverInfo struct {
 	name    string // redis, valkey, …
 	version string
 	pid     int
 }
 
-// Dial returns a connection of the test's own, logged in, with no read timeout.
-// It is closed with the test. It is for one goroutine, as redigo's connections
-// are.
+// Dial returns an authenticated connection without a read timeout, for one goroutine. The test's cleanup
+// closes it.
 func (s *Server) Dial(tb testing.TB) redis.Conn {
 	tb.Helper()
 	c, err := redis.Dial("tcp", s.Addr(), s.dialOptions()...)
 	return closedWith(tb, c, err)
 }
 
-// Do runs one command on a connection of the package's own and returns its
-// reply as redigo gives it. An error reply ends the test. Safe for concurrent
-// use.
+// Do runs one command on a pooled connection and returns redigo's reply. An error fails the test. It is safe
+// for concurrent use.
 func (s *Server) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	return poolDo(tb, s.pool, cmd, args...)
 }
 
-// Name returns the server's kind: "redis", "valkey" or what else it calls
-// itself.
+// Name returns the server's name: "redis", "valkey" or another.
 func (s *Server) Name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.info.name
 }
 
-// Version returns the server's version, such as "7.0.15". For servers other
-// than Redis it is their own, not the version of Redis they claim to be.
+// Version returns the server's own version, such as "7.0.15", even if it claims compatibility with another one
+// of Redis.
 func (s *Server) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.info.version
 }
 
-// BytesSent returns how many bytes the server has sent to clients (INFO stats). CONFIG RESETSTAT sets
-// it to zero.
+// BytesSent returns total_net_output_bytes (INFO stats), which CONFIG RESETSTAT resets.
 func (s *Server) BytesSent(tb testing.TB) int {
 	tb.Helper()
 	_, after, _ := strings.Cut(s.text(tb, "INFO", "stats"), "total_net_output_bytes:")
@@ -73,10 +68,8 @@ func (s *Server) BytesSent(tb testing.TB) int {
 	return n
 }
 
-// CommandStats returns how often each command ran, by its name in lower case,
-// with subcommands as "client|list", commands inside scripts included (INFO
-// commandstats). The package's own are among them; CONFIG RESETSTAT sets all
-// to zero.
+// CommandStats returns the calls of each command by its lower-case name, with subcommands as "client|list"
+// (INFO commandstats). It includes commands in scripts and the package's own. CONFIG RESETSTAT resets it.
 func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	stats := map[string]int64{}
@@ -95,8 +88,8 @@ func (s *Server) CommandStats(tb testing.TB) map[string]int64 {
 	return stats
 }
 
-// KillClients ends all connections of a kind, "normal" or "pubsub", but for the
-// one that asks (CLIENT KILL TYPE), and returns how many there were.
+// KillClients kills all other connections of a kind, "normal" or "pubsub" (CLIENT KILL TYPE), and returns
+// their number.
 func (s *Server) KillClients(tb testing.TB, kind string) int {
 	tb.Helper()
 	n, err := redis.Int(s.Do(tb, "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"), nil)
@@ -106,8 +99,7 @@ func (s *Server) KillClients(tb testing.TB, kind string) int {
 	return n
 }
 
-// Clients returns how many connections the server has, without the package's
-// own (CLIENT LIST). Those made with Dial count.
+// Clients counts the server's connections except the package's own (CLIENT LIST).
 func (s *Server) Clients(tb testing.TB) int {
 	tb.Helper()
 	n := 0
@@ -119,8 +111,7 @@ func (s *Server) Clients(tb testing.TB) int {
 	return n
 }
 
-// Channels returns the channels that have subscribers, in no order (PUBSUB
-// CHANNELS).
+// Channels returns the channels with subscribers (PUBSUB CHANNELS).
 func (s *Server) Channels(tb testing.TB) []string {
 	tb.Helper()
 	names, err := redis.Strings(s.Do(tb, "PUBSUB", "CHANNELS"), nil)
@@ -139,13 +130,12 @@ func (s *Server) text(tb testing.TB, cmd string, args ...any) string {
 	return text
 }
 
-// askInfo asks the server for its name, version and process.
 func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	c, err := s.dialOwn(ctx)
 	if err != nil {
 		return serverInfo{}, err
 	}
-	defer func() { _ = c.Close() }() // the answer is there or it is not
+	defer func() { _ = c.Close() }() // only read from
 	if err := ping(c, time.Time{}); err != nil {
 		return serverInfo{}, err // such as LOADING
 	}
@@ -156,8 +146,8 @@ func (s *Server) askInfo(ctx context.Context) (serverInfo, error) {
 	return parseInfo(text)
 }
 
-// parseInfo reads the answer to INFO server. Descendants of Redis state the
-// version they are compatible with as redis_version, and their own by name.
+// parseInfo parses INFO server. Forks of Redis report the version they are compatible with as redis_version
+// and their own by name.
 func parseInfo(text string) (serverInfo, error) {
 	fields := map[string]string{"server_name": "redis"}
 	for line := range strings.Lines(text) {
@@ -193,7 +183,6 @@ func (s *Server) dialOwn(ctx context.Context) (redis.Conn, error) {
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "server.log") }
 
-// logTail returns the end of the server's log.
 func (s *Server) logTail() string {
 	log, err := os.ReadFile(s.logPath())
 	if err != nil {
@@ -203,13 +192,12 @@ func (s *Server) logTail() string {
 	return string(bytes.TrimSpace(log[max(0, len(log)-keep):]))
 }
 
-// ping tells whether an idle connection still works.
 func ping(c redis.Conn, _ time.Time) error {
 	_, err := c.Do("PING")
 	return err
 }
 
-// closedWith hands out a dialled connection that is closed with the test.
+// closedWith returns c, which the test's cleanup closes.
 func closedWith(tb testing.TB, c redis.Conn, err error) redis.Conn {
 	tb.Helper()
 	if err != nil {
@@ -219,7 +207,6 @@ func closedWith(tb testing.TB, c redis.Conn, err error) redis.Conn {
 	return c
 }
 
-// poolDo runs one command on a connection of pool.
 func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 	tb.Helper()
 	c := pool.Get()
@@ -231,18 +218,14 @@ func poolDo(tb testing.TB, pool *redis.Pool, cmd string, args ...any) any {
 	return reply
 }
 
-// WithAppendOnly makes the server write each change to its append-only file, as it
-// is made and before it is answered. Its data then outlives Kill and Restart, and
-// Expiries can be asked. It needs Redis 7 or Valkey.
+// WithAppendOnly makes the server append each change to a file before it replies. Its data survives Kill and
+// Restart, and Expiries works. It needs Valkey or Redis 7.
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "no") }
 
-// Expiries returns when keys expire by the clock of this machine, to the millisecond: for
-// each key the last moment that the server has set, whether the key still exists or not. It
-// reads the append-only file, so it also works for a server that is frozen or dead, and
-// sends nothing to a running one. Only servers started with WithAppendOnly have that.
-//
-// A server writes the file before it sends the replies. A change that is missing there was
-// not acknowledged to any client.
+// Expiries returns the last expiry that the server set for each key, even if the key is gone, to the
+// millisecond of this machine's clock. It reads the append-only file, so it needs WithAppendOnly, works for a
+// frozen or dead server, and sends no command. A change that is missing in the file was not acknowledged,
+// because servers write it before they reply.
 func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.incr.aof"))
@@ -265,8 +248,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	return expiries
 }
 
-// readExpiries goes through the commands of an append-only file. The last may have
-// been cut off.
+// readExpiries parses an append-only file whose last command may be cut off.
 func readExpiries(text []byte, expiries map[string]time.Time) error {
 	for len(text) > 0 {
 		args, rest, err := nextCommand(text)
@@ -288,8 +270,8 @@ func readExpiries(text []byte, expiries map[string]time.Time) error {
 	return nil
 }
 
-// expiryIn returns the key to which a command gives an expiry, if it does. All that
-// set one are written as one of these two, whatever the client sent.
+// expiryIn returns the key to which a command gives an expiry, or "". Servers write every expiry as PEXPIREAT
+// or SET PXAT.
 func expiryIn(args []string) (string, time.Time, error) {
 	ms := ""
 	switch name := strings.ToUpper(args[0]); {
@@ -309,8 +291,8 @@ func expiryIn(args []string) (string, time.Time, error) {
 	return args[1], time.UnixMilli(n), err
 }
 
-// nextCommand takes one command off text: an array of bulk strings. It returns none
-// if it does not end.
+// nextCommand splits one command, an array of bulk strings, off text. For an incomplete command it returns
+// nil.
 func nextCommand(text []byte) (args []string, rest []byte, err error) {
 	n, rest, ok, err := header(text, '*')
 	for ; ok && n > 0; n-- {
@@ -330,7 +312,7 @@ func nextCommand(text []byte) (args []string, rest []byte, err error) {
 	return args, rest, nil
 }
 
-// header reads a line that is kind and a number. It is not ok when it does not end.
+// header parses a line of kind and a number; ok is false if the line is incomplete.
 func header(text []byte, kind byte) (n int, rest []byte, ok bool, err error) {
 	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
 	if !ok {
@@ -343,22 +325,16 @@ func header(text []byte, kind byte) (n int, rest []byte, ok bool, err error) {
 	return n, rest, err == nil && n >= 0, err
 }
 
-// Target is what a real server and an in-memory one have in common. Methods
-// are safe for concurrent use.
+// Target is the common interface of real and in-memory servers. Its methods are safe for concurrent use.
 type Target interface {
-	// Addr returns the TCP address, host:port.
 	Addr() string
-	// URL returns the address as a redis:// URL.
 	URL() string
-	// Dial returns a connection of the test's own, closed with the test.
 	Dial(tb testing.TB) redis.Conn
-	// Do runs one command and returns its reply; an error ends the test.
 	Do(tb testing.TB, cmd string, args ...any) any
 }
 
-// EachServer runs body as a subtest on a fresh real server and, where all tests run, on a
-// fresh in-memory one and on a fresh Valkey (see StartValkey). Under -short it runs on the
-// in-memory one alone.
+// EachServer runs body on a fresh real server, an in-memory one and Valkey (StartValkey). Below the full test
+// level it skips the last two; under -short it runs in memory only.
 func EachServer(t *testing.T, body func(t *testing.T, target Target)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { body(t, Start(t)) })

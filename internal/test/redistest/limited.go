@@ -14,19 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Limits names features of Redis that a server refuses.
+// Limits selects the restrictions of a server that is not Redis.
 type Limits struct {
-	// Keyless refuses scripts without keys, as Amazon ElastiCache Serverless does.
+	// Keyless rejects scripts without keys, as Amazon ElastiCache Serverless does.
 	Keyless bool
-	// Undeclared refuses keys that a script does not declare, as Kvrocks can.
+	// Undeclared rejects keys that a script does not declare, as Kvrocks can.
 	Undeclared bool
 	// Flagged is Undeclared except for scripts with Dragonfly's flag.
 	Flagged bool
-	// Publish refuses PUBLISH and SPUBLISH in scripts, as Garnet did.
+	// Publish rejects PUBLISH and SPUBLISH in scripts, as Garnet did.
 	Publish bool
 }
 
-// Texts to put in front of a script. StrictKeys makes it fail when it uses an undeclared key.
+// Prefixes for scripts. StrictKeys makes a script fail when it uses an undeclared key.
 const (
 	StrictKeys = `local redis = (function(server)
     local declared = {}
@@ -69,7 +69,7 @@ end)(redis)
 	keyless       = "return redis.error_reply('ERR Lua scripts without any input keys are not supported')"
 )
 
-// limited rewrites the scripts that clients send to a server.
+// limited rewrites the scripts that clients send.
 type limited struct {
 	limits Limits
 	server string
@@ -77,7 +77,7 @@ type limited struct {
 	texts  map[string]string // by digest, guarded by mu
 }
 
-// StartLimited starts a server with limits and returns its URL. The limits apply to scripts.
+// StartLimited starts a server whose scripts are limited and returns its URL.
 func StartLimited(tb testing.TB, limits Limits) string {
 	tb.Helper()
 	l := &limited{limits: limits, server: Start(tb).Addr(), texts: map[string]string{}}
@@ -100,7 +100,6 @@ func StartLimited(tb testing.TB, limits Limits) string {
 	return redisURL(listener.Addr().String(), "")
 }
 
-// serve forwards what a client sends until one side closes its connection.
 func (l *limited) serve(client net.Conn) {
 	server, err := net.Dial("tcp", l.server) //nolint:noctx // it is on this machine
 	if err != nil {
@@ -141,7 +140,6 @@ func (l *limited) forward(from io.Reader, to io.Writer) {
 	}
 }
 
-// rewrite returns the command to send in place of a client's.
 func (l *limited) rewrite(args []string) []string {
 	name := strings.ToUpper(args[0])
 	if name != "EVAL" && name != "EVALSHA" || len(args) < 3 {

@@ -7,16 +7,14 @@ import (
 	"testing"
 )
 
-// claimPort keeps the servers of other tests, of other processes too, off a port until it is
-// closed: else one of them could take it while the server that had it is down, and answer
-// clients that were to be refused. It is a UDP socket, for which no server here has a use. What
-// reserve does for a proxy would keep the server itself from listening again.
+// claimPort reserves a port against other tests, including other processes, so that none takes it while its
+// server is down and answers clients that expect a refusal. It binds a UDP socket, because reserve's TCP
+// socket would keep the server itself from listening again.
 func claimPort(port int) (io.Closer, error) {
 	return new(net.ListenConfig).ListenPacket(context.Background(), "udp", loopback(port))
 }
 
-// UnusedPort returns a port of the loopback interface without a listener, which no other test
-// gets until this one ends.
+// UnusedPort returns a free loopback port, claimed until the test ends.
 func UnusedPort(tb testing.TB) int {
 	tb.Helper()
 	for range startAttempts {
@@ -45,16 +43,14 @@ func isFree(port int) bool {
 	return true
 }
 
-// port is a port of the loopback interface that stays reserved while it has no listener:
-// else another test's server could take it, and clients that were to be refused would find
-// that one.
+// port is a loopback port that stays reserved while it has no listener, so that no other server takes it.
 type port struct {
 	addr    string
 	config  net.ListenConfig
 	release func() // others may have it
 }
 
-// listen listens on the port. Only one listener may be open at a time.
+// listen listens on the port; only one listener may be open at a time.
 func (p *port) listen() (net.Listener, error) {
 	return p.config.Listen(context.Background(), "tcp", p.addr)
 }
@@ -74,8 +70,7 @@ func Refusing(tb testing.TB) string {
 	return ""
 }
 
-// settle takes a port for the proxy, where no outgoing connection can take it while
-// the proxy refuses connections, and listens on it.
+// settle reserves a port for the proxy and listens on it.
 func (p *Proxy) settle() (l net.Listener, err error) {
 	for range startAttempts {
 		if p.port, err = reserve(loopback(freePort())); err != nil {
@@ -91,8 +86,8 @@ func (p *Proxy) settle() (l net.Listener, err error) {
 	return nil, err
 }
 
-// stopListening closes l. The port refuses connections from then on, though a process that
-// is being started may have a copy of the listener for a moment: a copy would accept them.
+// stopListening closes l. shutDown also stops the copies of l in processes that are being forked, which would
+// still accept.
 func stopListening(l net.Listener) {
 	shutDown(l.(*net.TCPListener))
 	_ = l.Close() // closed already, at worst

@@ -10,23 +10,18 @@ import (
 	"time"
 )
 
-// Direction is one of the two ways through a Proxy.
 type Direction int
 
-// The directions of a Proxy. Methods that take any number of them mean both
-// when given none.
+// Methods that take any number of directions mean both when given none.
 const (
 	ToServer Direction = iota
 	ToClient
 )
 
-// Proxy is a breakable network between clients and one server: TCP on the
-// loopback interface. All methods are safe for concurrent use and return at
-// once. A fault acts on the connections there are and on those to come.
-//
-// What it holds back it keeps in memory, without limit, in order, the end of
-// the connection included: a side does not learn that the other is gone while
-// the direction is held.
+// Proxy is a TCP proxy between clients and one server that can fail. Its methods are safe for concurrent use
+// and do not block. A fault applies to current and future connections. Held bytes stay in memory in order,
+// including the end of the connection: a side does not notice that its peer closed while the direction is
+// held.
 type Proxy struct {
 	tb   testing.TB
 	addr string
@@ -45,14 +40,12 @@ type Proxy struct {
 	cut          *cut
 }
 
-// cut is an order to break a reply.
 type cut struct {
 	link *link // the connection it struck, once it has
 	left int   // bytes that still pass
 }
 
-// NewProxy starts a proxy in front of the server at targetAddr, host:port. It
-// ends with the test.
+// NewProxy starts a proxy for the server at targetAddr, host:port. It ends with the test.
 func NewProxy(tb testing.TB, targetAddr string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb, target: targetAddr, links: map[*link]struct{}{}}
@@ -68,13 +61,13 @@ func NewProxy(tb testing.TB, targetAddr string) *Proxy {
 // Addr returns the address for clients, host:port.
 func (p *Proxy) Addr() string { return p.addr }
 
-// URL returns the address for clients as a redis:// URL without a password.
+// URL returns the redis:// URL for clients, without a password.
 func (p *Proxy) URL() string { return redisURL(p.addr, "") }
 
-// Blackhole holds back all that goes in the given directions from now on.
+// Blackhole holds back the traffic in the given directions.
 func (p *Proxy) Blackhole(dirs ...Direction) { p.setBlack(true, dirs) }
 
-// Heal delivers what Blackhole holds back and lets the directions pass again.
+// Heal delivers the traffic that Blackhole held and ends it.
 func (p *Proxy) Heal(dirs ...Direction) { p.setBlack(false, dirs) }
 
 func (p *Proxy) setBlack(on bool, dirs []Direction) {
@@ -88,38 +81,32 @@ func (p *Proxy) setBlack(on bool, dirs []Direction) {
 	})
 }
 
-// Redirect leads the connections to come to another server. Those there are stay where
-// they are, as behind a name or an address that moves.
+// Redirect sends future connections to another server, as a DNS change does.
 func (p *Proxy) Redirect(targetAddr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = targetAddr
 }
 
-// leadsTo returns the address of the server.
 func (p *Proxy) leadsTo() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.target
 }
 
-// Latency delays all that goes in the direction from now on by d, and nothing
-// when d is zero. The order is kept.
+// Latency delays future traffic in a direction by d and keeps its order.
 func (p *Proxy) Latency(dir Direction, d time.Duration) {
 	p.change(func() { p.latency[dir] = d })
 }
 
-// KeepHalfDead sets what happens when a client closes its side of a connection
-// while the proxy holds back bytes for the server. Off, the default: the proxy
-// forgets them and closes the server's side. On: it keeps the server's side
-// open and delivers them when they are let go, as a network does that is slow
-// and not dead.
+// KeepHalfDead sets how the proxy handles a client that closes its side while bytes for the server are held.
+// By default it drops them and closes the server's side; on, it keeps the server's side open and delivers them
+// later, as a slow network does.
 func (p *Proxy) KeepHalfDead(on bool) {
 	p.change(func() { p.keepHalfDead = on })
 }
 
-// Reset cuts all connections with RST, and what is held back on them is lost.
-// With KeepHalfDead on it cuts only the client's side.
+// Reset cuts all connections with RST and drops held bytes. With KeepHalfDead it cuts only the clients' sides.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	keep := p.keepHalfDead
@@ -130,8 +117,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Refuse makes the proxy refuse new connections, as a port without a listener does, or take
-// them again.
+// Refuse makes the proxy refuse new connections, as a port without a listener does, or accept them again.
 func (p *Proxy) Refuse(on bool) {
 	p.tb.Helper()
 	p.mu.Lock()
@@ -153,13 +139,13 @@ func (p *Proxy) Refuse(on bool) {
 	}
 }
 
-// CutReplyAfter lets n more bytes through to the client that is answered next,
-// then cuts its connection with RST. It strikes once.
+// CutReplyAfter passes n more bytes to the first client that gets a reply, then cuts its connection with RST,
+// once.
 func (p *Proxy) CutReplyAfter(n int) {
 	p.change(func() { p.cut = &cut{left: n} })
 }
 
-// Connections returns how many connections have a client that has not gone.
+// Connections counts the connections whose client has not closed.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +158,7 @@ func (p *Proxy) Connections() int {
 	return n
 }
 
-// Holding returns how many bytes wait in the direction: held back, delayed, or
-// about to be written.
+// Holding returns the number of bytes queued in a direction.
 func (p *Proxy) Holding(dir Direction) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,8 +171,7 @@ func (p *Proxy) Holding(dir Direction) int {
 	return n
 }
 
-// Close ends the proxy and its connections, whatever they are held up by, and
-// waits for its goroutines. It may be called more than once.
+// Close closes the proxy and its connections and waits for its goroutines. It is idempotent.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -204,7 +188,7 @@ func (p *Proxy) Close() {
 	p.wg.Wait()
 }
 
-// change alters the faults and has every connection look at them.
+// change alters the faults and wakes every pipe.
 func (p *Proxy) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +200,7 @@ func (p *Proxy) change(f func()) {
 	}
 }
 
-// allLinks is called with p.mu held.
+// The caller of allLinks holds p.mu.
 func (p *Proxy) allLinks() []*link {
 	links := make([]*link, 0, len(p.links))
 	for l := range p.links {
@@ -225,7 +209,6 @@ func (p *Proxy) allLinks() []*link {
 	return links
 }
 
-// serve accepts connections from l until it is closed.
 func (p *Proxy) serve(l net.Listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,8 +228,7 @@ func (p *Proxy) serve(l net.Listener) {
 	})
 }
 
-// accept gives a client that came by from its link, which runs until both sides are
-// done.
+// accept starts a link for a client that the listener from accepted.
 func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 	ctx, kill := context.WithCancel(context.Background())
 	l := newLink(p, client, ctx.Done(), kill)
@@ -265,10 +247,10 @@ func (p *Proxy) accept(client *net.TCPConn, from net.Listener) {
 	})
 }
 
-// maxPattern bounds the text HoldMatching looks for, in bytes.
+// maxPattern bounds the text of HoldMatching, in bytes.
 const maxPattern = 1024
 
-// Held is a connection that HoldMatching stops in one direction, or will.
+// Held is the hold of one HoldMatching call.
 type Held struct {
 	proxy   *Proxy
 	dir     Direction
@@ -278,11 +260,9 @@ type Held struct {
 	released bool // guarded by proxy.mu
 }
 
-// HoldMatching waits for the first connection that carries text in the
-// direction, and holds it back there from that text on until Release. What
-// stands before the text passes, so a command with the text in it does not run,
-// and those before it do. Other connections pass, also with that text. Text of
-// more than 1024 bytes, or none, ends the test.
+// HoldMatching holds back the first connection that carries text in the direction, from that text on, until
+// Release. Preceding bytes pass, so a command with the text does not run, but those before it do. Other
+// connections pass even with the text. If text is empty or longer than 1024 bytes, the test fails.
 func (p *Proxy) HoldMatching(dir Direction, text string) *Held {
 	p.tb.Helper()
 	if text == "" || len(text) > maxPattern {
@@ -293,11 +273,10 @@ func (p *Proxy) HoldMatching(dir Direction, text string) *Held {
 	return h
 }
 
-// Seen returns a channel that is closed when the text has come and is held.
+// Seen returns a channel that is closed when the text is held.
 func (h *Held) Seen() <-chan struct{} { return h.seen }
 
-// Release delivers what was held and lets the connection pass. If the text has
-// not come, it no longer matters. It may be called more than once.
+// Release delivers the held bytes, or cancels the hold if the text has not come. It is idempotent.
 func (h *Held) Release() {
 	p := h.proxy
 	p.change(func() {
@@ -306,27 +285,26 @@ func (h *Held) Release() {
 	})
 }
 
-// dropTrigger is called with p.mu held.
+// The caller of dropTrigger holds p.mu.
 func (p *Proxy) dropTrigger(h *Held) {
 	p.triggers[h.dir] = slices.DeleteFunc(p.triggers[h.dir], func(o *Held) bool { return o == h })
 }
 
-// match is where a text was found in what was just read.
+// match is the position of a text in the bytes just read.
 type match struct {
 	held *Held
 	at   int
 }
 
-// matches finds the texts that data completes and takes them off the proxy's
-// list. A text that began in an earlier read is found at 0: that part has
-// passed. It is called with the proxy's mu held.
+// matches finds the texts that data completes and removes their triggers. A text that began in an earlier read
+// is found at 0, because its start has passed. The caller holds the proxy's mu.
 func (q *pipe) matches(data []byte) []match {
 	p := q.link.proxy
 	window := slices.Concat(q.tail, data)
 	known := len(q.tail)
 	var found []match
 	for _, h := range slices.Clone(p.triggers[q.dir]) {
-		// Only matches that end in data: the rest passed before h was set.
+		// Only matches that end in data: earlier ones passed before h was set.
 		from := max(0, known-len(h.pattern)+1)
 		i := bytes.Index(window[from:], h.pattern)
 		if i < 0 {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// link is one connection through a proxy: a client's side, a server's side, and
-// a pipe for each direction.
+// link is one connection through a proxy, with a pipe for each direction.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
@@ -22,8 +21,7 @@ type link struct {
 	server *net.TCPConn // nil until dialled
 }
 
-// pipe carries bytes one way. Its reader fills the queue, its writer empties
-// it.
+// pipe carries bytes one way: its reader fills the queue, its writer drains it.
 type pipe struct {
 	link *link
 	dir  Direction
@@ -35,7 +33,6 @@ type pipe struct {
 	tail  []byte // the last bytes read, for matches across reads
 }
 
-// segment is a piece of the stream, or its end.
 type segment struct {
 	data []byte
 	end  bool
@@ -51,9 +48,8 @@ func newLink(p *Proxy, client *net.TCPConn, dead <-chan struct{}, kill func()) *
 	return l
 }
 
-// run dials the server, carries bytes until both directions have ended, and
-// closes both sides.
-// Its context is the one that kill ends.
+// run dials the server, carries bytes until both directions have ended, and closes both sides. kill cancels
+// its context.
 func (l *link) run(ctx context.Context) {
 	defer l.kill()
 	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.leadsTo())
@@ -77,16 +73,14 @@ func (l *link) run(ctx context.Context) {
 	wg.Go(func() { l.pipes[ToServer].write(server) })
 	wg.Go(func() {
 		l.pipes[ToClient].write(l.client)
-		// A server that has closed takes nothing any more, so neither does
-		// the link. This also ends the two readers.
+		// A closed server reads nothing more, so the link ends, and with it the two readers.
 		_ = l.client.Close()
 		_ = server.Close()
 	})
 	wg.Wait()
 }
 
-// reset cuts the client's side with RST, and the server's too unless
-// keepServer.
+// reset cuts the client's side with RST and, unless keepServer, the server's.
 func (l *link) reset(keepServer bool) {
 	cutOff(l.client)
 	if keepServer {
@@ -101,9 +95,8 @@ func (l *link) reset(keepServer bool) {
 	}
 }
 
-// cutOff closes c with RST. It may be closed already. A process that is being started has
-// copies of all sockets for a moment, in which a cut connection still stands; the fork lock
-// keeps out of most of it.
+// cutOff closes c with RST. While a process is being forked it has copies of all sockets, which keep a cut
+// connection open; the fork lock avoids most of that.
 func cutOff(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	syscall.ForkLock.RLock()
@@ -111,7 +104,6 @@ func cutOff(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// read fills the queue from src until src ends.
 func (q *pipe) read(src net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -123,7 +115,7 @@ func (q *pipe) read(src net.Conn) {
 	}
 }
 
-// push queues what was read, split where a match makes the rest wait.
+// push queues bytes, split at the matches that hold the rest.
 func (q *pipe) push(data []byte, end bool) {
 	p := q.link.proxy
 	p.mu.Lock()
@@ -139,7 +131,7 @@ func (q *pipe) push(data []byte, end bool) {
 	if end {
 		q.add(segment{end: true, due: due})
 		q.ended = true
-		// It may be what the other direction's held bytes were waiting for.
+		// The other direction's held bytes may be waiting for it.
 		q.link.pipes[1-q.dir].poke()
 	}
 	q.poke()
@@ -151,14 +143,14 @@ func (q *pipe) add(s segment) {
 	}
 }
 
-// write empties the queue into dst until the stream has ended.
+// write drains the queue into dst until the stream has ended.
 func (q *pipe) write(dst *net.TCPConn) {
 	broken := false
 	for {
 		s := q.next()
 		if s.data != nil && !broken {
-			// A side that is gone takes nothing; the other must not notice before its own
-			// connection ends, so the rest is thrown away.
+			// If dst is gone, its peer must not notice before its own connection ends, so the rest is
+			// discarded.
 			_, err := dst.Write(s.data)
 			broken = err != nil
 		}
@@ -178,8 +170,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 	}
 }
 
-// await waits until there may be something to do, for delay at the most if
-// that is not zero. It reports whether the link lives.
+// await waits for a poke, for at most delay if that is not zero, and reports whether the link is alive.
 func (q *pipe) await(delay time.Duration) bool {
 	var timeout <-chan time.Time
 	if delay > 0 {
@@ -196,8 +187,7 @@ func (q *pipe) await(delay time.Duration) bool {
 	return true
 }
 
-// step is what the writer is to do next: write data, then go on, wait, finish
-// or cut the connection.
+// step is the writer's next step: write data, then continue, wait, finish or cut the connection.
 type step struct {
 	data  []byte
 	then  verb
@@ -213,7 +203,6 @@ const (
 	cutLink
 )
 
-// next decides the writer's next step from the queue and the faults.
 func (q *pipe) next() step {
 	p := q.link.proxy
 	p.mu.Lock()
@@ -242,7 +231,7 @@ func (q *pipe) next() step {
 	return step{data: s.data}
 }
 
-// heldBack reports whether a fault stops the head of the queue.
+// heldBack reports whether a fault holds the head of the queue.
 func (q *pipe) heldBack() bool {
 	if q.link.proxy.black[q.dir] {
 		return true
@@ -250,14 +239,14 @@ func (q *pipe) heldBack() bool {
 	return len(q.queue) > 0 && q.queue[0].held != nil && !q.queue[0].held.released
 }
 
-// forgotten reports whether held bytes are to be dropped: the client is gone, the source
-// has ended, and half-dead connections are not kept.
+// forgotten reports whether held bytes are dropped: the client is gone, the source has ended, and half-dead
+// connections are not kept.
 func (q *pipe) forgotten() bool {
 	clientGone := q.link.pipes[ToServer].ended
 	return clientGone && q.ended && !q.link.proxy.keepHalfDead
 }
 
-// cutShort applies CutReplyAfter to a piece of a reply.
+// cutShort applies CutReplyAfter to data.
 func (q *pipe) cutShort(data []byte) step {
 	c := q.link.proxy.cut
 	if c == nil || c.link != nil && c.link != q.link {
@@ -272,7 +261,7 @@ func (q *pipe) cutShort(data []byte) step {
 	return step{data: data[:c.left], then: cutLink}
 }
 
-// poke makes the writer look again.
+// poke wakes the writer.
 func (q *pipe) poke() {
 	select {
 	case q.wake <- struct{}{}:
@@ -282,14 +271,13 @@ func (q *pipe) poke() {
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
-// Proxies is a proxy in front of each of several servers, such as the nodes of a cluster,
-// which redirect clients to each other's own addresses: a client whose dialler is Dial goes
-// through the proxies. All methods are safe for concurrent use.
+// Proxies has a proxy for each of several servers, such as cluster nodes that redirect clients to their own
+// addresses: clients must dial with Dial. Its methods are safe for concurrent use.
 type Proxies struct {
 	proxies map[string]*Proxy // by the address of what is behind
 }
 
-// NewProxies starts a proxy in front of each server. They end with the test.
+// NewProxies starts a proxy for each server. They end with the test.
 func NewProxies(tb testing.TB, servers ...*Server) *Proxies {
 	tb.Helper()
 	addrs := make([]string, len(servers))
@@ -299,7 +287,7 @@ func NewProxies(tb testing.TB, servers ...*Server) *Proxies {
 	return NewProxiesAt(tb, addrs...)
 }
 
-// NewProxiesAt is NewProxies for servers that are running already, at addrs, host:port.
+// NewProxiesAt is NewProxies for the addresses of servers, host:port.
 func NewProxiesAt(tb testing.TB, addrs ...string) *Proxies {
 	tb.Helper()
 	f := &Proxies{proxies: map[string]*Proxy{}}
@@ -309,7 +297,7 @@ func NewProxiesAt(tb testing.TB, addrs ...string) *Proxies {
 	return f
 }
 
-// Dial connects to addr through its proxy, or directly where there is none.
+// Dial connects to addr through its proxy, or directly if it has none.
 func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if p := f.proxies[addr]; p != nil {
 		addr = p.Addr()
@@ -317,15 +305,14 @@ func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-// Each runs do for every proxy.
 func (f *Proxies) Each(do func(p *Proxy)) {
 	for _, p := range f.proxies {
 		do(p)
 	}
 }
 
-// Hold holds back the first request with text in it, whichever server it is for, as
-// HoldMatching does. It must be released, which may be done more than once.
+// Hold is HoldMatching for the first request with text to any server. The caller must call release, which is
+// idempotent.
 func (f *Proxies) Hold(text string) (seen <-chan struct{}, release func()) {
 	first, released := make(chan struct{}), make(chan struct{})
 	var once, over sync.Once

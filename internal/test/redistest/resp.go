@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ReadCommand reads a command, as a scripted server does.
+// ReadCommand reads one command, for scripted servers.
 func ReadCommand(in *bufio.Reader) ([]string, error) {
 	n, err := readLength(in, '*')
 	args := make([]string, max(0, n))
@@ -37,10 +37,10 @@ func readLength(in *bufio.Reader, kind byte) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// Bulk returns the reply $len text.
+// Bulk encodes a bulk string.
 func Bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
-// Array returns a reply of bulk strings.
+// Array encodes an array of bulk strings.
 func Array(texts ...string) string {
 	reply := fmt.Sprintf("*%d\r\n", len(texts))
 	for _, text := range texts {

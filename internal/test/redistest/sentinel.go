@@ -13,25 +13,21 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// MasterName is what Sentinels call their master.
+// MasterName is the name of the Sentinels' master.
 const MasterName = "mymaster"
 
-// sentinelWait bounds the wait for Sentinels to agree.
 const sentinelWait = 60 * time.Second
 
-// Sentinels is a master with two replicas, and three Sentinels that watch them. All
-// are Servers, which can be killed, frozen and restarted as others can. All methods
-// are safe for concurrent use, but Failover is for one goroutine at a time.
+// Sentinels is a master with two replicas and three Sentinels. Its methods are safe for concurrent use, except
+// Failover.
 type Sentinels struct {
 	servers   []*Server // the master at first, then its replicas
 	sentinels []*Server
 }
 
-// StartSentinels starts a master, two replicas and three Sentinels for this test,
-// and returns when each Sentinel knows of all others. They take a server for dead
-// that was silent for downAfter. Options are those of Start, for the servers and the
-// Sentinels; a password is the servers' alone. It takes about three seconds, and
-// ends with the test.
+// StartSentinels starts a master, two replicas and three Sentinels, and waits about three seconds until each
+// Sentinel knows all others. They consider a server dead after it was silent for downAfter. The options apply
+// to the servers; the Sentinels run the same program.
 func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sentinels {
 	tb.Helper()
 	master := Start(tb, opts...)
@@ -43,8 +39,7 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	for range 3 {
 		set.sentinels = append(set.sentinels, Start(tb, WithBinary(master.cfg.binary), func(c *config) { c.sentinel = conf }))
 	}
-	// Without this a fail-over never happens: a Sentinel asks for replicas every ten
-	// seconds only.
+	// A failover needs this: Sentinels look for replicas only every ten seconds.
 	for _, s := range set.sentinels {
 		awaitTrue(tb, sentinelWait, "each Sentinel knows of all others and of the replicas", func() bool {
 			info := s.text(tb, "INFO", "sentinel")
@@ -54,9 +49,8 @@ func StartSentinels(tb testing.TB, downAfter time.Duration, opts ...Option) *Sen
 	return set
 }
 
-// StartSentinel starts one Sentinel for this test, which watches the master at addr,
-// host:port, and decides about it alone. Nothing waits until it has reached that master:
-// it names it from the start.
+// StartSentinel starts one Sentinel for the master at addr, host:port, with a quorum of one. It names the
+// master from the start, so there is no wait.
 func StartSentinel(tb testing.TB, addr string, opts ...Option) *Server {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -67,13 +61,11 @@ func StartSentinel(tb testing.TB, addr string, opts ...Option) *Server {
 	return Start(tb, append([]Option{func(c *config) { c.sentinel = conf }}, opts...)...)
 }
 
-// sentinelConf returns a Sentinel's configuration. It is a file, which the Sentinel
-// writes to.
 func sentinelConf(master *Server, downAfter time.Duration) string {
 	lines := []string{
 		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterName, master.port),
 		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
-		// A fail-over that fails is tried again after twice this time.
+		// A failed failover is retried after twice this time.
 		fmt.Sprintf("sentinel failover-timeout %s 5000", MasterName),
 		fmt.Sprintf("sentinel parallel-syncs %s 2", MasterName),
 	}
@@ -83,8 +75,8 @@ func sentinelConf(master *Server, downAfter time.Duration) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// sentinelLine writes a Sentinel's configuration, unless it is there from before,
-// and returns the arguments to start it with.
+// sentinelLine writes the Sentinel's configuration on the first start, because the Sentinel updates it, and
+// returns the command line.
 func (s *Server) sentinelLine() ([]string, error) {
 	path := filepath.Join(s.dir, "sentinel.conf")
 	if _, err := os.Stat(path); err != nil {
@@ -105,14 +97,12 @@ func (set *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// Sentinels returns the Sentinels.
 func (set *Sentinels) Sentinels() []*Server { return append([]*Server(nil), set.sentinels...) }
 
-// Servers returns the servers that are watched: first the one that was the master
-// in the beginning.
+// Servers returns the monitored servers, the initial master first.
 func (set *Sentinels) Servers() []*Server { return append([]*Server(nil), set.servers...) }
 
-// Master returns the master that most Sentinels that answer name now.
+// Master returns the master according to most Sentinels that answer.
 func (set *Sentinels) Master(tb testing.TB) *Server {
 	tb.Helper()
 	votes, best := map[string]int{}, ""
@@ -135,21 +125,20 @@ func (set *Sentinels) Master(tb testing.TB) *Server {
 	return nil
 }
 
-// Do runs a command on the present master. An error ends the test.
+// Do runs a command on the current master. An error fails the test.
 func (set *Sentinels) Do(tb testing.TB, cmd string, args ...any) any {
 	tb.Helper()
 	return set.Master(tb).Do(tb, cmd, args...)
 }
 
-// Failover makes a replica the master although the master works (SENTINEL FAILOVER),
-// and returns at once: see WatchSwitch.
+// Failover starts a failover from a working master (SENTINEL FAILOVER) without waiting for it; see
+// WatchSwitch.
 func (set *Sentinels) Failover(tb testing.TB) {
 	tb.Helper()
 	set.sentinels[0].Do(tb, "SENTINEL", "FAILOVER", MasterName)
 }
 
-// AwaitMaster waits until most Sentinels name another master than former, and that
-// one is a master, and returns it.
+// AwaitMaster waits until most Sentinels name a master other than former that has the role, and returns it.
 func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	tb.Helper()
 	var master *Server
@@ -164,14 +153,14 @@ func (set *Sentinels) AwaitMaster(tb testing.TB, former *Server) *Server {
 	return master
 }
 
-// Switch is a switch of masters, and when a Sentinel first published it.
+// Switch is a failover, and when a Sentinel first published it.
 type Switch struct {
 	From, To string // addresses, host:port
 	At       time.Time
 }
 
-// WatchSwitch listens to all Sentinels, and returns a function that waits for the
-// first word of a switch of masters (+switch-master) since then.
+// WatchSwitch subscribes to all Sentinels and returns a function that waits for the first +switch-master since
+// then.
 func (set *Sentinels) WatchSwitch(tb testing.TB) func() Switch {
 	tb.Helper()
 	heard := make(chan Switch, len(set.sentinels))

@@ -22,23 +22,23 @@ import (
 const (
 	// startTimeout bounds one start of a server, from fork to PONG.
 	startTimeout = 10 * time.Second
-	// ioTimeout bounds what the package itself asks of a server.
+	// ioTimeout bounds each command that the package itself sends.
 	ioTimeout = 10 * time.Second
-	// startAttempts is how many ports are tried before a start fails.
+	// startAttempts bounds the ports that a start tries.
 	startAttempts = 10
 )
 
-// errExited says that a server process ended while it was still starting.
+// errExited reports that a server process exited while starting.
 var errExited = errors.New("the server ended while starting")
 
-// Server is a redis-server or valkey-server process. All methods are safe for
-// concurrent use, but Shutdown and Restart are for one goroutine at a time.
+// Server is a redis-server or valkey-server process. Its methods are safe for concurrent use, except Shutdown
+// and Restart.
 type Server struct {
 	tb    testing.TB // nil for the shared server
 	cfg   config
 	dir   string
 	port  int
-	claim io.Closer // of the port; nil where another server here has it, too
+	claim io.Closer // of the port; nil if another server in this process has it
 	pool  *redis.Pool
 
 	mu   sync.Mutex // guards what follows; never held across I/O
@@ -46,9 +46,8 @@ type Server struct {
 	info serverInfo
 }
 
-// Start starts an empty server for this test and returns when it answers. It
-// ends with the test. A missing program or a failed start ends the test; under
-// -short a missing program skips it.
+// Start starts an empty server for this test and waits until it answers. If the program is missing or does not
+// start, the test fails; under -short a missing program skips it.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := start(resolve(tb, opts))
@@ -65,7 +64,6 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// resolve finds the server program, or ends the test with what to do.
 func resolve(tb testing.TB, opts []Option) config {
 	tb.Helper()
 	cfg := newConfig(opts)
@@ -78,10 +76,9 @@ func resolve(tb testing.TB, opts []Option) config {
 	return cfg
 }
 
-// start starts a server on the configured port, or on free ports until one
-// works.
+// start starts a server on the configured port, or tries free ports.
 func start(cfg config) (*Server, error) {
-	// Not tb.TempDir: its long paths do not fit a unix socket's address.
+	// tb.TempDir is too long for the address of a unix socket.
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		return nil, err
@@ -108,7 +105,6 @@ func start(cfg config) (*Server, error) {
 	return nil, err
 }
 
-// launch starts the process on s.port and waits until it answers.
 func (s *Server) launch() error {
 	args := s.commandLine()
 	if s.cfg.sentinel != "" {
@@ -150,8 +146,7 @@ func (s *Server) commandLine() []string {
 	return append(args, s.cfg.args...)
 }
 
-// awaitPong asks the server until it answers as the process that was started, and not as
-// another process on the same port.
+// awaitPong waits until the server answers with the PID of p; another process may have the port.
 func (s *Server) awaitPong(p *process) (serverInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -173,12 +168,10 @@ func (s *Server) awaitPong(p *process) (serverInfo, error) {
 // Addr returns the server's TCP address, host:port.
 func (s *Server) Addr() string { return loopback(s.port) }
 
-// URL returns the server's address as a redis:// URL, with the password if
-// there is one.
+// URL returns the server's redis:// URL, including its password.
 func (s *Server) URL() string { return redisURL(s.Addr(), s.cfg.password) }
 
-// Socket returns the path of the unix socket of a server started with
-// WithUnixSocket, and "" for others.
+// Socket returns the path of the WithUnixSocket socket, or "".
 func (s *Server) Socket() string {
 	if !s.cfg.unixSocket {
 		return ""
@@ -186,12 +179,11 @@ func (s *Server) Socket() string {
 	return filepath.Join(s.dir, "redis.sock")
 }
 
-// Pause freezes the server (SIGSTOP) and returns when it stands still: it takes
-// bytes from the network, as far as the kernel's buffers go, and answers
-// nothing until Resume.
+// Pause freezes the server (SIGSTOP) and returns when it has stopped. Until Resume the kernel still buffers
+// bytes sent to it.
 func (s *Server) Pause() { s.mustSignal("pause", (*process).pause) }
 
-// Resume lets a frozen server go on (SIGCONT).
+// Resume continues a frozen server (SIGCONT).
 func (s *Server) Resume() { s.mustSignal("resume", (*process).resume) }
 
 func (s *Server) mustSignal(verb string, f func(*process) error) {
@@ -202,15 +194,14 @@ func (s *Server) mustSignal(verb string, f func(*process) error) {
 	}
 }
 
-// Kill ends the server at once (SIGKILL) and returns when it is gone. Its data
-// is lost, unless it was started WithAppendOnly. It may be called again.
+// Kill kills the server (SIGKILL) and waits for its exit. Its data is lost, except with WithAppendOnly. Kill
+// is idempotent.
 func (s *Server) Kill() {
 	s.owner().Helper()
 	s.process().kill()
 }
 
-// Shutdown ends the server as an operator does (SHUTDOWN NOSAVE) and returns
-// when it is gone. Its data is lost.
+// Shutdown stops the server with SHUTDOWN NOSAVE and waits for its exit. Its data is lost.
 func (s *Server) Shutdown() {
 	tb := s.owner()
 	tb.Helper()
@@ -219,7 +210,7 @@ func (s *Server) Shutdown() {
 	if err != nil {
 		tb.Fatalf("redistest: shut the server down: %v", err)
 	}
-	// The answer to SHUTDOWN is a closed connection; what counts is the exit.
+	// SHUTDOWN closes the connection instead of replying; the exit counts.
 	_, _ = c.Do("SHUTDOWN", "NOSAVE")
 	_ = c.Close()
 	select {
@@ -229,8 +220,8 @@ func (s *Server) Shutdown() {
 	}
 }
 
-// Restart ends the server if it runs, starts an empty one on the same port and
-// returns when it answers. One that was started WithAppendOnly has its data back.
+// Restart stops the server if it is running, starts an empty one on the same port and waits until it answers.
+// With WithAppendOnly the data is restored.
 func (s *Server) Restart() {
 	tb := s.owner()
 	tb.Helper()
@@ -245,7 +236,7 @@ func (s *Server) Restart() {
 	tb.Fatalf("redistest: restart the server: %v\n%s", err, s.logTail())
 }
 
-// owner returns the test that the server belongs to.
+// owner returns the server's test and panics for the shared server.
 func (s *Server) owner() testing.TB {
 	if s.tb == nil {
 		panic("redistest: the shared server is not one test's to stop: use Start")
@@ -259,18 +250,16 @@ func (s *Server) process() *process {
 	return s.proc
 }
 
-// discard ends the process and removes its directory.
 func (s *Server) discard() {
 	if p := s.process(); p != nil {
 		p.kill()
 	}
-	// A directory left behind in the system's temporary one does no harm.
 	_ = s.pool.Close()
 	_ = os.RemoveAll(s.dir)
 	s.release()
 }
 
-// release lets other servers have the port.
+// release releases the claim on the port.
 func (s *Server) release() {
 	if s.claim != nil {
 		_ = s.claim.Close() // a socket that was never used
@@ -278,7 +267,6 @@ func (s *Server) release() {
 	}
 }
 
-// process is one run of a server program.
 type process struct {
 	cmd     *exec.Cmd
 	started chan error    // gets the outcome of the start, once
@@ -286,7 +274,7 @@ type process struct {
 
 }
 
-// spawn starts binary with its output appended to the file logPath.
+// spawn starts binary and appends its output to the file logPath.
 func spawn(binary string, args []string, logPath string) (*process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -295,7 +283,7 @@ func spawn(binary string, args []string, logPath string) (*process, error) {
 	defer func() { _ = log.Close() }() // the child has its own copy
 
 	cmd := exec.Command(binary, args...) //nolint:gosec // the tester's own choice of server
-	// A file, not a writer: a writer would cost a goroutine per process.
+	// With a writer, exec would start a goroutine per process.
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)
 	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{})}
@@ -306,8 +294,8 @@ func spawn(binary string, args []string, logPath string) (*process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for its end, all on one OS thread: the
-// kernel counts the thread that started a process as its parent.
+// run starts the process and waits for its exit on one OS thread, because Pdeathsig is tied to the thread that
+// forked.
 func (p *process) run() {
 	defer close(p.done)
 	runtime.LockOSThread()
@@ -322,14 +310,12 @@ func (p *process) run() {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// kill ends the process, whatever its state, and waits until it is gone.
 func (p *process) kill() {
-	// The one error is that it has ended already.
+	// The only error is that it has already exited.
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// shared is the server of the whole test binary.
 var shared struct {
 	managed atomic.Bool // Main runs and will stop the server
 	once    sync.Once
@@ -337,10 +323,8 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the one server of this test binary, which the first call
-// starts. Tests on it keep to names of their own (see Key) and must not pause,
-// kill, restart or flush it. The package's TestMain must call Main, which ends
-// it.
+// Shared returns the server of this test binary, started by the first call. Its tests use names from Key and
+// must not pause, kill, restart or flush it. TestMain must call Main.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if !shared.managed.Load() {
@@ -356,13 +340,12 @@ func Shared(tb testing.TB) *Server {
 	return shared.server
 }
 
-// Main runs a package's tests, stops the shared server if there is one, checks
-// that no goroutine was left behind (goleak, with opts) and ends the process.
-// It is for TestMain.
+// Main runs a package's tests for TestMain, stops the shared server, checks for leaked goroutines (goleak,
+// with opts) and exits.
 func Main(m *testing.M, opts ...goleak.Option) {
 	shared.managed.Store(true)
 	code := m.Run()
-	// Through the once: no test can start the server any more.
+	// Do waits for a start in progress and prevents later ones.
 	shared.once.Do(func() {})
 	if s := shared.server; s != nil {
 		s.discard()
@@ -376,8 +359,7 @@ func Main(m *testing.M, opts ...goleak.Option) {
 	os.Exit(code)
 }
 
-// IgnoreServers makes goleak overlook the goroutines of servers that are still
-// running, for a check within a test.
+// IgnoreServers makes goleak ignore the goroutines of running servers, for checks within a test.
 func IgnoreServers() goleak.Option {
 	return goleak.IgnoreAnyFunction("github.com/redlatch/redlatch/internal/test/redistest.(*process).run")
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// pause freezes the process and returns when it stands still.
 func (p *process) pause() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -22,5 +21,4 @@ func (p *process) pause() error {
 	return errors.New("still running after SIGSTOP")
 }
 
-// resume lets the process go on.
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve binds a socket to the address and never listens on it. At first it does not share
-// the port, so that it fails when the port is taken; then it shares it with sockets that
-// ask for that, as the proxy's own listener does and no server.
+// reserve binds a socket to the address and never listens on it. It binds without SO_REUSEPORT, so that it
+// fails if the port is taken, and sets the option afterwards, so that the proxy's listener, but no server, can
+// share the port.
 func reserve(addr string) (*port, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
@@ -56,7 +56,7 @@ func errorAfterClose(fd int, err error) error {
 	return err
 }
 
-// shutDown ends what all copies of the listener would accept.
+// shutDown also stops all copies of the listener.
 func shutDown(l *net.TCPListener) {
 	c, err := l.SyscallConn()
 	if err != nil {
@@ -65,20 +65,19 @@ func shutDown(l *net.TCPListener) {
 	_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // the same
 }
 
-// dieWithParent makes the kernel kill the process when the thread that starts
-// it ends, so that not even a test binary that was killed leaves it behind.
+// dieWithParent has the kernel kill the process when its parent thread ends, even if the test binary is
+// killed.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped reports whether the process stands still after SIGSTOP, which takes
-// effect only when the process is next looked at by the scheduler.
+// stopped reports whether the process has stopped: SIGSTOP takes effect only at the next scheduling.
 func stopped(pid int) (bool, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false, err
 	}
-	// pid (name) state …: the name may hold blanks and brackets of its own.
+	// pid (name) state …: the name may contain spaces and brackets.
 	_, rest, ok := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
 	return ok && len(rest) > 0 && (rest[0] == 'T' || rest[0] == 't'), nil
 }

@@ -7,17 +7,15 @@ import (
 	"os/exec"
 )
 
-// reserve takes nothing: another process may take the port while it has no listener.
+// reserve reserves nothing: another process may take the port.
 func reserve(addr string) (*port, error) {
 	return &port{addr: addr, release: func() {}}, nil
 }
 
-// shutDown does nothing: other systems cannot shut a listener down.
 func shutDown(*net.TCPListener) {}
 
-// dieWithParent does nothing: only Linux can tie a process to its parent. A
-// test binary that is killed here leaves its servers behind.
+// dieWithParent does nothing: only Linux ties a process to its parent.
 func dieWithParent(*exec.Cmd) {}
 
-// stopped has no way to ask, and trusts that the signal worked at once.
+// stopped cannot check, and trusts the signal.
 func stopped(int) (bool, error) { return true, nil }

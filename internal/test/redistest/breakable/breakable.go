@@ -1,5 +1,4 @@
-// Package breakable makes the conformance suite's harness of a proxy, for whichever
-// transport is behind it. It has no state: the proxy has.
+// Package breakable builds the conformance suite's harness on a proxy, for any transport.
 package breakable
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// Harness returns what a proxy can do, whatever server is behind it. The caller adds
-// New, which leads through the proxy, and what only a server can do: [Behind] knows that.
+// Harness returns the faults of a proxy for any server. The caller adds New and the server's functions, as
+// [Behind] does.
 func Harness(proxy *redistest.Proxy) transporttest.Harness {
 	reset := func(testing.TB) { proxy.Reset() }
 	return transporttest.Harness{
@@ -37,7 +36,7 @@ func Harness(proxy *redistest.Proxy) transporttest.Harness {
 	}
 }
 
-// Behind returns what a proxy and the server behind it can do. The caller adds New.
+// Behind returns the faults of a proxy and its server. The caller adds New.
 func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harness {
 	h := Harness(proxy)
 	h.Do, h.Forbid, h.Replica = server.Do, Forbid(server), Replica(server)
@@ -46,9 +45,8 @@ func Behind(proxy *redistest.Proxy, server *redistest.Server) transporttest.Harn
 	return h
 }
 
-// Outage returns the harness's Stop and Start for a server that goes on while no client
-// reaches it. Before clients reach it again, do runs the command that makes it forget what
-// a restarted server would not know.
+// Outage returns a Stop and Start that make a running server unreachable. Before clients can reach it again,
+// do runs forget, the command that drops what a restart would lose.
 func Outage(
 	proxy *redistest.Proxy, do func(tb testing.TB, cmd string, args ...any) any, forget string, args ...any,
 ) (stop, start func(testing.TB)) {
@@ -63,8 +61,7 @@ func Outage(
 	}
 }
 
-// Alone returns what a server can do without a proxy in front of it: it is killed and
-// frozen itself. The caller adds New.
+// Alone returns the faults of a server without a proxy. The caller adds New.
 func Alone(server *redistest.Server) transporttest.Harness {
 	kill := func(kind string) func(testing.TB) {
 		return func(tb testing.TB) {
@@ -85,7 +82,7 @@ func Alone(server *redistest.Server) transporttest.Harness {
 	}
 }
 
-// Forbid returns the harness's Forbid for a server whose users are all the default user.
+// Forbid returns the harness's Forbid for a server whose clients are the default user.
 func Forbid(server *redistest.Server) func(testing.TB, string) {
 	return func(tb testing.TB, cmd string) {
 		tb.Helper()
@@ -93,13 +90,12 @@ func Forbid(server *redistest.Server) func(testing.TB, string) {
 	}
 }
 
-// Replica returns the harness's Replica for a server: it makes replicas that can be cut
-// off.
+// Replica returns the harness's Replica, which makes replicas that can be cut off.
 func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
 	return func(tb testing.TB) (stop, goOn func()) {
 		tb.Helper()
 		replica := redistest.StartReplica(tb, server)
-		// What the server sends replicas of its own accord is behind what they lack.
+		// Periodic pings would queue behind the held commands.
 		server.Do(tb, "CONFIG", "SET", "repl-ping-replica-period", "3600")
 		link := redistest.NewProxy(tb, server.Addr())
 		replica.Follow(tb, link.Addr())
@@ -107,9 +103,8 @@ func Replica(server *redistest.Server) func(testing.TB) (stop, goOn func()) {
 	}
 }
 
-// StopAnswering checks that calls end when a server says nothing, whatever the client that tr is
-// over would wait for. The reply limit and the dial timeout of tr are a second; it leads
-// through the proxy, and is closed.
+// StopAnswering checks that calls end when a server stops answering, whatever timeouts tr's client has. The
+// reply limit and the dial timeout of tr are a second; tr must connect through the proxy and is closed.
 func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport) {
 	t.Helper()
 	key := redistest.Key(t)
@@ -125,15 +120,14 @@ func StopAnswering(t *testing.T, proxy *redistest.Proxy, tr transport.Transport)
 	proxy.Heal()
 }
 
-// Nodes is how a test speaks to a cluster of three masters, past the network in front
-// of them.
+// Nodes sends a test's commands to a cluster of three masters, past its proxies.
 type Nodes struct {
 	Do       func(tb testing.TB, key, cmd string, args ...any) any // at the master of key's slot
 	OnMaster []func(tb testing.TB, cmd string, args ...any) any
 	Sharded  bool // it has sharded pub/sub
 }
 
-// Cluster is [Nodes.Harness] for a cluster that redistest has started with three masters.
+// Cluster is [Nodes.Harness] for a redistest cluster with three masters.
 func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
 	nodes := Nodes{Do: c.DoAt, Sharded: true}
 	for _, s := range c.Nodes()[:len(masters)] {
@@ -142,8 +136,8 @@ func Cluster(c *redistest.Cluster, fence *redistest.Proxies, open func(testing.T
 	return nodes.Harness(fence, open)
 }
 
-// Harness makes the conformance suite's harness of the nodes behind a fence, which is the
-// case's own. What open makes connects through the fence alone.
+// Harness builds the conformance suite's harness for nodes behind a fence that no other case uses. Transports
+// from open must connect through the fence only.
 func (c Nodes) Harness(fence *redistest.Proxies, open func(testing.TB) transport.Transport) transporttest.Harness {
 	n := &network{proxies: fence}
 	h := n.harness()
@@ -172,7 +166,7 @@ func (c Nodes) do(tb testing.TB, cmd string, args ...any) (reply any) {
 	return reply
 }
 
-// subscribers returns how many listen to a channel at the master of its slot.
+// subscribers counts the subscribers of channel at the master of its slot.
 func (c Nodes) subscribers(tb testing.TB, channel string) (sum int64) {
 	tb.Helper()
 	asks := []string{"NUMSUB"}
@@ -185,7 +179,6 @@ func (c Nodes) subscribers(tb testing.TB, channel string) (sum int64) {
 	return sum
 }
 
-// harness returns what the network can do alone.
 func (n *network) harness() transporttest.Harness {
 	reset := (*redistest.Proxy).Reset
 	return transporttest.Harness{
@@ -214,27 +207,26 @@ func (n *network) harness() transporttest.Harness {
 	}
 }
 
-// masters has a key for each of three masters: slots 5061, 9084 and 12182.
+// masters has a key of each of three masters: slots 5061, 9084 and 12182.
 var masters = []string{"bar", "one", "foo"}
 
-// network is the proxies between the transports of one case and the nodes of a cluster of
-// three masters, which have equal parts of the slots. It is for one goroutine.
+// network is the proxies between one case's transports and a cluster of three masters with equal parts of the
+// slots. It is for one goroutine.
 type network struct {
 	proxies *redistest.Proxies
 	made    []transport.Transport
 	cutOff  bool // the nodes answer no client
 }
 
-// add registers a transport whose connections go through the fence, and returns it. It has
-// it connect to all masters: the suite knows of one connection for commands, which is there
-// or is not.
+// add registers a transport and connects it to all masters, because the suite assumes that commands have a
+// single connection.
 func (n *network) add(tr transport.Transport) transport.Transport {
 	n.made = append(n.made, tr)
 	n.connect()
 	return tr
 }
 
-// connect has all transports connect, unless the nodes answer no client.
+// connect connects all transports, unless the nodes are cut off.
 func (n *network) connect() {
 	for _, tr := range n.made {
 		for _, key := range masters {
@@ -247,8 +239,8 @@ func (n *network) connect() {
 	}
 }
 
-// miss waits until all transports have noticed that no master takes connections: the suite
-// waits until one call is not sent, which says nothing of the connections to others.
+// miss waits until all transports have noticed that every master is down: the suite only waits for one failed
+// call.
 func (n *network) miss(tb testing.TB) {
 	tb.Helper()
 	for _, tr := range n.made {
@@ -266,15 +258,14 @@ func (n *network) miss(tb testing.TB) {
 	}
 }
 
-// run runs a command with one key and no more.
+// run runs a command with one key as its only argument.
 func run(tr transport.Transport, cmd, key string) error {
 	came := make(chan error, 1)
 	tr.Start(&transport.Call{Command: cmd, NumKeys: 1, Args: []any{key}}, func(_ any, err error) { came <- err })
 	return <-came
 }
 
-// change makes a fault of do, which is applied to every proxy. After it the nodes answer no
-// client, or all transports connect.
+// change returns a fault that applies do to every proxy, then connects all transports unless cutOff.
 func (n *network) change(cutOff bool, do func(p *redistest.Proxy)) func(testing.TB) {
 	return func(testing.TB) {
 		n.cutOff = cutOff
