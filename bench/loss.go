@@ -14,14 +14,13 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/report"
 )
 
-// lossFlags are the flags of loss.
 type lossFlags struct {
 	what, who         regexp.Regexp
 	leases, out, note string
 	holds, rounds     int
 }
 
-// runLoss measures when holders learn that they have lost their lock.
+// runLoss measures when holders notice that they have lost their lock.
 func runLoss(args []string) error {
 	var s lossFlags
 	f := flag.NewFlagSet("bench loss", flag.ContinueOnError)
@@ -62,7 +61,7 @@ func runLoss(args []string) error {
 	}{env, s.note, outcomes}))
 }
 
-// load returns the load average of the last minute, which tells what else went on.
+// load returns the load average of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -72,7 +71,6 @@ func load() string {
 	return first
 }
 
-// plan makes a plan of the flags.
 func (s *lossFlags) plan() (loss.Plan, error) {
 	p := loss.Plan{Holds: s.holds, Rounds: s.rounds, Log: os.Stderr}
 	for _, w := range loss.Ways() {

@@ -1,9 +1,9 @@
 // Program bench measures lock clients and compares them: see docs/performance.md.
 //
-//	bench run     all of them on all work, for tables and plots
-//	bench quick   the working tree against another build of itself
-//	bench loss    when holders learn that they have lost a lock
-//	bench worker  the side that takes locks; run and quick start it
+//	bench run     all clients, all cases: tables and plots
+//	bench quick   the working tree against another build
+//	bench loss    when holders notice a lost lock
+//	bench worker  the process that locks, started by run and quick
 package main
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// errUsage says that the command line makes no sense.
 var errUsage = errors.New("usage: bench run|quick|loss|worker [flags]")
 
 func main() {

@@ -17,11 +17,10 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
 
-// allowed is which share of the processors' time the host may have while something is
-// measured: one tick of the system's clock or two.
+// allowed is the share of CPU time that the host may steal during a measurement: one or two ticks of the
+// system clock.
 const allowed = 0.03
 
-// settings are the flags of run.
 type settings struct {
 	rounds    int
 	what, who regexp.Regexp
@@ -33,7 +32,7 @@ type settings struct {
 	command   string // as the documents name it
 }
 
-// everything is the default of flags that choose by a regular expression.
+// everything is the default of the regexp flags.
 var everything = regexp.MustCompile("")
 
 func flags(args []string) (*settings, error) {
@@ -91,7 +90,7 @@ func runAll(args []string) error {
 		for _, t := range report.Tables(c, entrants, samples) {
 			fmt.Println(t)
 		}
-		// Case by case: a run that is cut short leaves what it had.
+		// After each case, so that an interrupted run keeps its results.
 		if err := report.Write(s.out, env, cases, entrants, samples); err != nil {
 			return err
 		}
@@ -99,7 +98,6 @@ func runAll(args []string) error {
 	return report.Failures(entrants, samples)
 }
 
-// chosen returns the cases that are to be run.
 func chosen(s *settings) ([]run.Case, error) {
 	var cases []run.Case
 	for _, c := range run.Cases() {
@@ -122,7 +120,6 @@ func chosen(s *settings) ([]run.Case, error) {
 	return cases, nil
 }
 
-// entrants returns the clients to be measured.
 func entrants(s *settings) ([]run.Entrant, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -147,7 +144,7 @@ func entrants(s *settings) ([]run.Entrant, error) {
 	return all, nil
 }
 
-// environment finds out what the run runs on.
+// environment describes the machine and the versions.
 func environment(s *settings) (report.Environment, error) {
 	l := host.NewLauncher()
 	defer l.Close()
@@ -170,10 +167,10 @@ func environment(s *settings) (report.Environment, error) {
 	}, nil
 }
 
-// redissonJar finds the release in a class path.
+// redissonJar matches Redisson's jar in a class path.
 var redissonJar = regexp.MustCompile(`redisson-[0-9.]+[0-9]`)
 
-// revision returns what git calls the working tree, "unknown" without git.
+// revision returns git describe, or "unknown" without git.
 func revision() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
 	if err != nil {
@@ -182,10 +179,9 @@ func revision() string {
 	return strings.TrimSpace(string(out))
 }
 
-// errNoBase says that there is nothing to compare with.
 var errNoBase = errors.New("quick: -base must name another build of this program")
 
-// runQuick compares this build with another.
+// runQuick compares this build with another one.
 func runQuick(args []string) error {
 	f := flag.NewFlagSet("bench quick", flag.ContinueOnError)
 	base := f.String("base", "", "the program to compare with, built from another revision")

@@ -1,10 +1,6 @@
-// Package contest has the contestants: the lock clients that are measured, each
-// behind the same Locker, set up as its own documentation says.
-//
-// What is particular to a contestant, such as how it waits, is written where it is
-// defined, and no peer is set up to be slow: where its defaults would hold it back
-// for reasons that have nothing to do with locks, such as a pool of three
-// connections, it gets what the others have.
+// Package contest defines the contestants: the measured lock clients, each behind a Locker and set up as its
+// documentation says. Defaults that would slow a peer for reasons unrelated to locks, such as a pool of three
+// connections, are raised to the values of the other contestants.
 package contest
 
 import (
@@ -14,89 +10,79 @@ import (
 	"time"
 )
 
-// Role says what a contestant is compared as.
+// Role is the part of a contestant in a comparison.
 type Role string
 
-// Roles of contestants.
 const (
 	// Own is Redlatch itself.
 	Own Role = "own"
 	// Peer is another lock client.
 	Peer Role = "peer"
-	// Limit is no lock client: raw commands, as fast as they go.
+	// Limit is raw commands at full speed, without a lock client.
 	Limit Role = "limit"
 )
 
-// Kind is a kind of lock, as the name of a contestant ends.
+// Kind is a kind of lock, and the suffix of the contestant's name.
 type Kind string
 
-// Kinds of locks.
 const (
-	Plain Kind = ""
-	// Fair locks serve waiters in the order of arrival.
-	Fair Kind = "-fair"
-	// ReadWrite locks have readers and writers.
+	Plain     Kind = ""
+	Fair      Kind = "-fair"
 	ReadWrite Kind = "-rw"
 	// Async locks are plain locks whose Unlock returns before the reply to the release.
 	Async Kind = "-async"
-	// Cluster locks are plain locks on a cluster: Settings.Addr has several addresses, with commas between
-	// them.
+	// Cluster locks are plain locks on a cluster; Settings.Addr has comma-separated addresses.
 	Cluster Kind = "-cluster"
-	// Permits are a semaphore's. They have ids, and a lease that Redlatch renews.
+	// Permits belong to a semaphore with IDs and with leases that Redlatch renews.
 	Permits Kind = "-permits"
-	// Counter is a semaphore that is a number.
+	// Counter is a semaphore without IDs.
 	Counter Kind = "-counter"
 )
 
-// PoolSize is how many connections a contestant with a pool may use.
+// PoolSize is the number of connections in a contestant's pool.
 const PoolSize = 64
 
-// Settings are what a case asks of a contestant.
+// Settings are a case's settings for a contestant.
 type Settings struct {
-	// Addr is the server's address, host:port.
 	Addr string
-	// Lease is how long locks are held at most, not renewed. 0 means the
-	// contestant's own default, renewed where it renews.
+	// Lease is a fixed lease without renewal. 0 means the contestant's default, which it may renew.
 	Lease time.Duration
-	// Permits is how many a semaphore has, 0 for one.
+	// Permits is the size of a semaphore; 0 means one.
 	Permits int
 }
 
 // Contestant is one way to take locks.
 type Contestant struct {
-	// Name is what tables call it, Role what it is compared as.
 	Name string
 	Role Role
 	Kind Kind
-	// Waits says that a lock that is held can be waited for.
+	// Waits reports whether callers can wait for a held lock.
 	Waits bool
-	// Renews says that it renews its leases by itself.
+	// Renews reports whether it renews leases.
 	Renews bool
-	// Java says that it runs in a JVM, bench/java, and Open is nil.
+	// Java contestants run in a JVM, bench/java, and have no Open.
 	Java bool
-	// Most is the largest number of goroutines that it can be measured with; 0
-	// means any.
+	// Most is the largest number of goroutines it can be measured with; 0 means no limit.
 	Most int
-	// Sends are the commands it sends, as INFO commandstats calls them. None of them may
-	// also be called within its scripts, so that requests can be distinguished from the
-	// calls of scripts. A test looks at both.
+	// Sends lists the commands it sends, by their INFO commandstats names. Its scripts may not call any of
+	// them, because the figures count them as requests. A test checks both.
 	Sends []string
-	// Open connects it. It is nil for Java contestants and raw-pipelined.
+	// Open connects the client. It is nil for Java contestants and raw-pipelined.
 	Open func(ctx context.Context, s Settings) (Locker, error)
 }
 
 // Locker is a connected client. Its functions are safe for concurrent use.
 type Locker struct {
-	// Key returns the lock called name, for one goroutine. ReadKey returns it for a goroutine that reads,
-	// and is nil for a lock without readers.
+	// Key returns the lock called name for one goroutine; ReadKey does so for a reader and is nil for other
+	// kinds.
 	Key, ReadKey func(name string) Key
 	// RedisKey returns the key that exists on the server while name is held.
 	RedisKey func(name string) string
-	// Close disconnects. Holds and waiters are gone by then.
+	// Close disconnects after all holds and waiters are gone.
 	Close func() error
 }
 
-// Key is one goroutine's handle of a lock: the function that acquires it.
+// Key acquires the lock, for one goroutine.
 type Key func(ctx context.Context) (Held, error)
 
 // Lock waits for the lock until ctx ends.
@@ -104,7 +90,6 @@ func (k Key) Lock(ctx context.Context) (Held, error) { return k(ctx) }
 
 // Held is an acquired lock.
 type Held interface {
-	// Unlock releases it.
 	Unlock() error
 }
 

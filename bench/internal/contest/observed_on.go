@@ -17,12 +17,11 @@ import (
 	"github.com/redlatch/redlatch/promredlatch"
 )
 
-// sampled is the variable that says which part of the acquisitions is traced, 0.01 if it is not
-// set: what programs under load do.
+// sampled is the variable with the share of traced acquisitions, by default 0.01, as usual under load.
 const sampled = "BENCH_SAMPLED"
 
-// observed are the options of a client that both modules observe, as a program has them: a
-// registry, and the SDK of OpenTelemetry.
+// observed returns the options of a client that both modules observe, with a registry and the OpenTelemetry
+// SDK.
 func observed() []redlatch.Option {
 	part := 0.01
 	if s := os.Getenv(sampled); s != "" {

@@ -19,8 +19,7 @@ import (
 
 // peers are the other Go clients.
 var peers = []Contestant{
-	// A pool keeps three idle connections in redsync's examples; here it keeps as many as there may be,
-	// because otherwise most of the time would go into dialing.
+	// redsync's examples keep three idle connections; here all stay idle, or dialing would dominate.
 	{
 		Name: "redsync-redigo", Role: Peer, Waits: true, Sends: []string{"set", "evalsha", "eval"},
 		Open: func(_ context.Context, s Settings) (Locker, error) {
@@ -28,7 +27,7 @@ var peers = []Contestant{
 			return openRedsync(syncredigo.NewPool(pool), s, pool.Close), nil
 		},
 	},
-	// On go-redis, as in redsync's README, with the pool of all.
+	// As in redsync's README, with the pool size of all contestants.
 	{
 		Name: "redsync-goredis", Role: Peer, Waits: true,
 		Sends: []string{"hello", "client|setinfo", "client|maint_notifications", "set", "evalsha", "eval"},
@@ -52,18 +51,15 @@ var peers = []Contestant{
 	},
 }
 
-// redissonKinds are Redisson in a JVM of its own, which is kept and warm: see bench/java.
-// It has its default settings but for its pools, which are enlarged, 64 connections
-// for commands as all others here, and for messages enough for all waiters of a
-// fair lock, for which each needs a channel of its own: with the default 50
-// connections of 5 channels a queue of 1,000 does not move at all.
+// redissonKinds are Redisson in a JVM that is kept and warmed up; see bench/java. Its settings are the
+// defaults except for larger pools: 64 connections for commands, and enough for the channel of each waiter of
+// a fair lock. With the default 50 connections of 5 channels a queue of 1,000 makes no progress.
 var redissonKinds = []Contestant{
 	inJVM(Plain), inJVM(Fair), inJVM(ReadWrite), inJVM(Permits), inJVM(Counter),
 }
 
-// inJVM returns a kind of lock of Redisson as a contestant. Redisson does not renew permits: they have no
-// lease. Each goroutine elsewhere is a thread in
-// the JVM, and 10,000 of those would measure the system and not the lock: it is used up to 1,000.
+// inJVM returns a kind of Redisson's locks. It does not renew permits, which have no lease. A goroutine
+// elsewhere is a thread in the JVM, and 10,000 threads would measure the system, so the limit is 1,000.
 func inJVM(kind Kind) Contestant {
 	return Contestant{
 		Name: "redisson" + string(kind), Role: Peer, Kind: kind, Java: true, Most: 1000,
@@ -75,7 +71,7 @@ func inJVM(kind Kind) Contestant {
 	}
 }
 
-// redigoPool returns a pool in which callers wait for one of PoolSize connections.
+// redigoPool returns a pool of PoolSize connections whose callers wait.
 func redigoPool(addr string) *redis.Pool {
 	return &redis.Pool{
 		MaxIdle: PoolSize, MaxActive: PoolSize, Wait: true,
@@ -83,18 +79,16 @@ func redigoPool(addr string) *redis.Pool {
 	}
 }
 
-// goRedis returns a client with PoolSize connections. Its own defaults are ten for
-// each processor, and timeouts of seconds for a connection out of the pool, which
-// thousands of callers reach on a small machine: they wait for longer here.
+// goRedis returns a client with PoolSize connections. By default it has ten per processor and gives up on the
+// pool after seconds, which thousands of callers reach on a small machine.
 func goRedis(addr string) *goredislib.Client {
 	return goredislib.NewClient(&goredislib.Options{
 		Addr: addr, PoolSize: PoolSize, PoolTimeout: time.Minute, ContextTimeoutEnabled: true,
 	})
 }
 
-// openRedsync returns redsync with its defaults: it tries again after a random 50 to 250 ms, and gives up
-// after 32 tries. A wait goes on with 32 more tries, as a caller that must have the lock would do. Its
-// lease is 8 s and not renewed.
+// openRedsync returns redsync with its defaults: it retries after a random 50 to 250 ms, up to 32 times, and
+// its lease of 8 s is not renewed. Lock repeats failed calls, as a caller that must have the lock would.
 func openRedsync(pool syncpool.Pool, s Settings, end func() error) Locker {
 	rs := redsync.New(pool)
 	var options []redsync.Option
@@ -134,9 +128,9 @@ func (m redsyncMutex) Unlock() error {
 	return err
 }
 
-// openRedislock returns bsm/redislock, which waits as in its example of a retry: it tries again every
-// 100 ms. Its lease has no default and is not renewed: it is 30 s, as Redlatch's. A context without a
-// deadline ends its wait after one lease, so a wait goes on until the caller's context ends.
+// openRedislock returns bsm/redislock, which retries every 100 ms as in its example. Its lease has no default
+// and is not renewed; 30 s is Redlatch's. Without a deadline its wait ends after one lease, so Lock repeats it
+// until the caller's context ends.
 func openRedislock(_ context.Context, s Settings) (Locker, error) {
 	rdb := goRedis(s.Addr)
 	client, ttl := redislock.New(rdb), cmp.Or(s.Lease, 30*time.Second)
@@ -164,15 +158,13 @@ type redislockHeld struct{ lock *redislock.Lock }
 
 func (h redislockHeld) Unlock() error { return h.lock.Release(context.Background()) }
 
-// closeGrace is how long rueidislock's releases, which run in the background, have before it is closed.
+// closeGrace is the time for rueidislock's background releases before it is closed.
 const closeGrace = 50 * time.Millisecond
 
-// openRueidislock returns rueidislock set as its README says for one server of 7.0.5 or later: a
-// majority of one key, and no tracking of its own writes. It waits for an
-// invalidation of the key, callers of one process taking turns, and renews its lease
-// of 5 s every 2.5 s. An attempt that has no answer after 20 ms, its default, counts
-// as failed, and then nothing may be left to wake its caller: a goroutine that stands
-// still until the end of a measurement shows as a long wait, not as an error.
+// openRueidislock returns rueidislock as its README recommends for one server of 7.0.5 or later: a majority of
+// one key, and no tracking of its own writes. It waits for the key's invalidation, lets one caller per process
+// wait, and renews its lease of 5 s every 2.5 s. An attempt without a reply after 20 ms, its default, fails
+// and may leave its caller blocked, which shows as a long wait rather than an error.
 func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	o := rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Addr}},
@@ -205,7 +197,7 @@ func openRueidislock(_ context.Context, s Settings) (Locker, error) {
 	}, nil
 }
 
-// rueidisHeld is the cancel function, which returns when the key is deleted.
+// rueidisHeld is the cancel function, which returns after the key is deleted.
 type rueidisHeld context.CancelFunc
 
 func (h rueidisHeld) Unlock() error {

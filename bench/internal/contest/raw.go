@@ -14,9 +14,9 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// limits send Redlatch's two scripts with nothing around them: no loss of a reply is handled, no lease is
-// renewed, and a refused caller does not wait. They use one connection, one caller at a time; a pool of 64
-// connections; and pipelines for many locks, which has no goroutine per lock: see package work.
+// limits send only Redlatch's two scripts: they handle no lost reply, renew no lease and do not wait. They use
+// one connection and one caller at a time, a pool of 64 connections, or pipelines without a goroutine per
+// lock; see package work.
 var limits = []Contestant{
 	{Name: "raw-one", Role: Limit, Sends: rawSends, Open: func(_ context.Context, s Settings) (Locker, error) {
 		conn, err := redis.Dial("tcp", s.Addr)
@@ -43,10 +43,8 @@ var limits = []Contestant{
 
 var rawSends = []string{"evalsha", "eval", "script|load"}
 
-// doer runs one command.
 type doer func(cmd string, args ...any) (any, error)
 
-// openRaw loads the scripts.
 func openRaw(do doer, end func() error) (Locker, error) {
 	for _, text := range []string{luasrc.Acquire.Text(), luasrc.Release.Text()} {
 		if _, err := do("SCRIPT", "LOAD", text); err != nil {
@@ -64,24 +62,23 @@ func openRaw(do doer, end func() error) (Locker, error) {
 	}, nil
 }
 
-// AcquireArgs returns the arguments of the EVALSHA that takes the lock called name.
+// AcquireArgs returns the EVALSHA arguments that acquire the lock called name.
 func AcquireArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Acquire(c, owner, 30000) })
 }
 
-// ReleaseArgs returns the arguments of the EVALSHA that frees it.
+// ReleaseArgs returns the EVALSHA arguments that release it.
 func ReleaseArgs(name, owner string) []any {
 	return evalSHA(name, func(l *luasrc.Plain, c *transport.Call) { l.Release(c, owner, 30000, 0) })
 }
 
-// evalSHA returns the arguments of the EVALSHA of a call for the lock called name.
 func evalSHA(name string, fill func(l *luasrc.Plain, c *transport.Call)) []any {
 	var c transport.Call
 	fill(&luasrc.Plain{Key: name, Channel: codec.LockChannel(name), Publish: "PUBLISH"}, &c)
 	return append([]any{c.Script.SHA(), c.NumKeys}, c.Args...)
 }
 
-// rawKey is its own Held: nothing is allocated for it.
+// rawKey is its own Held, to avoid an allocation.
 type rawKey struct {
 	do               doer
 	acquire, release []any

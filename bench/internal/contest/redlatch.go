@@ -11,8 +11,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// redlatchKinds are Redlatch as its README has it: one client, two connections, leases that are renewed.
-// No option is set.
+// redlatchKinds are Redlatch with its defaults: one client, two connections, renewed leases.
 var redlatchKinds = []Contestant{
 	own(Plain, lockOf(rlock.New)),
 	own(Async, asyncLock),
@@ -20,16 +19,16 @@ var redlatchKinds = []Contestant{
 	// TIME is part of the search for dead waiters.
 	own(Fair, lockOf(rfairlock.New), "time"),
 	own(ReadWrite, readWriteLock),
-	// TIME is the clock that leases end by.
+	// TIME is the clock of the leases.
 	own(Permits, permits, "time"),
 	own(Counter, counter),
 }
 
-// own returns a kind of lock of Redlatch as a contestant, which sends more commands than all of them. The
-// Locker that newLocker returns lacks Close, and RedisKey if that is the lock's name.
+// own returns a kind of Redlatch's locks, which sends more commands than the shared ones. newLocker need not
+// set Close, nor RedisKey if that is the lock's name.
 func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ...string) Contestant {
 	c := Contestant{Name: "redlatch" + string(kind), Role: Own, Kind: kind, Waits: true, Renews: kind != Counter}
-	// HELLO, ROLE and PUBSUB check whether other processes wait, for a turn that takes long.
+	// HELLO, ROLE and PUBSUB check for waiters in other processes when a turn takes long.
 	c.Sends = append([]string{
 		"evalsha", "eval", "subscribe", "unsubscribe", "ping", "client|id", "client|info",
 		"hello", "role", "pubsub|numsub", "pubsub|shardnumsub",
@@ -53,7 +52,6 @@ func own(kind Kind, newLocker func(*redlatch.Client, *Settings) Locker, sends ..
 	return c
 }
 
-// lockOptions are the options of a lock with these settings.
 func lockOptions(s *Settings) []rlock.Option {
 	if s.Lease == 0 {
 		return nil
@@ -61,7 +59,6 @@ func lockOptions(s *Settings) []rlock.Option {
 	return []rlock.Option{rlock.WithLease(s.Lease)}
 }
 
-// lockKey is the key of a lock that is released with Unlock.
 func lockKey(lock *rlock.Lock, s *Settings) Key {
 	return func(ctx context.Context) (Held, error) {
 		hold, err := lock.Lock(ctx, lockOptions(s)...)
@@ -72,7 +69,6 @@ func lockKey(lock *rlock.Lock, s *Settings) Key {
 	}
 }
 
-// lockOf returns the kind of lock that newLock makes.
 func lockOf(newLock func(*redlatch.Client, string) *rlock.Lock) func(*redlatch.Client, *Settings) Locker {
 	return func(client *redlatch.Client, s *Settings) Locker {
 		return Locker{Key: func(name string) Key { return lockKey(newLock(client, name), s) }}
@@ -92,7 +88,7 @@ func asyncLock(client *redlatch.Client, s *Settings) Locker {
 	}}
 }
 
-// asyncKey is a lock that is released with UnlockAsync, and the outcome of its last release.
+// asyncKey is a lock that is released with UnlockAsync, and the result of its last release.
 type asyncKey struct {
 	lock    *rlock.Lock
 	options []rlock.Option
@@ -100,7 +96,7 @@ type asyncKey struct {
 	outcome <-chan error
 }
 
-// Lock also returns the error of the release before it, whose reply came first.
+// Lock also returns the error of the previous release, whose reply came first.
 func (k *asyncKey) Lock(ctx context.Context) (Held, error) {
 	hold, err := k.lock.Lock(ctx, k.options...)
 	if err != nil {
@@ -112,7 +108,6 @@ func (k *asyncKey) Lock(ctx context.Context) (Held, error) {
 	return k, <-k.outcome
 }
 
-// Unlock does not wait for the reply.
 func (k *asyncKey) Unlock() error {
 	k.outcome = k.hold.UnlockAsync()
 	return nil
@@ -159,7 +154,6 @@ func counter(client *redlatch.Client, s *Settings) Locker {
 
 type heldCount struct{ *rsemaphore.Semaphore }
 
-// Unlock releases one permit, not a particular one.
 func (h heldCount) Unlock() error { return h.Release(context.Background(), 1) }
 
 // prepared calls prepare before the first acquisition.

@@ -10,13 +10,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Info is what the server says of its work since it was started.
+// Info is the server's work since its start.
 type Info struct {
-	// At is when it was asked.
 	At time.Time
-	// CPU is the processor time that it used.
-	CPU time.Duration
-	// Version is that of the server.
+	// CPU is the CPU time that it used.
+	CPU     time.Duration
 	Version string
 
 	commands map[string]command
@@ -29,7 +27,7 @@ type command struct {
 	micros float64
 }
 
-// Info asks the server.
+// Info queries the server.
 func (s *Server) Info() (Info, error) {
 	now := time.Now()
 	text, err := redis.String(s.conn.Do("INFO", "everything"))
@@ -67,7 +65,6 @@ func parseInfo(text string) Info {
 	return info
 }
 
-// parseCommand reads calls=…,usec=…,usec_per_call=….
 func parseCommand(text string) command {
 	var c command
 	for field := range strings.SplitSeq(text, ",") {
@@ -81,7 +78,7 @@ func parseCommand(text string) command {
 	return c
 }
 
-// number reads what the server printed, 0 if that is no number.
+// number parses a number, or returns 0.
 func number(text string) float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -90,23 +87,20 @@ func number(text string) float64 {
 	return n
 }
 
-// Work is what the server did in a time.
+// Work is the server's work in an interval.
 type Work struct {
-	// Lasted is how long that was.
 	Lasted time.Duration
-	// CPU is the processor time that it used.
+	// CPU is the CPU time that it used.
 	CPU time.Duration
-	// Requests are the commands that clients sent, Busy the time that it took to
-	// carry them out, with all that their scripts called.
+	// Requests is the number of commands that clients sent.
 	Requests float64
-	// Busy is described above.
+	// Busy is the execution time of Requests, including their scripts' calls.
 	Busy time.Duration
-	// Stolen is which share of all processors' time the machine's host had.
+	// Stolen is the share of all CPU time that the machine's host stole.
 	Stolen float64
 }
 
-// Since returns the work done since earlier, counting as requests the commands that
-// sends names: scripts must not call those.
+// Since returns the work since earlier. The commands in sends count as requests; scripts must not call them.
 func (i Info) Since(earlier Info, sends []string) Work {
 	w := Work{Lasted: i.At.Sub(earlier.At), CPU: i.CPU - earlier.CPU, Stolen: i.machine.since(earlier.machine)}
 	for _, name := range sends {
@@ -117,14 +111,12 @@ func (i Info) Since(earlier Info, sends []string) Work {
 	return w
 }
 
-// machine is how much of the processors' time the host of a virtual machine has given to
-// others since it started, in the system's own unit of time.
+// machine is the CPU time that the host of a virtual machine stole since the start, in ticks.
 type machine struct {
 	stolen, total float64
 }
 
-// readMachine asks the system. The zero value is for one that does not count: any but
-// Linux.
+// readMachine returns the zero value on systems other than Linux.
 func readMachine() machine {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -134,7 +126,7 @@ func readMachine() machine {
 	return m
 }
 
-// parseMachine reads the first line of /proc/stat, that of all processors.
+// parseMachine parses the first line of /proc/stat, the sum of all processors.
 func parseMachine(text string) (machine, bool) {
 	const last = 8 // is what was stolen; what guests had, after it, is part of what users had
 	line, _, _ := strings.Cut(text, "\n")
@@ -154,8 +146,7 @@ func parseMachine(text string) (machine, bool) {
 	return m, true
 }
 
-// since returns which share of all time was stolen since an earlier count, and 0 when
-// no time has passed.
+// since returns the share of stolen time since earlier, or 0 if no time has passed.
 func (m machine) since(earlier machine) float64 {
 	if m.total <= earlier.total {
 		return 0

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Link is a way to a server that takes some time: a proxy on a free loopback port which
-// passes on what comes half of a round trip later, in each direction. It has goroutines for
-// each connection, and threads of their own: timers of the runtime are too coarse.
+// Link is a proxy on a free loopback port that delays traffic by half of a round trip in each direction. Its
+// goroutines have their own threads, because the runtime's timers are too coarse.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -22,7 +21,7 @@ type Link struct {
 	ended bool
 }
 
-// StartLink starts a way to target that adds a round trip's time.
+// StartLink starts a link to target with the additional round-trip time.
 func StartLink(target string, roundTrip time.Duration) (*Link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,10 +32,9 @@ func StartLink(target string, roundTrip time.Duration) (*Link, error) {
 	return l, nil
 }
 
-// Addr returns the address to connect to, host:port.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Stop ends the link and its connections, and waits for that.
+// Stop closes the link and its connections and waits for its goroutines.
 func (l *Link) Stop() {
 	_ = l.listener.Close()
 	l.mu.Lock()
@@ -48,7 +46,7 @@ func (l *Link) Stop() {
 	l.all.Wait()
 }
 
-// accept connects each client with the server until the link ends.
+// accept connects each client to the server until the link ends.
 func (l *Link) accept() {
 	for {
 		client, err := l.listener.Accept()
@@ -65,8 +63,7 @@ func (l *Link) accept() {
 	}
 }
 
-// keep remembers connections for Stop. It closes them and returns false if that was already
-// called.
+// keep records connections for Stop. After Stop it closes them and returns false.
 func (l *Link) keep(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,13 +77,13 @@ func (l *Link) keep(conns ...net.Conn) bool {
 	return true
 }
 
-// parcel is what came, and when it may go on.
+// parcel is received data and its delivery time.
 type parcel struct {
 	data []byte
 	due  time.Time
 }
 
-// carry passes on what comes from one side until either is closed, and closes both.
+// carry forwards data from one side until either is closed, and closes both.
 func (l *Link) carry(to io.WriteCloser, from io.ReadCloser) {
 	parcels := make(chan parcel, 1024)
 	l.all.Go(func() { deliver(to, parcels) })
@@ -104,7 +101,7 @@ func (l *Link) carry(to io.WriteCloser, from io.ReadCloser) {
 	}
 }
 
-// deliver writes each parcel when it is due. After an error the rest is dropped.
+// deliver writes each parcel when it is due. After an error it drops the rest.
 func deliver(to io.WriteCloser, parcels <-chan parcel) {
 	runtime.LockOSThread() // ends with the goroutine: sleepUntil sharpens its timer
 	defer func() { _ = to.Close() }()

@@ -1,5 +1,4 @@
-// Package host has what the benchmark runs on: processes on chosen processors, a
-// redis-server of its own, and what that server says of its work.
+// Package host runs processes on chosen processors and a redis-server, and reads the server's statistics.
 package host
 
 import (
@@ -21,8 +20,7 @@ const (
 	startAttempts = 10
 )
 
-// Server is a redis-server on a free loopback port, without persistence. It is for
-// one goroutine.
+// Server is a redis-server on a free loopback port, without persistence. It is for one goroutine.
 type Server struct {
 	cmd  *exec.Cmd
 	dir  string
@@ -30,8 +28,8 @@ type Server struct {
 	conn redis.Conn
 }
 
-// StartServer starts a server with l on these processors, the program being the one
-// that REDLATCH_SERVER names, else redis-server, else valkey-server. More are arguments of the program.
+// StartServer starts a server with l on the processors cpus. The program is REDLATCH_SERVER, else
+// redis-server, else valkey-server; more are its arguments.
 func StartServer(l *Launcher, cpus []int, more ...string) (*Server, error) {
 	program, err := serverProgram()
 	if err != nil {
@@ -97,7 +95,7 @@ func freePort() (int, error) {
 	return addr.Port, l.Close()
 }
 
-// awaitPong waits until the server answers as the process that was started.
+// awaitPong waits until the server answers with the PID of the started process.
 func (s *Server) awaitPong() error {
 	var err error
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
@@ -116,11 +114,9 @@ func (s *Server) awaitPong() error {
 // Addr returns the server's address, host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Do runs one command on the server's own connection.
 func (s *Server) Do(cmd string, args ...any) (any, error) { return s.conn.Do(cmd, args...) }
 
-// Clear empties the server, scripts included, so that every measurement begins
-// alike.
+// Clear empties the server, including scripts, before each measurement.
 func (s *Server) Clear() error {
 	for _, cmd := range [][]any{{"FLUSHALL"}, {"SCRIPT", "FLUSH"}} {
 		if _, err := s.conn.Do(fmt.Sprint(cmd[0]), cmd[1:]...); err != nil {
@@ -130,7 +126,7 @@ func (s *Server) Clear() error {
 	return nil
 }
 
-// Stop ends the server and removes its folder.
+// Stop stops the server and removes its folder.
 func (s *Server) Stop() {
 	if s.conn != nil {
 		_ = s.conn.Close()
@@ -140,14 +136,12 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// slots is how many a cluster has.
 const slots = 16384
 
-// Cluster is a Redis cluster of masters without replicas, each a [Server], which share the
-// processors that they were started on. It is for one goroutine.
+// Cluster is a Redis cluster of masters without replicas on shared processors. It is for one goroutine.
 type Cluster struct{ masters []*Server }
 
-// StartCluster starts a cluster with l on these processors, of as many masters.
+// StartCluster starts a cluster of masters with l on the processors cpus.
 func StartCluster(l *Launcher, cpus []int, masters int) (*Cluster, error) {
 	c := &Cluster{}
 	for range masters {
@@ -169,7 +163,7 @@ func StartCluster(l *Launcher, cpus []int, masters int) (*Cluster, error) {
 	return c, nil
 }
 
-// form gives each master its part of the slots and makes it known to the others.
+// form assigns the slots and introduces the masters.
 func (c *Cluster) form() error {
 	n := len(c.masters)
 	for i, s := range c.masters {
@@ -215,7 +209,7 @@ func (c *Cluster) awaitOK() error {
 	return nil
 }
 
-// Addr returns the addresses of all masters, host:port, with commas between them.
+// Addr returns the comma-separated addresses of all masters, host:port.
 func (c *Cluster) Addr() string {
 	var all []string
 	for _, s := range c.masters {
@@ -224,7 +218,7 @@ func (c *Cluster) Addr() string {
 	return strings.Join(all, ",")
 }
 
-// Clear empties all masters, scripts included.
+// Clear empties all masters, including scripts.
 func (c *Cluster) Clear() error {
 	var errs []error
 	for _, s := range c.masters {
@@ -233,7 +227,7 @@ func (c *Cluster) Clear() error {
 	return errors.Join(errs...)
 }
 
-// Info is what all masters say of their work, added up.
+// Info returns the sum of all masters' statistics.
 func (c *Cluster) Info() (Info, error) {
 	var sum Info
 	for _, s := range c.masters {
@@ -246,7 +240,7 @@ func (c *Cluster) Info() (Info, error) {
 	return sum, nil
 }
 
-// plus adds the work of another server; the rest is that of the first.
+// plus adds the work of another server.
 func (i Info) plus(other Info) Info {
 	if i.commands == nil {
 		return other
@@ -263,7 +257,7 @@ func (i Info) plus(other Info) Info {
 	return i
 }
 
-// Stop ends all masters and removes their folders.
+// Stop stops all masters and removes their folders.
 func (c *Cluster) Stop() {
 	for _, s := range c.masters {
 		s.Stop()

@@ -53,11 +53,11 @@ func processors() []int {
 // setTimerSlack is PR_SET_TIMERSLACK.
 const setTimerSlack = 29
 
-// sleepUntil sleeps in the kernel, as exactly as that can: the runtime rounds up to
-// milliseconds when it has nothing else to do. The caller is locked to its thread.
+// sleepUntil sleeps in the kernel, because the runtime rounds up to milliseconds when it is idle. The caller
+// must be locked to its thread.
 func sleepUntil(due time.Time) {
 	left := time.Until(due)
-	// The least slack is a nanosecond; without it sleeps end 50 µs late.
+	// The minimal slack, 1 ns; by default sleeps end 50 µs late.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1, 0)
 	for ; left > 0; left = time.Until(due) { // a signal ends it early
 		spec := syscall.NsecToTimespec(left.Nanoseconds())
@@ -65,11 +65,10 @@ func sleepUntil(due time.Time) {
 	}
 }
 
-// tick is the unit of /proc/<pid>/stat, whatever the kernel's own is.
+// tick is the unit of /proc/<pid>/stat on every kernel.
 const tick = time.Second / 100
 
-// CPUTime returns the processor time that processes have had in all. One that the system
-// does not know counts for nothing.
+// CPUTime returns the sum of the processes' CPU time. Unknown processes count as 0.
 func CPUTime(all ...*os.Process) time.Duration {
 	var sum time.Duration
 	for _, p := range all {
@@ -80,9 +79,8 @@ func CPUTime(all ...*os.Process) time.Duration {
 	return sum
 }
 
-// parseCPUTime reads the line of a process: what it spent on its own, and the system on
-// it; 0 where that is not to be read. The name of its program, the second field, may have
-// blanks.
+// parseCPUTime returns the user and system time in the line of a process, or 0. The program's name, the second
+// field, may contain spaces.
 func parseCPUTime(line string) time.Duration {
 	const user, system = 11, 12 // after the name
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
@@ -97,7 +95,7 @@ func parseCPUTime(line string) time.Duration {
 	return time.Duration(u+s) * tick
 }
 
-// Runnable reports whether a thread of any of the processes runs, or waits for a processor.
+// Runnable reports whether a thread of any of the processes runs or waits for a processor.
 func Runnable(all ...*os.Process) bool {
 	for _, p := range all {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid)) // the pattern is right
@@ -110,19 +108,18 @@ func Runnable(all ...*os.Process) bool {
 	return false
 }
 
-// isRunnable reads the line of a thread: its state follows its name.
+// isRunnable parses the line of a thread: its state follows its name.
 func isRunnable(line string) bool {
 	return strings.HasPrefix(line[strings.LastIndexByte(line, ')')+1:], " R ")
 }
 
-// Rest stops a process until Wake: it takes no processor time and knows nothing of the
-// time that passes.
+// Rest stops a process until Wake; it does not notice the time that passes.
 func Rest(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
-// Wake lets a process go on that rests.
+// Wake continues a process after Rest.
 func Wake(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
-// OwnCPUTime returns the processor time that this process has used, in user and kernel mode.
+// OwnCPUTime returns the user and system time of this process.
 func OwnCPUTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -18,12 +18,10 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// Client is a lock client that holds locks with leases that are renewed, set up as its
-// own documentation says.
+// Client is a lock client with renewed leases, set up as its documentation says.
 type Client struct {
-	// Name is what tables call it.
 	Name string
-	// Tells are the ways in which its holders can find out, at least one.
+	// Tells names the ways in which its holders can notice a loss, at least one.
 	Tells []string
 
 	each int // locks of one connected client
@@ -32,14 +30,14 @@ type Client struct {
 
 // holder is a connected client. It is safe for concurrent use.
 type holder interface {
-	// take takes the lock called name and returns a signal for each of Client.Tells.
+	// take acquires the lock called name and returns a signal for each of Client.Tells.
 	take(ctx context.Context, name string) ([]signal, error)
-	// key is what exists on the server while name is held.
+	// key returns the key that exists on the server while name is held.
 	key(name string) string
 	close()
 }
 
-// Clients returns all of them, Redlatch first.
+// Clients returns all clients, Redlatch first.
 func Clients() []Client {
 	return []Client{
 		{Name: "redlatch", Tells: []string{"Hold.Err"}, each: 4, open: openRedlatch},
@@ -48,9 +46,9 @@ func Clients() []Client {
 	}
 }
 
-// redlatchHolder renews every third of the lease, and counts a hold as lost a margin
-// before the lease can end: a tenth of it, a second at most. Locks of one client that
-// are due at about the same time are renewed together, so few share a client here.
+// redlatchHolder renews after a third of the lease, and considers a hold lost a tenth of the lease, at most a
+// second, before the lease can end. Each client has few locks, because it renews locks together that are due
+// at about the same time.
 type redlatchHolder struct{ client *redlatch.Client }
 
 func openRedlatch(ctx context.Context, addr string, lease time.Duration) (holder, error) {
@@ -74,9 +72,8 @@ func (h redlatchHolder) key(name string) string { return name }
 
 func (h redlatchHolder) close() { _ = h.client.Close() } // Redis may have been away
 
-// rueidisHolder renews every half of the lease and ends a context when that has failed.
-// An attempt to acquire may take a second here, in place of 20 ms: on a busy machine
-// the trial would not come about.
+// rueidisHolder renews after half of the lease and cancels a context when that has failed. Attempts to acquire
+// may take a second instead of 20 ms, because a trial on a busy machine would fail.
 type rueidisHolder struct{ locker rueidislock.Locker }
 
 func openRueidis(_ context.Context, addr string, lease time.Duration) (holder, error) {
@@ -104,10 +101,9 @@ func (h rueidisHolder) take(ctx context.Context, name string) ([]signal, error) 
 func (h rueidisHolder) key(name string) string { return "rueidislock:0:" + name }
 func (h rueidisHolder) close()                 { h.locker.Close() }
 
-// redsyncHolder is redsync on go-redis with its defaults. It renews nothing and reports
-// nothing by itself: its user extends the lock, here every third of the lease, and either
-// looks whether Until has passed or waits for an Extend that fails. Both are measured on
-// the same holds.
+// redsyncHolder is redsync on go-redis with its defaults. It does not renew or report by itself: the user
+// extends the lock, here after every third of the lease, and either checks Until or waits for a failed Extend.
+// Both are measured on the same holds.
 type redsyncHolder struct {
 	client *goredislib.Client
 	sync   *redsync.Redsync
@@ -117,7 +113,7 @@ type redsyncHolder struct {
 	loops  sync.WaitGroup
 }
 
-// silenceGoRedis keeps go-redis from logging each attempt to connect.
+// silenceGoRedis disables go-redis's log of connection attempts.
 var silenceGoRedis = sync.OnceFunc(logging.Disable)
 
 func openRedsync(_ context.Context, addr string, lease time.Duration) (holder, error) {
@@ -133,7 +129,7 @@ func (h *redsyncHolder) take(ctx context.Context, name string) ([]signal, error)
 	if err := m.LockContext(ctx); err != nil {
 		return nil, err
 	}
-	// A Mutex is for one goroutine: the others look at copies.
+	// A Mutex is for one goroutine, so the signals read copies.
 	var until atomic.Pointer[time.Time]
 	var failed atomic.Bool
 	publish := func() { t := m.Until(); until.Store(&t) }

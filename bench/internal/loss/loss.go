@@ -1,43 +1,32 @@
-// Package loss measures when holders learn that their lock is lost, relative to the moment
-// from which another client could acquire it.
+// Package loss measures when holders notice that their lock is lost, relative to the moment at which another
+// client could acquire it.
 //
 // # A trial
 //
-// A trial is one hold of a lock whose lease is renewed, on a server that is then lost. A
-// cell is many trials at once, on a server of their own:
+// A trial is one hold with a renewed lease. A cell runs many trials concurrently on one server:
 //
-//	take        clients take their locks, each at a random moment, so that each is
-//	            somewhere else between two renewals when it happens
-//	fault       one Way of losing Redis strikes all of them
-//	watch       the sampler looks at every hold until it reports its end, or until
-//	            it has been late for so long that the cell gives up
-//	account     the server has when each key expires, or expired
-//	repair      the server goes on, and the clients are closed
+//	take     clients take their locks at random moments, so that the fault hits
+//	         each at another point between two renewals
+//	fault    one Way of losing Redis affects all of them
+//	watch    the sampler checks every hold until it ends, or the cell gives up
+//	account  the server's expiry of each key is read
+//	repair   the server continues, and the clients are closed
 //
-// # When a holder learns of a loss
+// One goroutine, the [Sampler], checks the holds of all cells in a busy loop through the client's own API:
+// Hold.Err, the error of a context, a time. A hold counts as ended when the first check that reports it has
+// returned. The time since the previous check is the resolution of that trial.
 //
-// One goroutine, the [Sampler], asks all holds of all cells again and again, without a
-// pause, by what the client offers for it: Hold.Err, the error of a context, a time to
-// compare with. A hold counts as ended when the first look has come back that found it so.
-// The time since the look before is the resolution of that trial, and is reported.
+// The expiry of a key comes from the append-only file, in milliseconds of this machine's clock. The server
+// writes it before it replies, so the last one counts even if the server is frozen, dead or renews leases for
+// clients that don't get its replies. A key exists until that millisecond is over, so the moment may be up to
+// one millisecond early, to the holder's disadvantage.
 //
-// # When another client could acquire
+// If the server still answers, a rival verifies this: it bypasses the broken network and checks every few
+// milliseconds which keys exist. If a key is gone before its expiry, its holder had noticed the loss and
+// released it, and the trial counts as such.
 //
-// The server writes each expiry that it sets to its append-only file, in milliseconds of
-// the clock of this machine and before it answers a client. The last one that it wrote is
-// the moment, whether the server is frozen, dead, or prolongs leases for clients that do
-// not get its replies. A key is there until that millisecond is over, so the moment is
-// taken for up to one millisecond too early, against the holder.
-//
-// A rival is the second opinion, wherever the server still answers. It goes around the
-// broken network and asks which keys exist, every few milliseconds. Where it finds a key
-// gone before it expired, the holder has released it itself, which it did after it had
-// learned of the loss, and the trial is counted as such.
-//
-// # What is not lost but gone
-//
-// Two ways make the server forget: the keys are deleted, or an empty server takes its
-// place. No holder can know before; what counts is how late it is.
+// Two ways make the server forget locks: the keys are deleted, or an empty server replaces it. No holder can
+// notice that in advance, so the delay is measured.
 package loss
 
 import (
@@ -52,19 +41,18 @@ import (
 	"time"
 )
 
-// Plan says what is to be measured.
+// Plan selects the measurements.
 type Plan struct {
-	// Clients take turns; the cells of each run at once, one for each of Ways and Leases.
+	// Clients take turns; the cells of Ways and Leases run concurrently.
 	Clients []Client
 	Ways    []Way
 	Leases  []time.Duration
-	// Holds is how many trials a cell has, Rounds how many cells of each kind there are.
+	// Holds is the number of trials per cell, Rounds the number of cells of each kind.
 	Holds, Rounds int
-	// Log gets progress lines.
-	Log io.Writer
+	Log           io.Writer
 }
 
-// Run carries the plan out. An error does not take what the other cells measured.
+// Run runs the plan. After an error it continues with the other cells.
 func (p Plan) Run(ctx context.Context) ([]Outcome, error) {
 	var all []Outcome
 	var errs []error
@@ -80,7 +68,6 @@ func (p Plan) Run(ctx context.Context) ([]Outcome, error) {
 	return all, errors.Join(errs...)
 }
 
-// turn runs all cells of one client.
 func (p Plan) turn(ctx context.Context, client Client) ([]Outcome, error) {
 	sampler := NewSampler()
 	defer sampler.Close()
@@ -103,44 +90,38 @@ func (p Plan) turn(ctx context.Context, client Client) ([]Outcome, error) {
 	return all, errors.Join(errs...)
 }
 
-// Cell is a number of trials that have everything in common and run at once.
+// Cell is a number of equal trials that run concurrently.
 type Cell struct {
-	// Client holds the locks, Way is how Redis is lost.
 	Client Client
 	Way    Way
-	// Lease is that of all locks, Holds how many there are.
-	Lease time.Duration
-	Holds int
+	Lease  time.Duration
+	Holds  int
 }
 
-// Outcome is what came of a cell, for one of the ways in which its client tells.
+// Outcome is the result of a cell for one of its client's signals.
 type Outcome struct {
-	// Client, Tells, Way and Lease, in milliseconds, are its place in the tables.
 	Client string `json:"client"`
 	Tells  string `json:"tells"`
 	Way    string `json:"way"`
 	Lease  int64  `json:"lease_ms"`
-	// Before has for each trial how long before another client could acquire the holder
-	// learned of the loss, in microseconds. It is negative for a holder that learned too
-	// late.
+	// Before has for each trial how long before another client could acquire the lock its holder noticed the
+	// loss, in microseconds; negative if later.
 	Before []float64 `json:"before_us"`
-	// Gap has for each trial the resolution: the time between the look that found the
-	// hold over and the look before, in microseconds.
+	// Gap has for each trial the resolution: the time between the last two checks, in microseconds.
 	Gap []float64 `json:"gap_us"`
-	// Never counts holders that had not learned of it when the cell gave up; Before has
-	// what they were late by then. GivenBack counts keys that were free early, because a
-	// holder that had learned of it released them.
+	// Never counts holders that had not noticed the loss when the cell gave up; Before has their delay until
+	// then. GivenBack counts keys that their holders released early because they had noticed it.
 	Never     int `json:"never"`
 	GivenBack int `json:"given_back"`
-	// Rival has how long after a key's expiry the rival found it free, in microseconds,
-	// where there was a rival and the key was not given back.
+	// Rival has how long after a key's expiry the rival found it free, in microseconds, unless the holder
+	// released it.
 	Rival []float64 `json:"rival_us,omitempty"`
 }
 
-// patience is for how long the sampler looks, from the fault on.
+// patience is how long after the fault the sampler checks.
 func (c Cell) patience() time.Duration { return 2*c.Lease + 10*time.Second }
 
-// Run carries the trials out, with s to look at them.
+// Run runs the trials with the sampler s.
 func (c Cell) Run(ctx context.Context, s *Sampler) (outcomes []Outcome, err error) {
 	err = perform(func(tb testing.TB) {
 		tb.Helper()
@@ -152,7 +133,6 @@ func (c Cell) Run(ctx context.Context, s *Sampler) (outcomes []Outcome, err erro
 	return outcomes, err
 }
 
-// play is Run within a stage.
 func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 	tb.Helper()
 	names := make([]string, c.Holds)
@@ -193,7 +173,7 @@ func (c Cell) play(tb testing.TB, ctx context.Context, s *Sampler) []Outcome {
 	return a.outcomes(tb, r.keys, sights)
 }
 
-// open connects as many clients as it takes. They are closed with the stage.
+// open connects enough clients, which are closed at the end.
 func (c Cell) open(tb testing.TB, ctx context.Context, addr string) []holder {
 	tb.Helper()
 	var holders []holder
@@ -214,8 +194,7 @@ func (c Cell) open(tb testing.TB, ctx context.Context, addr string) []holder {
 	return holders
 }
 
-// takeAll takes each lock at a random moment within a lease. Sights of one lock stand
-// side by side.
+// takeAll acquires each lock at a random moment within a lease. The sights of one lock are adjacent.
 func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, names []string) []*sight {
 	tb.Helper()
 	tells := len(c.Client.Tells)
@@ -242,7 +221,7 @@ func (c Cell) takeAll(tb testing.TB, ctx context.Context, holders []holder, name
 	return sights
 }
 
-// account is what is known about a cell in the end.
+// account is the data of a finished cell.
 type account struct {
 	cell          Cell
 	struck, until time.Time
@@ -250,7 +229,7 @@ type account struct {
 	expiries      map[string]time.Time // nil if the server forgets
 }
 
-// outcomes makes one outcome for each way in which the client tells.
+// outcomes returns one outcome for each of the client's signals.
 func (a account) outcomes(tb testing.TB, keys []string, sights []*sight) []Outcome {
 	tb.Helper()
 	c := a.cell
@@ -269,7 +248,6 @@ func (a account) outcomes(tb testing.TB, keys []string, sights []*sight) []Outco
 	return all
 }
 
-// add adds one trial to an outcome.
 func (a account) add(o *Outcome, key string, expiry time.Time, s *sight) {
 	free, seen := a.free[key]
 	available := expiry

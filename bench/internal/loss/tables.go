@@ -12,8 +12,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// Merge makes one outcome of those of all rounds that belong together, in the order of
-// leases and clients.
+// Merge combines the outcomes of all rounds, in the order of leases and clients.
 func Merge(outcomes []Outcome) []Outcome {
 	var all []Outcome
 	for _, o := range outcomes {
@@ -34,8 +33,8 @@ func Merge(outcomes []Outcome) []Outcome {
 	return all
 }
 
-// Late returns how many holders learned of the loss too late: a look that began when
-// another client could already acquire still found the hold valid.
+// Late counts the holders that noticed the loss too late: a check that began when another client could already
+// acquire still found the hold valid.
 func (o Outcome) Late() int {
 	late := 0
 	for i, us := range o.Before {
@@ -46,8 +45,8 @@ func (o Outcome) Late() int {
 	return late
 }
 
-// Unclear returns how many holders may have learnt of the loss too late: the sampler was kept
-// from looking at the moment that counted.
+// Unclear counts the holders that may have noticed the loss too late: the sampler did not run at the decisive
+// moment.
 func (o Outcome) Unclear() int {
 	unclear := -o.Late()
 	for _, us := range o.Before {
@@ -60,8 +59,7 @@ func (o Outcome) Unclear() int {
 
 func millis(us float64) string { return strconv.FormatFloat(us/1000, 'f', 0, 64) }
 
-// Notes returns sentences for which the tables have no column. A hold whose client reports
-// a loss in several ways counts once.
+// Notes returns sentences with totals. A hold with several signals counts once.
 func Notes(outcomes []Outcome) string {
 	var gaps, rivals []float64
 	holds, givenBack := 0, 0
@@ -88,8 +86,8 @@ func Notes(outcomes []Outcome) string {
 	return text + fmt.Sprintf(" Keys that were free early, because holders that had been told gave them back: %d.\n", givenBack)
 }
 
-// Tables returns the tables of outcomes that Merge has made: all ways in which the lock stays, each way and
-// lease of those, and each of those in which Redis forgets the lock.
+// Tables returns the tables of merged outcomes: all ways that keep the lock, each way and lease of those, and
+// the ways that make Redis forget it.
 func Tables(outcomes []Outcome) []report.Table {
 	stays, forgotten := parted(outcomes)
 	return []report.Table{
@@ -99,7 +97,6 @@ func Tables(outcomes []Outcome) []report.Table {
 	}
 }
 
-// parted returns the outcomes of ways in which the lock stays, and of those in which Redis forgets it.
 func parted(outcomes []Outcome) (stays, forgotten []Outcome) {
 	forgets := map[string]bool{}
 	for _, w := range Ways() {
@@ -115,13 +112,11 @@ func parted(outcomes []Outcome) (stays, forgotten []Outcome) {
 	return stays, forgotten
 }
 
-// teller names what told the holder.
 func (o Outcome) teller() string { return o.Client + ", " + o.Tells }
 
-// seconds is the lease.
 func (o Outcome) seconds() string { return strconv.FormatFloat(float64(o.Lease)/1000, 'f', -1, 64) }
 
-// inTime is a cell: the least, the middle, and how many were not in time.
+// inTime formats the least, the median, and the number of late holders.
 func (o Outcome) inTime() string {
 	text := millis(stats.Quantile(o.Before, 0)) + " / " + millis(stats.Quantile(o.Before, 0.5))
 	var not []string
@@ -137,12 +132,12 @@ func (o Outcome) inTime() string {
 	return text + " (" + strings.Join(not, ", ") + ")"
 }
 
-// howLate is a cell: the middle and the most.
+// howLate formats the median and the maximum.
 func (o Outcome) howLate() string {
 	return millis(-stats.Quantile(o.Before, 0.5)) + " / " + millis(-stats.Quantile(o.Before, 0))
 }
 
-// grid has a row for each way and lease, and a column for each teller.
+// grid has a row for each way and lease, and a column for each signal.
 func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Table {
 	tellers := each(outcomes, Outcome.teller)
 	t := report.Table{Title: title, Head: append([]string{"way", "lease s"}, tellers...)}
@@ -159,7 +154,7 @@ func grid(title string, outcomes []Outcome, cell func(Outcome) string) report.Ta
 	return t
 }
 
-// worst has a row for each teller: of all trials, and the worst way for each lease.
+// worst has a row for each signal: all trials, and the worst way for each lease.
 func worst(outcomes []Outcome) report.Table {
 	t := report.Table{Title: "All ways in which the lock stays", Head: []string{"told by", "trials", "too late"}}
 	leases := each(outcomes, Outcome.seconds)
@@ -181,7 +176,7 @@ func worst(outcomes []Outcome) report.Table {
 	return t
 }
 
-// worstWay is a cell: the least of all, and the least of their middles.
+// worstWay formats the least of all and the least median.
 func worstWay(outcomes []Outcome) string {
 	if len(outcomes) == 0 {
 		return ""
@@ -193,12 +188,12 @@ func worstWay(outcomes []Outcome) string {
 	return millis(least) + " / " + millis(middle)
 }
 
-// only returns the outcomes of which that is said.
+// only returns the outcomes whose of is said.
 func only(outcomes []Outcome, of func(Outcome) string, said string) []Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return of(o) != said })
 }
 
-// each returns what is said of the outcomes, once each, in their order.
+// each returns the distinct values of of, in order.
 func each(outcomes []Outcome, of func(Outcome) string) []string {
 	var all []string
 	for _, o := range outcomes {

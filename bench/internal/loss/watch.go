@@ -8,20 +8,19 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// signal is how a holder can find out: it reports whether the hold is over.
+// signal reports whether the hold has ended, as its holder sees it.
 type signal func() bool
 
-// sight is what the sampler saw of one signal. It is the caller's again when its
-// watch is over.
+// sight is the sampler's record of one signal. The caller may read it after the watch.
 type sight struct {
 	signal signal
-	// notified is when the first look was back that found the hold over, zero if none did.
+	// notified is when the first check that found the hold ended returned, or zero.
 	notified time.Time
-	// valid is when the last look began that found it held, zero if none did.
+	// valid is when the last check that found it valid began, or zero.
 	valid time.Time
 }
 
-// gap is how long before told the hold may have been over without being looked at.
+// gap is how long before notified the hold may have ended unchecked.
 func (s *sight) gap() time.Duration {
 	if s.notified.IsZero() || s.valid.IsZero() {
 		return 0
@@ -29,8 +28,7 @@ func (s *sight) gap() time.Duration {
 	return s.notified.Sub(s.valid)
 }
 
-// Sampler looks at signals, all of them in turn, without a pause as long as there are
-// any. It has one goroutine, which Close ends. Its methods are safe for concurrent
+// Sampler checks signals in a busy loop, in one goroutine that Close ends. Its methods are safe for concurrent
 // use.
 type Sampler struct {
 	done chan struct{}
@@ -41,14 +39,13 @@ type Sampler struct {
 	closed bool
 }
 
-// watch is what is looked at together.
+// watch is a group of signals.
 type watch struct {
 	sights []*sight
 	until  time.Time
 	over   chan struct{}
 }
 
-// NewSampler starts a sampler.
 func NewSampler() *Sampler {
 	s := &Sampler{done: make(chan struct{})}
 	s.wake = sync.NewCond(&s.mu)
@@ -56,7 +53,7 @@ func NewSampler() *Sampler {
 	return s
 }
 
-// Close ends the sampler and what it is looking at.
+// Close ends the sampler and its watches.
 func (s *Sampler) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -65,8 +62,7 @@ func (s *Sampler) Close() {
 	<-s.done
 }
 
-// watch looks at signals until all holds have ended, or a time has come. The channel is
-// closed then.
+// watch checks signals until all holds have ended or until has passed, then closes the channel.
 func (s *Sampler) watch(sights []*sight, until time.Time) <-chan struct{} {
 	w := &watch{sights: sights, until: until, over: make(chan struct{})}
 	s.mu.Lock()
@@ -109,7 +105,7 @@ func (s *Sampler) run() {
 	}
 }
 
-// next returns what is new to look at. Idle, it waits for something.
+// next returns new watches. If idle, it waits for one.
 func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +116,7 @@ func (s *Sampler) next(idle bool) (fresh []*watch, goOn bool) {
 	return fresh, !s.closed
 }
 
-// look looks once at each, and returns those that have not ended.
+// look checks each once and returns those still valid.
 func look(sights []*sight) []*sight {
 	left := sights[:0]
 	for _, s := range sights {
@@ -135,18 +131,17 @@ func look(sights []*sight) []*sight {
 	return left
 }
 
-// rivalEvery is how often a rival asks, and so about how late it is.
+// rivalEvery is how often a rival polls, and about how late it is.
 const rivalEvery = 5 * time.Millisecond
 
-// rival asks the server which of some keys are free, around whatever is broken.
+// rival polls which keys are free, past the broken network.
 type rival struct {
 	conn redis.Conn
 	keys []string
-	// free is when the answer was back that a key was gone.
 	free map[string]time.Time
 }
 
-// compete asks until every key is free, or a time has come.
+// compete polls until every key is free or until has passed.
 func (r *rival) compete(until time.Time) error {
 	tick := time.NewTicker(rivalEvery)
 	defer tick.Stop()
@@ -164,7 +159,7 @@ func (r *rival) compete(until time.Time) error {
 	return nil
 }
 
-// which finds out which of the keys are gone, and returns the others.
+// which records the keys that are gone and returns the others.
 func (r *rival) which(keys []string) ([]string, error) {
 	for _, key := range keys {
 		if err := r.conn.Send("EXISTS", key); err != nil {

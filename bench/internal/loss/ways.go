@@ -14,10 +14,8 @@ import (
 
 // Way is a way to lose Redis.
 type Way struct {
-	// Name is what tables and flags call it.
 	Name string
-	// Forgets means that the server has no lock afterwards, so that the holder can only
-	// learn of it too late.
+	// Forgets reports whether the server loses the lock, which a holder can only notice too late.
 	Forgets bool
 
 	proxied bool // clients go through the proxy
@@ -26,7 +24,7 @@ type Way struct {
 	repair  func(r *ruin)
 }
 
-// ruin is what a way strikes.
+// ruin is the target of a way.
 type ruin struct {
 	tb     testing.TB
 	server *redistest.Server
@@ -34,7 +32,6 @@ type ruin struct {
 	keys   []string
 }
 
-// Ways returns all of them.
 func Ways() []Way {
 	return []Way{
 		{
@@ -82,7 +79,7 @@ func Ways() []Way {
 	}
 }
 
-// prepare starts what the way strikes, and returns it with the address for clients.
+// prepare starts the target and returns it with the address for clients.
 func (w Way) prepare(tb testing.TB) (*ruin, string) {
 	tb.Helper()
 	var opts []redistest.Option
@@ -97,7 +94,7 @@ func (w Way) prepare(tb testing.TB) (*ruin, string) {
 	return r, r.proxy.Addr()
 }
 
-// stage takes the place of the test that servers and proxies of redistest belong to.
+// stage is the testing.TB of redistest's servers and proxies.
 type stage struct {
 	testing.TB // nil: redistest calls nothing but what is below
 
@@ -106,8 +103,7 @@ type stage struct {
 	err     error
 }
 
-// perform runs f, which ends early when something fails, and then what was to be
-// cleaned up. It returns what failed.
+// perform runs f until it returns or fails, then its cleanups, and returns the failure.
 func perform(f func(tb testing.TB)) error {
 	s := &stage{}
 	done := make(chan struct{})
@@ -149,14 +145,13 @@ func (s *stage) Failed() bool {
 	return s.err != nil
 }
 
-// Logf is called after a failure: the server's last output goes with the error.
+// Logf adds the server's last output to the error.
 func (s *stage) Logf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = fmt.Errorf("%w\n%s", s.err, fmt.Sprintf(format, args...))
 }
 
-// Fatalf ends the goroutine.
 func (s *stage) Fatalf(format string, args ...any) {
 	s.mu.Lock()
 	if s.err == nil {

@@ -12,27 +12,26 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// Change is how one figure of two builds compares.
+// Change compares one figure of two builds.
 type Change struct {
-	// What says which figure of what this is, Figure its column.
+	// What identifies the measurement, Figure its column.
 	What   []string
 	Figure run.Figure
-	// Tree and Base are the medians of the two.
+	// Tree and Base are the medians of the builds.
 	Tree, Base float64
 	// Ratio is Tree to Base, pair by pair.
 	Ratio stats.Ratio
-	// Failed says that rounds of one of them went wrong.
+	// Failed reports whether any round failed.
 	Failed bool
 }
 
-// Better reports whether the figure moved to the good.
+// Better reports whether the figure improved.
 func (c Change) Better() bool { return c.Ratio.Moved() && (c.Ratio.Median > 1) == c.Figure.More }
 
-// Worse reports whether the figure moved to the bad.
+// Worse reports whether the figure got worse.
 func (c Change) Worse() bool { return c.Ratio.Moved() && !c.Better() }
 
-// Changes compares the samples of the entrants "tree" and "base" in all figures of a
-// case.
+// Changes compares the samples of the entrants "tree" and "base" in all figures of a case.
 func Changes(c run.Case, who string, samples []run.Sample) []Change {
 	var changes []Change
 	for _, level := range c.Levels {
@@ -50,7 +49,6 @@ func Changes(c run.Case, who string, samples []run.Sample) []Change {
 	return changes
 }
 
-// ChangeTable returns all changes as a table.
 func ChangeTable(changes []Change) Table {
 	t := Table{
 		Title: "The working tree against the base, pair by pair",
@@ -74,7 +72,7 @@ func ChangeTable(changes []Change) Table {
 	return t
 }
 
-// Verdict returns how many figures moved beyond their interval, as a sentence.
+// Verdict returns a sentence with the number of figures that moved beyond their interval.
 func Verdict(changes []Change) string {
 	moved := 0
 	for _, c := range changes {
@@ -86,8 +84,8 @@ func Verdict(changes []Change) string {
 		moved, len(changes))
 }
 
-// Least returns an error for the changes whose rate is less than a share of the base's, or that
-// failed, and when there is no rate to compare. A share of 0 allows everything.
+// Least returns an error if a rate is less than share of the base's, if one failed, or if there is none. A
+// share of 0 allows everything.
 func Least(changes []Change, share float64) error {
 	if share == 0 {
 		return nil

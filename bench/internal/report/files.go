@@ -14,28 +14,22 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/run"
 )
 
-// Environment is what a run ran on.
+// Environment describes the machine and versions of a run.
 type Environment struct {
-	// Command is what was run, and when it began.
-	Command string    `json:"command"`
-	Date    time.Time `json:"date"`
-	// Revision is what was measured, Go what it was built with.
-	Revision string `json:"revision"`
-	Go       string `json:"go"`
-	// System and Processors are the machine's.
-	System     string `json:"system"`
-	Processors int    `json:"processors"`
-	// Server is the server's version.
-	Server string `json:"server"`
-	// Java says which Redisson took part, or why none did.
-	Java string `json:"java"`
-	// Rounds is how many rounds there were.
-	Rounds int `json:"rounds"`
-	// Scale is how many times as long as usual each measurement took; 0 means 1.
+	Command    string    `json:"command"`
+	Date       time.Time `json:"date"`
+	Revision   string    `json:"revision"`
+	Go         string    `json:"go"`
+	System     string    `json:"system"`
+	Processors int       `json:"processors"`
+	Server     string    `json:"server"`
+	// Java is the version of Redisson, or why there is none.
+	Java   string `json:"java"`
+	Rounds int    `json:"rounds"`
+	// Scale multiplies the length of each measurement; 0 means 1.
 	Scale float64 `json:"scale,omitempty"`
 }
 
-// String returns the line that says how and where the figures were measured.
 func (e Environment) String() string {
 	length := ""
 	if e.Scale != 0 && e.Scale != 1 {
@@ -45,7 +39,7 @@ func (e Environment) String() string {
 		e.Command, e.Revision, e.Date.Format(time.DateOnly), e.Go, e.System, e.Processors, e.Server, e.Rounds, length, e.Java)
 }
 
-// Disturbances returns what the machine's host did to the figures, as a sentence.
+// Disturbances returns a sentence about the CPU time that the host stole.
 func Disturbances(samples []run.Sample) string {
 	var again, disturbed int
 	var stolen float64
@@ -61,8 +55,7 @@ func Disturbances(samples []run.Sample) string {
 		100*stolen/max(float64(len(samples)), 1), again, disturbed, len(samples))
 }
 
-// Failures returns an error if measurements of Redlatch failed. Those of others may fail: the tables
-// have what they could do.
+// Failures returns an error if measurements of Redlatch failed. Other clients may fail.
 func Failures(entrants []run.Entrant, samples []run.Sample) error {
 	var failures []error
 	for _, s := range samples {
@@ -76,8 +69,7 @@ func Failures(entrants []run.Entrant, samples []run.Sample) error {
 	return errors.Join(failures...)
 }
 
-// Write writes everything about a run into folder, which is made: results.json,
-// tables.md and the plots.
+// Write writes results.json, tables.md and the plots of a run into folder, which it creates.
 func Write(folder string, env Environment, cases []run.Case, entrants []run.Entrant, samples []run.Sample) error {
 	//nolint:gosec // not secret
 	if err := os.MkdirAll(folder, 0o755); err != nil {

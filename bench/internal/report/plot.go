@@ -28,19 +28,18 @@ import (
 const (
 	plotWidth  = 18 * vg.Centimeter
 	plotHeight = 11 * vg.Centimeter
-	// legendWidth is the part of it, on the right, that has the legend and no curve.
+	// legendWidth is the space for the legend on the right, without curves.
 	legendWidth = 4 * vg.Centimeter
 )
 
-// typeface is the one whose widths are reckoned with, and fonts those that a viewer may take:
-// the others are as wide.
+// typeface determines the layout; fonts lists those of the same width for the viewer.
 var (
 	typeface = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	fonts    = "'Liberation Sans',Arimo,Arial,Helvetica,sans-serif"
 )
 
-// Plots draws the first figure of a case over its levels, one SVG for each
-// placement, into folder, and returns their names. A case with one level has none.
+// Plots draws the first figure of a case over its levels, one SVG per placement, into folder, and returns
+// their names. A case with one level has no plot.
 func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Sample) ([]string, error) {
 	if len(c.Levels) < 2 {
 		return nil, nil
@@ -68,7 +67,6 @@ func Plots(folder string, c run.Case, entrants []run.Entrant, samples []run.Samp
 	return names, nil
 }
 
-// svg draws a plot with its legend beside it.
 func svg(p *plot.Plot, legend plot.Legend) ([]byte, error) {
 	canvas := vgsvg.New(plotWidth, plotHeight)
 	all := draw.New(canvas)
@@ -82,7 +80,7 @@ func svg(p *plot.Plot, legend plot.Legend) ([]byte, error) {
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:"+fonts+";")), nil
 }
 
-// chart makes the plot of a case and its legend. It is nil when there is nothing to draw.
+// chart returns the plot of a case and its legend, or nil if it has no samples.
 func chart(
 	c run.Case, place host.Placement, entrants []run.Entrant, samples []run.Sample,
 ) (*plot.Plot, plot.Legend, error) {
@@ -125,11 +123,11 @@ func chart(
 	return p, legend, nil
 }
 
-// libraries are prefixes of contestants' names, in the order of their colors.
+// libraries are name prefixes of contestants, in the order of their colors.
 var libraries = []string{"redlatch", "redsync-redigo", "redsync-goredis", "redislock", "rueidislock", "redisson", "raw"}
 
-// style returns the color of a contestant's library and the contestant's number within the library. It
-// does not depend on the other contestants of a plot.
+// style returns the color of a contestant's library and its number within the library, independent of the
+// plot's other contestants.
 func style(label string) (hue color.Color, variant int) {
 	i := slices.IndexFunc(libraries, func(library string) bool { return strings.HasPrefix(label, library) })
 	if i < 0 {
@@ -146,7 +144,6 @@ func style(label string) (hue color.Color, variant int) {
 	return plotutil.DarkColors[i], variant
 }
 
-// scale sets the axes. The plot has the range of its curves.
 func scale(p *plot.Plot, c run.Case) {
 	var levels plot.ConstantTicks
 	for _, level := range c.Levels {
@@ -162,8 +159,8 @@ func scale(p *plot.Plot, c run.Case) {
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 }
 
-// series returns the medians of an entrant over the levels. What a logarithmic scale
-// cannot show is left out.
+// series returns the medians of an entrant over the levels. A logarithmic scale omits values that are not
+// positive.
 func series(c run.Case, place host.Placement, label string, entrants []run.Entrant, samples []run.Sample) plotter.XYs {
 	var here []run.Sample
 	for _, s := range samples {

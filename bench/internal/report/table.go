@@ -1,4 +1,4 @@
-// Package report makes tables, plots and files of what a run measured.
+// Package report makes tables, plots and files from the results of a run.
 package report
 
 import (
@@ -15,19 +15,18 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// none stands where there is no figure.
+// none marks a missing figure.
 const none = "–"
 
-// Table is a grid of texts with a heading.
+// Table is a grid of texts with a title.
 type Table struct {
-	// Title says what it is about.
 	Title string
-	// Head names the columns; Rows have as many cells.
+	// Head names the columns of Rows.
 	Head []string
 	Rows [][]string
 }
 
-// Tables returns one table for each placement of a case that has samples.
+// Tables returns one table for each placement of a case with samples.
 func Tables(c run.Case, entrants []run.Entrant, samples []run.Sample) []Table {
 	var tables []Table
 	for _, place := range c.Places {
@@ -41,7 +40,7 @@ func Tables(c run.Case, entrants []run.Entrant, samples []run.Sample) []Table {
 	return tables
 }
 
-// rivals are what entrants are compared with, each a column.
+// rivals are the columns of comparisons.
 var rivals = []struct {
 	title string
 	is    func(contest.Contestant) bool
@@ -82,7 +81,7 @@ func placed(p host.Placement) string {
 	return "unpinned"
 }
 
-// grouped are the samples of one level, by entrant, in the order of rounds.
+// grouped are the samples of one level by entrant, in the order of rounds.
 type grouped struct {
 	entrants []run.Entrant
 	samples  map[string][]run.Sample
@@ -101,7 +100,7 @@ func group(entrants []run.Entrant, samples []run.Sample, level int) grouped {
 	return g
 }
 
-// values returns a figure of an entrant, round by round, NaN where there is none.
+// values returns a figure of an entrant by round; missing ones are NaN.
 func (g grouped) values(label, figure string) []float64 {
 	var v []float64
 	for _, s := range g.samples[label] {
@@ -114,8 +113,7 @@ func (g grouped) values(label, figure string) []float64 {
 	return v
 }
 
-// best returns the entrant with the best median of a figure among those that is
-// picks, "" if there is none.
+// best returns the matching entrant with the best median of a figure, or "".
 func (g grouped) best(f run.Figure, is func(contest.Contestant) bool) string {
 	label, figure := "", math.NaN()
 	for _, e := range g.entrants {
@@ -155,7 +153,7 @@ func (g grouped) row(c run.Case, level int, e run.Entrant) []string {
 	return row
 }
 
-// withoutEmpty leaves out columns in which nothing stands.
+// withoutEmpty removes the columns without figures.
 func (t Table) withoutEmpty() Table {
 	for i := len(t.Head) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != none }) {
@@ -169,7 +167,7 @@ func (t Table) withoutEmpty() Table {
 	return t
 }
 
-// Number prints a figure with three digits or more.
+// Number formats a figure with at least three significant digits.
 func Number(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -185,7 +183,6 @@ func Number(x float64) string {
 	}
 }
 
-// Ratio prints a ratio.
 func Ratio(x float64) string {
 	if math.IsNaN(x) {
 		return none
@@ -193,7 +190,6 @@ func Ratio(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// Interval prints the interval of a ratio.
 func Interval(r stats.Ratio) string {
 	if r.Rounds == 0 {
 		return none
@@ -201,7 +197,7 @@ func Interval(r stats.Ratio) string {
 	return Ratio(r.Low) + "–" + Ratio(r.High)
 }
 
-// String returns the table in Markdown, with padded cells: names to the left, numbers to the right.
+// String returns the table in Markdown with padded cells; only the second column is left-aligned.
 func (t Table) String() string {
 	rows := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))

@@ -10,30 +10,26 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// Case is one kind of work at some sizes.
+// Case is one kind of work at several sizes.
 type Case struct {
-	// ID is its letter, Title what it is, Level what its sizes are.
 	ID, Title, Level string
-	// Levels are its sizes.
-	Levels []int
-	// Places are where clients and server run.
-	Places []host.Placement
-	// Fits says which contestants can do it.
+	Levels           []int
+	Places           []host.Placement
+	// Fits selects the contestants.
 	Fits func(c contest.Contestant) bool
-	// Figures are what its table shows, the first being compared.
+	// Figures are the columns of its table; the first one is compared.
 	Figures []Figure
-	// Rounds is the most rounds that are of use; 0 means as many as are asked for.
+	// Rounds limits the rounds; 0 means no limit.
 	Rounds int
-	// Processes is how many there are, 1 if it is 0. Level counts goroutines of each.
+	// Processes is the number of processes, with Level goroutines each; 0 means 1.
 	Processes int
-	// RoundTrip is what the way to the server adds to each round trip.
+	// RoundTrip is added to each round trip.
 	RoundTrip time.Duration
-	// Masters is how many masters the cluster has that a contestant for clusters gets; 0: the
-	// case has none of those.
+	// Masters is the size of the cluster for cluster contestants; 0 means none.
 	Masters int
-	// Mixed makes Redisson's of half of the processes.
+	// Mixed replaces half of the processes by Redisson's.
 	Mixed bool
-	// Log says that its plots have a logarithmic scale of figures.
+	// Log selects a logarithmic scale for plots.
 	Log bool
 
 	spec work.Spec
@@ -41,27 +37,27 @@ type Case struct {
 
 // Figure is a column of a table.
 type Figure struct {
-	// Name is that of the value, Title what people read.
+	// Name is the value's name, Title the column's.
 	Name, Title string
-	// More says that more of it is better.
+	// More reports whether larger values are better.
 	More bool
 }
 
-// Figures that are measured on the server or made from several processes, besides
-// those of package work. Times are microseconds.
+// Figures of the server, or of several processes, in addition to those of package work. Times are
+// microseconds.
 const (
-	// Requests are commands sent for each count, RequestRate for each second.
+	// Requests are the commands sent per count, RequestRate per second.
 	Requests    = "requests"
 	RequestRate = "request_rate"
-	// RedisCPU is the server's processor time for each count, Busy the time that it
-	// spent on requests; RedisLoad is the former as a share of one processor.
+	// RedisCPU is the server's CPU time per count, Busy its execution time per count, RedisLoad the CPU time
+	// as a percentage of one processor.
 	RedisCPU  = "redis_cpu"
 	Busy      = "redis_busy"
 	RedisLoad = "redis_load"
 	// Most and Least are the shares of processes, in percent.
 	Most  = "most"
 	Least = "least"
-	// Ours is the share of Redlatch's processes among others, in percent.
+	// Ours is the share of Redlatch's processes, in percent.
 	Ours = "ours"
 )
 
@@ -85,7 +81,6 @@ var (
 	apart      = []host.Placement{host.Apart}
 )
 
-// of returns Fits of the contestants of a kind.
 func of(kind contest.Kind) func(contest.Contestant) bool {
 	return func(c contest.Contestant) bool { return c.Kind == kind }
 }
@@ -101,7 +96,6 @@ func single(c contest.Contestant) bool {
 	return c.Open != nil && (c.Kind == contest.Plain || c.Kind == contest.Async)
 }
 
-// Cases returns all of them.
 func Cases() []Case {
 	return append([]Case{
 		{
@@ -137,8 +131,8 @@ func Cases() []Case {
 	}, slices.Concat(distant(), restful(), counted())...)
 }
 
-// distant returns the cases in which the server is some way off, where a round trip costs more
-// than the work. The IDs have microseconds.
+// distant returns the cases with a longer round trip, which costs more than the work. The IDs have
+// microseconds.
 func distant() (all []Case) {
 	for _, trip := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond} {
 		all = append(all, Case{
@@ -152,8 +146,7 @@ func distant() (all []Case) {
 	return all
 }
 
-// counted returns the cases of semaphores of eight permits: as many callers have all they want,
-// more of them wait.
+// counted returns the cases of semaphores with eight permits.
 func counted() (all []Case) {
 	for _, c := range []Case{
 		{ID: "k", Title: "One semaphore, eight permits with ids, one process", Fits: of(contest.Permits)},
@@ -167,9 +160,9 @@ func counted() (all []Case) {
 	return all
 }
 
-// restful returns the cases in which little happens, and those of fair locks.
+// restful returns the cases with little activity, and those of fair locks.
 func restful() []Case {
-	// Polls that are seconds apart must be seen: these take longer, and fewer rounds.
+	// Polls that are seconds apart must be seen, so these are longer, with fewer rounds.
 	idle := []Figure{
 		perSecond, {work.Heap, "heap bytes each", false}, {work.Stack, "stack bytes each", false},
 		{work.Goroutines, "goroutines each", false}, {work.Connections, "connections", false}, clientLoad,
@@ -229,16 +222,14 @@ func restful() []Case {
 	}
 }
 
-// QuickCase is a case that two builds of one contestant are compared on.
+// QuickCase is a case that compares two builds of one contestant.
 type QuickCase struct {
 	Case
-	// Contestant is its name.
 	Contestant string
 }
 
-// QuickCases returns the cases of a quick comparison: for each way that a lock is taken one
-// or two sizes, all of them short. Allocations and requests hardly vary from round to
-// round: they show what times cannot.
+// QuickCases returns short cases for each way to acquire a lock. Allocations and requests hardly vary, so they
+// show more than times.
 func QuickCases() []QuickCase {
 	place := []host.Placement{host.Apart}
 	if !host.Apart.Possible() {

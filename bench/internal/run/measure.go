@@ -15,21 +15,20 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// party is a worker in a measurement and what it is asked for.
+// party is a worker in a measurement and its spec.
 type party struct {
 	*session
 	entrant Entrant
 	spec    work.Spec
 }
 
-// target is what clients connect to: a server, or a cluster of them.
+// target is a server or a cluster.
 type target interface {
 	Clear() error
 	Info() (host.Info, error)
 }
 
-// measure lets all parties work at once and returns what each measured, and what the
-// server did meanwhile.
+// measure runs all parties concurrently and returns their figures and the server's work.
 func measure(server target, parties []party) ([]work.Values, host.Work, error) {
 	if err := server.Clear(); err != nil {
 		return nil, host.Work{}, err
@@ -61,7 +60,7 @@ func measure(server target, parties []party) ([]work.Values, host.Work, error) {
 	return values, after.Since(before, sends(parties)), err
 }
 
-// sends returns the commands that any of the parties sends.
+// sends returns the commands of all parties.
 func sends(parties []party) []string {
 	var all []string
 	for _, p := range parties {
@@ -91,8 +90,7 @@ func gather(parties []party, event string) ([]work.Values, error) {
 	return values, errors.Join(errs...)
 }
 
-// combine makes one set of figures of what several processes measured, and adds the
-// server's.
+// combine merges the figures of the processes and adds the server's.
 func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	v := all[0]
 	if len(all) > 1 {
@@ -100,7 +98,7 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	}
 	seconds := w.Lasted.Seconds()
 	if r, ok := v[work.Rate]; ok {
-		// Asked at other moments than the workers counted, so rate against rate.
+		// The server and the workers count over different intervals, so use rates.
 		count := r * seconds
 		v[Busy] = micros(w.Busy) / count
 		v[Requests] = w.Requests / count
@@ -111,8 +109,7 @@ func combine(parties []party, all []work.Values, w host.Work) work.Values {
 	return v.Known()
 }
 
-// together adds processes up: rates are summed, the middle of the middles and the
-// worst of the rest are taken.
+// together sums rates and counts, and takes the median of the medians and the maximum of the rest.
 func together(parties []party, all []work.Values) work.Values {
 	v := work.Values{}
 	var ours float64
@@ -136,12 +133,12 @@ func together(parties []party, all []work.Values) work.Values {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// patience is how long a worker may be silent beyond what it was asked for.
+// patience is how long a worker may take beyond its spec.
 const patience = 90 * time.Second
 
 const (
-	// restMost is for how long workers are waited for to come to rest, restLook how often
-	// it is looked, and restShare the part of one processor that is no work any more.
+	// restMost limits the wait for workers to become idle, restLook is the interval of checks, and 1/restShare
+	// of one processor counts as idle.
 	restMost  = 10 * time.Second
 	restLook  = 200 * time.Millisecond
 	restShare = 10
@@ -156,7 +153,6 @@ type session struct {
 	used    bool
 }
 
-// startSession starts a worker on these processors.
 func startSession(l *host.Launcher, command []string, cpus []int) (*session, error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // a worker of our own
 	cmd.Stderr = os.Stderr
@@ -174,13 +170,12 @@ func startSession(l *host.Launcher, command []string, cpus []int) (*session, err
 	return &session{cmd: cmd, in: in, out: json.NewDecoder(out), encoder: json.NewEncoder(in)}, nil
 }
 
-// errWork is what a worker says went wrong; the worker is fit for more.
+// errWork is an error of the work; the worker is still usable.
 var errWork = errors.New("worker")
 
-// tell sends an order or a spec.
 func (s *session) tell(order any) error { return s.encoder.Encode(order) }
 
-// await reads the next event, and ends a worker that is silent for too long.
+// await reads the next event and kills a worker that takes too long.
 func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	late := time.AfterFunc(within+patience, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
@@ -197,10 +192,9 @@ func (s *session) await(want string, within time.Duration) (work.Event, error) {
 	return e, nil
 }
 
-// calm waits, for most at most, for workers that are kept to come to rest by themselves:
-// they compile what they have just done, and clean up. It returns false if they are still
-// busy then. Little processor time alone does not show rest: on a machine that is busy with
-// something else, a worker may wait for a processor.
+// calm waits up to most for kept workers to finish background work such as compilation and garbage collection,
+// and reports whether they did. Little CPU time alone proves nothing: on a busy machine a worker may be
+// waiting for a processor.
 func calm(workers []party, most time.Duration) bool {
 	all := make([]*os.Process, len(workers))
 	for i, p := range workers {
@@ -218,7 +212,7 @@ func calm(workers []party, most time.Duration) bool {
 	return false
 }
 
-// close ends the worker, politely at first.
+// close ends the worker and kills it after five seconds.
 func (s *session) close() {
 	_ = host.Wake(s.cmd.Process) // one that cannot be woken is killed
 	_ = s.in.Close()

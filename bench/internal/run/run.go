@@ -1,5 +1,4 @@
-// Package run carries a benchmark out: which contestants do which work, in turn, and
-// what came of each round.
+// Package run runs the benchmark: the contestants take turns with the work of each case, round by round.
 package run
 
 import (
@@ -17,65 +16,55 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// jvmWarmup is how long a JVM works before its first figure counts.
+// jvmWarmup is the additional warm-up of a new JVM.
 const jvmWarmup = 8 * time.Second
 
-// Entrant is a contestant of a run: a program that does its work.
+// Entrant is a contestant and the program that runs it.
 type Entrant struct {
-	// Label is what tables call it.
-	Label string
-	// Contestant is what the program is asked for.
+	Label      string
 	Contestant contest.Contestant
-	// Command starts a worker.
-	Command []string
+	Command    []string
 }
 
-// Sample is what one entrant did in one round.
+// Sample is the result of one entrant in one round.
 type Sample struct {
-	// Case and Place are where it belongs, Level its size, Round counts from 1.
-	Case  string         `json:"case"`
-	Place host.Placement `json:"place"`
-	Level int            `json:"level"`
-	Round int            `json:"round"`
-	// Entrant is the label of the client that was measured.
-	Entrant string `json:"entrant"`
-	// Values are the figures. Missing ones could not be had.
+	// Round counts from 1.
+	Case    string         `json:"case"`
+	Place   host.Placement `json:"place"`
+	Level   int            `json:"level"`
+	Round   int            `json:"round"`
+	Entrant string         `json:"entrant"`
+	// Values are the figures; unknown ones are missing.
 	Values work.Values `json:"values,omitempty"`
-	// Error says why there are none.
-	Error string `json:"error,omitempty"`
-	// Stolen is which share of the processors' time the host had meanwhile.
+	Error  string      `json:"error,omitempty"`
+	// Stolen is the share of CPU time that the host stole.
 	Stolen float64 `json:"stolen,omitempty"`
-	// Disturbed says that this was more than the run allows.
+	// Disturbed reports whether Stolen exceeded Runner.Allowed.
 	Disturbed bool `json:"disturbed,omitempty"`
-	// Again is how often it was measured before, and thrown away for that reason.
+	// Again counts the disturbed measurements discarded before this one.
 	Again int `json:"again,omitempty"`
 }
 
-// mostAgain is how often something is measured again at most.
+// mostAgain limits Sample.Again.
 const mostAgain = 8
 
-// Runner carries cases out. Its fields are set before its first use.
+// Runner runs cases. Set its fields before its first use.
 type Runner struct {
-	// Entrants take turns in this order. The one called redisson takes the other half of a mixed
-	// case, which is left out without it.
+	// Entrants take turns in this order. The one called redisson is the other half of mixed cases, which need
+	// it.
 	Entrants []Entrant
-	// Rounds is how many rounds there are.
-	Rounds int
-	// Scale multiplies the time of each measurement; 0 means 1. Cases with few rounds,
-	// in which little happens, do not become shorter.
+	Rounds   int
+	// Scale multiplies the time of each measurement; 0 means 1. It does not shorten cases with limited rounds.
 	Scale float64
-	// Swap lets them take turns backwards in every other round, so that neither of two
-	// always comes after the same.
+	// Swap reverses every other round, so that neither of two entrants always follows the other.
 	Swap bool
-	// Allowed is which share of the processors' time the machine's host may have during a
-	// measurement that is not disturbed. Patience is how long the run may become by
-	// measuring again what is; after that it stands, and is marked.
+	// Allowed is the share of CPU time that the host may steal during a measurement. Patience limits the total
+	// time of repetitions; then disturbed samples are kept and marked.
 	Allowed  float64
 	Patience time.Duration
-	// Profiles is the folder for profiles of Go workers; none are made if it is empty.
+	// Profiles is the folder for profiles of Go workers, or "".
 	Profiles string
-	// Log gets progress lines.
-	Log io.Writer
+	Log      io.Writer
 
 	launcher *host.Launcher
 	addr     string        // where clients connect to the server
@@ -84,8 +73,8 @@ type Runner struct {
 	runs     int
 }
 
-// Run carries one case out and returns its samples. What goes wrong in one
-// measurement is part of the sample; an error is returned when there is no going on.
+// Run runs one case and returns its samples. A failed measurement is part of its sample; Run returns an error
+// if it cannot continue.
 func (r *Runner) Run(c Case) ([]Sample, error) {
 	if c.Mixed && r.mate() < 0 {
 		r.say("%s: left out, there is no Redisson\n", c.ID)
@@ -108,18 +97,16 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 	return samples, nil
 }
 
-// mate returns the index of the client that takes the other half of a mixed case, below 0 without
-// one. It must be the plain lock's: other locks of Redisson have other keys.
+// mate returns the index of the other client of mixed cases, or -1. It must be the plain lock: Redisson's
+// other locks have other keys.
 func (r *Runner) mate() int {
 	return slices.IndexFunc(r.Entrants, func(e Entrant) bool { return e.Label == "redisson" })
 }
 
-// say writes to the log, whose errors are ignored.
 func (r *Runner) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format, args...)
 }
 
-// place carries a case out with client and server in one placement.
 func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 	server, err := host.StartServer(r.launcher, place.Server())
 	if err != nil {
@@ -166,7 +153,6 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 	return samples, nil
 }
 
-// order returns the entrants in the order of a round.
 func (r *Runner) order(round int) []Entrant {
 	order := slices.Clone(r.Entrants)
 	if r.Swap && round%2 == 1 {
@@ -175,8 +161,8 @@ func (r *Runner) order(round int) []Entrant {
 	return order
 }
 
-// fits reports whether a contestant can do a case at a size. What bounds it is its
-// threads, and a watchdog holds locks without.
+// fits reports whether a contestant can do a case at a size. Its limit is on threads, which a watchdog does
+// not need.
 func (c Case) fits(who contest.Contestant, level int) bool {
 	most := who.Most
 	if c.spec.Kind == work.Watchdog {
@@ -185,7 +171,7 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 	return c.Fits(who) && (most == 0 || level <= most)
 }
 
-// patiently measures what e does, and again while the host disturbs it.
+// patiently measures e, and repeats disturbed measurements.
 func (r *Runner) patiently(blank Sample, c Case, e Entrant, server target) Sample {
 	if e.Contestant.Kind == contest.Cluster {
 		server = r.cluster
@@ -202,7 +188,6 @@ func (r *Runner) patiently(blank Sample, c Case, e Entrant, server target) Sampl
 	}
 }
 
-// sample fills s with what e does.
 func (r *Runner) sample(s *Sample, c Case, e Entrant, server target) {
 	r.runs++
 	parties, err := r.parties(c, e, s.Place)
@@ -228,7 +213,6 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server target) {
 		strconv.FormatFloat(s.Values[c.Figures[0].Name], 'f', 1, 64))
 }
 
-// spec returns what a party is asked for.
 func (r *Runner) spec(c Case, p party, level int) work.Spec {
 	spec := c.spec
 	if r.Scale > 0 && (c.Rounds == 0 || r.Scale > 1) {
@@ -245,7 +229,6 @@ func (r *Runner) spec(c Case, p party, level int) work.Spec {
 	return spec
 }
 
-// profile returns where the i-th party of a measurement leaves its profile.
 func (r *Runner) profile(s Sample, p party, i int) string {
 	if r.Profiles == "" || p.entrant.Contestant.Java {
 		return ""
@@ -253,7 +236,7 @@ func (r *Runner) profile(s Sample, p party, i int) string {
 	return filepath.Join(r.Profiles, fmt.Sprintf("%s-%s-%d-%s-%d.%d.pprof", s.Case, s.Place, s.Level, s.Entrant, s.Round, i))
 }
 
-// parties returns the workers of a measurement: new ones, but JVMs are kept.
+// parties returns the workers of a measurement: new ones, or kept JVMs.
 func (r *Runner) parties(c Case, e Entrant, place host.Placement) ([]party, error) {
 	var parties []party
 	n := max(c.Processes, 1)
@@ -287,8 +270,8 @@ func (r *Runner) session(e Entrant, i int, place host.Placement) (*session, erro
 	return s, err
 }
 
-// part ends the workers of a measurement. Those that are kept rest, and end only if it
-// went wrong in a way that leaves them in an unknown state.
+// part ends the workers of a measurement. Kept ones rest, and end only if an error left them in an unknown
+// state.
 func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []party
@@ -307,7 +290,7 @@ func (r *Runner) part(parties []party, err error) {
 		r.say("%s is still busy after %v, and is stopped\n", kept[0].entrant.Label, restMost)
 	}
 	for _, p := range kept {
-		// Or it would go on on the processors of the clients whose turn it is then.
+		// Otherwise it would use the processors of the next clients.
 		if err := host.Rest(p.cmd.Process); err != nil {
 			r.say("%s cannot be stopped, and is ended: %v\n", p.entrant.Label, err)
 			r.drop(p.session)
@@ -315,7 +298,6 @@ func (r *Runner) part(parties []party, err error) {
 	}
 }
 
-// drop ends a worker for good.
 func (r *Runner) drop(worker *session) {
 	worker.close()
 	maps.DeleteFunc(r.kept, func(_ string, s *session) bool { return s == worker })

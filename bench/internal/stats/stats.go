@@ -1,5 +1,4 @@
-// Package stats has the few statistics that the benchmark needs: medians, paired
-// ratios and how sure they are.
+// Package stats has the statistics of the benchmark: medians, paired ratios and their confidence intervals.
 package stats
 
 import (
@@ -12,24 +11,21 @@ import (
 )
 
 const (
-	// resamples is how often the bootstrap draws.
+	// resamples is the number of bootstrap draws.
 	resamples = 2000
-	// coverage is the probability that an interval is to cover.
+	// coverage is the confidence level of an interval.
 	coverage = 0.95
-	// leastMove is how far from 1 a ratio must be to be reported.
+	// leastMove is the smallest difference of a ratio from 1 that is reported.
 	leastMove = 0.01
 )
 
-// Summary is what a table says about the rounds of one figure.
+// Summary describes the rounds of one figure.
 type Summary struct {
-	// Median, Min and Max are those of the rounds.
 	Median, Min, Max float64
-	// Rounds is how many there were.
-	Rounds int
+	Rounds           int
 }
 
-// Summarize returns the summary of values, NaNs left out. Without values all
-// figures are NaN.
+// Summarize returns the summary of values without NaNs. Without values all figures are NaN.
 func Summarize(values []float64) Summary {
 	v := sorted(values)
 	if len(v) == 0 {
@@ -38,11 +34,10 @@ func Summarize(values []float64) Summary {
 	return Summary{Median: ofSorted(v, 0.5), Min: v[0], Max: v[len(v)-1], Rounds: len(v)}
 }
 
-// Median returns the middle of values, NaNs left out; NaN without values.
+// Median returns the median of values without NaNs, or NaN.
 func Median(values []float64) float64 { return Quantile(values, 0.5) }
 
-// Quantile returns the value below which the share q of values lies, interpolated
-// between neighbours, NaNs left out; NaN without values.
+// Quantile returns the interpolated q-quantile of values without NaNs, or NaN.
 func Quantile(values []float64, q float64) float64 {
 	v := sorted(values)
 	if len(v) == 0 {
@@ -66,25 +61,24 @@ func ofSorted(v []float64, q float64) float64 {
 	return v[low] + (at-float64(low))*(v[low+1]-v[low])
 }
 
-// Ratio is how one contestant compares with another over the rounds of a run.
+// Ratio compares two contestants over the rounds of a run.
 type Ratio struct {
-	// Median is the median of the ratios of each round.
+	// Median is the median of the ratios by round.
 	Median float64
 	// Low and High are the ends of its 95 % interval.
 	Low, High float64
-	// Rounds is how many rounds had both.
+	// Rounds is the number of rounds with both.
 	Rounds int
 }
 
-// Moved reports whether the interval leaves 1 out, the two differing by more than the
-// rounds do among themselves, and by one percent at least: counts that vary by less mean
-// nothing. Fewer than four rounds are never enough.
+// Moved reports whether the interval excludes 1 and the median differs from 1 by at least one percent, because
+// smaller differences of counts mean nothing. It needs four rounds.
 func (r Ratio) Moved() bool {
 	return r.Rounds >= 4 && (r.Low > 1 || r.High < 1) && math.Abs(r.Median-1) >= leastMove
 }
 
-// Paired compares the rounds of a with those of b, pair by pair: what disturbed a
-// round disturbed both. Rounds in which either is NaN or b is 0 are left out.
+// Paired compares a with b round by round, because a disturbance affects both. It skips rounds in which either
+// is NaN or b is 0.
 func Paired(a, b []float64) Ratio {
 	var ratios []float64
 	for i := range min(len(a), len(b)) {
@@ -96,10 +90,8 @@ func Paired(a, b []float64) Ratio {
 	return Ratio{Median: Median(ratios), Low: low, High: high, Rounds: len(ratios)}
 }
 
-// Bootstrap returns the 95 % interval of a statistic of values: the middle of what
-// it is for samples drawn from them with replacement. Draws are the same in every
-// run, so that tables made from the same figures are the same. It returns NaNs
-// without values.
+// Bootstrap returns the 95 % interval of a statistic from samples of values drawn with replacement, or NaNs
+// without values. Its draws are deterministic, so that the same figures give the same tables.
 func Bootstrap(values []float64, statistic func([]float64) float64) (low, high float64) {
 	if len(values) == 0 {
 		return math.NaN(), math.NaN()
@@ -124,16 +116,15 @@ const (
 	octaves = 35
 )
 
-// Histogram counts durations in buckets 0.4 % wide. Its zero value is empty and
-// ready. All methods are safe for concurrent use; adding costs three atomic
-// operations.
+// Histogram counts durations in buckets 0.4 % wide. Its zero value is empty. Its methods are safe for
+// concurrent use.
 type Histogram struct {
 	buckets [(octaves + 1) << fineBits]atomic.Uint32
 	count   atomic.Int64
 	max     atomic.Int64
 }
 
-// Add counts d; less than 0 counts as 0.
+// Add counts d; negative durations count as 0.
 func (h *Histogram) Add(d time.Duration) {
 	n := max(int64(d), 0)
 	h.buckets[min(bucket(uint64(n)), len(h.buckets)-1)].Add(1)
@@ -146,28 +137,25 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// bucket returns where n is counted: one by one up to 2^fineBits, then 2^fineBits
-// buckets for each doubling.
+// bucket returns the bucket of n: one per value up to 2^fineBits, then 2^fineBits per octave.
 func bucket(n uint64) int {
 	shift := max(bits.Len64(n)-fineBits-1, 0)
 	return shift<<fineBits + int(n>>shift)
 }
 
-// middle returns the value in the middle of a bucket.
+// middle returns the middle value of a bucket.
 func middle(i int) float64 {
 	shift := max(i>>fineBits-1, 0)
 	base := uint64(i-shift<<fineBits) << shift
 	return float64(base) + float64(uint64(1)<<shift-1)/2
 }
 
-// Count returns how many durations were added.
 func (h *Histogram) Count() int64 { return h.count.Load() }
 
-// Max returns the longest, exactly.
+// Max returns the longest duration, exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max.Load()) }
 
-// Quantile returns the duration that the share q of all does not exceed, 0 when
-// none was added.
+// Quantile returns the q-quantile, or 0 without durations.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := max(int64(math.Ceil(q*float64(h.Count()))), 1)
 	var seen int64

@@ -18,15 +18,14 @@ import (
 const (
 	// longLease outlives every measurement.
 	longLease = time.Hour
-	// takers is how many goroutines take the locks that are only held.
+	// takers is the number of goroutines that acquire the held locks.
 	takers = 64
 )
 
-// errFreed says that a waiter got a lock that another held.
 var errFreed = errors.New("a waiter got a lock that was never freed")
 
-// idle are waiters for locks that stay held, by another client with a lease that is
-// not renewed, so that what is seen on the server is the waiters'.
+// idle is waiters for locks held by another client with a fixed lease, so that only the waiters cause load on
+// the server.
 type idle struct {
 	common
 	holder, waiter contest.Locker
@@ -66,7 +65,7 @@ func startIdle(ctx context.Context, c contest.Contestant, spec Spec) (job, error
 	return i, nil
 }
 
-// ask finds out how many connections there are without the waiters'.
+// ask counts the connections without the waiters'.
 func (i *idle) ask(addr string) (err error) {
 	if i.probe, err = redis.Dial("tcp", addr); err == nil {
 		i.connections, err = connected(i.probe)
@@ -74,13 +73,13 @@ func (i *idle) ask(addr string) (err error) {
 	return err
 }
 
-// connected returns how many connections the server has.
+// connected counts the server's connections.
 func connected(conn redis.Conn) (float64, error) {
 	list, err := redis.String(conn.Do("CLIENT", "LIST"))
 	return float64(strings.Count(list, "\n")), err
 }
 
-// heap collects garbage and reads what is left.
+// heap collects garbage and reads the memory statistics.
 func heap(m *runtime.MemStats) {
 	runtime.GC()
 	runtime.GC() // what finalizers let go in the first
@@ -95,7 +94,7 @@ func numbered(prefix string, n int) []string {
 	return names
 }
 
-// takeAll locks all of names and keeps them.
+// takeAll acquires all of names and keeps them.
 func takeAll(ctx context.Context, locker contest.Locker, names []string) error {
 	var f failure
 	var all sync.WaitGroup
@@ -139,13 +138,12 @@ func (i *idle) end() Values {
 func (i *idle) close() error { return i.finish(i.waiter.Close, i.holder.Close, i.probe.Close) }
 
 const (
-	// lookEvery and lookAt are how often leases are looked at, and how many at once.
+	// lookEvery and lookAt are the interval and batch size of lease checks.
 	lookEvery = 250 * time.Millisecond
 	lookAt    = 500
 )
 
-// watchdog holds many locks with leases that are renewed, and looks at them on the
-// server, some at a time.
+// watchdog holds many locks with renewed leases, and checks their keys in batches.
 type watchdog struct {
 	common
 	locker contest.Locker
@@ -177,7 +175,7 @@ func startWatchdog(ctx context.Context, c contest.Contestant, spec Spec) (job, e
 	return w, nil
 }
 
-// look goes through the locks again and again.
+// look checks the leases in batches until ctx ends.
 func (w *watchdog) look(ctx context.Context, conn redis.Conn) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -213,7 +211,7 @@ func (w *watchdog) lookFrom(conn redis.Conn, at int) error {
 	return nil
 }
 
-// seen takes note of a lease. The longest is what was taken for the whole lease.
+// seen records a lease. The longest one seen counts as the full lease.
 func (w *watchdog) seen(left int64) {
 	w.lease.Store(max(w.lease.Load(), left))
 	if !w.counting.Load() {

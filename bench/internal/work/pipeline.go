@@ -14,12 +14,12 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/contest"
 )
 
-// errRefused says that a raw script found the lock in a state it cannot be in.
+// errRefused reports an impossible state of a lock.
 var errRefused = errors.New("a raw script was refused")
 
-// pipeline is the limit that nothing with a goroutine per lock can pass: one
-// goroutine that writes and reads whole batches on one connection. The locks are in
-// two halves, so that the server has the one while the other is written or read.
+// pipeline is the upper limit for clients with a goroutine per lock: one goroutine writes and reads whole
+// batches on one connection. The locks have two halves, so that the server executes one while the other is
+// written or read.
 type pipeline struct {
 	common
 	conn   redis.Conn
@@ -27,7 +27,7 @@ type pipeline struct {
 	pairs  atomic.Int64
 }
 
-// half are some of the locks, all of them in the same state.
+// half is some of the locks, all in the same state.
 type half struct {
 	acquire, release [][]any
 	taking           bool // acquisitions are under way, else releases
@@ -59,7 +59,7 @@ func startPipeline(ctx context.Context, spec Spec) (job, error) {
 	return p, nil
 }
 
-// run keeps both halves under way, and ends with no lock held.
+// run keeps both halves in flight, and ends with no lock held.
 func (p *pipeline) run(ctx context.Context) error {
 	for i := range p.halves {
 		if err := p.send(&p.halves[i]); err != nil {
@@ -71,7 +71,7 @@ func (p *pipeline) run(ctx context.Context) error {
 		if err := p.receive(h); err != nil {
 			return err
 		}
-		// After the first half's releases come the second's: then all are free.
+		// After the first half's releases come the second's; then all are free.
 		if i == 0 && !h.taking && ctx.Err() != nil {
 			return p.receive(&p.halves[1])
 		}
@@ -96,7 +96,7 @@ func (p *pipeline) send(h *half) error {
 	return p.conn.Flush()
 }
 
-// receive reads the replies to what was sent for h.
+// receive reads the replies to the calls of h.
 func (p *pipeline) receive(h *half) error {
 	for range h.acquire {
 		reply, err := p.conn.Receive()

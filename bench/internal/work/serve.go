@@ -18,16 +18,16 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// job is a measurement under way.
+// job is a running measurement.
 type job interface {
-	// begin starts to count; end returns what was counted and may be called once.
+	// begin starts to count; end returns the figures, once.
 	begin()
 	end() Values
-	// close ends the work and returns what went wrong in it.
+	// close ends the work and returns its error.
 	close() error
 }
 
-// common is the part of a job that all kinds of work share.
+// common is the shared part of all jobs.
 type common struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
@@ -51,7 +51,7 @@ func (c *common) begin() {
 	c.counting.Store(true)
 }
 
-// describe adds the figures of the times.
+// describe adds the latencies.
 func (c *common) describe(v Values) Values {
 	v[P50], v[P99] = micros(c.times.Quantile(0.5)), micros(c.times.Quantile(0.99))
 	v[Longest] = micros(c.times.Max())
@@ -81,7 +81,7 @@ func (f *failure) get() error {
 	return nil
 }
 
-// usage is what this process has used until a moment.
+// usage is the resources that this process has used at a moment.
 type usage struct {
 	at      time.Time
 	cpu     time.Duration
@@ -105,8 +105,7 @@ func (u usage) per(count float64) Values {
 	}
 }
 
-// resting returns the figures of count waiters or holds: CPU time and allocations are for each second, and
-// there is no rate.
+// resting returns the figures of count waiters or holds: CPU time and allocations per second, without a rate.
 func (u usage) resting(count float64) Values {
 	v := u.per(count)
 	delete(v, Rate)
@@ -117,7 +116,7 @@ func (u usage) resting(count float64) Values {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Serve does what in asks for until in ends, and writes what came of it to out.
+// Serve runs the specs from in until its end, and writes their results to out.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	for {
@@ -138,8 +137,8 @@ type server struct {
 	out *json.Encoder
 }
 
-// measure goes through one conversation. An error of the work is reported to the runner; an
-// error of the conversation is returned.
+// measure handles one spec. It reports an error of the work to the runner and returns an error of the
+// conversation.
 func (s server) measure(ctx context.Context, spec Spec) error {
 	j, err := open(ctx, spec)
 	if err != nil {
@@ -190,7 +189,6 @@ func (s server) order(want string) error {
 	return nil
 }
 
-// open starts the work of a spec.
 func open(ctx context.Context, spec Spec) (job, error) {
 	c, err := contest.Find(spec.Contestant)
 	if err != nil {
@@ -216,8 +214,7 @@ func open(ctx context.Context, spec Spec) (job, error) {
 	}
 }
 
-// profile writes a profile of the processor's time to a file until the function that it
-// returns is called. Without a file it does nothing.
+// profile writes a CPU profile to file, if it is not empty, until stop is called.
 func profile(file string) (stop func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil

@@ -1,32 +1,32 @@
-// Package work is the side of the benchmark that takes locks: a process that gets its work
-// line by line, does it with one contestant, and reports the result.
+// Package work is the worker process of the benchmark: it reads its work line by line, does it with one
+// contestant, and reports the result.
 //
 // # The conversation
 //
-// Each line is one JSON value. The Java contestant, bench/java, uses the same.
+// Each line is one JSON value. The Java contestant, bench/java, uses the same protocol.
 //
 //	runner                         worker
 //	{Spec}              ────────▶  opens the contestant, starts, warms up
 //	                    ◀────────  {"event":"ready"}
-//	asks the server
+//	reads INFO
 //	"go"                ────────▶  counts from here, for Spec.Duration
 //	                    ◀────────  {"event":"measured","values":{…}}
-//	asks the server
-//	"stop"              ────────▶  ends it all
+//	reads INFO
+//	"stop"              ────────▶  ends the work
 //	                    ◀────────  {"event":"done","error":"…"}
 //
-// The work goes on between "measured" and "stop", so that the server's figures cover
-// nothing but work. The end of the input ends the process.
+// The work continues between "measured" and "stop", so that the server's figures cover only work. The end of
+// the input ends the process.
 //
 // # The work
 //
-//	pairs     goroutines lock and unlock, each a key of its own
+//	pairs     goroutines lock and unlock, each its own key
 //	turns     goroutines lock and unlock the same key
 //	wakeup    one holds, one waits: from the unlock to the other's return
-//	idle      goroutines wait for a lock, or each for its own, which is never freed
-//	watchdog  locks are held, and renewed
+//	idle      goroutines wait for one lock, or each for its own, that is never released
+//	watchdog  locks are held and renewed
 //
-// A goroutine that finds itself in a lock with another is an error in every case.
+// A violation of mutual exclusion is an error in every case.
 package work
 
 import (
@@ -36,10 +36,9 @@ import (
 	"time"
 )
 
-// Kind is a kind of work.
 type Kind string
 
-// Kinds of work; the package comment says what they are.
+// Kinds of work; see the package comment.
 const (
 	Pairs    Kind = "pairs"
 	Turns    Kind = "turns"
@@ -48,95 +47,86 @@ const (
 	Watchdog Kind = "watchdog"
 )
 
-// Spec is one measurement.
 type Spec struct {
-	// Kind is the work, Contestant the client that does it.
 	Kind       Kind   `json:"kind"`
 	Contestant string `json:"contestant"`
-	// Addr is the server's address, host:port.
-	Addr string `json:"addr"`
-	// Key is the lock's name, or what the names begin with.
+	Addr       string `json:"addr"`
+	// Key is the lock's name, or the prefix of the names.
 	Key string `json:"key"`
-	// Goroutines is how many there are, or how many locks are held by the watchdog.
+	// Goroutines is the number of goroutines, or of locks that watchdog holds.
 	Goroutines int `json:"goroutines"`
-	// Reads is how many of 100 acquisitions of Turns read, at random; 0 for a lock
-	// without readers.
+	// Reads is the percentage of Turns' acquisitions that read, chosen at random.
 	Reads int `json:"reads,omitempty"`
-	// Permits is how many a semaphore has, 0 for a lock.
+	// Permits is the size of a semaphore, 0 for a lock.
 	Permits int `json:"permits,omitempty"`
-	// Separate gives each waiter of Idle a lock of its own.
+	// Separate gives each waiter of Idle its own lock.
 	Separate bool `json:"separate,omitempty"`
 	// Warmup and Duration are milliseconds.
 	Warmup   int64 `json:"warmup"`
 	Duration int64 `json:"duration"`
-	// Profile is the file for a profile of the processor's time; none if it is empty.
+	// Profile is the file for a CPU profile, or "".
 	Profile string `json:"profile,omitempty"`
 }
 
 func (s Spec) warmup() time.Duration   { return time.Duration(s.Warmup) * time.Millisecond }
 func (s Spec) duration() time.Duration { return time.Duration(s.Duration) * time.Millisecond }
 
-// Events that a worker tells.
+// Events of a worker.
 const (
 	EventReady    = "ready"
 	EventMeasured = "measured"
 	EventDone     = "done"
 )
 
-// Event is what a worker says.
+// Event is a line of a worker's output.
 type Event struct {
-	// Event is its name.
-	Event string `json:"event"`
-	// Values are what was measured, by name; see the list of figures.
+	Event  string `json:"event"`
 	Values Values `json:"values,omitempty"`
-	// Error says what went wrong.
-	Error string `json:"error,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Values are figures by name.
 type Values map[string]float64
 
-// Known deletes values that are not numbers, because nothing was counted, and returns v.
+// Known deletes NaNs and infinities, which result from empty counts, and returns v.
 func (v Values) Known() Values {
 	maps.DeleteFunc(v, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 	return v
 }
 
-// The names of figures that workers measure. Times are microseconds.
+// Names of the workers' figures. Times are microseconds.
 const (
-	// Count is how many pairs, or acquisitions, or wake-ups there were.
+	// Count is the number of pairs, acquisitions or wake-ups.
 	Count = "count"
 	// Rate is Count per second.
 	Rate = "rate"
-	// P50, P99 and Longest are how long a pair took, a wait, or a wake-up.
+	// P50, P99 and Longest are the times of pairs, waits or wake-ups.
 	P50     = "p50"
 	P99     = "p99"
 	Longest = "longest"
-	// Whole is the P50 of a wake-up from the unlock's call, and not from its return.
+	// Whole is the P50 of wake-ups from the unlock's call instead of its return.
 	Whole = "whole"
-	// Allocs are heap allocations per count, CPU the process's processor time.
+	// Allocs are heap allocations per count, CPU is the process's CPU time.
 	Allocs = "allocs"
 	CPU    = "client_cpu"
-	// Luckiest and Unluckiest are shares, 1 being that of all if it were equal.
+	// Luckiest and Unluckiest are shares relative to an equal one.
 	Luckiest   = "luckiest"
 	Unluckiest = "unluckiest"
-	// Heap and Stack are bytes per waiter, Goroutines how many there are for each.
+	// Heap and Stack are bytes per waiter, Goroutines the number per waiter.
 	Heap       = "heap"
 	Stack      = "stack"
 	Goroutines = "goroutines"
-	// Connections is how many a client has to the server.
+	// Connections is the number of connections of a client.
 	Connections = "connections"
-	// Oldest is the longest time, in seconds, that a lease had not been renewed, and
-	// Gone how many of the leases looked at were gone.
+	// Oldest is the longest time without a renewal of a lease, in seconds; Gone is the number of checked
+	// leases that were gone.
 	Oldest = "oldest"
 	Gone   = "gone"
 )
 
-// Orders that a worker takes.
 const (
 	orderGo   = "go"
 	orderStop = "stop"
 )
 
-// errOrder says that the runner did not follow the conversation.
 var errOrder = errors.New("work: unexpected order")

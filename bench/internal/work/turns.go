@@ -13,11 +13,9 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/stats"
 )
 
-// errTogether says that a lock did not exclude.
 var errTogether = errors.New("more goroutines were inside at once than may be")
 
-// turns are goroutines that lock and unlock until they are ended: the same key, or
-// each its own.
+// turns are goroutines that lock and unlock until they are ended: the same key, or each its own.
 type turns struct {
 	common
 	spec    Spec
@@ -27,8 +25,7 @@ type turns struct {
 	members []member
 }
 
-// member is one goroutine. Its fields are written by it, read when it is counted,
-// and begin is the time since when it waits, 0 when it does not.
+// member is one goroutine. It writes the fields; begin is the time since when it waits, or 0.
 type member struct {
 	count atomic.Int64
 	begin atomic.Int64
@@ -93,7 +90,7 @@ func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) er
 	return nil
 }
 
-// look enters and leaves, and looks whether others are inside who may not be.
+// look enters and leaves, and checks for goroutines that must not be inside.
 func (t *turns) look(reads bool) {
 	own, others := &t.inside, &t.readers
 	if reads {
@@ -105,7 +102,7 @@ func (t *turns) look(reads bool) {
 	own.Add(-1)
 }
 
-// unlessEnded returns err if it is not that of the end.
+// unlessEnded returns err unless ctx has ended.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -133,9 +130,8 @@ func (t *turns) end() Values {
 	return v
 }
 
-// countOpenWaits counts waits that were not over at the end with what they have
-// lasted, those that are longer than most: without them a contestant that lets some
-// starve would have no long waits to show.
+// countOpenWaits adds waits that are still open and longer than the median: without them a contestant that
+// starves callers would have no long waits.
 func (t *turns) countOpenWaits() {
 	if t.spec.Kind == Pairs {
 		return
@@ -150,11 +146,11 @@ func (t *turns) countOpenWaits() {
 
 func (t *turns) close() error { return t.finish(t.locker.Close) }
 
-// settle is how long a waiter gets to be waiting for good before it is woken.
+// settle is the time for a waiter to block before it is woken.
 const settle = 3 * time.Millisecond
 
-// wakeups pass a lock between two clients of this process, which share nothing but
-// the server: one clock tells when it was given and when it was got.
+// wakeups pass a lock between two clients of this process that share only the server, so one clock measures
+// both ends.
 type wakeups struct {
 	common  // times are from the unlock's return
 	lockers [2]contest.Locker
@@ -162,7 +158,7 @@ type wakeups struct {
 	whole   stats.Histogram // from the unlock's call
 }
 
-// got is what a waiter says when it has the lock.
+// got is a waiter's result.
 type got struct {
 	held contest.Held
 	at   time.Time
@@ -183,7 +179,7 @@ func startWakeups(ctx context.Context, c contest.Contestant, spec Spec) (job, er
 	return w, nil
 }
 
-// pass hands the lock to and fro until ctx ends.
+// pass hands the lock back and forth until ctx ends.
 func (w *wakeups) pass(ctx context.Context) error {
 	held, err := w.keys[0].Lock(ctx)
 	if err != nil {
