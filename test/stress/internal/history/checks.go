@@ -9,38 +9,35 @@ import (
 	"time"
 )
 
-// Finding is something that should not be.
+// Finding is a violation.
 type Finding struct {
-	// Check is which check found it.
+	// Check names the check that found it.
 	Check string
-	// What says what was found, with names and times.
+	// What describes it, with names and times.
 	What string
 }
 
-// String is the check and the words.
 func (f Finding) String() string { return f.Check + ": " + f.What }
 
 func found(check, format string, args ...any) Finding {
 	return Finding{check, fmt.Sprintf(format, args...)}
 }
 
-// Overlap is two holds that were valid at once and exclude each other.
+// Overlap is two holds that exclude each other and were valid at the same time.
 type Overlap struct {
 	// First was granted before Second, and Span is when both were valid.
 	First, Second *Hold
 	Span          Span
-	// After is how long after the server was made to forget the lock the overlap
-	// ended, counted from the first time; Excused is true if that is what allows it.
+	// After is the end of the overlap relative to the fault that made the server forget the lock; Excused
+	// reports whether that allows it.
 	After   Time
 	Excused bool
 }
 
-// latency is what a renewal may take in addition to its period: a command timeout and a new
-// connection.
+// latency is the time of a renewal beyond its period: a command timeout and a new connection.
 const latency = 3 * time.Second
 
-// Overlaps returns all of them. Where the server was made to forget, they are
-// excused for one renewal period.
+// Overlaps returns all overlaps. After the server forgot, they are excused for one renewal period.
 func (s *Story) Overlaps() []Overlap {
 	var all []Overlap
 	for _, key := range sortedKeys(s.ByKey) {
@@ -58,8 +55,8 @@ func (s *Story) Overlaps() []Overlap {
 	return all
 }
 
-// exclude reports whether two holds, the first of which was granted first, must not be valid at
-// once. An owner must not write while it reads.
+// exclude reports whether two holds, in the order of their grants, must not be valid at the same time. An
+// owner must not write while it reads.
 func exclude(first, second *Hold) bool {
 	if first.Owner == second.Owner {
 		return first.Read && !second.Read && second.Outer == ""
@@ -67,9 +64,8 @@ func exclude(first, second *Hold) bool {
 	return !first.Read || !second.Read
 }
 
-// excuse looks for the fault that made the server forget one of the holds. That is the first,
-// or either where both were asked for at once: the server may have granted them in the other
-// order.
+// excuse looks for the fault that made the server forget one of the holds: the first one, or either if both
+// were requested concurrently, because the server may have granted them in the other order.
 func (s *Story) excuse(o Overlap) Overlap {
 	if o.excuse(s.Faults, o.First); !o.Excused && o.Second.sent < o.First.From {
 		o.excuse(s.Faults, o.Second)
@@ -77,9 +73,8 @@ func (s *Story) excuse(o Overlap) Overlap {
 	return o
 }
 
-// excuse looks for the fault that made the server forget the hold. It is the first one that
-// came when the hold was granted for sure: if that did not end it in time, no later one is the
-// reason.
+// excuse looks for the first fault after the hold was certainly granted that made the server forget it. If
+// that did not end it in time, a later fault is not the reason.
 func (o *Overlap) excuse(faults []Record, h *Hold) {
 	period := h.Lease
 	if h.Renewed {
@@ -96,17 +91,15 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 	}
 }
 
-// Evicted is the fault that makes the server forget some keys, unknown which.
+// Evicted is the fault that makes the server forget unknown keys.
 const Evicted = "evicted"
 
-// String names both holds and the time.
 func (o Overlap) String() string {
 	return fmt.Sprintf("%s was held by %s (%s, process %s) and %s (%s, process %s) at once for %v, from %v on",
 		o.First.Key, o.First.ID, o.First.Owner, o.First.P, o.Second.ID, o.Second.Owner, o.Second.P,
 		o.Span.length().Round(time.Microsecond), o.Span.From)
 }
 
-// checkOverlaps judges them.
 func (s *Story) checkOverlaps() (findings []Finding) {
 	for _, o := range s.Overlaps() {
 		if !o.Excused {
@@ -125,11 +118,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// grain is how coarse the server's clock and its milliseconds are, and what the
-// sampling of a busy process may be off by.
+// grain is the resolution of the server's clock plus the error of sampling a busy process.
 const grain = 20 * time.Millisecond
 
-// checkAudits compares what the server had with what its clients believed.
+// checkAudits compares the server's state with its clients' view.
 func (s *Story) checkAudits() (findings []Finding) {
 	for _, a := range s.Audits {
 		h := s.Holds[a.Hold]
@@ -157,8 +149,8 @@ func (s *Story) checkAudits() (findings []Finding) {
 	return findings
 }
 
-// checkCalls judges that every call of a process that lives returned, in its time and the
-// slack. The time that the process stood still is not counted.
+// checkCalls checks that every call of a live process returned within its bound and the slack, not counting
+// the time its process was stopped.
 func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	for _, id := range sortedKeys(s.Calls) {
 		c := s.Calls[id]
@@ -177,8 +169,8 @@ func (s *Story) checkCalls(slack time.Duration) (findings []Finding) {
 	return findings
 }
 
-// stood is for how long a process stood still in a span. Its stops may overlap: one was made,
-// and the process itself noticed it.
+// stood is how long a process was stopped in a span. Its stops may overlap: one that was made, and one that
+// the process noticed.
 func (s *Story) stood(p string, in Span) (sum Time) {
 	stops := slices.SortedFunc(slices.Values(s.Stops[p]), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, stop := range stops {
@@ -189,8 +181,7 @@ func (s *Story) stood(p string, in Span) (sum Time) {
 	return sum
 }
 
-// checkEarly checks that no hold of a lock that the server remembered was lost before its
-// deadline had come.
+// checkEarly checks that no hold was lost before its deadline while the server remembered its lock.
 func (s *Story) checkEarly() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -223,8 +214,8 @@ func (s *Story) forgotten(h *Hold, at Time) bool {
 	return false
 }
 
-// checkReentries checks that a proof is refused once the server has forgotten what it
-// proves, and that a caller that is inside by a proof was inside.
+// checkReentries checks that a proof is rejected after the server forgot its hold, and that a caller that
+// entered by proof was inside.
 func (s *Story) checkReentries() (findings []Finding) {
 	for _, id := range sortedKeys(s.Holds) {
 		h := s.Holds[id]
@@ -247,8 +238,8 @@ func (s *Story) checkReentries() (findings []Finding) {
 	return findings
 }
 
-// checkTokens finds tokens that have not grown: a call that began after a hold was granted
-// must have a higher one, unless the server was made to forget in between.
+// checkTokens finds tokens that did not increase: a call that began after a grant must get a higher one,
+// unless the server forgot in between.
 func (s *Story) checkTokens() (findings []Finding) {
 	for _, key := range sortedKeys(s.ByKey) {
 		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })

@@ -1,68 +1,55 @@
 //go:build linux
 
-// Package history records what several processes did with locks, and judges it.
+// Package history records how several processes used locks, and checks it.
 //
-// # What is written
+// # Records
 //
-// Each process appends records to a file of its own, one write(2) for each, so that what it
-// did before it was killed is there. Times are of CLOCK_MONOTONIC, which all processes of a
-// machine share. The life of a hold:
+// Each process appends records to its own file with one write(2) each, so that they survive its kill. Times
+// are CLOCK_MONOTONIC, which all processes of a machine share. The life of a hold:
 //
-//	Call ──▶ Return ──▶ Grant ──▶ Valid, again and again ──▶ Give ──▶ Return
-//	                      │                              ├─▶ Over
-//	                      └── Mark, Audit                └─▶ nothing more: killed
+//	Call ──▶ Return ──▶ Grant ──▶ Valid (repeated) ──▶ Give ──▶ Return
+//	                      │                        ├─▶ Over
+//	                      └── Mark, Audit          └─▶ killed
 //
 // # When a hold is valid
 //
-// From the moment after its grant until the moment before it was given up, or until its own
-// deadline. A sample is a time, then Err() == nil, then Remaining(): the hold was valid at
-// that time, and unless it ends early it is valid for what Remaining returned from that
-// time on. Both are lower bounds. A process that stands still, or was killed later, cannot
-// have seen its hold end, so its hold counts as valid until the deadline of its last
-// sample, or until it was killed. When the end was seen before the deadline, the hold
-// counts as valid until the last sample alone. So an interval is never longer than the
-// hold's own view of itself, however busy the machine, and two that overlap are two that
-// believed it at once.
+// It is valid from its grant until it was given up or its deadline passed. A sample is a time, then Err() ==
+// nil, then Remaining(): the hold was valid at that time and, unless it ends early, for the remaining time.
+// Both are lower bounds. A process that was stopped or later killed cannot have seen its hold end, so its hold
+// is valid until the last sample's deadline or the kill. If the end was seen before the deadline, the hold is
+// valid until the last sample. So an interval never exceeds the hold's own view, however busy the machine is,
+// and two overlapping holds were both believed valid.
 //
-// # What is judged
+// # Checks
 //
-//   - Overlaps: of two owners' intervals on one key. None may be while the server
-//     remembers; where it was made to forget, none may last longer than a renewal
-//     period after that. Holds of one owner are one holder: nested and handed over.
-//   - Marks: while it is inside, a holder appends to a stream on a server that no
-//     fault touches, and then looks whether it is still valid. The marks that were
-//     followed by such a look need no clock: between the first and the last of one
-//     owner there may be none of another. Marks without it prove nothing, since the
-//     command may have arrived late.
-//   - Tokens: a hold whose call began after another hold was granted has a higher token,
-//     unless the server was made to forget in between.
-//   - Audits: what the server has, asked past all faults, after a sample. The hold
-//     must end at least its loss margin before the key can expire, and the owner's
-//     count must be how often it is inside. After an unlock that succeeded the owner
-//     must be gone.
-//   - Early ends: a hold that is lost before its deadline, while the server
-//     remembers.
-//   - Re-entries: the proof of a hold that the server was made to forget must be
-//     refused.
-//   - Bounds: every call returns in its time, the time its process stood still not
-//     counted: it was frozen, or a goroutine of its own that does nothing else was woken
-//     half a second late.
-//   - Idle locks: from the reply to an unlock until a waiter has the lock, the time
-//     around faults not counted.
+//   - Overlaps of two owners' intervals on one key: none while the server remembers, and after it was
+//     made to forget, none longer than a renewal period. Holds of one owner are one holder: nested or
+//     handed over.
+//   - Marks: a holder appends to a stream on a server without faults, and then checks that it is still
+//     valid. Marks followed by a valid check need no clock: none of another owner may be between the
+//     first and last of one. Others prove nothing, because the command may have arrived late.
+//   - Tokens: a call that began after another hold was granted gets a higher token, unless the server
+//     was made to forget in between.
+//   - Audits: the server's state, read past all faults after a sample. The hold must end at least its
+//     loss margin before the key can expire, and the owner's count must be its depth. After a successful
+//     unlock the owner must be gone.
+//   - Early ends: no hold is lost before its deadline while the server remembers.
+//   - Re-entries: the proof of a forgotten hold must be rejected.
+//   - Bounds: every call returns in its time, except while its process was stopped, or a goroutine that
+//     only sleeps woke half a second late.
+//   - Idle locks: from the reply to an unlock until the next waiter's grant, except around faults.
 //
-// Of semaphores, while the server remembers:
+// For semaphores, while the server remembers:
 //
-//   - Permits: at no time are more out than were set. A hold has its permits as late and
-//     as shortly as its calls and samples allow, so that those that fit make an order in
-//     which a semaphore could have granted them, and those that do not are a proof. No
-//     model checker says more, since an attempt that was refused may have met permits of
-//     calls in doubt.
-//   - Marks: the same of stays, without a clock.
-//   - Stocks: what the server has available and taken is together never more than was set,
-//     and where no permit can have been lost, never less; and what is available is at most
-//     what the holds leave that were valid from before the question until after the reply.
-//   - Idle permits: from the reply to a release, while a caller waits for no more of the
-//     permits that were given back than later grants have left.
+//   - Permits: never more in use than were set. A hold has its permits as late and as briefly as its
+//     calls and samples allow, so an order of grants exists if they fit, and a violation is proven if
+//     they don't. A model checker says no more, because a rejected attempt may have met permits of calls
+//     in doubt.
+//   - Marks: the same without a clock.
+//   - Stocks: available and taken permits are never more than were set, and never fewer if no permit can
+//     have been lost. At most those are available that holds valid throughout the query leave.
+//   - Idle permits: from the reply to a release, while a caller waits for no more than the released
+//     permits that later grants left.
 package history
 
 import (
@@ -76,11 +63,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time is a reading of the machine's CLOCK_MONOTONIC, or a distance of two.
+// Time is a reading of CLOCK_MONOTONIC, or a difference of two.
 type Time = time.Duration
 
-// Now reads the clock that all processes of the machine share. It stands still
-// while the machine is suspended, for all of them.
+// Now reads the clock that all processes share. It stops while the machine is suspended.
 func Now() Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -89,108 +75,97 @@ func Now() Time {
 	return Time(ts.Nano())
 }
 
-// Kind is what a record tells.
+// Kind is the kind of a record.
 type Kind string
 
-// The kinds of records. Unless stated otherwise, T is read after the event.
+// Unless stated otherwise, T is read after the event.
 const (
 	// Life begins a client: Owner is its UUID.
 	Life Kind = "life"
-	// LifeOver says that a client was closed, or is about to end with its process.
+	// LifeOver precedes the close of a client or the end of its process.
 	LifeOver Kind = "life-over"
-	// Call begins a call: T is before it. ID, Op, Key, Wait is its bound, Hold the
-	// hold that it is about or whose proof it has.
-	Call Kind = "call"
-	// Return ends the call ID with Err, empty for success.
+	// Call begins the call ID, which is Op on Key; T is before it, Wait is its bound, and Hold is its hold or
+	// the source of its proof.
+	Call   Kind = "call"
 	Return Kind = "return"
-	// Grant is a hold: ID is the call, Outer the hold whose proof was used, Lease and
-	// Margin are its own, Renewed is true when it is renewed, Token is its token.
+	// Grant is a hold of the call ID: Outer is the hold whose proof was used, Lease, Margin and Token are its
+	// own, and Renewed reports renewal.
 	Grant Kind = "grant"
-	// Valid is a sample: T is before Err was nil, Until is T and what remained.
+	// Valid is a sample: T is before Err was nil, Until is T plus the remaining time.
 	Valid Kind = "valid"
-	// Over is the first sample that was not nil: Until is the last valid sample, Err
-	// why.
+	// Over is the first sample with an error, Err: Until is the last valid sample.
 	Over Kind = "over"
-	// Give says that a hold is about to be given up by Op: T is before it.
+	// Give precedes the end of a hold by Op: T is before it.
 	Give Kind = "give"
-	// Kept takes a Give back: the call failed and the hold goes on.
+	// Kept cancels a Give: the call failed and the hold remains.
 	Kept Kind = "kept"
-	// Mark is an entry on the untouched server, after which Err was nil.
+	// Mark is an entry on the server without faults, after which Err was nil.
 	Mark Kind = "mark"
-	// Audit is what the server had: TTL and Count, asked after a sample of Until. Depth
-	// is how often the owner was inside, 0 if that is not sure; the count may be higher
-	// unless it is Exact, because an inner unlock may be settled in the background.
+	// Audit is the server's state: TTL and Count, read after a sample of Until. Depth is the owner's depth, or
+	// 0 if unknown; Count may be higher unless Exact, because an inner unlock may be resolved in the
+	// background.
 	Audit Kind = "audit"
-	// Absent is how often the owner was in the key after an unlock that succeeded.
+	// Absent is the owner's count in the key after a successful unlock.
 	Absent Kind = "absent"
-	// Stock is what a semaphore had at one moment from T, read before it was asked, until
-	// Until: Available and Count, how many were taken, of Most. Exact says that these are
-	// all there may be: no permit can have been lost.
+	// Stock is a semaphore's state at one moment between T and Until: Available, Count taken, and Most. Exact
+	// reports that these are all: no permit can have been lost.
 	Stock Kind = "stock"
-	// Fault is what was broken: Op, from T until Until. Key is set when the server was
-	// made to forget this key, "*" for all.
+	// Fault is an injected fault: Op, from T until Until. Key is the forgotten key, or "*" for all.
 	Fault Kind = "fault"
-	// Stop says that process P stood still from T, read before, until Until.
+	// Stop reports that process P was stopped from T, read before, until Until.
 	Stop Kind = "stop"
-	// Kill says that process P was killed: T is before it.
+	// Kill reports that process P was killed: T is before it.
 	Kill Kind = "kill"
 )
 
-// Stalled is the Op of a Stop that the process noticed itself: a goroutine of its own was woken
-// late. It was frozen, or the machine gave it no time.
+// Stalled is the Op of a Stop that the process noticed itself, by a goroutine that woke late.
 const Stalled = "stalled"
 
-// Record is one line of a history. Which fields are set says its kind.
+// Record is one line of a history. Its kind determines which fields are set.
 type Record struct {
-	// T is when, P which process, Kind what.
+	// T is the time, P the process.
 	T    Time   `json:"t"`
 	P    string `json:"p"`
 	Kind Kind   `json:"k"`
-	// ID names a call, and the hold that came of it; Op is what was called.
+	// ID names a call and its hold; Op is the call's method.
 	ID string `json:"id,omitempty"`
 	Op string `json:"op,omitempty"`
-	// Key is a lock, Hold a hold, Outer the one it was entered by, Owner its owner.
+	// Outer is the hold that this one was entered by.
 	Key   string `json:"key,omitempty"`
 	Hold  string `json:"hold,omitempty"`
 	Outer string `json:"outer,omitempty"`
 	Owner string `json:"owner,omitempty"`
-	// Entry is the ID of a mark in its stream.
 	Entry string `json:"entry,omitempty"`
-	// Err is the class of an error, empty for none.
+	// Err is the class of an error, or "".
 	Err string `json:"err,omitempty"`
-	// Until is the other end of what T begins.
-	Until Time `json:"until,omitempty"`
-	// Wait is a call's bound.
-	Wait Time `json:"wait,omitempty"`
-	// Lease and Margin are a hold's; Renewed says that its lease is.
-	Lease   Time `json:"lease,omitempty"`
-	Margin  Time `json:"margin,omitempty"`
-	Renewed bool `json:"renewed,omitempty"`
-	// Token is a hold's, 0 for locks without.
-	Token int64 `json:"token,omitempty"`
-	// Read says that a hold is a reader's, beside which there may be other readers.
+	// Until is the end of the span that T begins.
+	Until   Time  `json:"until,omitempty"`
+	Wait    Time  `json:"wait,omitempty"`
+	Lease   Time  `json:"lease,omitempty"`
+	Margin  Time  `json:"margin,omitempty"`
+	Renewed bool  `json:"renewed,omitempty"`
+	Token   int64 `json:"token,omitempty"`
+	// Read marks a reader's hold.
 	Read bool `json:"read,omitempty"`
-	// TTL and Count are what an audit found, Depth what its client expects, and Exact
-	// whether that is all there may be.
+	// TTL and Count are an audit's results, Depth is the expected count, and Exact reports whether Count must
+	// equal it.
 	TTL   Time  `json:"ttl,omitempty"`
 	Count int64 `json:"count,omitempty"`
 	Depth int64 `json:"depth,omitempty"`
 	Exact bool  `json:"exact,omitempty"`
-	// Permits is how many a hold has or a call asks for, 0 for a lock; Most is how many were
-	// set; Available is how many of a semaphore can be taken.
+	// Permits is the number that a hold has or a call requests, 0 for a lock; Most is the semaphore's size.
 	Permits   int64 `json:"permits,omitempty"`
 	Most      int64 `json:"most,omitempty"`
 	Available int64 `json:"available,omitempty"`
 }
 
-// Writer appends the records of one process to a file. It is safe for concurrent
-// use.
+// Writer appends the records of one process to a file. It is safe for concurrent use.
 type Writer struct {
 	file    *os.File
 	process string
 }
 
-// Create opens the file for process p, and makes it if need be.
+// Create opens or creates the file for process p.
 func Create(path, p string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // the tester's own choice
 	if err != nil {
@@ -199,9 +174,8 @@ func Create(path, p string) (*Writer, error) {
 	return &Writer{file: f, process: p}, nil
 }
 
-// Write appends r, with the time that it is now unless r has one. It is in the
-// system's hands when Write returns. A history that cannot be written is worth
-// nothing, so that panics.
+// Write appends r, with the current time unless r has one. The kernel has it when Write returns. Write panics
+// on errors, because an incomplete history is worthless.
 func (w *Writer) Write(r Record) {
 	if r.T == 0 {
 		r.T = Now()
@@ -218,7 +192,6 @@ func (w *Writer) Write(r Record) {
 	}
 }
 
-// Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }
 
 // Follower reads a growing history in parts.
@@ -226,9 +199,8 @@ type Follower struct {
 	offsets map[string]int64
 }
 
-// Next returns what has been appended to the file since it was last asked about. A
-// last line without an end is left for the next time, or for ever, if its process
-// was killed as it wrote.
+// Next returns what was appended to the file since the last call. An incomplete last line is left for the next
+// call, or forever if its process was killed.
 func (f *Follower) Next(path string) ([]Record, error) {
 	if f.offsets == nil {
 		f.offsets = map[string]int64{}
@@ -265,8 +237,7 @@ func readFrom(path string, offset int64) (string, error) {
 	return string(text), err
 }
 
-// Owners knows, of every owner, whether the server may still have it when no caller is
-// inside. It grows with the history.
+// Owners tracks which owners the server may still have although no caller is inside.
 type Owners struct {
 	alive map[string]string // UUIDs of clients that live, and their processes
 	dead  map[string]bool   // processes that were killed; what they still write is of their last moment
@@ -275,7 +246,7 @@ type Owners struct {
 	calls map[string]Record // calls that have not returned
 }
 
-// Add adds records, later ones than before, and puts them in order.
+// Add adds records that are later than earlier ones, in any order.
 func (o *Owners) Add(records []Record) {
 	if o.alive == nil {
 		o.alive, o.dead, o.left = map[string]string{}, map[string]bool{}, map[string]string{}
@@ -322,11 +293,11 @@ func (o *Owners) add(rec Record) {
 	}
 }
 
-// Excuse says why the server may have an owner from now on.
+// Excuse records why the server may keep an owner.
 func (o *Owners) Excuse(owner, why string) { o.left[owner] = why }
 
-// Explains returns why the server may still have an owner, as a holder or in a queue, when
-// no caller is at work, or "" when it may not.
+// Explains returns why the server may still have an owner, as a holder or waiter, while no caller is active,
+// or "".
 func (o *Owners) Explains(owner string) string {
 	id, _, _ := strings.Cut(owner, ":")
 	if _, alive := o.alive[id]; !alive {

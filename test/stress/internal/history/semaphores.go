@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// checkPermits finds where holds had more permits of a semaphore at once than were set.
+// checkPermits finds moments at which holds had more permits than were set.
 func (s *Story) checkPermits() (findings []Finding) {
 	for _, key := range sortedKeys(s.BySemaphore) {
 		if s.mayForget(key) {
@@ -46,8 +46,7 @@ func (s *Story) mayForget(key string) bool {
 	return slices.ContainsFunc(s.Faults, func(f Record) bool { return f.Key == "*" || f.Key == key })
 }
 
-// crowded finds where the marks of a semaphore, in whose order all are, show more permits at once
-// than were set.
+// crowded finds marks of a semaphore that show more permits in use than were set.
 func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	if s.mayForget(key) {
 		return nil
@@ -71,8 +70,7 @@ func (s *Story) crowded(key string, all []*stay) (findings []Finding) {
 	return findings
 }
 
-// checkStocks compares what the server had of a semaphore with what was set, and with the holds
-// that were valid all the while.
+// checkStocks compares a semaphore's state with its size and with the holds valid throughout the query.
 func (s *Story) checkStocks() (findings []Finding) {
 	for _, q := range s.Stocks {
 		if s.mayForget(q.Key) {
@@ -91,10 +89,10 @@ func (s *Story) checkStocks() (findings []Finding) {
 	return findings
 }
 
-// outAllThrough is how many permits were out from the beginning of a span to its end.
+// outAllThrough counts the permits in use throughout a span.
 func (s *Story) outAllThrough(key string, in Span) (out int64) {
 	holds := s.BySemaphore[key]
-	// None that was granted later counts.
+	// Later grants do not count.
 	n, _ := slices.BinarySearchFunc(holds, in.From, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+time.Nanosecond) })
 	for _, h := range holds[:n] {
 		if h.To >= in.To {
@@ -104,10 +102,10 @@ func (s *Story) outAllThrough(key string, in Span) (out int64) {
 	return out
 }
 
-// place is a place in a stream.
+// place is a position in a stream.
 type place struct{ ms, n int64 }
 
-// parsePlace returns the zero place for a text that is none.
+// parsePlace returns the zero place for invalid text.
 func parsePlace(text string) place {
 	ms, n, _ := strings.Cut(text, "-")
 	var p place
@@ -132,7 +130,7 @@ type stay struct {
 	end         Time
 }
 
-// stays returns those of each key, in the order of their first marks.
+// stays returns the stays by key, in the order of their first marks.
 func (s *Story) stays() map[string][]*stay {
 	byOwner := map[string]*stay{}
 	byKey := map[string][]*stay{}
@@ -162,8 +160,7 @@ func (s *Story) stays() map[string][]*stay {
 	return byKey
 }
 
-// checkMarks finds marks of one owner between those of another, which no clock is
-// needed for, unless the server was made to forget.
+// checkMarks finds marks of one owner between those of another, unless the server was made to forget.
 func (s *Story) checkMarks() (findings []Finding) {
 	byKey := s.stays()
 	for _, key := range sortedKeys(byKey) {
@@ -191,20 +188,19 @@ func (s *Story) marksExcused(a, b *stay) bool {
 	return s.excuse(Overlap{First: a.hold, Second: b.hold, Span: Span{b.hold.From, min(a.end, b.end)}}).Excused
 }
 
-// Idle is a stretch in which a lock was free and had waiters.
+// Idle is a span in which a lock was free and had waiters.
 type Idle struct {
-	// Key is the lock, Span is from the reply to the unlock until the next grant, and
-	// Calm the longest part of it that no fault had anything to do with.
+	// Span is from the reply to the unlock until the next grant, and Calm is its longest part without effects
+	// of faults.
 	Key  string
 	Span Span
 	Calm Time
 }
 
-// Aftermath is for how long a fault may have to do with what happens on a lock.
+// Aftermath returns how long a fault may affect a lock.
 type Aftermath func(fault Record, key string) time.Duration
 
-// LongestIdle returns the longest stretch, by its calm part, in which a lock that had been
-// unlocked stayed free although it had waiters.
+// LongestIdle returns the idle span with the longest calm part.
 func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	waits := map[string][]*Made{}
 	for _, c := range s.Calls {
@@ -222,11 +218,10 @@ func (s *Story) LongestIdle(after Aftermath) (longest Idle) {
 	return longest
 }
 
-// longestIdle is LongestIdle of one lock, or semaphore: its holds, who waits for it, and what
-// faults excuse.
+// longestIdle is LongestIdle of one lock or semaphore.
 func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longest Idle) {
 	for _, h := range holds {
-		// An inner unlock frees nothing; neither is one that others outlive.
+		// Only the last hold of an owner frees the lock.
 		if u := s.Freed[h.ID]; u != nil && h.Outer == "" && !outlived(holds, h, u.T) {
 			i := Idle{Key: h.Key, Span: Span{u.Returned, s.until(holds, waits, u, atLeastOne(h.Permits))}}
 			i.Calm = calm(i.Span, excused)
@@ -238,7 +233,6 @@ func (s *Story) longestIdle(holds []*Hold, waits []*Made, excused []Span) (longe
 	return longest
 }
 
-// atLeastOne is a number of permits, or a lock as one.
 func atLeastOne(permits int64) int64 { return max(permits, 1) }
 
 // outlived reports whether another hold of the owner was valid when h was given up.
@@ -248,8 +242,8 @@ func outlived(holds []*Hold, h *Hold, at Time) bool {
 	})
 }
 
-// until is how long after an unlock, which has given back so many permits, there was a waiter that
-// could have had some of them, or the lock.
+// until returns until when, after an unlock that freed so many permits, a waiter could have acquired some of
+// them, or the lock.
 func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) Time {
 	to := unlock.Returned
 	for _, w := range waits {
@@ -260,7 +254,7 @@ func (s *Story) until(holds []*Hold, waits []*Made, unlock *Made, freed int64) T
 	return to
 }
 
-// takenFrom is when the holds granted after a moment had more permits together than so many.
+// takenFrom returns when the holds granted after at had more than spare permits.
 func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	first, _ := slices.BinarySearchFunc(holds, at, func(h *Hold, at Time) int { return cmp.Compare(h.From, at+1) })
 	for _, h := range holds[first:] {
@@ -271,7 +265,7 @@ func takenFrom(holds []*Hold, at Time, spare int64) Time {
 	return math.MaxInt64
 }
 
-// left is when a call was over: it returned, or its process was killed.
+// left returns when a call returned or its process was killed.
 func (s *Story) left(c *Made) Time {
 	killed, dead := s.Kills[c.P]
 	switch {
@@ -283,7 +277,7 @@ func (s *Story) left(c *Made) Time {
 	return s.Ended
 }
 
-// excuses are the stretches that faults may have to do with.
+// excuses returns the spans that faults may affect.
 func (s *Story) excuses(key string, after Aftermath) []Span {
 	var spans []Span
 	for _, f := range s.Faults {
@@ -293,8 +287,7 @@ func (s *Story) excuses(key string, after Aftermath) []Span {
 	return spans
 }
 
-// calm is the longest part of a span that is in none of the others, which are in
-// order.
+// calm returns the longest part of a span outside the others, which are sorted.
 func calm(in Span, others []Span) (longest Time) {
 	from := in.From
 	for _, o := range others {

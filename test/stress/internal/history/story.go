@@ -9,66 +9,55 @@ import (
 	"time"
 )
 
-// Hold is what a history tells of one hold.
+// Hold is the history of one hold.
 type Hold struct {
-	// ID, P, Key, Owner and Outer are those of its Grant, with its process's name and
-	// the hold that it was entered by.
+	// ID, P, Key, Owner and Outer are those of its Grant.
 	ID, P, Key, Owner, Outer string
-	// Called is when its call began, From when it was valid at first, To until when it
-	// was valid at least.
+	// Called is the start of its call. It was valid at least from From to To.
 	Called, From, To Time
-	// Lease and Margin are those of its Grant, and Renewed whether it is renewed.
-	Lease, Margin Time
-	Renewed       bool
-	// Token is that of its Grant, 0 for locks without.
-	Token int64
-	// Read is that of its Grant.
-	Read bool
-	// Permits is how many it has of the Most that were set, 0 for a lock.
-	Permits, Most int64
-	// Cause is why it ended by itself, empty if it was given up or never seen to end.
+	Lease, Margin    Time
+	Renewed          bool
+	Token            int64
+	Read             bool
+	Permits, Most    int64
+	// Cause is why it ended by itself, or "".
 	Cause string
-	// Early is how long before its deadline it was seen to have ended, 0 if it was not.
+	// Early is how long before its deadline it was seen to have ended, or 0.
 	Early Time
 
-	// sent is when the attempt that was granted was sent, as the first deadline says: a lease
-	// counts from there.
+	// sent is when the granted attempt was sent, derived from the first deadline, because the lease starts
+	// then.
 	sent                Time
 	lastValid, deadline Time
 	over, given         Time // first sample that was not nil; the moment before it was given up
 }
 
-// Story is a history in order, put together.
+// Story is the assembled history.
 type Story struct {
-	// Holds are all of them by their IDs, ByKey those of each lock in the order of their
-	// grants, BySemaphore those of permits.
+	// Holds has all holds by ID; ByKey and BySemaphore have those of each lock and semaphore in the order of
+	// grants.
 	Holds              map[string]*Hold
 	ByKey, BySemaphore map[string][]*Hold
-	// Calls are all of them by their IDs, Freed the successful unlocks by their holds.
-	Calls map[string]*Made
-	Freed map[string]*Made
-	// Marks, Audits, Stocks and Faults are the records of these kinds.
+	// Calls has all calls by ID, Freed the successful unlocks by hold.
+	Calls                         map[string]*Made
+	Freed                         map[string]*Made
 	Marks, Audits, Stocks, Faults []Record
-	// Stops are when processes stood still, Kills when they were killed, by name.
+	// Stops and Kills have the times at which processes were stopped and killed, by name.
 	Stops map[string][]Span
-	// Stalls are those of the Stops that a process noticed itself, or the machine caused.
+	// Stalls are the Stops that a process noticed itself or the machine caused.
 	Stalls []Span
 	Kills  map[string]Time
-	// Ended is the time of the last record.
-	Ended Time
+	Ended  Time
 }
 
-// Made is a call.
 type Made struct {
 	Record
-	// Returned is when it returned, 0 if it never did, and Err with what.
+	// Returned is when it returned with Err, or 0.
 	Returned Time
 	Err      string
 }
 
-// Span is a stretch of time.
 type Span struct {
-	// From and To are its ends.
 	From, To Time
 }
 
@@ -76,13 +65,12 @@ func (s Span) length() Time { return max(0, s.To-s.From) }
 
 func (s Span) and(t Span) Span { return Span{max(s.From, t.From), min(s.To, t.To)} }
 
-// inOrder sorts records by their times. Two of one moment stay in the order of their
-// file.
+// inOrder sorts records by time, stably.
 func inOrder(records []Record) {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.T, b.T) })
 }
 
-// NewStory builds a Story of the records of all processes.
+// NewStory builds a Story from the records of all processes.
 func NewStory(records []Record) *Story {
 	s := &Story{
 		Holds: map[string]*Hold{}, ByKey: map[string][]*Hold{}, BySemaphore: map[string][]*Hold{},
@@ -133,7 +121,7 @@ func (s *Story) take(r Record) {
 	}
 }
 
-// takeOther takes what is not about a hold.
+// takeOther handles records that do not belong to a hold.
 func (s *Story) takeOther(r Record) {
 	switch r.Kind {
 	case Fault:
@@ -167,7 +155,7 @@ func (s *Story) grant(r Record) {
 	byName[h.Key] = append(byName[h.Key], h)
 }
 
-// frees reports whether a call gives up a hold and what it has on the server.
+// frees reports whether a call ends a hold and frees its state on the server.
 func frees(op string) bool { return op == "unlock" || op == "release" }
 
 func (h *Hold) sample(r Record) {
@@ -187,7 +175,7 @@ func (h *Hold) sample(r Record) {
 	}
 }
 
-// end works out until when the hold was valid at least.
+// end determines until when the hold was certainly valid.
 func (s *Story) end(h *Hold) {
 	h.To = h.deadline
 	if h.over > 0 && h.over < h.deadline {
@@ -203,24 +191,20 @@ func (s *Story) end(h *Hold) {
 	if dead {
 		h.To = min(h.To, killed)
 	}
-	// A history that stops here knows no more.
 	h.To = min(h.To, s.Ended)
 }
 
-// Valid returns when the hold was valid.
 func (h *Hold) Valid() Span { return Span{h.From, h.To} }
 
-// Limits are what a history is judged by.
+// Limits are the tolerances of the checks.
 type Limits struct {
-	// Slack is what a busy machine may add to the bound of a call.
+	// Slack is what a busy machine may add to a call's bound.
 	Slack time.Duration
-	// Idle is how long a lock may lie free in calm times with waiters.
-	Idle time.Duration
-	// Aftermath is how far the effects of a fault reach.
+	// Idle is how long a lock with waiters may be free without faults.
+	Idle      time.Duration
 	Aftermath Aftermath
 }
 
-// Judge runs every check.
 func (s *Story) Judge(l Limits) []Finding {
 	var all []Finding
 	for _, check := range []func() []Finding{

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package worker is a client process of the nemesis run: it takes locks in every way that
-// there is, at random, and records what it did.
+// Package worker is a client process of the nemesis run: it acquires locks in every way at random and records
+// its calls.
 //
 // # The life of a process
 //
@@ -9,21 +9,15 @@
 //	                 │                  │
 //	                 └──exit──▶ gone    └──quit──▶ bye
 //
-// Commands come as lines of its input, answers are lines of its output. The end of the
-// input, which is the death of its parent, ends it. At work, a number of callers go from
-// one session to the next; a session is a lock, taken by Lock, TryLock or Resume, with
-// holds inside of holds, and given up by Unlock, LetExpire or HandOver. All callers share a
-// client, which is replaced now and then: the old one is closed or shut down while they use
-// it. Drained means that no caller holds or waits; the client goes on and resolves calls in
-// doubt in the background. Exit ends the process with all that it holds, as a crash does.
-// Bye reports how many goroutines are left after the client was closed beyond those before
-// it was made.
+// It reads commands and writes answers line by line, and ends with its input, that is, with its parent. At
+// work, callers run sessions: a lock acquired by Lock, TryLock or Resume, with nested holds, and ended by
+// Unlock, LetExpire or HandOver. All callers share a client, which is now and then replaced and closed or shut
+// down while in use. When drained, no caller holds or waits, but the client still resolves calls in doubt.
+// Exit ends the process with its holds, as a crash does. Bye reports the number of leaked goroutines.
 //
-// # What is looked at
-//
-// One goroutine samples every live hold, fifty times a second. A session asks the server
-// now and then what it has, and leaves marks on the audit server, which no fault touches.
-// Both go past the proxy through which the locks go. Package history judges the result.
+// One goroutine samples every live hold fifty times a second. Sessions now and then read the server's state
+// and leave marks on the audit server, which has no faults. Both bypass the locks' proxy. Package history
+// checks the result.
 package worker
 
 import (
@@ -43,33 +37,28 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Config says what a process is to do.
+// Config configures a process.
 type Config struct {
-	// Process is its name in the history, which no other process ever has.
+	// Process is its unique name in the history.
 	Process string `json:"process"`
-	// URL is where the locks are, as its clients reach it; Direct is the same server past
-	// all faults; Ledger is the server that no fault touches.
+	// URL is where its clients reach the locks; Direct is the same server past all faults; Ledger is a server
+	// without faults.
 	URL        string `json:"url"`
 	Direct     string `json:"direct"`
 	MarkServer string `json:"mark_server"`
-	// History is the file that it writes.
-	History string `json:"history"`
-	// Seed makes its choices.
-	Seed uint64 `json:"seed"`
-	// Callers is how many take locks at a time.
+	History    string `json:"history"`
+	Seed       uint64 `json:"seed"`
+	// Callers is the number of concurrent callers.
 	Callers int `json:"callers"`
-	// Keys are the locks, and the semaphores.
-	Keys []Key `json:"keys"`
-	// Habits are how it goes about it.
+	// Keys are the locks and the semaphores.
+	Keys   []Key  `json:"keys"`
 	Habits Habits `json:"habits"`
 }
 
-// Key is a lock.
+// Key is a lock or a semaphore.
 type Key struct {
-	// Name is its name, Fair, Fenced and ReadWrite are whether it is a fair one, one with
-	// tokens and one that is read and written, Lease is what it is taken for. Permits is
-	// how many a semaphore has, which is no lock; Counter is whether it only counts, Strict
-	// whether it is served in strict order.
+	// Lease is the lock's lease. Permits is the size of a semaphore; Counter selects one without IDs, Strict
+	// one in strict order.
 	Name      string        `json:"name"`
 	Fair      bool          `json:"fair"`
 	Fenced    bool          `json:"fenced"`
@@ -81,8 +70,7 @@ type Key struct {
 	Lease     time.Duration `json:"lease"`
 }
 
-// Habits are shares of sessions, from 0 to 1, that are not as the plainest is: a
-// Lock, some work, an Unlock.
+// Habits are the shares of sessions, from 0 to 1, that differ from the plainest one: Lock, work, Unlock.
 type Habits struct {
 	Try      float64 `json:"try"`      // TryLock
 	Cancel   float64 `json:"cancel"`   // Lock, cancelled soon
@@ -95,11 +83,11 @@ type Habits struct {
 	Linger   float64 `json:"linger"`   // longer inside than a renewal period
 	Replace  bool    `json:"replace"`  // clients are closed, shut down and replaced
 
-	// Rest is how long a caller pauses between sessions, hardly at all if it is 0.
+	// Rest is the pause of a caller between sessions, minimal if 0.
 	Rest time.Duration `json:"rest"`
 }
 
-// Usual are the habits of a run that looks for everything.
+// Usual returns the habits of a run that looks for everything.
 func Usual() Habits {
 	return Habits{
 		Try: 0.2, Cancel: 0.2, Together: 0.05, Fixed: 0.1, MaxHold: 0.1, Reenter: 0.25,
@@ -107,22 +95,20 @@ func Usual() Habits {
 	}
 }
 
-// Bounds of what the clients of a run do.
 const (
-	// CommandTimeout is that of the clients.
 	CommandTimeout = time.Second
 	// PollCap is long, so that a lost wake-up shows.
 	PollCap = 30 * time.Second
-	// Grace is the shortest there is for dead waiters.
+	// Grace is the shortest grace period for dead waiters.
 	Grace = 5 * time.Second
-	// patience is how long a Lock waits at the most.
+	// patience is the longest wait of a Lock.
 	patience = 20 * time.Second
-	// overhead is what a call may take besides its wait: an attempt, and a second one
-	// after its script was loaded, each with a new connection.
+	// overhead is the time of a call beyond its wait: an attempt, and a second one after its script was
+	// loaded, each with a new connection.
 	overhead = 4 * CommandTimeout
 )
 
-// client makes a client that reaches the locks through the faults.
+// client returns a client that reaches the locks through the faults.
 func (c *Config) client() (*redlatch.Client, error) {
 	return redlatch.New(func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialURLContext(ctx, c.URL, redis.DialConnectTimeout(CommandTimeout),
@@ -132,8 +118,8 @@ func (c *Config) client() (*redlatch.Client, error) {
 		redlatch.WithDeadWaiterGrace(Grace), redlatch.WithWatchdogTimeout(c.shortest()))
 }
 
-// At returns the name of the semaphore in a round. A counter has another one in each: what
-// killed processes took from it is lost.
+// At returns the semaphore's name in a round. A counter has a new name in each, because permits of killed
+// processes are lost.
 func (k Key) At(round int) string {
 	if k.Counter {
 		return fmt.Sprintf("%s.%d", k.Name, round)
@@ -141,7 +127,7 @@ func (k Key) At(round int) string {
 	return k.Name
 }
 
-// shortest is the shortest lease: a silent connection must be given up within it.
+// shortest returns the shortest lease: a silent connection must be dropped within it.
 func (c *Config) shortest() time.Duration {
 	least := c.Keys[0].Lease
 	for _, k := range c.Keys {
@@ -150,8 +136,8 @@ func (c *Config) shortest() time.Duration {
 	return least
 }
 
-// Lock returns the lock for a client, of a read/write lock that of its readers or that of its
-// writer. The holds of one with tokens have them inside.
+// Lock returns the lock for a client; for a read/write lock, that of the role. The holds of fenced locks are
+// embedded in theirs.
 func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	var l *rfencedlock.Lock
 	switch {
@@ -173,7 +159,7 @@ func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 	return plain
 }
 
-// Class is what an error is called in a history; empty for none.
+// Class returns the name of an error in a history, or "".
 func Class(err error) string {
 	if err == nil {
 		return ""
@@ -202,7 +188,7 @@ func Class(err error) string {
 	return "other: " + err.Error()
 }
 
-// auditor is where a process asks and writes past all faults.
+// auditor reads and writes past all faults.
 type auditor struct {
 	log           *history.Writer
 	direct, marks *redis.Pool
@@ -228,7 +214,7 @@ func do(pool *redis.Pool, cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// mark leaves an entry on the audit server, and a record if the hold outlived it.
+// mark appends an entry on the audit server, and a record if the hold was still valid.
 func (a *auditor) mark(key string, h *sampledHold) {
 	if h.hold.Err() != nil {
 		return
@@ -239,12 +225,11 @@ func (a *auditor) mark(key string, h *sampledHold) {
 	}
 }
 
-// look reads how often an owner holds a lock and for how long the key lives.
+// look reads an owner's count and the key's TTL.
 const look = `return {redis.call('HGET', KEYS[1], ARGV[1]) or '0', redis.call('PTTL', KEYS[1])}`
 
-// audit asks the server what it has of a hold that lives. Inside, asked after the
-// reply, is how often its owner is, 0 if that is not sure, and whether the server's
-// count must be exactly that.
+// audit reads the server's state of a live hold. It calls inside after the reply for the owner's depth, 0 if
+// unknown, and for whether the server's count must equal it.
 func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, exact bool)) {
 	at := history.Now()
 	if h.hold.Err() != nil {
@@ -260,7 +245,7 @@ func (a *auditor) audit(key string, h *sampledHold, inside func() (depth int64, 
 	a.log.Write(r)
 }
 
-// absent asks the server whether an owner that has left is gone.
+// absent checks that an owner is gone after its unlock.
 func (a *auditor) absent(key string, h *sampledHold) {
 	count, _, err := a.ask(key, h.field)
 	if err == nil {
@@ -272,7 +257,7 @@ func (a *auditor) ask(key, owner string) (count int64, ttl time.Duration, err er
 	return counts(do(a.direct, "EVAL", look, 1, key, owner))
 }
 
-// counts reads a count and for how many milliseconds it holds.
+// counts parses a count and a TTL in milliseconds.
 func counts(answer any, err error) (count int64, ttl time.Duration, _ error) {
 	reply, err := redis.Int64s(answer, err)
 	if err != nil {

@@ -13,16 +13,15 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// mostAtOnce is how many permits a session takes at the most.
+// mostAtOnce is the most permits of a session.
 const mostAtOnce = 3
 
-// permitSession is one caller's time with one semaphore.
+// permitSession is one caller's use of one semaphore.
 type permitSession struct {
 	session
 	n int
 }
 
-// run is the session.
 func (s *permitSession) run() {
 	h := s.take()
 	if h == nil {
@@ -43,7 +42,7 @@ func (s *permitSession) run() {
 	s.give(h)
 }
 
-// take gets the permits in one of all ways, or returns nil.
+// take acquires the permits in a random way, or returns nil.
 func (s *permitSession) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	lease, terms := s.terms()
@@ -71,7 +70,7 @@ func (s *permitSession) take() *sampledHold {
 	}
 }
 
-// terms returns a lease, below 0 for one that is not renewed, and the options that ask for it.
+// terms returns a lease and its options; a negative lease is not renewed.
 func (s *permitSession) terms() (time.Duration, []rsemaphore.AcquireOption) {
 	habits, lease := &s.w.cfg.Habits, s.key.Lease
 	switch {
@@ -88,7 +87,7 @@ func (s *permitSession) terms() (time.Duration, []rsemaphore.AcquireOption) {
 	}
 }
 
-// acquire takes the permits of a semaphore of either kind.
+// acquire acquires permits of either kind of semaphore.
 func (s *permitSession) acquire(ctx context.Context, try bool, terms []rsemaphore.AcquireOption) (*sampledHold, error) {
 	var shape []rsemaphore.Option
 	if s.key.Strict {
@@ -112,7 +111,7 @@ func (s *permitSession) acquire(ctx context.Context, try bool, terms []rsemaphor
 	return &sampledHold{hold: h, permits: h, field: h.ID()}, nil
 }
 
-// call makes and records one call that acquires.
+// call makes and records one acquiring call.
 func (s *permitSession) call(op string, wait, lease time.Duration, f func(context.Context) (*sampledHold, error)) *sampledHold {
 	id := s.w.nextID()
 	s.w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Key: s.key.Name, Wait: wait + overhead, Permits: int64(s.n)})
@@ -135,7 +134,7 @@ func (s *permitSession) call(op string, wait, lease time.Duration, f func(contex
 	return h
 }
 
-// look has the semaphore compared with what was set, and the permits of a hold with the hold.
+// look audits the semaphore and the hold's permits.
 func (s *permitSession) look(h *sampledHold) {
 	if h.permits != nil {
 		s.w.auditor.permits(s.key, h)
@@ -143,7 +142,7 @@ func (s *permitSession) look(h *sampledHold) {
 	s.w.auditor.stock(s.key)
 }
 
-// give ends a hold in one of all ways.
+// give ends a hold in a random way.
 func (s *permitSession) give(h *sampledHold) {
 	if h.permits != nil && s.chance(s.w.cfg.Habits.Expire) && s.leave("let-expire", h, h.permits.LetExpire) {
 		return
@@ -157,7 +156,7 @@ func (s *permitSession) give(h *sampledHold) {
 		if h.permits != nil {
 			return h.permits.Release()
 		}
-		// A process at rest gives back what it has.
+		// A drained process must release its permits.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), overhead)
 		defer cancel()
 		return rsemaphore.New(s.client, s.key.Name).Release(ctx, s.n)
@@ -167,20 +166,16 @@ func (s *permitSession) give(h *sampledHold) {
 	}
 }
 
-// counted are permits of a counter, which nothing ends but their release.
+// counted is the hold of a counter's permits, which only a release ends.
 type counted struct{}
 
-// Err is part of held.
 func (counted) Err() error { return nil }
 
-// Remaining is part of held.
 func (counted) Remaining() time.Duration { return time.Hour }
 
-// Context is part of held.
 func (counted) Context(parent context.Context) context.Context { return parent }
 
-// lookAtPermits reads how many of some permits a semaphore has, and how long the first of them to
-// end has left.
+// lookAtPermits reads how many of some permits a semaphore has, and the shortest of their remaining leases.
 const lookAtPermits = `local left, n, now = -1, 0, redis.call('TIME')
 for i = 1, #ARGV do
   local ends = redis.call('ZSCORE', KEYS[1], (string.gsub(ARGV[i], '..', function(c) return string.char(tonumber(c, 16)) end)))
@@ -192,10 +187,10 @@ for i = 1, #ARGV do
 end
 return {n, left}`
 
-// lookAtSemaphore reads how many permits a semaphore has available, and how many are taken.
+// lookAtSemaphore reads the available and the taken permits.
 const lookAtSemaphore = `return {tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('ZCARD', KEYS[2])}`
 
-// permits asks the server what it has of the permits of a hold that lives.
+// permits audits the permits of a live hold.
 func (a *auditor) permits(key Key, h *sampledHold) {
 	at := history.Now()
 	if h.hold.Err() != nil {
@@ -213,14 +208,14 @@ func (a *auditor) permits(key Key, h *sampledHold) {
 	a.log.Write(r)
 }
 
-// returned asks the server whether permits that were released are back.
+// returned checks that released permits are back.
 func (a *auditor) returned(name string, h *sampledHold) {
 	if count, _, err := a.askOf(name, h); err == nil {
 		a.log.Write(history.Record{Kind: history.Absent, Key: name, Hold: h.id, Count: count})
 	}
 }
 
-// askOf asks how many of a hold's permits the server has, and how long they live.
+// askOf returns how many of a hold's permits the server has, and their TTL.
 func (a *auditor) askOf(name string, h *sampledHold) (count int64, ttl time.Duration, err error) {
 	args := []any{lookAtPermits, 1, codec.PermitsKey(name)}
 	for _, id := range h.permits.IDs() {
@@ -229,7 +224,7 @@ func (a *auditor) askOf(name string, h *sampledHold) (count int64, ttl time.Dura
 	return counts(do(a.direct, "EVAL", args...))
 }
 
-// stock asks the server how many permits a semaphore has.
+// stock records a semaphore's state.
 func (a *auditor) stock(key Key) {
 	at := history.Now()
 	reply, err := redis.Int64s(do(a.direct, "EVAL", lookAtSemaphore, 2, key.Name, codec.PermitsKey(key.Name)))

@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// session is one caller's time with one lock, from the first call to the last.
+// session is one caller's use of one lock, from the first call to the last.
 type session struct {
 	w      *worker
 	ctx    context.Context // ends when the process is to come to rest
@@ -32,12 +32,10 @@ type session struct {
 
 func (s *session) chance(p float64) bool { return s.rnd.Float64() < p }
 
-// between returns a random time.
 func (s *session) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(s.rnd.Int64N(int64(most-least)))
 }
 
-// run is the session.
 func (s *session) run() {
 	h := s.take()
 	if h == nil {
@@ -51,7 +49,7 @@ func (s *session) run() {
 	}
 }
 
-// take gets the lock in one of all ways, or returns nil.
+// take acquires the lock in a random way, or returns nil.
 func (s *session) take() *sampledHold {
 	habits := &s.w.cfg.Habits
 	if habits.HandOver > 0 && s.chance(0.5) {
@@ -86,7 +84,7 @@ func (s *session) take() *sampledHold {
 	}
 }
 
-// leaseOptions returns a lease, and the options that ask for it.
+// leaseOptions returns a lease and its options.
 func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 	habits := &s.w.cfg.Habits
 	switch {
@@ -101,8 +99,7 @@ func (s *session) leaseOptions() (time.Duration, []rlock.Option) {
 	}
 }
 
-// call makes and records one call that acquires. A lease below zero is one that is
-// not renewed.
+// call makes and records one acquiring call. A negative lease is not renewed.
 func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease time.Duration,
 	f func(context.Context) (*rlock.Hold, error),
 ) *sampledHold {
@@ -121,7 +118,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 		s.unsure = s.unsure || errors.Is(err, redlatch.ErrUncertain) || outer != nil
 		return nil
 	}
-	// A history tells holders apart by their owners: none of them may come again.
+	// A history identifies holders by owner, so owners must not recur.
 	hold.Internal().Fail()
 	h := &sampledHold{id: id, hold: hold, lock: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
 	if s.key.ReadWrite && !reads {
@@ -140,7 +137,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	return h
 }
 
-// use does some work under a hold, and enters the lock again now and then.
+// use works under a hold and now and then re-enters the lock.
 func (s *session) use(h *sampledHold, depth int) {
 	s.audit(h)
 	for range 1 + s.rnd.IntN(3) {
@@ -160,8 +157,7 @@ func (s *session) use(h *sampledHold, depth int) {
 	s.w.auditor.mark(s.key.Name, h)
 }
 
-// audit has the server's count compared with the holds inside, if none of them has
-// ended meanwhile.
+// audit compares the server's count with the holds inside, unless one of them has ended since.
 func (s *session) audit(h *sampledHold) {
 	s.w.auditor.audit(s.key.Name, h, func() (depth int64, exact bool) {
 		for _, in := range s.inside {
@@ -178,7 +174,7 @@ func (s *session) audit(h *sampledHold) {
 	})
 }
 
-// pause is work: mostly short, sometimes longer than a renewal period.
+// pause simulates work: mostly short, sometimes longer than a renewal period.
 func (s *session) pause(h *sampledHold) {
 	d := s.between(0, 60*time.Millisecond)
 	if s.chance(s.w.cfg.Habits.Linger) {
@@ -190,7 +186,6 @@ func (s *session) pause(h *sampledHold) {
 	}
 }
 
-// role names the lock in the role of the session.
 func (s *session) role() string {
 	if s.reads {
 		return s.key.Name + " read"
@@ -198,8 +193,7 @@ func (s *session) role() string {
 	return s.key.Name
 }
 
-// reenter enters the lock again by the proof of a hold, works, and leaves it. A writer reads,
-// now and then.
+// reenter enters the lock again with a hold's proof, works, and leaves. A writer sometimes reads.
 func (s *session) reenter(outer *sampledHold, depth int) {
 	if s.key.ReadWrite && !s.reads && s.chance(0.5) {
 		lock := s.lock
@@ -218,7 +212,7 @@ func (s *session) reenter(outer *sampledHold, depth int) {
 	s.left = true
 }
 
-// give ends a hold in one of all ways.
+// give ends a hold in a random way.
 func (s *session) give(h *sampledHold) {
 	habits := &s.w.cfg.Habits
 	switch {
@@ -235,7 +229,7 @@ func (s *session) give(h *sampledHold) {
 	}
 }
 
-// leave ends a hold without freeing the lock, and reports whether that succeeded.
+// leave ends a hold without freeing the lock, and reports success.
 func (s *session) leave(op string, h *sampledHold, f func() error) bool {
 	s.w.sampler.remove(h)
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: op})
@@ -253,7 +247,7 @@ func (s *session) unlock(h *sampledHold) {
 	s.w.log.Write(history.Record{Kind: history.Give, Hold: h.id, Op: "unlock"})
 	if s.made("unlock", h, func() error {
 		if s.chance(s.w.cfg.Habits.Together) {
-			// The turn is to come to a caller that is just leaving: no timer is so exact.
+			// To hit a caller that is just leaving; a timer is not exact enough.
 			go s.w.group.cancelAllIn(s.between(0, 300*time.Microsecond))
 		}
 		return h.lock.Unlock()
@@ -272,5 +266,5 @@ func (s *session) made(op string, h *sampledHold, f func() error) error {
 	return err
 }
 
-// nextID names a call, and the hold that comes of it.
+// nextID returns an ID for a call and its hold.
 func (w *worker) nextID() string { return fmt.Sprintf("%s/%d", w.cfg.Process, w.ids.Add(1)) }

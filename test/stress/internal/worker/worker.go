@@ -22,7 +22,6 @@ import (
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
 
-// worker is the process.
 type worker struct {
 	cfg     Config
 	log     *history.Writer
@@ -36,8 +35,7 @@ type worker struct {
 	round   int // written while no caller is at work
 }
 
-// Serve executes the lines of in until it ends or has quit, and answers on out. Exit ends
-// the process.
+// Serve executes the lines of in until its end or quit, and answers on out. Exit ends the process.
 func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	log, err := history.Create(cfg.History, cfg.Process)
 	if err != nil {
@@ -75,7 +73,7 @@ func Serve(cfg Config, in io.Reader, out io.Writer) error {
 	return nil // the parent is gone
 }
 
-// ready makes a client and makes it the current one.
+// ready makes a client and installs it.
 func (w *worker) ready() error {
 	client, err := w.cfg.client()
 	if err != nil {
@@ -86,7 +84,7 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// begin sets all to work and returns what brings them to rest.
+// begin starts all callers and returns the function that drains them.
 func (w *worker) begin() (rest func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -102,15 +100,15 @@ func (w *worker) begin() (rest func()) {
 	}
 }
 
-// random returns a source of choices that no other has.
+// random returns an independent source of randomness.
 func (w *worker) random() *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.Seed, w.seeds.Add(1))) //nolint:gosec // choices to be repeated, no secrets
 }
 
-// readers is the share of the sessions with a read/write lock that read.
+// readers is the share of read/write sessions that read.
 const readers = 0.7
 
-// caller goes from session to session.
+// caller runs sessions until ctx ends.
 func (w *worker) caller(ctx context.Context) {
 	rnd := w.random()
 	for ctx.Err() == nil {
@@ -131,7 +129,7 @@ func (w *worker) caller(ctx context.Context) {
 	}
 }
 
-// replace puts a new client in the place of the old one, now and then.
+// replace now and then replaces the client.
 func (w *worker) replace(ctx context.Context) {
 	rnd := w.random()
 	for {
@@ -157,7 +155,6 @@ func (w *worker) replace(ctx context.Context) {
 	}
 }
 
-// close ends a client.
 func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f func(*redlatch.Client) error) {
 	id := w.nextID()
 	w.log.Write(history.Record{Kind: history.Call, ID: id, Op: op, Wait: wait + overhead})
@@ -166,8 +163,7 @@ func (w *worker) close(op string, client *redlatch.Client, wait time.Duration, f
 	w.log.Write(history.Record{Kind: history.LifeOver, Owner: client.ID().String()})
 }
 
-// end closes everything and returns how many goroutines are left, when it has not
-// become less for a while.
+// end closes everything and returns the number of leaked goroutines, once it no longer decreases.
 func (w *worker) end() (left int) {
 	w.close("close", w.current.Load(), 0, (*redlatch.Client).Close)
 	w.sampler.close()
@@ -182,14 +178,13 @@ func (w *worker) end() (left int) {
 }
 
 const (
-	// stallTick is how often it is looked whether the process runs, stallLeast how late a look
-	// must be to be written down.
+	// stallTick is the interval of checks, stallLeast the delay that is recorded.
 	stallTick  = 50 * time.Millisecond
 	stallLeast = 500 * time.Millisecond
 )
 
-// stallWatch writes down when no goroutine of the process ran: the machine was busy, or stood
-// still itself. It touches nothing of what is tested, so that this cannot delay it.
+// stallWatch records when no goroutine of the process ran. It shares nothing with the tested code, so that
+// this cannot delay it.
 type stallWatch struct {
 	log  *history.Writer
 	quit chan struct{}
@@ -226,22 +221,21 @@ func (s *stallWatch) run() {
 }
 
 const (
-	// samplePause is how often every hold is looked at.
+	// samplePause is the interval of the sampler.
 	samplePause = 20 * time.Millisecond
-	// minMove is how far a deadline must have moved to be worth a line, and staleness how old
-	// the last line may be.
+	// minMove is the change of a deadline that is recorded, staleness the longest time without a record.
 	minMove   = 100 * time.Millisecond
 	staleness = 300 * time.Millisecond
 )
 
-// held is what a hold of any kind says of itself.
+// held is the common interface of holds.
 type held interface {
 	Err() error
 	Remaining() time.Duration
 	Context(parent context.Context) context.Context
 }
 
-// sampledHold is a hold as its session knows it.
+// sampledHold is a hold with its session's data.
 type sampledHold struct {
 	id      string
 	hold    held
@@ -251,13 +245,12 @@ type sampledHold struct {
 	field   string           // its owner as the lock's hash has it
 	lease   time.Duration
 
-	// Of the sampler, guarded by the sampler's mu.
+	// Guarded by the sampler's mu.
 	last, until history.Time // the last sample
 	wroteAt     history.Time
 	wrote       history.Time
 }
 
-// sampler samples the live holds.
 type sampler struct {
 	log  *history.Writer
 	quit chan struct{}
@@ -292,7 +285,6 @@ func (s *sampler) run() {
 	}
 }
 
-// add begins to sample a hold.
 func (s *sampler) add(h *sampledHold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,7 +292,7 @@ func (s *sampler) add(h *sampledHold) {
 	s.sample(h)
 }
 
-// remove ends it: the hold is about to be given up.
+// remove stops sampling a hold that is about to be given up.
 func (s *sampler) remove(h *sampledHold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,8 +307,8 @@ func (s *sampler) sampleAll() {
 	}
 }
 
-// sample is called with b.mu held. The order matters: the time comes first, so that
-// what is written is never more than the hold says.
+// sample is called with b.mu held. It reads the time first, so that a record never exceeds the hold's own
+// view.
 func (s *sampler) sample(h *sampledHold) {
 	at := history.Now()
 	err := h.hold.Err()
@@ -333,14 +325,14 @@ func (s *sampler) sample(h *sampledHold) {
 	}
 }
 
-// cancelGroup are callers that are cancelled all at once.
+// cancelGroup cancels all its callers together.
 type cancelGroup struct {
 	mu     sync.Mutex // guards what follows
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// context returns one that ends with the next scattering.
+// context returns a context that the next cancelAll cancels.
 func (c *cancelGroup) context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -350,7 +342,7 @@ func (c *cancelGroup) context() context.Context {
 	return c.ctx
 }
 
-// cancelAll ends the contexts of all callers that have joined, before any of them can leave.
+// cancelAll cancels all joined callers before any of them can leave.
 func (c *cancelGroup) cancelAll() {
 	c.mu.Lock()
 	cancel := c.cancel
@@ -361,7 +353,7 @@ func (c *cancelGroup) cancelAll() {
 	}
 }
 
-// cancelAllIn does that after a time that is too short for a timer.
+// cancelAllIn calls cancelAll after a delay that is too short for a timer.
 func (c *cancelGroup) cancelAllIn(d time.Duration) {
 	for began := time.Now(); time.Since(began) < d; {
 		continue
