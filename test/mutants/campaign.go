@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// campaign is one run of the program.
 type campaign struct {
 	root    string // of the checkout
 	out     io.Writer
@@ -17,7 +16,7 @@ type campaign struct {
 	lenient bool          // mutants that survive are no error
 }
 
-// run plants every mutant within the limit. It returns an error unless all were caught.
+// run plants every mutant within the limit and returns an error unless all were caught.
 func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 	began := time.Now()
 	w, err := openWorkshop(ctx, c.root)
@@ -57,8 +56,8 @@ func (c *campaign) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.out, format, args...) // there is no other output to report an error on
 }
 
-// try plants one mutant, runs its tests, and restores the file. It also returns which tests
-// did not catch a planted mutant.
+// try plants one mutant, runs its tests and restores the file. It also returns the tests that did not catch
+// it.
 func (w *workshop) try(ctx context.Context, m *mutant) (verdict, string) {
 	for _, c := range m.red {
 		if err := w.check(ctx, c); err != nil {

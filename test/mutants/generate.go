@@ -15,9 +15,8 @@ import (
 	"strings"
 )
 
-// generate makes mutants of the lines that differ from a revision, in the files of the
-// product. The tests that may catch one are those of its package, and of the packages whose
-// tests catch a planted bug of it.
+// generate makes mutants of the product's lines that differ from a revision. Their tests are those of the
+// package, and of the packages that catch its planted bugs.
 func generate(ctx context.Context, root, since string, planted []mutant) ([]mutant, error) {
 	names, err := changed(ctx, root, since)
 	if err != nil {
@@ -45,14 +44,13 @@ func generate(ctx context.Context, root, since string, planted []mutant) ([]muta
 	return all, nil
 }
 
-// isProduct reports whether a file is code that users run.
+// isProduct reports whether users run the code of a file.
 func isProduct(name string) bool {
 	machinery := regexp.MustCompile(`^(test|internal/test|scripts|bench)/|_test\.go$`)
 	return strings.HasSuffix(name, ".go") && !machinery.MatchString(name)
 }
 
-// suitesOf returns the packages whose tests may catch a mutant of a file: each counts as one
-// test.
+// suitesOf returns the packages whose tests may catch a mutant of a file.
 func suitesOf(root, file string, planted []mutant) []catcher {
 	pkgs := []string{path.Dir(file)}
 	for _, m := range planted {
@@ -72,11 +70,10 @@ func suitesOf(root, file string, planted []mutant) []catcher {
 	return red
 }
 
-// hunk matches where a hunk of a diff is in the new file: its first line and, unless that is
-// one, the number of its lines.
+// hunk matches the position of a diff's hunk in the new file: first line and, unless 1, length.
 var hunk = regexp.MustCompile(`(?m)^@@ [^+]*\+(\d+)(?:,(\d+))? @@`)
 
-// changedLines returns the lines of a file that a revision does not have.
+// changedLines returns the lines of a file that differ from a revision.
 func changedLines(ctx context.Context, root, since, name string) (map[int]bool, error) {
 	out, err := git(ctx, root, "diff", "--unified=0", "--relative", since, "--", name)
 	lines := map[int]bool{}
@@ -118,22 +115,22 @@ func mutantsOf(name, text string, lines map[int]bool, red []catcher) (all []muta
 	return all, nil
 }
 
-// edit is a change to the text of a file, from one offset to another.
+// edit replaces a range of a file's text.
 type edit struct {
 	from, to int
 	text     string
 	what     string
 }
 
-// swapped has for an operator the one that takes its place.
+// swapped maps operators to their replacements.
 var swapped = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 	token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// editOf returns the edit of a node, if it has one: an operator swapped, a condition
-// negated, a statement left out, an error dropped.
+// editOf returns the edit of a node, if any: an operator swapped, a condition negated, a statement removed, an
+// error dropped.
 func editOf(file *token.File, text string, n ast.Node) (e edit, ok bool) {
 	source := func(n ast.Node) string { return text[file.Offset(n.Pos()):file.Offset(n.End())] }
 	replace := func(from, to token.Pos, by, what string) (edit, bool) {
@@ -165,8 +162,7 @@ func editOf(file *token.File, text string, n ast.Node) (e edit, ok bool) {
 	return edit{}, false
 }
 
-// wholeLines returns the edit as a change of whole lines, with as many lines around them as
-// make it unique.
+// wholeLines expands the edit to whole lines, with enough context to be unique.
 func (e edit) wholeLines(text string) (before, after string, ok bool) {
 	to := e.to + strings.IndexByte(text[e.to:]+"\n", '\n') + 1
 	for from := e.from; from > 0 && to <= len(text); {

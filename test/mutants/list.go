@@ -10,14 +10,13 @@ import (
 //go:embed *.txt
 var lists embed.FS
 
-// mutant is one planted bug.
 type mutant struct {
 	name     string // list/what is wrong
 	file     string
 	old, new string // whole lines
 	red      []catcher
 
-	// generated mutants are caught by any of their tests, and need not compile.
+	// Any of their tests may catch generated mutants, which need not compile.
 	generated bool
 }
 
@@ -55,7 +54,7 @@ func readLists(dir fs.FS) ([]mutant, error) {
 	return all, nil
 }
 
-// parse reads one mutant. A part without lines other than comments has none.
+// parse parses one mutant; a part with only comments has none.
 func parse(part string) (m mutant, err error) {
 	empty := true
 	for line := range strings.SplitSeq(part, "\n") {
@@ -107,15 +106,15 @@ func (m *mutant) field(line string) error {
 	return nil
 }
 
-// list returns the file that the mutant is in.
+// list returns the file that lists the mutant.
 func (m *mutant) list() string {
 	list, _, _ := strings.Cut(m.name, "/")
 	return "test/mutants/" + list + ".txt"
 }
 
-// apply returns the text with the mutant in it.
+// apply returns the mutated text.
 func (m *mutant) apply(text string) (string, error) {
-	// The line feed in front makes both begin where a line does.
+	// The leading line feed aligns both to the start of a line.
 	text, old := "\n"+text, "\n"+m.old
 	if n := count(text, old); n != 1 {
 		return "", fmt.Errorf("what it changes occurs %d times in %s, not once", n, m.file)
@@ -123,7 +122,7 @@ func (m *mutant) apply(text string) (string, error) {
 	return strings.Replace(text, old, "\n"+m.new, 1)[1:], nil
 }
 
-// count is strings.Count for places that may overlap.
+// count is strings.Count for overlapping matches.
 func count(text, part string) (n int) {
 	for at := strings.Index(text, part); at >= 0; at = strings.Index(text, part) {
 		n++

@@ -17,7 +17,7 @@ func main() {
 	touched := flag.String("generate", "", "instead of the lists: mutants of the lines that differ from git `revision`")
 	limit := flag.Duration("limit", 0, "begin no more mutants after this `time`; 0 is no limit")
 	flag.Parse()
-	// The first signal ends the tests and cleans up, a second one kills.
+	// The first signal stops the tests and cleans up, a second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	c := &campaign{root: ".", out: os.Stdout, limit: *limit, lenient: *touched != ""}
@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-// choose returns the mutants whose names match the pattern and, if since is a revision,
-// whose file or list differs from it.
+// choose returns the mutants that match the pattern and, if since is set, whose file or list differs from that
+// revision.
 func choose(ctx context.Context, root string, all []mutant, pattern, since string) ([]mutant, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// verdict is what a test, or all tests of a mutant, show about it. A planted mutant has the
-// worst of its tests.
+// verdict is the result of a test, or of a mutant: the worst of its tests.
 type verdict int
 
 const (
@@ -24,7 +23,7 @@ func (v verdict) String() string {
 	return [...]string{"caught", "HUNG", "CRASHED", "SURVIVED", "ERROR", "invalid"}[v]
 }
 
-// run is one test that was run.
+// run is one execution of a test.
 type run struct {
 	output string
 	failed bool // the process did not end with 0
@@ -32,19 +31,19 @@ type run struct {
 }
 
 var (
-	// crash is what Go prints of a process that dies.
+	// crash matches the output of a process that died.
 	crash = regexp.MustCompile(`(?m)^(panic|fatal error): `)
-	// endless is what Go prints of a test that goes on too long, or in which all goroutines wait.
+	// endless matches the output of a test that hung.
 	endless = regexp.MustCompile(`(?m)^(panic: test timed out after |panic: deadlock: |fatal error: all goroutines are asleep)`)
-	// badScript is what a real server says of a script that does not compile. (The one in
-	// memory says nearly the same of errors in scripts that run.)
+	// badScript matches a real server's error for a script that does not compile. (The in-memory server's
+	// errors at run time look similar.)
 	badScript = regexp.MustCompile(`Error compiling script \(new function\): (user_script|@user_script)`)
 )
 
-// assertion is what an assertion that failed has printed.
+// assertion is part of the output of a failed assertion.
 const assertion = "\tError Trace:\t"
 
-// judge returns what a run of a test shows. It shows nothing if there is an error.
+// judge returns the verdict of a run, or an error if it proves nothing.
 func (r *run) judge(c catcher) (verdict, error) {
 	line := c.test + "\n"
 	if c.test == "" {
@@ -76,7 +75,6 @@ func (r *run) judge(c catcher) (verdict, error) {
 // has reports whether a line of the output begins with text.
 func (r *run) has(text string) bool { return strings.Contains("\n"+r.output, "\n"+text) }
 
-// tail returns the end of the output.
 func (r *run) tail() string {
 	const most = 3000
 	if len(r.output) > most {

@@ -12,7 +12,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// workshop is a copy of the checkout that mutants are applied to.
+// workshop is a copy of the checkout for mutants.
 type workshop struct {
 	dir string // the copy
 	tmp string // for binaries, and for what the tests leave
@@ -21,7 +21,7 @@ type workshop struct {
 	baseline  map[catcher]error // the tests that were run on unchanged code: why they cannot tell
 }
 
-// git runs a git command whose output is a list of file names that end with NUL.
+// git runs a git command that prints file names terminated by NUL.
 func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -37,13 +37,13 @@ func git(ctx context.Context, root string, args ...string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
 
-// changed lists the files of the checkout at root that differ from a revision.
+// changed lists the files that differ from a revision.
 func changed(ctx context.Context, root, since string) ([]string, error) {
 	return git(ctx, root, "diff", "-z", "--name-only", "--relative", since, "--")
 }
 
-// openWorkshop copies what git tracks, or would track, at root. The servers that make setup
-// has fetched are shared.
+// openWorkshop copies the files at root that git tracks or would track. It shares the servers that make setup
+// installed.
 func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	names, err := git(ctx, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -77,8 +77,7 @@ func openWorkshop(ctx context.Context, root string) (*workshop, error) {
 	return w, nil
 }
 
-// close kills what the tests have left running, whose command lines name the copy, and removes
-// the copy.
+// close kills processes that the tests left behind, whose command lines name the copy, and removes the copy.
 func (w *workshop) close() {
 	base := filepath.Dir(w.dir)
 	//nolint:gosec // the folder is our own
@@ -86,7 +85,7 @@ func (w *workshop) close() {
 	_ = os.RemoveAll(base)                                                            // the system also clears its temporary folder
 }
 
-// copyFile copies a regular file; others, and those deleted but still tracked, are left out.
+// copyFile copies a regular file and ignores others, and tracked files that were deleted.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
@@ -102,7 +101,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// plant applies a mutant and returns the text of its file before.
+// plant applies a mutant and returns the original text of its file.
 func (w *workshop) plant(m *mutant) (before string, err error) {
 	text, err := os.ReadFile(filepath.Join(w.dir, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -119,8 +118,7 @@ func (w *workshop) write(file, text string) error {
 	return os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(file)), []byte(text), 0o600) //nolint:gosec // a file of the copy
 }
 
-// check returns an error unless a test passes on unchanged code, which must be there at the
-// first call for a test.
+// check returns an error unless a test exists and passes on unchanged code.
 func (w *workshop) check(ctx context.Context, c catcher) error {
 	if err, known := w.baseline[c]; known {
 		return err
@@ -144,7 +142,7 @@ func (w *workshop) check(ctx context.Context, c catcher) error {
 	return err
 }
 
-// build compiles the tests of a package, from its folder: it may be in a module of its own.
+// build compiles a package's tests in its folder, because it may be in a nested module.
 func (w *workshop) build(ctx context.Context, pkg string) (binary string, err error) {
 	binary = filepath.Join(w.tmp, strings.ReplaceAll(pkg, "/", "_")+".test")
 	//nolint:gosec // the arguments come from the lists of this program
@@ -157,8 +155,8 @@ func (w *workshop) build(ctx context.Context, pkg string) (binary string, err er
 	return binary, nil
 }
 
-// run runs a test, or all of a package, from a binary made by build. A test that is named
-// must not be skipped; of a whole package the tests run that take no minutes.
+// run runs a test, or all of a package, with a binary from build. A named test must not be skipped; a whole
+// package runs without its tests that take minutes.
 func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	const bound = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, bound+time.Minute) // the binary's own bound should come first
