@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// checkAPI refuses a version that promises more than the API keeps, and prints what has changed.
+// checkAPI rejects a version that is too small for the API's changes, and prints them.
 func (r *repo) checkAPI(w io.Writer, last, version string) error {
 	if last == "" {
 		return nil // nothing was promised yet
@@ -30,7 +30,7 @@ func (r *repo) checkAPI(w io.Writer, last, version string) error {
 	return nil
 }
 
-// printAPI prints what has changed since a revision, or since the last tag.
+// printAPI prints the changes since a revision, or since the last tag.
 func printAPI(w io.Writer, folder, since string) error {
 	r, err := open(folder)
 	if err != nil {
@@ -55,7 +55,7 @@ func printAPI(w io.Writer, folder, since string) error {
 	return err
 }
 
-// compare prints how the published modules differ from those of a revision, and says how much.
+// compare prints the API changes of the published modules since a revision, and returns their extent.
 func (r *repo) compare(w io.Writer, revision string) (change, error) {
 	folder, err := os.MkdirTemp("", "release")
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *repo) compare(w io.Writer, revision string) (change, error) {
 	return most, nil
 }
 
-// changes compares a module of an older tree with that of the checkout.
+// changes compares a module of an older tree with the checkout's.
 func (r *repo) changes(m module, before string) ([]apidiff.Change, error) {
 	if !slices.ContainsFunc(r.modules, func(other module) bool { return other.path() == m.path() }) {
 		return []apidiff.Change{{Message: "the module is gone"}}, nil
@@ -106,7 +106,7 @@ func (r *repo) changes(m module, before string) ([]apidiff.Change, error) {
 	return apidiff.ModuleChanges(older, newer).Changes, nil
 }
 
-// load reads the API of the module in a folder: what its packages for users declare.
+// load loads the API of the module in a folder: its public packages.
 func load(folder, path string) (*apidiff.Module, error) {
 	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedTypes,
@@ -133,7 +133,6 @@ func load(folder, path string) (*apidiff.Module, error) {
 	return all, err
 }
 
-// extract writes the tree of a revision into a folder.
 func (r *repo) extract(revision, folder string) error {
 	archive := filepath.Join(folder, ".tar")
 	if _, err := r.git("archive", "--output", archive, revision); err != nil {
@@ -146,7 +145,7 @@ func (r *repo) extract(revision, folder string) error {
 	return os.Remove(archive)
 }
 
-// checkVersion refuses a version that cannot be released after the last one.
+// checkVersion rejects a version that cannot follow the last one.
 func (r *repo) checkVersion(last, version string) error {
 	switch {
 	case !semver.IsValid(version) || semver.Canonical(version) != version:
@@ -165,7 +164,7 @@ func (r *repo) checkVersion(last, version string) error {
 	return nil
 }
 
-// change says how much an API has changed.
+// change is the extent of an API change.
 type change int
 
 const (
@@ -174,7 +173,7 @@ const (
 	broken
 )
 
-// least returns the least version after the last one for what has changed.
+// least returns the smallest version after last that allows c.
 func least(last string, c change) string {
 	if last == "" {
 		return "v0.1.0"
@@ -194,8 +193,7 @@ func least(last string, c change) string {
 	return fmt.Sprintf("v%d.%d.%d", major, minor, patch+1)
 }
 
-// fits reports whether a version is enough for what has changed since the last one. A version
-// that is on the way to another one, such as v0.2.0-rc.1, counts as that.
+// fits reports whether version allows c after last. A pre-release, such as v0.2.0-rc.1, counts as its release.
 func fits(last, version string, c change) bool {
 	core := version
 	if pre := semver.Prerelease(version); pre != "" {

@@ -1,27 +1,22 @@
-// Program release makes a release in a checkout: it looks whether one may be made, writes the
-// version into the nested modules, commits and tags. It pushes nothing.
+// Program release makes a release in a checkout: it checks the preconditions, writes the version into the
+// nested modules, commits and tags. It does not push.
 //
 //	go run -C scripts/release . v0.2.0            release v0.2.0
-//	go run -C scripts/release . -dry-run v0.2.0   only look, and print what would be done
-//	go run -C scripts/release . -api              print what the API has lost and got since the last tag
-//	go run -C scripts/release . -api -since REV   the same since another revision
+//	go run -C scripts/release . -dry-run v0.2.0   check, and print the plan
+//	go run -C scripts/release . -api              print API changes since the last tag
+//	go run -C scripts/release . -api -since REV   print API changes since a revision
 //
-// All modules that users import have one version, and their tags are on one commit: vX.Y.Z for the
-// core, adapter/goredis/vX.Y.Z and so on for the nested ones. A nested module names the core that it
-// needs in its go.mod; there it keeps its replace, which tests in the checkout need and the go
-// command ignores in a module that another one requires. So the required version must be one that
-// exists, and this program writes it.
+// All published modules have the same version, with tags on one commit: vX.Y.Z for the core,
+// adapter/goredis/vX.Y.Z and so on. The go.mod of a nested module requires the core with this version, which
+// must exist, and keeps its replace, which the go command ignores in dependencies but tests in the checkout
+// need.
 //
-// It refuses
+// It rejects an invalid, used or too low version, a tree with changes, an API change that needs a higher
+// version (breaking: major, or minor before v1; additions: minor), and a changelog without an entry for the
+// release.
 //
-//   - a version that is no semantic version, is not above the last one, or is tagged already,
-//   - a tree with changes,
-//   - an API that has changed more than the version says: what breaks needs a new major version, or
-//     before v1 a new minor one; what is added needs a new minor version,
-//   - a changelog without a line for the release.
-//
-// The last point is left out with -trial, for a clone that is thrown away. The tests of this module
-// make such a release, serve it from a folder as a module proxy does, and build programs with it.
+// The changelog is not checked with -trial, which is for temporary clones. The tests of this module make such
+// a release, serve it as a module proxy, and build programs with it.
 package main
 
 import (
@@ -55,10 +50,9 @@ func main() {
 	}
 }
 
-// options are those of the command line.
 type options struct{ dryRun, trial bool }
 
-// run makes the release of a version in the checkout that a folder is in.
+// run releases version in the checkout that contains folder.
 func run(w io.Writer, folder, version string, opts options) error {
 	r, err := open(folder)
 	if err != nil {
@@ -74,8 +68,7 @@ func run(w io.Writer, folder, version string, opts options) error {
 	return r.release(w, version, opts)
 }
 
-// check says why the release may not be made. It goes on after a finding, so that one run tells
-// all of them.
+// check returns all reasons against the release, joined.
 func (r *repo) check(w io.Writer, last, version string, opts options) error {
 	checks := []struct {
 		what  string
@@ -106,7 +99,6 @@ func (r *repo) check(w io.Writer, last, version string, opts options) error {
 	return nil
 }
 
-// orNothing names a tag.
 func orNothing(tag string) string {
 	if tag == "" {
 		return "no tag"
@@ -114,7 +106,7 @@ func orNothing(tag string) string {
 	return tag
 }
 
-// checkClean refuses a tree with changes: they would be tagged, or would be missing in the tag.
+// checkClean rejects a tree with changes: they would be tagged, or missing in the tag.
 func (r *repo) checkClean() error {
 	out, err := r.git("status", "--porcelain")
 	if err != nil {
@@ -126,10 +118,10 @@ func (r *repo) checkClean() error {
 	return nil
 }
 
-// unreleased is the heading of the changelog below which changes are told before they are released.
+// unreleased is the changelog's heading of unreleased changes.
 const unreleased = "## [Unreleased]\n"
 
-// checkChangelog refuses a release without a line in the changelog.
+// checkChangelog rejects a changelog without an unreleased entry.
 func (r *repo) checkChangelog() error {
 	text, err := os.ReadFile(filepath.Join(r.root, changelog))
 	if err != nil {

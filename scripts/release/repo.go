@@ -17,41 +17,37 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// changelog is the file that tells users what has changed.
 const changelog = "CHANGELOG.md"
 
-// unpublished are the top folders whose modules serve the checkout alone. Their packages are no
-// part of the API either.
+// unpublished are the top folders whose modules and packages are not for users.
 var unpublished = []string{"bench", "cmd", "examples", "scripts", "test", "tools"}
 
-// repo is a checkout.
 type repo struct {
 	root    string
 	modules []module
 }
 
-// module is one of a checkout.
 type module struct {
 	folder string // in the checkout, with slashes; "." is the core
 	file   *modfile.File
 }
 
-// path returns what users import.
+// path returns the import path.
 func (m module) path() string { return m.file.Module.Mod.Path }
 
 // published reports whether users import the module.
 func (m module) published() bool { return public(m.folder) }
 
-// public reports whether a folder of the checkout, or a package of a module, is for users.
+// public reports whether a folder or package is for users.
 func public(folder string) bool {
 	top, _, _ := strings.Cut(folder, "/")
 	return !slices.Contains(unpublished, top) && !slices.Contains(strings.Split(folder, "/"), "internal")
 }
 
-// tag returns the tag of a version of the module.
+// tag returns the module's tag for a version.
 func (m module) tag(version string) string { return path.Join(m.folder, version) }
 
-// open reads the checkout that a folder is in. The core comes first.
+// open reads the checkout that contains folder. The core module comes first.
 func open(folder string) (*repo, error) {
 	r := &repo{root: folder}
 	top, err := r.git("rev-parse", "--show-toplevel")
@@ -65,7 +61,6 @@ func open(folder string) (*repo, error) {
 	return r, nil
 }
 
-// modulesIn reads the modules below a folder.
 func modulesIn(root string) ([]module, error) {
 	var all []module
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -100,7 +95,7 @@ func modulesIn(root string) ([]module, error) {
 	return all, nil
 }
 
-// published returns the modules that users import, the core first.
+// published returns the published modules, the core first.
 func (r *repo) published() []module {
 	var all []module
 	for _, m := range r.modules {
@@ -111,7 +106,7 @@ func (r *repo) published() []module {
 	return all
 }
 
-// lastTag returns the highest version of the core that HEAD comes from, or "" when there is none.
+// lastTag returns the core's highest version in HEAD's history, or "".
 func (r *repo) lastTag() (string, error) {
 	out, err := r.git("tag", "--list", "v*", "--merged", "HEAD")
 	if err != nil {
@@ -125,7 +120,7 @@ func (r *repo) lastTag() (string, error) {
 	return tags[len(tags)-1], nil
 }
 
-// git returns what a git command prints.
+// git returns the output of a git command.
 func (r *repo) git(args ...string) (string, error) {
 	// In a container the checkout may be another user's.
 	args = append([]string{"-C", r.root, "-c", "safe.directory=*"}, args...)
@@ -139,7 +134,7 @@ func (r *repo) git(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// goCommand returns what a go command prints in a folder, errors included.
+// goCommand returns the combined output of a go command.
 func (*repo) goCommand(folder string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...) //nolint:gosec,noctx // a command of this program, which waits for it
 	cmd.Dir = folder
@@ -151,7 +146,7 @@ func (*repo) goCommand(folder string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// release writes the version, commits and tags. After an error the checkout is as it was.
+// release writes the version, commits and tags. On error it restores the checkout.
 func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 	before, err := r.git("rev-parse", "HEAD")
 	if err != nil {
@@ -176,7 +171,7 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 	if err := r.write(version); err != nil {
 		return err
 	}
-	// A release may change nothing: that of a trial, soon after another one.
+	// A trial soon after another one changes nothing.
 	if _, err := r.git("commit", "--allow-empty", "--all", "--message", "release: "+version); err != nil {
 		return err
 	}
@@ -191,7 +186,7 @@ func (r *repo) release(w io.Writer, version string, opts options) (err error) {
 	return err
 }
 
-// plan prints what release would do.
+// plan prints the steps of release.
 func (r *repo) plan(w io.Writer, version string) error {
 	_, _ = fmt.Fprintln(w, "\nThis would be written, committed and tagged:")
 	for _, m := range r.modules {
@@ -205,7 +200,7 @@ func (r *repo) plan(w io.Writer, version string) error {
 	return nil
 }
 
-// needs returns which published modules a module names in its go.mod.
+// needs returns the published modules that a module requires.
 func (r *repo) needs(m module) []string {
 	var all []string
 	for _, other := range r.published() {
@@ -218,8 +213,8 @@ func (r *repo) needs(m module) []string {
 	return all
 }
 
-// write writes the version into each go.mod that names a published module, and into the changelog,
-// and builds what is published.
+// write writes the version into each go.mod that requires a published module and into the changelog, and
+// builds the published modules.
 func (r *repo) write(version string) error {
 	for _, m := range r.modules {
 		for _, needed := range r.needs(m) {
@@ -246,7 +241,7 @@ func (r *repo) write(version string) error {
 	return nil
 }
 
-// head puts the version above what the changelog says of it.
+// head inserts the version's heading above the unreleased changes.
 func (r *repo) head(version string, at time.Time) error {
 	name := filepath.Join(r.root, changelog)
 	text, err := os.ReadFile(name) //nolint:gosec // a file of the checkout
