@@ -18,7 +18,7 @@
 //
 // The expiry of a key comes from the append-only file, in milliseconds of this machine's clock. The server
 // writes it before it replies, so the last one counts even if the server is frozen, dead or renews leases for
-// clients that don't get its replies. A key exists until that millisecond is over, so the moment may be up to
+// clients that do not get its replies. A key exists until that millisecond is over, so the moment may be up to
 // one millisecond early, to the holder's disadvantage.
 //
 // If the server still answers, a rival verifies this: it bypasses the broken network and checks every few
