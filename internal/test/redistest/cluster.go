@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func StartCluster(tb testing.TB, masters, replicas int, opts ...Option) *Cluster
 	c := &Cluster{guesses: map[int]*Server{}}
 	for range masters * (1 + replicas) {
 		// The default bus port, 10000 above the node's, may be in the range of outgoing connections.
-		bus, more := UnusedPort(tb), append([]Option(nil), common...)
+		bus, more := UnusedPort(tb), slices.Clone(common)
 		if !newConfig(opts).redis6 {
 			more = append(more, WithArgs("--cluster-port", strconv.Itoa(bus)))
 		}
@@ -152,7 +153,7 @@ func (*Cluster) await(tb testing.TB, what string, is func() bool) {
 }
 
 // Nodes returns all nodes in start order: the initial masters first.
-func (c *Cluster) Nodes() []*Server { return append([]*Server(nil), c.nodes...) }
+func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
 
 // Addrs returns the addresses of all nodes, host:port.
 func (c *Cluster) Addrs() []string {
@@ -298,7 +299,7 @@ func redirection(err error) (word, addr string) {
 // Each runs f for every node that answers.
 func (c *Cluster) Each(f func(s *Server)) {
 	for _, s := range c.nodes {
-		if _, err := s.try("PING"); err == nil {
+		if answers(s) {
 			f(s)
 		}
 	}

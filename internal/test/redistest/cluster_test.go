@@ -12,7 +12,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
@@ -198,10 +197,9 @@ func TestAServerThatWillNotStartFailsTheTestWithItsLastOutput(t *testing.T) {
 	require.Contains(t, verdict, errExited.Error())
 	require.Contains(t, verdict, "maxmemory")
 
-	s := Shared(t)
-	verdict = verdictOf(func(r *recorder) { Start(r, WithPort(s.port)) })
-	require.Contains(t, verdict, errExited.Error())
-	require.Contains(t, strings.ToLower(verdict), "address already in use")
+	taken := &Server{cfg: Shared(t).cfg, port: Shared(t).port, dir: t.TempDir()}
+	require.ErrorIs(t, taken.launch(), errExited)
+	require.Contains(t, strings.ToLower(taken.logTail()), "address already in use")
 }
 
 func TestAnErrorReplyFailsTheTest(t *testing.T) {
@@ -218,15 +216,6 @@ func TestTheSharedServerIsOneAndCannotBeStopped(t *testing.T) {
 	for _, stop := range []func(){s.Pause, s.Resume, s.Kill, s.Restart, s.Shutdown} {
 		require.Panics(t, stop)
 	}
-	s.Do(t, "PING")
-}
-
-func TestIgnoreServersLetsLiveServersPassALeakCheck(t *testing.T) {
-	// Not parallel: it looks at all goroutines, but for those of other tests,
-	// which wait.
-	s := Start(t)
-	require.NoError(t, goleak.Find(IgnoreServers()))
-	require.ErrorContains(t, goleak.Find(), "(*process).run")
 	s.Do(t, "PING")
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,20 +62,11 @@ func (j *Journal) Lines(texts ...string) []string {
 	defer j.mu.Unlock()
 	var found []string
 	for _, line := range j.lines {
-		if len(texts) == 0 || containsOne(line, texts) {
+		if len(texts) == 0 || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
 			found = append(found, line)
 		}
 	}
 	return found
-}
-
-func containsOne(line string, texts []string) bool {
-	for _, text := range texts {
-		if strings.Contains(line, text) {
-			return true
-		}
-	}
-	return false
 }
 
 // stall is the shortest stall of the machine that excuses a failed attempt. Attempts leave at least 0.2 s

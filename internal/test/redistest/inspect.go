@@ -1,10 +1,12 @@
 package redistest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -236,7 +238,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 	for _, name := range files { // in their order: names end in numbers, and nothing rewrites them
 		var text []byte
 		if text, err = os.ReadFile(name); err == nil {
-			err = readExpiries(text, expiries)
+			err = readExpiries(bytes.NewReader(text), expiries)
 		}
 		if err != nil {
 			break
@@ -249,16 +251,18 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 }
 
 // readExpiries parses an append-only file whose last command may be cut off.
-func readExpiries(text []byte, expiries map[string]time.Time) error {
-	for len(text) > 0 {
-		args, rest, err := nextCommand(text)
+func readExpiries(file io.Reader, expiries map[string]time.Time) error {
+	for in := bufio.NewReader(file); ; {
+		args, err := ReadCommand(in)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if args == nil {
-			return nil
+		if len(args) == 0 {
+			return errors.New("an empty command")
 		}
-		text = rest
 		key, at, err := expiryIn(args)
 		if err != nil {
 			return err
@@ -267,7 +271,6 @@ func readExpiries(text []byte, expiries map[string]time.Time) error {
 			expiries[key] = at
 		}
 	}
-	return nil
 }
 
 // expiryIn returns the key to which a command gives an expiry, or "". Servers write every expiry as PEXPIREAT
@@ -289,40 +292,6 @@ func expiryIn(args []string) (string, time.Time, error) {
 	}
 	n, err := strconv.ParseInt(ms, 10, 64)
 	return args[1], time.UnixMilli(n), err
-}
-
-// nextCommand splits one command, an array of bulk strings, off text. For an incomplete command it returns
-// nil.
-func nextCommand(text []byte) (args []string, rest []byte, err error) {
-	n, rest, ok, err := header(text, '*')
-	for ; ok && n > 0; n-- {
-		var size int
-		size, rest, ok, err = header(rest, '$')
-		if !ok || len(rest) < size+2 {
-			return nil, nil, err
-		}
-		args, rest = append(args, string(rest[:size])), rest[size+2:]
-	}
-	if !ok {
-		return nil, nil, err
-	}
-	if len(args) == 0 {
-		return nil, nil, errors.New("an empty command")
-	}
-	return args, rest, nil
-}
-
-// header parses a line of kind and a number; ok is false if the line is incomplete.
-func header(text []byte, kind byte) (n int, rest []byte, ok bool, err error) {
-	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
-	if !ok {
-		return 0, nil, false, nil
-	}
-	if len(line) < 2 || line[0] != kind {
-		return 0, nil, false, fmt.Errorf("%.20q where %q and a number belong", line, kind)
-	}
-	n, err = strconv.Atoi(string(line[1:]))
-	return n, rest, err == nil && n >= 0, err
 }
 
 // Target is the common interface of real and in-memory servers. Its methods are safe for concurrent use.

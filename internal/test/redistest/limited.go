@@ -1,10 +1,9 @@
 package redistest
 
 import (
-	"bytes"
+	"bufio"
 	"crypto/sha1" //nolint:gosec // servers name scripts by it
 	"encoding/hex"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -117,32 +116,23 @@ func (l *limited) serve(client net.Conn) {
 }
 
 func (l *limited) forward(from io.Reader, to io.Writer) {
-	var text []byte
-	for chunk := make([]byte, 4096); ; {
-		n, err := from.Read(chunk)
+	for in := bufio.NewReader(from); ; {
+		args, err := ReadCommand(in)
 		if err != nil {
 			return
 		}
-		text = append(text, chunk[:n]...)
-		for {
-			args, rest, err := nextCommand(text)
-			if err != nil {
-				return
-			}
-			if args == nil {
-				break
-			}
-			text = rest
-			if _, err := to.Write(encodeCommand(l.rewrite(args))); err != nil {
-				return
-			}
+		if _, err := io.WriteString(to, Array(l.rewrite(args)...)); err != nil {
+			return
 		}
 	}
 }
 
 func (l *limited) rewrite(args []string) []string {
+	if len(args) < 3 {
+		return args
+	}
 	name := strings.ToUpper(args[0])
-	if name != "EVAL" && name != "EVALSHA" || len(args) < 3 {
+	if name != "EVAL" && name != "EVALSHA" {
 		return args
 	}
 	if l.limits.Keyless && args[2] == "0" {
@@ -166,13 +156,4 @@ func (l *limited) rewrite(args []string) []string {
 		text = noPublish + text
 	}
 	return append([]string{"EVAL", text}, args[2:]...)
-}
-
-func encodeCommand(args []string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, arg := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
-	}
-	return b.Bytes()
 }

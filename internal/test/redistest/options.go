@@ -39,7 +39,6 @@ type Option func(*config)
 type config struct {
 	binary     string
 	args       []string
-	port       int
 	unixSocket bool
 	password   string
 	redis6     bool   // has no cluster-port option
@@ -60,9 +59,6 @@ func WithRedis6(nameOrPath string) Option {
 func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
-
-// WithPort sets the TCP port. If it is taken, the test fails.
-func WithPort(port int) Option { return func(c *config) { c.port = port } }
 
 // WithUnixSocket makes the server also listen on a unix socket; see Server.Socket.
 func WithUnixSocket() Option { return func(c *config) { c.unixSocket = true } }
@@ -106,11 +102,9 @@ func (c *config) findBinary() error {
 		names, serverEnv)
 }
 
-func FreePort() int { return freePort() }
-
 // FreePort returns a free loopback port, or 0. It is below the range of outgoing connections, so that none
 // takes it before the server starts or while it is down.
-func freePort() int {
+func FreePort() int {
 	for range 1000 {
 		if port := 20000 + rand.IntN(12000); isFree(port) { //nolint:gosec // a port to try, not a secret
 			return port
@@ -149,20 +143,16 @@ func StartValkey(tb testing.TB, opts ...Option) *Server {
 // else from PATH. If there is none, it skips the test, or fails it if CI=true or REDLATCH_VALKEY is set.
 func ValkeyBinary(tb testing.TB) string {
 	tb.Helper()
-	name := os.Getenv(valkeyEnv)
-	path, err := findValkey(name)
+	path, err := FindValkey()
 	switch {
 	case err == nil:
-	case testing.Short() || name == "" && os.Getenv("CI") != "true":
+	case testing.Short() || os.Getenv(valkeyEnv) == "" && os.Getenv("CI") != "true":
 		tb.Skipf("NOT RUN ON VALKEY: %v", err)
 	default:
 		tb.Fatalf("redistest: %v", err)
 	}
 	return path
 }
-
-// FindValkey is ValkeyBinary without a test.
-func FindValkey() (path string, err error) { return findValkey(os.Getenv(valkeyEnv)) }
 
 // moreKept is where scripts/more-servers.sh installs programs, each in its own folder.
 var moreKept = filepath.Join(".servers", "more")
@@ -177,15 +167,16 @@ func MoreServers() []string {
 	return paths
 }
 
-func findValkey(name string) (string, error) {
+// FindValkey is ValkeyBinary without a test.
+func FindValkey() (path string, err error) {
+	name := os.Getenv(valkeyEnv)
 	if name == "" {
 		name = "valkey-server"
 		if kept := upwards(valkeyKept); kept != "" {
 			name = kept
 		}
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
+	if path, err = exec.LookPath(name); err != nil {
 		return "", fmt.Errorf("no Valkey to test with: %w; run `make setup`, or set %s to its path", err, valkeyEnv)
 	}
 	return path, nil

@@ -18,7 +18,7 @@ func claimPort(port int) (io.Closer, error) {
 func UnusedPort(tb testing.TB) int {
 	tb.Helper()
 	for range startAttempts {
-		port := freePort()
+		port := FreePort()
 		if claimed, err := claimPort(port); err == nil {
 			tb.Cleanup(func() { _ = claimed.Close() }) // a socket that was never used
 			return port
@@ -61,7 +61,7 @@ func Refusing(tb testing.TB) string {
 	var err error
 	for range startAttempts {
 		var p *port
-		if p, err = reserve(loopback(freePort())); err == nil {
+		if p, err = reserve(loopback(FreePort())); err == nil {
 			tb.Cleanup(p.release)
 			return p.addr
 		}
@@ -73,7 +73,7 @@ func Refusing(tb testing.TB) string {
 // settle reserves a port for the proxy and listens on it.
 func (p *Proxy) settle() (l net.Listener, err error) {
 	for range startAttempts {
-		if p.port, err = reserve(loopback(freePort())); err != nil {
+		if p.port, err = reserve(loopback(FreePort())); err != nil {
 			continue // it is taken
 		}
 		if l, err = p.port.listen(); err == nil {

@@ -314,7 +314,7 @@ func (q *pipe) matches(data []byte) []match {
 		p.dropTrigger(h)
 		close(h.seen)
 	}
-	q.tail = clone(window[max(0, len(window)-maxPattern):])
+	q.tail = bytes.Clone(window[max(0, len(window)-maxPattern):])
 	slices.SortFunc(found, func(a, b match) int { return a.at - b.at })
 	return found
 }

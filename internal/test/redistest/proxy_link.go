@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"sync"
@@ -123,11 +124,11 @@ func (q *pipe) push(data []byte, end bool) {
 	due := time.Now().Add(p.latency[q.dir])
 	from := 0
 	for _, m := range q.matches(data) {
-		q.add(segment{data: clone(data[from:m.at]), due: due})
+		q.add(segment{data: bytes.Clone(data[from:m.at]), due: due})
 		q.add(segment{held: m.held, due: due})
 		from = m.at
 	}
-	q.add(segment{data: clone(data[from:]), due: due})
+	q.add(segment{data: bytes.Clone(data[from:]), due: due})
 	if end {
 		q.add(segment{end: true, due: due})
 		q.ended = true
@@ -268,8 +269,6 @@ func (q *pipe) poke() {
 	default: // it will look anyway
 	}
 }
-
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // Proxies has a proxy for each of several servers, such as cluster nodes that redirect clients to their own
 // addresses: clients must dial with Dial. Its methods are safe for concurrent use.

@@ -11,7 +11,10 @@ import (
 // ReadCommand reads one command, for scripted servers.
 func ReadCommand(in *bufio.Reader) ([]string, error) {
 	n, err := readLength(in, '*')
-	args := make([]string, max(0, n))
+	if err != nil {
+		return nil, err
+	}
+	args := make([]string, n)
 	for i := range args {
 		size, err := readLength(in, '$')
 		if err != nil {
@@ -23,7 +26,7 @@ func ReadCommand(in *bufio.Reader) ([]string, error) {
 		}
 		args[i] = string(text[:size])
 	}
-	return args, err
+	return args, nil
 }
 
 func readLength(in *bufio.Reader, kind byte) (int, error) {
@@ -34,7 +37,8 @@ func readLength(in *bufio.Reader, kind byte) (int, error) {
 	case line[0] != kind:
 		return 0, fmt.Errorf("want %c, got %q", kind, line)
 	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
+	n, err := strconv.ParseUint(strings.TrimSpace(line[1:]), 10, 31)
+	return int(n), err
 }
 
 // Bulk encodes a bulk string.
@@ -42,9 +46,10 @@ func Bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 
 // Array encodes an array of bulk strings.
 func Array(texts ...string) string {
-	reply := fmt.Sprintf("*%d\r\n", len(texts))
+	var reply strings.Builder
+	fmt.Fprintf(&reply, "*%d\r\n", len(texts))
 	for _, text := range texts {
-		reply += Bulk(text)
+		reply.WriteString(Bulk(text))
 	}
-	return reply
+	return reply.String()
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,10 +98,10 @@ func (set *Sentinels) Addrs() []string {
 	return addrs
 }
 
-func (set *Sentinels) Sentinels() []*Server { return append([]*Server(nil), set.sentinels...) }
+func (set *Sentinels) Sentinels() []*Server { return slices.Clone(set.sentinels) }
 
 // Servers returns the monitored servers, the initial master first.
-func (set *Sentinels) Servers() []*Server { return append([]*Server(nil), set.servers...) }
+func (set *Sentinels) Servers() []*Server { return slices.Clone(set.servers) }
 
 // Master returns the master according to most Sentinels that answer.
 func (set *Sentinels) Master(tb testing.TB) *Server {

@@ -76,27 +76,25 @@ func resolve(tb testing.TB, opts []Option) config {
 	return cfg
 }
 
-// start starts a server on the configured port, or tries free ports.
+// start starts a server on one of several free ports.
 func start(cfg config) (*Server, error) {
 	// tb.TempDir is too long for the address of a unix socket.
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, dir: dir, port: cfg.port}
+	s := &Server{cfg: cfg, dir: dir}
 	s.pool = &redis.Pool{MaxIdle: 1, DialContext: s.dialOwn, TestOnBorrow: ping}
 	for range startAttempts {
-		if cfg.port == 0 {
-			s.port = freePort()
-		}
-		if s.claim, err = claimPort(s.port); err != nil && cfg.port == 0 {
+		s.port = FreePort()
+		if s.claim, err = claimPort(s.port); err != nil {
 			continue // another has just found it free
 		}
 		if err = s.launch(); err == nil {
 			return s, nil
 		}
 		s.release()
-		if cfg.port != 0 || !errors.Is(err, errExited) {
+		if !errors.Is(err, errExited) {
 			break
 		}
 	}
@@ -357,9 +355,4 @@ func Main(m *testing.M, opts ...goleak.Option) {
 		}
 	}
 	os.Exit(code)
-}
-
-// IgnoreServers makes goleak ignore the goroutines of running servers, for checks within a test.
-func IgnoreServers() goleak.Option {
-	return goleak.IgnoreAnyFunction("github.com/redlatch/redlatch/internal/test/redistest.(*process).run")
 }

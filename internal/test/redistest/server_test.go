@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,11 +53,9 @@ func TestThePortOfAServerThatIsDownIsNotGivenToAnother(t *testing.T) {
 	require.False(t, isFree(s.port))
 }
 
-func TestStartTakesArgumentsPortPasswordAndSocket(t *testing.T) {
+func TestStartTakesArgumentsPasswordAndSocket(t *testing.T) {
 	t.Parallel()
-	port := freePort()
-	s := Start(t, WithPort(port), WithPassword("p@ss word"), WithUnixSocket(), WithArgs("--maxmemory", "3mb"))
-	require.Equal(t, loopback(port), s.Addr())
+	s := Start(t, WithPassword("p@ss word"), WithUnixSocket(), WithArgs("--maxmemory", "3mb"))
 	require.Equal(t, []any{[]byte("maxmemory"), []byte(strconv.Itoa(3 << 20))}, s.Do(t, "CONFIG", "GET", "maxmemory"))
 
 	_, err := dial(t, s.Addr()).Do("PING")
@@ -196,7 +195,7 @@ func TestEachServerRunsTheBodyOnRealAndInMemoryServers(t *testing.T) {
 	want := []string{t.Name() + "/server"}
 	if testlevel.IsAll() {
 		want = append(want, t.Name()+"/miniredis")
-		if _, err := findValkey(""); err == nil {
+		if _, err := FindValkey(); err == nil {
 			want = append(want, t.Name()+"/valkey")
 		}
 	}
@@ -251,7 +250,7 @@ func (c tidy) Cleanup(f func()) { c.t.Cleanup(f) }
 func (tidy) Failed() bool       { return false }
 
 func TestAServerThatIsNoValkeyFailsTheTest(t *testing.T) {
-	path, err := findValkey("redis-server")
+	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("the tests' server is not called redis-server here")
 	}
@@ -261,6 +260,7 @@ func TestAServerThatIsNoValkeyFailsTheTest(t *testing.T) {
 
 // The program is a link, and must be started by the link's name.
 func TestTheFetchedValkeyIsFoundFromAnyFolderBelow(t *testing.T) {
+	t.Setenv(valkeyEnv, "")
 	folder := t.TempDir()
 	kept := filepath.Join(folder, valkeyKept)
 	require.NoError(t, os.MkdirAll(filepath.Dir(kept), 0o700))
@@ -269,7 +269,7 @@ func TestTheFetchedValkeyIsFoundFromAnyFolderBelow(t *testing.T) {
 	below := filepath.Join(folder, "a", "b")
 	require.NoError(t, os.MkdirAll(below, 0o700))
 	t.Chdir(below)
-	path, err := findValkey("")
+	path, err := FindValkey()
 	require.NoError(t, err)
 	require.Equal(t, "valkey-server", filepath.Base(path))
 	want, err := os.Stat(kept)
@@ -315,11 +315,11 @@ func TestExpiriesOfAFileThatIsCutOffOrWrong(t *testing.T) {
 	const whole = "*3\r\n$9\r\nPEXPIREAT\r\n$1\r\nk\r\n$4\r\n1234\r\n"
 	for n := range len(whole) {
 		got := map[string]time.Time{}
-		require.NoError(t, readExpiries([]byte(whole+"*1\r\n$5\r\nMULTI\r\n"+whole[:n]), got), n)
+		require.NoError(t, readExpiries(strings.NewReader(whole+"*1\r\n$5\r\nMULTI\r\n"+whole[:n]), got), n)
 		require.Equal(t, map[string]time.Time{"k": time.UnixMilli(1234)}, got, n)
 	}
 	for _, text := range []string{"nonsense\r\n", "*x\r\n", "*0\r\n", "*1\r\n*1\r\n", "*3\r\n$9\r\nPEXPIREAT\r\n$1\r\nk\r\n$1\r\nx\r\n"} {
-		require.Error(t, readExpiries([]byte(text), map[string]time.Time{}), text)
+		require.Error(t, readExpiries(strings.NewReader(text), map[string]time.Time{}), text)
 	}
 }
 
