@@ -82,11 +82,8 @@ type Locker struct {
 	Close func() error
 }
 
-// Key acquires the lock, for one goroutine.
+// Key acquires the lock for one goroutine and waits until ctx ends.
 type Key func(ctx context.Context) (Held, error)
-
-// Lock waits for the lock until ctx ends.
-func (k Key) Lock(ctx context.Context) (Held, error) { return k(ctx) }
 
 // Held is an acquired lock.
 type Held interface {

@@ -92,12 +92,12 @@ const slept = 10 * time.Second
 func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, error) {
 	t.Helper()
 	if c.Role == contest.Own {
-		return key.Lock(t.Context())
+		return key(t.Context())
 	}
 	for {
 		ctx, cancel := context.WithCancel(t.Context())
 		awake := time.AfterFunc(slept, cancel)
-		held, err := key.Lock(ctx) // some hold it for as long as ctx lasts
+		held, err := key(ctx) // some hold it for as long as ctx lasts
 		if err == nil && awake.Stop() {
 			return held, nil
 		}
@@ -137,13 +137,13 @@ func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
 			}
 			l := open(t, c, s)
 			mine, other := l.Key("one"), l.Key("one")
-			held, err := mine.Lock(t.Context())
+			held, err := mine(t.Context())
 			require.NoError(t, err)
-			_, err = other.Lock(t.Context())
+			_, err = other(t.Context())
 			require.Error(t, err)
 			require.NoError(t, held.Unlock())
 			require.Error(t, held.Unlock())
-			held, err = other.Lock(t.Context())
+			held, err = other(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, held.Unlock())
 		})
@@ -164,14 +164,14 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 			waiter, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr(), Lease: 100 * time.Millisecond})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, waiter.Close()) }()
-			held, err := holder.Key("held").Lock(t.Context())
+			held, err := holder.Key("held")(t.Context())
 			require.NoError(t, err)
 			exists, err := redis.Bool(s.Do("EXISTS", holder.RedisKey("held")))
 			require.NoError(t, err)
 			assert.True(t, exists, "RedisKey does not name the key")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
-			_, err = waiter.Key("held").Lock(ctx)
+			_, err = waiter.Key("held")(ctx)
 			require.Error(t, err)
 			require.Error(t, ctx.Err(), "it gave up before its context: %v", err)
 			require.NoError(t, held.Unlock())
@@ -198,7 +198,7 @@ func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
 				lockers = append(lockers, open(t, c, s))
 				count(t, c, lockers, 3)
 			} else {
-				held, err := lockers[0].Key("counter").Lock(t.Context())
+				held, err := lockers[0].Key("counter")(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, held.Unlock())
 			}

@@ -26,7 +26,7 @@ func TestPairAllocatesNoMoreThanItDid(t *testing.T) {
 	defer func() { assert.NoError(t, l.Close()) }()
 	key := l.Key("pair")
 	pair := func() {
-		held, err := key.Lock(t.Context())
+		held, err := key(t.Context())
 		if err == nil {
 			err = held.Unlock()
 		}

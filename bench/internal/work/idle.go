@@ -101,7 +101,7 @@ func takeAll(ctx context.Context, locker contest.Locker, names []string) error {
 	for first := range takers {
 		all.Go(func() {
 			for i := first; i < len(names) && f.get() == nil; i += takers {
-				if _, err := locker.Key(names[i]).Lock(ctx); err != nil {
+				if _, err := locker.Key(names[i])(ctx); err != nil {
 					f.set(err)
 				}
 			}
@@ -112,7 +112,7 @@ func takeAll(ctx context.Context, locker contest.Locker, names []string) error {
 }
 
 func (i *idle) wait(ctx context.Context, key contest.Key) {
-	_, err := key.Lock(ctx)
+	_, err := key(ctx)
 	if err == nil {
 		i.failed.set(errFreed)
 	} else if ctx.Err() == nil {

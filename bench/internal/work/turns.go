@@ -67,7 +67,7 @@ func (t *turns) take(ctx context.Context, write, read contest.Key, m *member) er
 		}
 		began := time.Now()
 		m.begin.Store(began.UnixNano())
-		held, err := key.Lock(ctx)
+		held, err := key(ctx)
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
@@ -181,14 +181,14 @@ func startWakeups(ctx context.Context, c contest.Contestant, spec Spec) (job, er
 
 // pass hands the lock back and forth until ctx ends.
 func (w *wakeups) pass(ctx context.Context) error {
-	held, err := w.keys[0].Lock(ctx)
+	held, err := w.keys[0](ctx)
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
 	for next := 1; ; next = 1 - next {
 		result := make(chan got, 1)
 		go func() {
-			h, err := w.keys[next].Lock(ctx)
+			h, err := w.keys[next](ctx)
 			result <- got{h, time.Now(), err}
 		}()
 		time.Sleep(settle)
