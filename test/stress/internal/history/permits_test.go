@@ -4,30 +4,34 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 )
 
-// share is one hold of a made-up history of a semaphore of three.
+// share is one hold of a semaphore of three, or of a read/write lock if n is 0.
 type share struct {
 	deed
-	n int64
+	n     int64
+	reads bool
 }
 
 const most = 3
 
-// semaphore writes holds down, each with a mark as it begins and one as it ends.
-func semaphore(shares []share, more ...Record) *Story {
+// marked returns a story of holds, each with a mark at its begin and its end.
+func marked(shares []share, more ...Record) *Story {
 	all := more
 	for i, p := range shares {
 		id := fmt.Sprint("h", i)
 		for _, r := range p.records(id) {
-			switch r.Kind {
-			case Grant:
+			switch {
+			case r.Kind == Grant && p.n > 0:
 				r.Permits, r.Most = p.n, most
-			case Call:
+			case r.Kind == Grant:
+				r.Read = p.reads
+			case r.Kind == Call && p.n > 0:
 				r.Op = map[string]string{"lock": "acquire", "unlock": "release"}[r.Op]
 			}
 			all = append(all, r)
@@ -41,7 +45,7 @@ func semaphore(shares []share, more ...Record) *Story {
 
 func TestNoMorePermitsMayBeOutThanWereSet(t *testing.T) {
 	t.Parallel()
-	has := func(owner string, from, to Time, n int64) share { return share{deed{owner, from, to}, n} }
+	has := func(owner string, from, to Time, n int64) share { return share{deed{owner, from, to}, n, false} }
 	both := []string{"permits", "marks"}
 	forgot := Record{T: 1 * s, Until: 1 * s, Kind: Fault, Key: "k"}
 	killed := Record{T: 2*s + 1, P: "p", Kind: Kill}
@@ -60,7 +64,7 @@ func TestNoMorePermitsMayBeOutThanWereSet(t *testing.T) {
 		"the server was made to forget":      {shares: []share{has("a", 1*s, 4*s, 2), has("b", 2*s, 3*s, 2)}, more: []Record{forgot}},
 		"the first was killed before":        {shares: []share{has("a", 1*s, 4*s, 3)}, more: []Record{killed, {T: 3 * s, P: "q", Kind: Grant, ID: "z", Hold: "z", Key: "k", Owner: "z", Permits: 3, Most: most}}},
 	} {
-		assert.ElementsMatch(t, c.want, unique(checks(semaphore(c.shares, c.more...))), what)
+		assert.ElementsMatch(t, c.want, unique(checks(marked(c.shares, c.more...))), what)
 	}
 }
 
@@ -69,7 +73,7 @@ func TestAServerHasNoMorePermitsThanWereSet(t *testing.T) {
 	asked := func(available, taken int64, exact bool, from, to Time) Record {
 		return Record{T: from, Until: to, P: "p", Kind: Stock, Key: "k", Available: available, Count: taken, Most: most, Exact: exact}
 	}
-	one := []share{{deed{"a", 1 * s, 4 * s}, 2}}
+	one := []share{{deed{"a", 1 * s, 4 * s}, 2, false}}
 	stock := []string{"stock"}
 	for what, c := range map[string]struct {
 		record Record
@@ -90,7 +94,7 @@ func TestAServerHasNoMorePermitsThanWereSet(t *testing.T) {
 		if what == "the server was made to forget" {
 			more = append(more, Record{T: 0, Until: 1, Kind: Fault, Key: "*"})
 		}
-		assert.Equal(t, c.want, checks(semaphore(one, more...)), what)
+		assert.Equal(t, c.want, checks(marked(one, more...)), what)
 	}
 }
 
@@ -103,22 +107,22 @@ func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
 			{T: 20 * s, P: "p", Kind: Return, ID: "w", Err: "not-acquired"},
 		}
 	}
-	held := []share{{deed{"a", 1 * s, 4 * s}, 2}}
-	assert.Equal(t, []string{"idle"}, checks(semaphore(held, waiter(1, "acquire")...)))
-	assert.Equal(t, []string{"idle"}, checks(semaphore(held, waiter(2, "acquire")...)))
-	assert.Empty(t, checks(semaphore(held, waiter(3, "acquire")...)), "two are not enough")
-	assert.Empty(t, checks(semaphore(held, waiter(1, "acquire in order")...)), "another may come before it")
-	taken := append(held, share{deed{"b", 5 * s, 19 * s}, 1})
-	assert.Equal(t, []string{"idle"}, checks(semaphore(taken, waiter(1, "acquire")...)), "there is another one")
-	assert.Empty(t, checks(semaphore(taken, waiter(2, "acquire")...)), "one is not enough")
-	taken = append(taken, share{deed{"c", 6 * s, 19 * s}, 1})
-	assert.Empty(t, checks(semaphore(taken, waiter(1, "acquire")...)))
+	held := []share{{deed{"a", 1 * s, 4 * s}, 2, false}}
+	assert.Equal(t, []string{"idle"}, checks(marked(held, waiter(1, "acquire")...)))
+	assert.Equal(t, []string{"idle"}, checks(marked(held, waiter(2, "acquire")...)))
+	assert.Empty(t, checks(marked(held, waiter(3, "acquire")...)), "two are not enough")
+	assert.Empty(t, checks(marked(held, waiter(1, "acquire in order")...)), "another may come before it")
+	taken := append(held, share{deed{"b", 5 * s, 19 * s}, 1, false})
+	assert.Equal(t, []string{"idle"}, checks(marked(taken, waiter(1, "acquire")...)), "there is another one")
+	assert.Empty(t, checks(marked(taken, waiter(2, "acquire")...)), "one is not enough")
+	taken = append(taken, share{deed{"c", 6 * s, 19 * s}, 1, false})
+	assert.Empty(t, checks(marked(taken, waiter(1, "acquire")...)))
 }
 
 // A permit that is lost before its hold ends by itself, or when it is released.
 func TestAPermitThatIsLostEarlyIsFound(t *testing.T) {
 	t.Parallel()
-	records := share{deed{"a", 1 * s, 4 * s}, 1}.records("h")
+	records := share{deed{"a", 1 * s, 4 * s}, 1, false}.records("h")
 	for i := range records {
 		if records[i].Kind == Call && records[i].Op == "unlock" {
 			records[i].Op = "release"
@@ -129,65 +133,34 @@ func TestAPermitThatIsLostEarlyIsFound(t *testing.T) {
 	assert.Equal(t, []string{"early"}, checks(NewStory(records)))
 }
 
-// part is one hold of a made-up history of a read/write lock.
-type part struct {
-	deed
-	reads bool
-}
-
-// readWrite writes holds down, each with a mark as it begins and one as it ends.
-func readWrite(parts ...part) *Story {
-	var all []Record
-	for i, p := range parts {
-		id := fmt.Sprint("h", i)
-		for _, r := range p.records(id) {
-			if r.Kind == Grant {
-				r.Read = p.reads
-			}
-			all = append(all, r)
-		}
-		for _, at := range []Time{p.from, p.to} {
-			all = append(all, Record{T: at, P: "p", Kind: Mark, Hold: id, Entry: fmt.Sprintf("%d-0", at.Milliseconds())})
-		}
-	}
-	return NewStory(all)
-}
-
 func TestReadersMayBeInsideTogetherAndWritersMayNot(t *testing.T) {
 	t.Parallel()
-	reads := func(owner string, from, to Time) part { return part{deed{owner, from, to}, true} }
-	writes := func(owner string, from, to Time) part { return part{deed{owner, from, to}, false} }
+	reads := func(owner string, from, to Time) share { return share{deed{owner, from, to}, 0, true} }
+	writes := func(owner string, from, to Time) share { return share{deed{owner, from, to}, 0, false} }
 	all := []string{"overlap", "marks"}
 	for what, c := range map[string]struct {
-		parts []part
+		parts []share
 		want  []string
 	}{
-		"readers together":                   {[]part{reads("a", 1*s, 4*s), reads("b", 2*s, 3*s), reads("c", 2*s, 5*s)}, nil},
-		"a writer after readers":             {[]part{reads("a", 1*s, 4*s), reads("b", 2*s, 3*s), writes("c", 5*s, 6*s)}, nil},
-		"a writer beside a reader":           {[]part{reads("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
-		"a writer beside the first reader":   {[]part{reads("a", 1*s, 9*s), reads("b", 2*s, 3*s), writes("c", 4*s, 5*s)}, all},
-		"a reader beside a writer":           {[]part{writes("a", 1*s, 4*s), reads("b", 2*s, 3*s)}, all},
-		"a reader and one more, in a writer": {[]part{writes("a", 1*s, 9*s), reads("a", 2*s, 3*s), reads("b", 4*s, 5*s)}, all},
-		"two writers":                        {[]part{writes("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
-		"a writer reads":                     {[]part{writes("a", 1*s, 4*s), reads("a", 2*s, 3*s), writes("b", 5*s, 6*s)}, nil},
-		"a writer goes on as a reader":       {[]part{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), reads("b", 5*s, 7*s)}, nil},
-		"a writer beside one that goes on":   {[]part{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), writes("b", 5*s, 7*s)}, all},
-		"a reader that writes too":           {[]part{reads("a", 1*s, 4*s), writes("a", 2*s, 3*s)}, []string{"overlap"}},
+		"readers together":                   {[]share{reads("a", 1*s, 4*s), reads("b", 2*s, 3*s), reads("c", 2*s, 5*s)}, nil},
+		"a writer after readers":             {[]share{reads("a", 1*s, 4*s), reads("b", 2*s, 3*s), writes("c", 5*s, 6*s)}, nil},
+		"a writer beside a reader":           {[]share{reads("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
+		"a writer beside the first reader":   {[]share{reads("a", 1*s, 9*s), reads("b", 2*s, 3*s), writes("c", 4*s, 5*s)}, all},
+		"a reader beside a writer":           {[]share{writes("a", 1*s, 4*s), reads("b", 2*s, 3*s)}, all},
+		"a reader and one more, in a writer": {[]share{writes("a", 1*s, 9*s), reads("a", 2*s, 3*s), reads("b", 4*s, 5*s)}, all},
+		"two writers":                        {[]share{writes("a", 1*s, 4*s), writes("b", 2*s, 3*s)}, all},
+		"a writer reads":                     {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 3*s), writes("b", 5*s, 6*s)}, nil},
+		"a writer goes on as a reader":       {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), reads("b", 5*s, 7*s)}, nil},
+		"a writer beside one that goes on":   {[]share{writes("a", 1*s, 4*s), reads("a", 2*s, 6*s), writes("b", 5*s, 7*s)}, all},
+		"a reader that writes too":           {[]share{reads("a", 1*s, 4*s), writes("a", 2*s, 3*s)}, []string{"overlap"}},
 	} {
-		assert.ElementsMatch(t, c.want, unique(checks(readWrite(c.parts...))), what)
+		assert.ElementsMatch(t, c.want, unique(checks(marked(c.parts))), what)
 	}
 }
 
-// unique is each name once.
-func unique(names []string) (once []string) {
-	seen := map[string]bool{}
-	for _, name := range names {
-		if !seen[name] {
-			once = append(once, name)
-		}
-		seen[name] = true
-	}
-	return once
+func unique(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func TestTokensThatDoNotGrowAreFound(t *testing.T) {
