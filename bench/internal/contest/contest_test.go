@@ -48,11 +48,23 @@ func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
 	return l
 }
 
-// inProcess are the contestants that this process can try on one server. That of a cluster is
-// tried where its case is.
-func inProcess() []contest.Contestant {
-	return slices.DeleteFunc(contest.All(), func(c contest.Contestant) bool { return c.Open == nil || c.Kind == contest.Cluster })
+// each runs body in parallel with each contestant of this process that fits, and its own server. The cluster's is
+// covered with its case.
+func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T, contest.Contestant, *host.Server)) {
+	t.Helper()
+	t.Parallel()
+	for _, c := range contest.All() {
+		if c.Open == nil || c.Kind == contest.Cluster || !fits(c) {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			body(t, c, startServer(t))
+		})
+	}
 }
+
+func waits(c contest.Contestant) bool { return c.Waits }
 
 // count raises a counter in two steps under a lock, by several goroutines of several
 // clients. Steps that are not excluded get lost.
@@ -112,110 +124,85 @@ func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, er
 }
 
 func TestEveryContestantThatWaitsExcludes(t *testing.T) {
-	t.Parallel()
-	for _, c := range inProcess() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			s := startServer(t)
-			if !c.Waits {
-				t.Skip("this limit does not wait; TestLimitsRefuseALockThatIsHeld has it")
-			}
-			lockers := []contest.Locker{open(t, c, s), open(t, c, s)}
-			assert.Equal(t, int64(2*2*5), count(t, c, lockers, 5))
-		})
-	}
+	each(t, waits, func(t *testing.T, c contest.Contestant, s *host.Server) {
+		t.Helper()
+		lockers := []contest.Locker{open(t, c, s), open(t, c, s)}
+		assert.Equal(t, int64(2*2*5), count(t, c, lockers, 5))
+	})
 }
 
 func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
-	t.Parallel()
-	for _, c := range inProcess() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			s := startServer(t)
-			if c.Waits {
-				t.Skip("it waits instead")
-			}
-			l := open(t, c, s)
-			mine, other := l.Key("one"), l.Key("one")
-			held, err := mine(t.Context())
-			require.NoError(t, err)
-			_, err = other(t.Context())
-			require.Error(t, err)
-			require.NoError(t, held.Unlock())
-			require.Error(t, held.Unlock())
-			held, err = other(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, held.Unlock())
-		})
-	}
+	each(t, func(c contest.Contestant) bool { return !c.Waits }, func(t *testing.T, c contest.Contestant, s *host.Server) {
+		t.Helper()
+		l := open(t, c, s)
+		mine, other := l.Key("one"), l.Key("one")
+		held, err := mine(t.Context())
+		require.NoError(t, err)
+		_, err = other(t.Context())
+		require.Error(t, err)
+		require.NoError(t, held.Unlock())
+		require.Error(t, held.Unlock())
+		held, err = other(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, held.Unlock())
+	})
 }
 
 func TestWaitsEndWithTheirContext(t *testing.T) {
-	t.Parallel()
-	for _, c := range inProcess() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			s := startServer(t)
-			if !c.Waits {
-				t.Skip("this limit does not wait")
-			}
-			holder := open(t, c, s)
-			// A lease shorter than the wait must not end it.
-			waiter, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr(), Lease: 100 * time.Millisecond})
-			require.NoError(t, err)
-			defer func() { assert.NoError(t, waiter.Close()) }()
-			held, err := holder.Key("held")(t.Context())
-			require.NoError(t, err)
-			exists, err := redis.Bool(s.Do("EXISTS", holder.RedisKey("held")))
-			require.NoError(t, err)
-			assert.True(t, exists, "RedisKey does not name the key")
-			ctx, cancel := context.WithCancel(t.Context())
-			defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
-			_, err = waiter.Key("held")(ctx)
-			require.Error(t, err)
-			require.Error(t, ctx.Err(), "it gave up before its context: %v", err)
-			require.NoError(t, held.Unlock())
-		})
-	}
+	each(t, waits, func(t *testing.T, c contest.Contestant, s *host.Server) {
+		t.Helper()
+		holder := open(t, c, s)
+		// A lease shorter than the wait must not end it.
+		waiter, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr(), Lease: 100 * time.Millisecond})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, waiter.Close()) }()
+		held, err := holder.Key("held")(t.Context())
+		require.NoError(t, err)
+		exists, err := redis.Bool(s.Do("EXISTS", holder.RedisKey("held")))
+		require.NoError(t, err)
+		assert.True(t, exists, "RedisKey does not name the key")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
+		_, err = waiter.Key("held")(ctx)
+		require.Error(t, err)
+		require.Error(t, ctx.Err(), "it gave up before its context: %v", err)
+		require.NoError(t, held.Unlock())
+	})
 }
 
 // What a contestant sends must be known, and nothing of it may be called by its
 // scripts: otherwise its requests are counted wrongly.
 func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
-	t.Parallel()
-	for _, c := range inProcess() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			s := startServer(t)
-			watch, err := redis.Dial("tcp", s.Addr(), redis.DialReadTimeout(10*time.Second))
-			require.NoError(t, err)
-			defer func() { assert.NoError(t, watch.Close()) }()
-			_, err = watch.Do("MONITOR")
-			require.NoError(t, err)
+	each(t, func(contest.Contestant) bool { return true }, func(t *testing.T, c contest.Contestant, s *host.Server) {
+		t.Helper()
+		watch, err := redis.Dial("tcp", s.Addr(), redis.DialReadTimeout(10*time.Second))
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, watch.Close()) }()
+		_, err = watch.Do("MONITOR")
+		require.NoError(t, err)
 
-			lockers := []contest.Locker{open(t, c, s)}
-			if c.Waits {
-				lockers = append(lockers, open(t, c, s))
-				count(t, c, lockers, 3)
-			} else {
-				held, err := lockers[0].Key("counter")(t.Context())
-				require.NoError(t, err)
-				require.NoError(t, held.Unlock())
-			}
-			_, err = s.Do("ECHO", "that is all")
+		lockers := []contest.Locker{open(t, c, s)}
+		if c.Waits {
+			lockers = append(lockers, open(t, c, s))
+			count(t, c, lockers, 3)
+		} else {
+			held, err := lockers[0].Key("counter")(t.Context())
 			require.NoError(t, err)
+			require.NoError(t, held.Unlock())
+		}
+		_, err = s.Do("ECHO", "that is all")
+		require.NoError(t, err)
 
-			sent, called := observed(t, watch)
-			for _, name := range sent {
-				assert.Contains(t, c.Sends, name)
-			}
-			for _, name := range called {
-				assert.NotContains(t, c.Sends, name)
-			}
-			assert.Contains(t, sent, "evalsha", "nothing was observed")
-			assert.NotEmpty(t, called)
-		})
-	}
+		sent, called := observed(t, watch)
+		for _, name := range sent {
+			assert.Contains(t, c.Sends, name)
+		}
+		for _, name := range called {
+			assert.NotContains(t, c.Sends, name)
+		}
+		assert.Contains(t, sent, "evalsha", "nothing was observed")
+		assert.NotEmpty(t, called)
+	})
 }
 
 // observed reads what a MONITOR has seen until the ECHO: names of commands that
