@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// launcher keeps the thread that the servers end with.
+// launcher keeps the thread that owns the servers.
 var launcher = host.NewLauncher()
 
 func startServer(t *testing.T) *host.Server {
@@ -48,8 +48,8 @@ func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
 	return l
 }
 
-// each runs body in parallel with each contestant of this process that fits, and its own server. The cluster's is
-// covered with its case.
+// each runs body in parallel for each matching contestant of this process, with its own server. The cluster's
+// contestant is covered with its case.
 func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T, contest.Contestant, *host.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -66,8 +66,7 @@ func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T
 
 func waits(c contest.Contestant) bool { return c.Waits }
 
-// count raises a counter in two steps under a lock, by several goroutines of several
-// clients. Steps that are not excluded get lost.
+// count increments a counter non-atomically under a lock, in several goroutines of several clients.
 func count(t *testing.T, c contest.Contestant, lockers []contest.Locker, times int) int64 {
 	t.Helper()
 	const each = 2
@@ -96,11 +95,11 @@ func count(t *testing.T, c contest.Contestant, lockers []contest.Locker, times i
 	return counter.Load()
 }
 
-// slept is when a waiter of another library counts as one that is never woken.
+// slept is when another library's waiter counts as never woken.
 const slept = 10 * time.Second
 
-// lock takes a lock. A waiter of others that sleeps while the lock is free is their
-// matter, and asks again: it happened to rueidislock, once in some hundred runs.
+// lock acquires a lock. It retries for a waiter of another library that sleeps while the lock is free:
+// rueidislock did that once in some hundred runs.
 func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, error) {
 	t.Helper()
 	if c.Role == contest.Own {
@@ -114,7 +113,7 @@ func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, er
 			return held, nil
 		}
 		if err == nil {
-			_ = held.Unlock() // it came as it was given up
+			_ = held.Unlock() // acquired as the wait was canceled
 		} else if ctx.Err() == nil || t.Context().Err() != nil {
 			cancel()
 			return nil, err
@@ -170,8 +169,7 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// What a contestant sends must be known, and nothing of it may be called by its
-// scripts: otherwise its requests are counted wrongly.
+// Sends must list all commands, and no command that scripts call, or requests are miscounted.
 func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
 	each(t, func(contest.Contestant) bool { return true }, func(t *testing.T, c contest.Contestant, s *host.Server) {
 		t.Helper()
@@ -205,8 +203,7 @@ func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
 	})
 }
 
-// observed reads what a MONITOR has seen until the ECHO: names of commands that
-// clients sent, and of those that scripts called.
+// observed reads MONITOR until the ECHO, and returns the commands of clients and of scripts.
 func observed(t *testing.T, watch redis.Conn) (sent, called []string) {
 	t.Helper()
 	for {

@@ -23,7 +23,7 @@ var limits = []Contestant{
 		if err != nil {
 			return Locker{}, err
 		}
-		var mu sync.Mutex // held across I/O: one caller at a time is what is measured
+		var mu sync.Mutex // held across I/O: measures one caller at a time
 		return openRaw(func(cmd string, args ...any) (any, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -81,13 +81,12 @@ func TestProcessesRunWhereTheyAreAskedTo(t *testing.T) {
 	server, clients := affinity(t, l, host.Apart.Server()), affinity(t, l, host.Apart.Clients())
 	assert.NotEqual(t, server, clients)
 	assert.NotContains(t, server, ",", "the server shares its processor")
-	// The launcher's own thread is as it was: what is started next runs anywhere.
+	// The launcher's own thread is unchanged.
 	anywhere := affinity(t, l, host.Free.Server())
 	assert.NotEqual(t, server, anywhere)
 	assert.NotEqual(t, clients, anywhere)
 }
 
-// affinity returns the processors that a process started on cpus may use.
 func affinity(t *testing.T, l *host.Launcher, cpus []int) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "grep", "Cpus_allowed_list", "/proc/self/status")
@@ -106,7 +105,6 @@ func TestMissingServerIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "no-such-server")
 }
 
-// echo answers each connection with what it gets.
 func echo(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

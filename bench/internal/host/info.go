@@ -128,7 +128,7 @@ func readMachine() machine {
 
 // parseMachine parses the first line of /proc/stat, the sum of all processors.
 func parseMachine(text string) (machine, bool) {
-	const last = 8 // is what was stolen; what guests had, after it, is part of what users had
+	const last = 8 // stolen time; the guest times after it are included in user time
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
 	if len(fields) <= last || fields[0] != "cpu" {

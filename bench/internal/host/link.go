@@ -16,7 +16,7 @@ type Link struct {
 	delay    time.Duration
 	all      sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards conns and ended
 	conns []net.Conn
 	ended bool
 }

@@ -157,6 +157,6 @@ func (h *redsyncHolder) key(name string) string { return name }
 
 func (h *redsyncHolder) close() {
 	h.cancel()
-	_ = h.client.Close() // what it had is of no use
+	_ = h.client.Close() // its state is not needed
 	h.loops.Wait()
 }

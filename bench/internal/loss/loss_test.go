@@ -29,7 +29,6 @@ func needsServer(t *testing.T) {
 // lease is the shortest that a busy machine can hold.
 const lease = 3 * time.Second
 
-// plan is a small one.
 func plan(clients ...Client) Plan {
 	return Plan{
 		Clients: clients, Ways: Ways(), Leases: []time.Duration{lease}, Holds: 6, Rounds: 1, Log: io.Discard,
@@ -53,7 +52,7 @@ func TestRedlatchTellsBeforeAnybodyElseCanAcquire(t *testing.T) {
 	})
 }
 
-// requireTold checks an outcome, and returns what may be the machine's fault.
+// requireTold checks an outcome, and returns errors that a stall may cause.
 func (p Plan) requireTold(t *testing.T, o Outcome) (err error) {
 	t.Helper()
 	way := wayCalled(o.Way)
@@ -95,7 +94,7 @@ func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
 	}
 }
 
-// lateTeller tells only when the lease is over and another second has passed.
+// lateTeller reports the loss a second late.
 type lateTeller struct{ holder }
 
 func (l lateTeller) take(ctx context.Context, name string) ([]signal, error) {

@@ -33,8 +33,8 @@ func (s *sight) gap() time.Duration {
 type Sampler struct {
 	done chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	wake   *sync.Cond // there is something to do
+	mu     sync.Mutex // guards the fields below
+	wake   *sync.Cond // signals changes
 	fresh  []*watch
 	closed bool
 }

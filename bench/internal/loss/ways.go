@@ -19,7 +19,7 @@ type Way struct {
 	Forgets bool
 
 	proxied bool // clients go through the proxy
-	lives   bool // the server runs on, as if nothing had happened
+	lives   bool // the server keeps running
 	strike  func(r *ruin)
 	repair  func(r *ruin)
 }
@@ -96,9 +96,9 @@ func (w Way) prepare(tb testing.TB) (*ruin, string) {
 
 // stage is the testing.TB of redistest's servers and proxies.
 type stage struct {
-	testing.TB // nil: redistest calls nothing but what is below
+	testing.TB // nil: redistest calls only the methods below
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards endings and err
 	endings []func()
 	err     error
 }

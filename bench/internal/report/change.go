@@ -97,7 +97,7 @@ func Least(changes []Change, share float64) error {
 			continue
 		}
 		rates++
-		if c.Failed || !(c.Ratio.Median >= share) { // also when it is no number
+		if c.Failed || !(c.Ratio.Median >= share) { // also if it is NaN
 			below = append(below, fmt.Errorf("%s: %s of the base's rate, and %.2f is the least",
 				strings.Join(c.What, ", "), Ratio(c.Ratio.Median), share))
 		}

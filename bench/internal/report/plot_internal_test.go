@@ -18,7 +18,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// drawable are a case, all contestants, and one sample of each at each level.
+// drawable returns a case, all contestants, and a sample of each at each level.
 func drawable(logarithmic bool) (run.Case, []run.Entrant, []run.Sample) {
 	c := run.Case{
 		ID: "x", Title: "One read/write lock, one process: nine of ten acquisitions read", Level: "goroutines",

@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/host"
 )
 
-// resting returns a runner, what it tells, and a party that is kept, which runs command.
+// resting returns a runner, its log, and a kept party that runs command.
 func resting(t *testing.T, command ...string) (*Runner, *strings.Builder, party) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -30,7 +30,7 @@ func resting(t *testing.T, command ...string) (*Runner, *strings.Builder, party)
 	return r, &log, party{session: s, entrant: e}
 }
 
-// One that compiles while others measure takes their processors.
+// A JVM that compiles in the background would use the others' processors.
 func TestAKeptClientRestsWhileOthersMeasure(t *testing.T) {
 	t.Parallel()
 	r, log, p := resting(t, "cat")
@@ -52,7 +52,7 @@ func TestAKeptClientRestsWhileOthersMeasure(t *testing.T) {
 	assert.Empty(t, log.String())
 }
 
-// What it compiles is what its next turn is measured with.
+// The JVM's compilation affects its next turn.
 func TestAKeptClientIsNotStoppedAtWork(t *testing.T) {
 	t.Parallel()
 	r, _, p := resting(t, "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exec cat")
@@ -95,7 +95,7 @@ func TestAClientThatCannotBeStoppedOrWokenIsKeptNoLonger(t *testing.T) {
 	assert.Contains(t, log.String(), "kept cannot be stopped")
 }
 
-// state returns the letter that Linux has for what a process does.
+// state returns the state letter of a process on Linux.
 func state(t *testing.T, pid int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

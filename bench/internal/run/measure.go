@@ -214,7 +214,7 @@ func calm(workers []party, most time.Duration) bool {
 
 // close ends the worker and kills it after five seconds.
 func (s *session) close() {
-	_ = host.Wake(s.cmd.Process) // one that cannot be woken is killed
+	_ = host.Wake(s.cmd.Process) // if this fails, it is killed
 	_ = s.in.Close()
 	late := time.AfterFunc(5*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()

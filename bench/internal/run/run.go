@@ -276,7 +276,7 @@ func (r *Runner) part(parties []party, err error) {
 	broken := err != nil && (!errors.Is(err, errWork) || len(parties) > 1)
 	var kept []party
 	for _, p := range parties {
-		p.used = p.used || err == nil // one that failed may not be warm yet
+		p.used = p.used || err == nil // a failed one may not be warm
 		if p.entrant.Contestant.Java && !broken {
 			kept = append(kept, p)
 			continue

@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// asWorker makes the test's own program a worker.
+// asWorker makes the test binary a worker.
 const asWorker = "bench-test-worker"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func entrant(t *testing.T, name string) run.Entrant {
 	return run.Entrant{Label: name, Contestant: c, Command: []string{self, asWorker}}
 }
 
-// chosen returns the case of a letter, at one size and short.
+// chosen returns the case id at one size.
 func chosen(t *testing.T, id string, level int) run.Case {
 	t.Helper()
 	for _, c := range run.Cases() {
@@ -64,13 +64,13 @@ func needsServer(t *testing.T) {
 }
 
 const (
-	// enough is how much work makes figures of each piece of it worth a check.
+	// enough is the least work of a sample that is checked.
 	enough = 50
-	// mostTries is how often a run is tried that had less, because the machine stood still.
+	// mostTries bounds the runs with less work, which stalls cause.
 	mostTries = 10
 )
 
-// runCounted runs a case again until each sample has enough work.
+// runCounted repeats a case until each sample has enough work.
 func runCounted(t *testing.T, r *run.Runner, c run.Case) []run.Sample {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -157,7 +157,7 @@ func TestAFailingClientIsReportedAndTheOthersGoOn(t *testing.T) {
 	assert.Contains(t, log.String(), "dead")
 }
 
-// A machine that allows less than nothing is disturbed always.
+// With a negative share every measurement is disturbed.
 func TestWhatTheHostDisturbsIsMeasuredAgainWhilePatienceLasts(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
@@ -192,7 +192,7 @@ func TestMixedCaseNeedsAMate(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	// Any contestant of the same keys will do to share the lock. Others of Redisson will not.
+	// Only the plain lock of Redisson may be the mate.
 	mate, other := entrant(t, "redlatch-fair"), entrant(t, "redlatch-counter")
 	mate.Label, mate.Contestant.Role, mate.Contestant.Name = "redisson", contest.Peer, "redlatch"
 	other.Label, other.Contestant.Role = "redisson-counter", contest.Peer

@@ -27,7 +27,7 @@ func TestQuantilesInterpolateAndLeaveOutWhatIsMissing(t *testing.T) {
 
 func TestPairedRatiosCompareRoundByRound(t *testing.T) {
 	t.Parallel()
-	// Every other round ran on a machine at half speed: the ratio does not show it.
+	// A round at half speed does not change the ratio.
 	a := []float64{200, 100, 202, 101, 198}
 	b := []float64{100, 50, 101, 50.5, 99}
 	r := stats.Paired(a, b)
@@ -50,7 +50,7 @@ func TestOnlyRatiosBeyondTheirIntervalHaveMoved(t *testing.T) {
 	assert.False(t, stats.Paired([]float64{8, 8, 8}, []float64{10, 10, 10}).Moved(), "three rounds tell nothing")
 }
 
-// The interval of the mean of a normal sample is known: 1.96 standard errors.
+// The interval of a normal sample's mean is 1.96 standard errors.
 func TestBootstrapFindsTheIntervalThatTheoryGives(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates, too.
+// The race detector allocates.
 
 package work_test
 
@@ -13,8 +13,8 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/contest"
 )
 
-// maxAllocations is what a lock and an unlock of a free lock may allocate. It is a
-// count, so it is the same on any machine, however busy: lower it when the code does.
+// maxAllocations bounds Lock and Unlock of a free lock. It does not depend on the machine: lower it with the
+// code.
 const maxAllocations = 3
 
 func TestPairAllocatesNoMoreThanItDid(t *testing.T) {
@@ -34,8 +34,7 @@ func TestPairAllocatesNoMoreThanItDid(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// The average is cut to a whole number: what the background does now and then
-	// is not counted.
+	// AllocsPerRun rounds down, which excludes occasional background work.
 	allocations := testing.AllocsPerRun(1000, pair)
 	t.Logf("%v allocations", allocations)
 	assert.LessOrEqual(t, allocations, float64(maxAllocations))

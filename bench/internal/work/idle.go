@@ -82,7 +82,7 @@ func connected(conn redis.Conn) (float64, error) {
 // heap collects garbage and reads the memory statistics.
 func heap(m *runtime.MemStats) {
 	runtime.GC()
-	runtime.GC() // what finalizers let go in the first
+	runtime.GC() // frees memory released by finalizers
 	runtime.ReadMemStats(m)
 }
 

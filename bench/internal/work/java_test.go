@@ -15,7 +15,7 @@ import (
 	"github.com/redlatch/redlatch/bench/internal/work"
 )
 
-// javaEnv has the class path of the Java contestant, which scripts/bench-java.sh prints.
+// javaEnv has the class path that scripts/bench-java.sh prints.
 const javaEnv = "REDLATCH_BENCH_JAVA"
 
 func startJava(t *testing.T) *worker {
@@ -36,10 +36,8 @@ func startJava(t *testing.T) *worker {
 	return w
 }
 
-// The JVM uses the same lines, sends the commands of its description, and its figures have
-// the same names. Its fair waiters ask without a pause while the lock is free and the first
-// in the queue has not come. While that one's subscription was on its way, on two busy
-// cores, none had a turn for 0.4 to 3 s.
+// The JVM uses the same protocol, commands and names of figures. Its fair waiters poll without a pause while
+// the lock is free and the first in the queue has not subscribed; on two busy cores that took 0.4 to 3 s.
 func TestRedissonDoesTheSameWork(t *testing.T) {
 	t.Parallel()
 	w := startJava(t)
@@ -74,8 +72,8 @@ func TestRedissonDoesTheSameWork(t *testing.T) {
 	require.NoError(t, <-w.done)
 }
 
-// requireKnown holds that every command the server has seen is one that a contestant
-// sends, one that its scripts call, or one that the benchmark asks.
+// requireKnown requires that every command in the server's statistics is sent by the contestant, by its
+// scripts or by the benchmark.
 func requireKnown(t *testing.T, do func(string, ...any) (any, error), name string) {
 	t.Helper()
 	c, err := contest.Find(name)

@@ -20,7 +20,7 @@ type turns struct {
 	common
 	spec    Spec
 	locker  contest.Locker
-	inside  atomic.Int32 // a writer, or what has no readers, or permits
+	inside  atomic.Int32 // writers, permits, or locks without readers
 	readers atomic.Int32
 	members []member
 }
@@ -29,7 +29,7 @@ type turns struct {
 type member struct {
 	count atomic.Int64
 	begin atomic.Int64
-	_     [48]byte // a cache line of its own
+	_     [48]byte // fills a cache line
 }
 
 func startTurns(ctx context.Context, c contest.Contestant, spec Spec) (job, error) {

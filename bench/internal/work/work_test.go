@@ -36,7 +36,7 @@ func startServer(t *testing.T) *host.Server {
 	return s
 }
 
-// worker is one that is spoken to.
+// worker is a Serve in a goroutine.
 type worker struct {
 	in   *json.Encoder
 	out  *json.Decoder
@@ -65,7 +65,7 @@ func (w *worker) hear(t *testing.T, event string) work.Values {
 	return e.Values
 }
 
-// measure holds one conversation and returns what was measured.
+// measure runs one conversation and returns its figures.
 func (w *worker) measure(t *testing.T, spec work.Spec) work.Values {
 	t.Helper()
 	require.NoError(t, w.in.Encode(spec))
@@ -77,12 +77,11 @@ func (w *worker) measure(t *testing.T, spec work.Spec) work.Values {
 	return v
 }
 
-// mostUntilCounted is how long work may take until some of it is counted.
+// mostUntilCounted bounds measureCounted.
 const mostUntilCounted = 30 * time.Second
 
-// measureCounted measures again, on another key, until some work was counted, and the values
-// wanted are positive: on a busy machine a client can stand still for longer than a measurement
-// lasts.
+// measureCounted measures, each time on another key, until work was counted and the values in want are
+// positive: on a busy machine a client can stall for a whole measurement.
 func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) work.Values {
 	t.Helper()
 	for began := time.Now(); ; spec.Key += "+" {
@@ -97,7 +96,7 @@ func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) wo
 	}
 }
 
-// It is not parallel: heap and goroutines are those of the whole process.
+// Not parallel: it measures the heap and goroutines of the process.
 func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	s := startServer(t)
 	w := startWorker(t)
@@ -135,7 +134,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	require.NoError(t, <-w.done)
 }
 
-// It is not parallel: there is one profile at a time.
+// Not parallel: a process has one CPU profile at a time.
 func TestWorkerLeavesAProfileWhereItIsAskedTo(t *testing.T) {
 	s := startServer(t)
 	w := startWorker(t)
@@ -154,7 +153,7 @@ func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	w := startWorker(t)
-	// Many short ones: it must not matter at which step it is ended.
+	// Many short runs, to end it at every step.
 	var pairs float64
 	for i := range 60 {
 		goroutines := []int{1, 2, 7, 64, 500, 501}[i%6]
