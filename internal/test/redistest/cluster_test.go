@@ -17,7 +17,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// eachKind runs body for each kind of server that clusters are made of.
+// eachKind runs body on Redis and on Valkey.
 func eachKind(t *testing.T, body func(t *testing.T, opts ...Option)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) { t.Parallel(); body(t) })
@@ -38,7 +38,6 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 		require.Len(t, c.Replicas(t, first), 1)
 		require.Equal(t, "OK", c.Do(t, "SET", key, "v"))
 
-		// A slot moves with its keys.
 		other := c.Owner(t, otherSlot(t, c, key))
 		c.MoveSlot(t, transport.HashSlot(key), other, func() {
 			require.Equal(t, []byte("v"), c.Do(t, "GET", key), "still where it was")
@@ -51,7 +50,7 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 		require.Equal(t, other, c.Owner(t, key))
 		require.Equal(t, []byte("v"), c.Do(t, "GET", key))
 
-		// A replica takes over: asked to, and because it must.
+		// A replica takes over on request and after a failure.
 		replica := c.Replicas(t, other)[0]
 		c.Failover(t, replica)
 		require.Equal(t, replica, c.AwaitOwner(t, key, other))
@@ -67,7 +66,7 @@ func TestAClusterServesAllSlotsAndSurvivesWhatIsDoneToIt(t *testing.T) {
 	})
 }
 
-// otherSlot returns a key that another master serves.
+// otherSlot returns a key of another master.
 func otherSlot(t *testing.T, c *Cluster, key string) string {
 	t.Helper()
 	for {
@@ -136,7 +135,7 @@ func TestWhatIsPublishedOnAMasterReachesItsReplica(t *testing.T) {
 	}
 }
 
-// recorder is a test that notes how it ends.
+// recorder is a testing.TB that records its verdict.
 type recorder struct {
 	testing.TB
 	verdict string
@@ -160,7 +159,7 @@ func (r *recorder) end(verdict string) {
 	runtime.Goexit()
 }
 
-// verdictOf runs body as a test of its own would run.
+// verdictOf runs body as a separate test.
 func verdictOf(body func(r *recorder)) string {
 	r := &recorder{verdict: "passed"}
 	done := make(chan struct{})

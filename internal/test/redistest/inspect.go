@@ -235,7 +235,7 @@ func (s *Server) Expiries(tb testing.TB) map[string]time.Time {
 		err = errors.New("there is none; start the server with WithAppendOnly")
 	}
 	expiries := map[string]time.Time{}
-	for _, name := range files { // in their order: names end in numbers, and nothing rewrites them
+	for _, name := range files { // in order: names end in numbers, and no rewrite occurs
 		var text []byte
 		if text, err = os.ReadFile(name); err == nil {
 			err = readExpiries(bytes.NewReader(text), expiries)

@@ -93,7 +93,7 @@ func StartLimited(tb testing.TB, limits Limits) string {
 		}
 	})
 	tb.Cleanup(func() {
-		_ = listener.Close() // nothing can be done about an error
+		_ = listener.Close() // the test is over
 		serving.Wait()
 	})
 	return redisURL(listener.Addr().String(), "")

@@ -28,7 +28,7 @@ type Proxy struct {
 	port *port          // its own, also while it refuses
 	wg   sync.WaitGroup // the accept loop and the links
 
-	mu           sync.Mutex // guards what follows and the links' queues; never held across I/O
+	mu           sync.Mutex // guards the fields below and the links' queues; never held across I/O
 	target       string
 	listener     net.Listener
 	closed       bool

@@ -32,7 +32,6 @@ func TestHoldMatchingStopsTheCommandAndWhatFollowsIt(t *testing.T) {
 	require.False(t, exists(t, s, key+"-held"))
 	require.False(t, exists(t, s, key+"-after"))
 
-	// A question about the same text on another connection is answered.
 	other := dial(t, p.Addr())
 	n, err := other.Do("EXISTS", key+"-held")
 	require.NoError(t, err)
@@ -78,7 +77,7 @@ func TestHoldMatchingFindsTextAcrossReads(t *testing.T) {
 		for s := q.next(); s.then == goOn; s = q.next() {
 			passed += string(s.data)
 		}
-		// What had been read before the text was whole could not be held.
+		// Bytes read before the text was complete have passed.
 		want := before
 		if split > len(before) && split < len(before+text) {
 			want = stream[:split]

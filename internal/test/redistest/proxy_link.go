@@ -55,7 +55,7 @@ func (l *link) run(ctx context.Context) {
 	defer l.kill()
 	c, err := (&net.Dialer{Timeout: startTimeout}).DialContext(ctx, "tcp", l.proxy.leadsTo())
 	if err != nil {
-		l.reset(false) // the nearest to the refusal that the server gave
+		l.reset(false) // similar to the server's refusal
 		return
 	}
 	server := c.(*net.TCPConn)
@@ -162,7 +162,7 @@ func (q *pipe) write(dst *net.TCPConn) {
 				return
 			}
 		case finish:
-			_ = dst.CloseWrite() // gone already, or closed now
+			_ = dst.CloseWrite() // may be closed
 			return
 		case cutLink:
 			q.link.reset(false)
@@ -273,7 +273,7 @@ func (q *pipe) poke() {
 // Proxies has a proxy for each of several servers, such as cluster nodes that redirect clients to their own
 // addresses: clients must dial with Dial. Its methods are safe for concurrent use.
 type Proxies struct {
-	proxies map[string]*Proxy // by the address of what is behind
+	proxies map[string]*Proxy // by server address
 }
 
 // NewProxies starts a proxy for each server. They end with the test.

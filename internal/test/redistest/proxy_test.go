@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soon bounds waits for what should happen at once.
+// soon bounds waits.
 const soon = 10 * time.Second
 
-// through gives a test a server, a proxy in front of it, and a key.
+// through returns the shared server, a proxy for it, and a key.
 func through(t *testing.T) (*Server, *Proxy, string) {
 	t.Helper()
 	s := Shared(t)
@@ -31,7 +31,7 @@ func dial(t *testing.T, addr string, opts ...redis.DialOption) redis.Conn {
 	return c
 }
 
-// send sends one command and does not wait for the reply.
+// send sends a command without waiting for the reply.
 func send(t *testing.T, c redis.Conn, cmd string, args ...any) {
 	t.Helper()
 	require.NoError(t, c.Send(cmd, args...))
@@ -220,7 +220,7 @@ func TestLatencyDelaysOneDirection(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, time.Since(start), delay)
 
-		// A change holds for what comes after it, not for what is on its way.
+		// A change applies only to later traffic.
 		p.Latency(dir, time.Hour)
 		send(t, c, "PING")
 		awaitHolding(t, p, dir)
@@ -244,8 +244,7 @@ func TestResetCutsConnectionsWithRST(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// dialOther dials a port, and again when the system has given the caller that very
-// port, so that it has dialled itself.
+// dialOther dials a port and retries if it connected to itself, when its local port is the same.
 func dialOther(addr string) error {
 	for {
 		conn, err := net.Dial("tcp", addr)
@@ -259,7 +258,7 @@ func dialOther(addr string) error {
 	}
 }
 
-// Else another test's server may come to listen there, and clients find that one.
+// Otherwise another test's server could listen there and answer the proxy's clients.
 func TestNoOtherProcessCanTakeThePortOfAProxyThatRefuses(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -296,7 +295,7 @@ func TestRefuseRefusesNewConnectionsOnly(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A process that is being started has a copy of the listener until it has closed it.
+// A process that is being forked has a copy of the listener.
 func TestRefuseRefusesThoughAnotherProcessHasACopyOfTheListener(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -41,7 +41,7 @@ type Server struct {
 	claim io.Closer // of the port; nil if another server in this process has it
 	pool  *redis.Pool
 
-	mu   sync.Mutex // guards what follows; never held across I/O
+	mu   sync.Mutex // guards the fields below; never held across I/O
 	proc *process
 	info serverInfo
 }
@@ -229,7 +229,7 @@ func (s *Server) Restart() {
 		if err = s.launch(); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // the port is taken: give it a moment
+		time.Sleep(50 * time.Millisecond) // the port is still taken
 	}
 	tb.Fatalf("redistest: restart the server: %v\n%s", err, s.logTail())
 }
@@ -267,7 +267,7 @@ func (s *Server) release() {
 
 type process struct {
 	cmd     *exec.Cmd
-	started chan error    // gets the outcome of the start, once
+	started chan error    // receives the result of Start
 	done    chan struct{} // closed when the process has been waited for
 
 }

@@ -240,7 +240,7 @@ func TestAMissingValkeySkipsTheTestAndFailsItWhereItMustBeThere(t *testing.T) {
 	}
 }
 
-// tidy is a recorder that cleans up with its test.
+// tidy is a recorder that runs its cleanups with its test.
 type tidy struct {
 	*recorder
 	t *testing.T
@@ -258,7 +258,7 @@ func TestAServerThatIsNoValkeyFailsTheTest(t *testing.T) {
 	require.Contains(t, verdictOf(func(r *recorder) { StartValkey(tidy{r, t}) }), "is no Valkey but redis")
 }
 
-// The program is a link, and must be started by the link's name.
+// The program must be started by the name of its link.
 func TestTheFetchedValkeyIsFoundFromAnyFolderBelow(t *testing.T) {
 	t.Setenv(valkeyEnv, "")
 	folder := t.TempDir()
@@ -323,8 +323,7 @@ func TestExpiriesOfAFileThatIsCutOffOrWrong(t *testing.T) {
 	}
 }
 
-// orphanEnv turns the test binary into one that starts a server and is killed
-// before it can end it.
+// orphanEnv makes the test binary start a server and wait to be killed.
 const orphanEnv = "REDISTEST_ORPHAN"
 
 func TestMain(m *testing.M) {
