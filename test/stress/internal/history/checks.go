@@ -245,7 +245,7 @@ func (s *Story) checkTokens() (findings []Finding) {
 		granted := slices.DeleteFunc(slices.Clone(s.ByKey[key]), func(h *Hold) bool { return h.Token == 0 })
 		called := slices.Clone(granted)
 		slices.SortStableFunc(called, func(a, b *Hold) int { return cmp.Compare(a.Called, b.Called) })
-		var last *Hold // the highest of those that were granted before
+		var last *Hold // highest earlier one
 		i := 0
 		for _, h := range called {
 			for ; i < len(granted) && granted[i].From < h.Called; i++ {

@@ -18,13 +18,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const s = time.Second
 
-// deed is one hold of a made-up history: a lock at from, given up at to.
+// deed is one hold: acquired at from, released at to.
 type deed struct {
 	owner    string
 	from, to Time
 }
 
-// records writes a deed down: a call a millisecond long, samples, an unlock.
+// records returns a call of a millisecond, samples, and an unlock.
 func (d deed) records(id string) []Record {
 	return []Record{
 		{T: d.from - time.Millisecond, P: "p", Kind: Call, ID: id, Op: "lock", Key: "k"},
@@ -37,7 +37,6 @@ func (d deed) records(id string) []Record {
 	}
 }
 
-// history writes several down, and more.
 func history(deeds []deed, more ...Record) *Story {
 	var all []Record
 	for i, d := range deeds {
@@ -46,7 +45,7 @@ func history(deeds []deed, more ...Record) *Story {
 	return NewStory(append(all, more...))
 }
 
-// checks returns which checks found something.
+// checks returns the names of the checks with findings.
 func checks(s *Story) (names []string) {
 	limits := Limits{Slack: 8 * time.Second, Idle: 5 * time.Second, Aftermath: func(Record, string) time.Duration { return time.Second }}
 	for _, f := range s.Judge(limits) {
@@ -129,7 +128,7 @@ func TestAnOverlapIsExcusedForARenewalPeriodAfterTheServerForgot(t *testing.T) {
 	assert.Contains(t, checks(history(deeds, forgot("k", 2*s-1))), "overlap", "it lasted too long")
 }
 
-// The owner that heard of its grant last had the lock first.
+// The owner that was notified last had acquired the lock first.
 func TestAnOverlapIsExcusedWhenTheServerForgotTheOneThatHeardLast(t *testing.T) {
 	t.Parallel()
 	sent := func(at Time) []Record {

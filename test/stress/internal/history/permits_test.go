@@ -98,7 +98,7 @@ func TestAServerHasNoMorePermitsThanWereSet(t *testing.T) {
 	}
 }
 
-// An attempt that a release was enough for, and which got nothing.
+// The waiter could have acquired permits, but timed out.
 func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
 	t.Parallel()
 	waiter := func(n int64, op string) []Record {
@@ -119,7 +119,7 @@ func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
 	assert.Empty(t, checks(marked(taken, waiter(1, "acquire")...)))
 }
 
-// A permit that is lost before its hold ends by itself, or when it is released.
+// A permit is lost before its hold's deadline.
 func TestAPermitThatIsLostEarlyIsFound(t *testing.T) {
 	t.Parallel()
 	records := share{deed{"a", 1 * s, 4 * s}, 1, false}.records("h")

@@ -70,7 +70,7 @@ type Time = time.Duration
 func Now() Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // a Linux without this clock there is not
+		panic(err) // every Linux has this clock
 	}
 	return Time(ts.Nano())
 }
@@ -240,7 +240,7 @@ func readFrom(path string, offset int64) (string, error) {
 // Owners tracks which owners the server may still have although no caller is inside.
 type Owners struct {
 	alive map[string]string // UUIDs of clients that live, and their processes
-	dead  map[string]bool   // processes that were killed; what they still write is of their last moment
+	dead  map[string]bool   // killed processes, which may still write a last record
 	left  map[string]string // owners whose lock was left to its lease, and why
 	holds map[string]string // owners by hold
 	calls map[string]Record // calls that have not returned

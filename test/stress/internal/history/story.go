@@ -29,7 +29,7 @@ type Hold struct {
 	// then.
 	sent                Time
 	lastValid, deadline Time
-	over, given         Time // first sample that was not nil; the moment before it was given up
+	over, given         Time // first sample with an error; time before its end
 }
 
 // Story is the assembled history.

@@ -205,7 +205,7 @@ func openAuditor(c *Config, log *history.Writer) *auditor {
 }
 
 func (a *auditor) close() {
-	_, _ = a.direct.Close(), a.marks.Close() // nothing is left to be lost
+	_, _ = a.direct.Close(), a.marks.Close() // no command is pending
 }
 
 func do(pool *redis.Pool, cmd string, args ...any) (any, error) {

@@ -123,7 +123,7 @@ func (s *permitSession) call(op string, wait, lease time.Duration, f func(contex
 	}
 	h.id, h.lease = id, max(lease, -lease)
 	if h.field == "" {
-		h.field = id // nothing else tells the holds of a counter apart
+		h.field = id // identifies the holds of a counter
 	}
 	s.w.log.Write(history.Record{
 		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: h.field,

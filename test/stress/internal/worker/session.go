@@ -19,15 +19,15 @@ import (
 // session is one caller's use of one lock, from the first call to the last.
 type session struct {
 	w      *worker
-	ctx    context.Context // ends when the process is to come to rest
+	ctx    context.Context // ends at drain
 	rnd    *rand.Rand
 	key    Key
 	client *redlatch.Client
 	lock   *rlock.Lock
 	reads  bool           // the lock is that of readers
-	inside []*sampledHold // the holds that were not given up, the outermost first
-	unsure bool           // an outcome is open, so that what the server counts is not known
-	left   bool           // an inner hold was given up, which may be settled later
+	inside []*sampledHold // live holds, outermost first
+	unsure bool           // an unknown outcome makes the server's count unknown
+	left   bool           // an inner unlock may be resolved later
 }
 
 func (s *session) chance(p float64) bool { return s.rnd.Float64() < p }

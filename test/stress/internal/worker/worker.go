@@ -122,7 +122,7 @@ func (w *worker) caller(ctx context.Context) {
 			s.lock = s.key.Lock(s.client, s.reads)
 			s.run()
 		}
-		select { // a client that refuses everything at once must not keep a processor busy
+		select { // a client that rejects all calls must not cause a busy loop
 		case <-ctx.Done():
 		case <-time.After(w.cfg.Habits.Rest + s.between(time.Millisecond, 20*time.Millisecond)):
 		}
@@ -256,7 +256,7 @@ type sampler struct {
 	quit chan struct{}
 	done chan struct{}
 
-	mu    sync.Mutex // guards what follows, and the samples of holds
+	mu    sync.Mutex // guards the fields below and the samples of holds
 	holds map[*sampledHold]struct{}
 }
 
@@ -327,7 +327,7 @@ func (s *sampler) sample(h *sampledHold) {
 
 // cancelGroup cancels all its callers together.
 type cancelGroup struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	ctx    context.Context
 	cancel context.CancelFunc
 }
