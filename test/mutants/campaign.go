@@ -12,7 +12,7 @@ import (
 type campaign struct {
 	root    string // of the checkout
 	out     io.Writer
-	limit   time.Duration // after it the rest is left out; 0 is no limit
+	limit   time.Duration // time after which none starts; 0 means no limit
 	lenient bool          // mutants that survive are no error
 }
 
@@ -53,7 +53,7 @@ func (c *campaign) run(ctx context.Context, mutants []mutant) error {
 }
 
 func (c *campaign) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.out, format, args...) // there is no other output to report an error on
+	_, _ = fmt.Fprintf(c.out, format, args...) // no other output for errors
 }
 
 // try plants one mutant, runs its tests and restores the file. It also returns the tests that did not catch

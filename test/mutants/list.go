@@ -11,7 +11,7 @@ import (
 var lists embed.FS
 
 type mutant struct {
-	name     string // list/what is wrong
+	name     string // list/description
 	file     string
 	old, new string // whole lines
 	red      []catcher

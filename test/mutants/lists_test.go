@@ -15,10 +15,9 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// root is where the checkout begins, seen from here.
+// root is the root of the checkout.
 const root = "../.."
 
-// mustRead returns the text of a file of the checkout.
 func mustRead(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
@@ -28,7 +27,7 @@ func mustRead(t *testing.T, name string) string {
 
 var declaredTest = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// testsOf returns the tests of a package by their names.
+// testsOf returns the names of a package's tests.
 func testsOf(t *testing.T, pkg string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
@@ -44,8 +43,7 @@ func testsOf(t *testing.T, pkg string) map[string]bool {
 	return names
 }
 
-// What make mutants would find out late is known at once: which rows the code
-// has left behind.
+// Finds stale rows without planting them.
 func TestEveryMutantAppliesAndItsTestsExist(t *testing.T) {
 	t.Parallel()
 	all, err := readLists(lists)

@@ -19,8 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// checkout makes a repository with a module of one package: a sum, and tests of
-// it of every kind.
+// checkout makes a repository with one package: a sum and tests of every kind.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -109,7 +108,7 @@ func try(t *testing.T, mutants ...mutant) (output string, err error) {
 	return out.String(), err
 }
 
-// line returns what the output says of a mutant, without the seconds.
+// line returns the output's line about a mutant, without the seconds.
 func line(output, name string) string {
 	for l := range strings.Lines(output) {
 		words := strings.Fields(l)

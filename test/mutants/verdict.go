@@ -27,7 +27,7 @@ func (v verdict) String() string {
 type run struct {
 	output string
 	failed bool // the process did not end with 0
-	killed bool // it did not end by itself
+	killed bool // it was killed
 }
 
 var (

@@ -15,7 +15,7 @@ import (
 // workshop is a copy of the checkout for mutants.
 type workshop struct {
 	dir string // the copy
-	tmp string // for binaries, and for what the tests leave
+	tmp string // for binaries and temporary files
 
 	unchanged map[string]string // the test binaries of unchanged packages
 	baseline  map[catcher]error // the tests that were run on unchanged code: why they cannot tell
@@ -169,7 +169,7 @@ func (w *workshop) run(ctx context.Context, binary string, c catcher) run {
 	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run="+pattern, "-test.timeout="+bound.String())
 	cmd.Dir = filepath.Join(w.dir, filepath.FromSlash(c.pkg))
 	cmd.Env = append(os.Environ(), "TMPDIR="+w.tmp, testlevel.Env+"="+level)
-	cmd.WaitDelay = 5 * time.Second // what it started may have its output
+	cmd.WaitDelay = 5 * time.Second // child processes may hold its output
 	out, err := cmd.CombinedOutput()
 	return run{output: string(out), failed: err != nil, killed: ctx.Err() != nil}
 }
