@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small are the files of a checkout that may be released.
+// small is a checkout that can be released.
 var small = map[string]string{
 	"go.mod":                     "module example.com/core\n\ngo 1.25.0\n",
 	"core.go":                    "package core\n\n// Lock locks.\nfunc Lock() {}\n\n// Unlock unlocks.\nfunc Unlock() {}\n",
@@ -24,7 +24,7 @@ var small = map[string]string{
 	"CHANGELOG.md":               "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Locks.\n",
 }
 
-// checkout makes a repository of the small files.
+// checkout makes a repository of small.
 func checkout(t *testing.T) *repo {
 	t.Helper()
 	r := &repo{root: t.TempDir()}
@@ -56,7 +56,6 @@ func commit(t *testing.T, r *repo) {
 	do(t, r, "commit", "--quiet", "--message", "core: a change")
 }
 
-// released releases a version, which must not be refused.
 func released(t *testing.T, r *repo, version string) string {
 	t.Helper()
 	var said bytes.Buffer
@@ -64,7 +63,7 @@ func released(t *testing.T, r *repo, version string) string {
 	return said.String()
 }
 
-// refused wants that the release of a version is refused, and that nothing is left of the attempt.
+// refused requires that the release fails and leaves no trace.
 func refused(t *testing.T, r *repo, version string, says ...string) {
 	t.Helper()
 	before := do(t, r, "rev-parse", "HEAD") + do(t, r, "tag") + do(t, r, "status", "--porcelain")
@@ -88,10 +87,9 @@ func TestAReleaseTagsAllModulesOnOneCommit(t *testing.T) {
 	require.Contains(t, do(t, r, "show", "HEAD:adapter/goredis/go.mod"), "require example.com/core v0.1.0\n")
 	require.Contains(t, do(t, r, "show", "HEAD:test/deep/go.mod"), "example.com/core/adapter/goredis v0.1.0\n")
 	require.Regexp(t, `## \[Unreleased\]\n\n## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n\n### Added`, do(t, r, "show", "HEAD:CHANGELOG.md"))
-	// The checkout builds as before.
 	out, err := r.goCommand(filepath.Join(r.root, "test/deep"), "build", "-mod=readonly", "./...")
 	require.NoError(t, err, out)
-	// There is nothing new to tell of the next release.
+	// There is nothing new for the next release.
 	refused(t, r, "v0.1.1", "CHANGELOG.md says of nothing that it is new")
 }
 
@@ -110,7 +108,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 func TestReleasesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, file, text string // what is committed before
+		name, file, text string // committed before
 		version          string
 		says             string
 	}{
@@ -154,8 +152,8 @@ func TestTrialSkipsTheChangelog(t *testing.T) {
 	require.Equal(t, "adapter/goredis/v0.1.0\nv0.1.0\n", do(t, r, "tag"))
 }
 
-// TestAReleasePromisesWhatTheAPIKeeps releases what has changed in a module, or in what only the
-// checkout sees.
+// TestAReleasePromisesWhatTheAPIKeeps changes a module, or packages that only the checkout uses, and releases
+// it.
 func TestAReleasePromisesWhatTheAPIKeeps(t *testing.T) {
 	t.Parallel()
 	less := "package core\n\n// Lock locks.\nfunc Lock() {}\n"
@@ -229,7 +227,7 @@ func TestLeastVersions(t *testing.T) {
 	require.False(t, fits("v0.3.4", "v0.3.5", broken))
 }
 
-// command runs a program in a folder, with more environment, and returns what it prints.
+// command runs a program in a folder, with additional environment, and returns its output.
 func command(t *testing.T, folder string, env []string, words ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)

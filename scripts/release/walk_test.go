@@ -20,17 +20,14 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// core is the path of the core.
 const core = "github.com/redlatch/redlatch"
 
-// step is what a user does with a module: installs it, as a page says, and builds a program
-// with it.
+// step is a documented installation of a module, and a program that uses it.
 type step struct {
 	install string
 	pages   []string
 }
 
-// walk are all steps.
 var walk = []step{
 	{"go get " + core, []string{"README.md", "README.zh-CN.md"}},
 	{"go get " + core + "/adapter/goredis", []string{"adapter/goredis/README.md"}},
@@ -41,8 +38,7 @@ var walk = []step{
 	{"go install " + core + "/cmd/redlatch@latest", []string{"README.md", "README.zh-CN.md"}},
 }
 
-// TestAStrangerInstallsAndUsesARelease makes a release in a clone of the checkout, and walks
-// through it outside of the checkout.
+// TestAStrangerInstallsAndUsesARelease makes a release in a clone and uses it outside of the checkout.
 func TestAStrangerInstallsAndUsesARelease(t *testing.T) {
 	t.Parallel()
 	clone := cloned(t)
@@ -64,9 +60,9 @@ func TestAStrangerInstallsAndUsesARelease(t *testing.T) {
 	}
 }
 
-// stranger returns the environment of a user with nothing but the proxy, and the proxies that
-// the environment has for the modules of others. Those that the module cache has come from there,
-// which is as verified as the go.sum files of the checkout: the checksum database is not asked.
+// stranger returns the environment of a user with the given proxy, and the environment's proxies for other
+// modules. It does not query the checksum database: the module cache was verified by the checkout's go.sum
+// files.
 func stranger(t *testing.T, proxy string) []string {
 	t.Helper()
 	cache := strings.TrimSpace(command(t, ".", nil, "go", "env", "GOMODCACHE"))
@@ -75,13 +71,13 @@ func stranger(t *testing.T, proxy string) []string {
 	return []string{
 		"GOPROXY=" + strings.Join([]string{"file://" + proxy, "file://" + filepath.Join(cache, "cache", "download"), others}, ","),
 		"GONOSUMDB=*", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off", "GOTOOLCHAIN=local",
-		// With -trimpath the build cache has what another run built in another folder.
+		// With -trimpath the build cache works across folders.
 		"GOFLAGS=-mod=mod -trimpath -modcacherw",
 		"GOMODCACHE=" + filepath.Join(home, "mod"), "GOBIN=" + filepath.Join(home, "bin"),
 	}
 }
 
-// useModule installs the module of a path into an empty one, and builds a program with it.
+// useModule installs the module path into an empty module and builds a program with it.
 func (s step) useModule(t *testing.T, env []string, version, path string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -97,7 +93,7 @@ func (s step) useModule(t *testing.T, env []string, version, path string) {
 	require.NotContains(t, modules, "=>")
 }
 
-// useCommand installs the command line, and runs it.
+// useCommand installs and runs the command-line tool.
 func (s step) useCommand(t *testing.T, env []string, version, url string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -108,7 +104,7 @@ func (s step) useCommand(t *testing.T, env []string, version, url string) {
 	require.Equal(t, "ok\n", command(t, folder, nil, program, "run", "--redis", url, "stranger", "--", "echo", "ok"))
 }
 
-// TestPagesInstallWhatTheWalkInstalls compares the commands of all pages with the walk's.
+// TestPagesInstallWhatTheWalkInstalls compares the commands in the docs with walk.
 func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
 	t.Parallel()
 	r, err := open(".")
@@ -142,8 +138,8 @@ func TestPagesInstallWhatTheWalkInstalls(t *testing.T) {
 	require.ElementsMatch(t, published, installed, "the walk installs all modules for users")
 }
 
-// proxy writes what the tags of a version have into a folder that GOPROXY may name: for each
-// module its list of versions, and of the version a .info, a .mod and a .zip file.
+// proxy writes the tags of a version into a folder for GOPROXY: each module's list, and a .info, .mod and .zip
+// file.
 func proxy(t *testing.T, r *repo, version string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -174,14 +170,14 @@ func proxy(t *testing.T, r *repo, version string) string {
 	return folder
 }
 
-// cloned copies the checkout that this module is in, with what is not committed yet.
+// cloned copies the checkout, including uncommitted changes.
 func cloned(t *testing.T) *repo {
 	t.Helper()
 	here, err := open(".")
 	require.NoError(t, err)
 	folder := filepath.Join(t.TempDir(), "clone")
 	do(t, here, "clone", "--quiet", here.root, folder)
-	// The clone has a branch also where the checkout, as in CI, has none.
+	// In CI the checkout has no branch.
 	command(t, folder, nil, "git", "checkout", "--quiet", "-B", "trial")
 	command(t, folder, nil, "git", "--work-tree="+here.root, "add", "--all")
 	command(t, folder, nil, "git", "commit", "--quiet", "--allow-empty", "--message", "what is not committed")
@@ -196,7 +192,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Commits of the tests have this author on every machine, and no signature.
+	// Fix the author on every machine, and sign nothing.
 	for name, value := range map[string]string{
 		"GIT_AUTHOR_NAME": "release", "GIT_AUTHOR_EMAIL": "release@example.com",
 		"GIT_COMMITTER_NAME": "release", "GIT_COMMITTER_EMAIL": "release@example.com",
