@@ -25,6 +25,7 @@ const (
 // Kind is a kind of lock, and the suffix of the contestant's name.
 type Kind string
 
+// Kinds of locks.
 const (
 	Plain     Kind = ""
 	Fair      Kind = "-fair"

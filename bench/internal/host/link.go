@@ -32,6 +32,7 @@ func StartLink(target string, roundTrip time.Duration) (*Link, error) {
 	return l, nil
 }
 
+// Addr returns the address for clients, host:port.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
 // Stop closes the link and its connections and waits for its goroutines.

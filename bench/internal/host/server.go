@@ -114,6 +114,7 @@ func (s *Server) awaitPong() error {
 // Addr returns the server's address, host:port.
 func (s *Server) Addr() string { return s.addr }
 
+// Do runs one command.
 func (s *Server) Do(cmd string, args ...any) (any, error) { return s.conn.Do(cmd, args...) }
 
 // Clear empties the server, including scripts, before each measurement.

@@ -46,6 +46,7 @@ type watch struct {
 	over   chan struct{}
 }
 
+// NewSampler starts a sampler.
 func NewSampler() *Sampler {
 	s := &Sampler{done: make(chan struct{})}
 	s.wake = sync.NewCond(&s.mu)

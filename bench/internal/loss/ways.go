@@ -32,6 +32,7 @@ type ruin struct {
 	keys   []string
 }
 
+// Ways returns all ways.
 func Ways() []Way {
 	return []Way{
 		{

@@ -49,6 +49,7 @@ func Changes(c run.Case, who string, samples []run.Sample) []Change {
 	return changes
 }
 
+// ChangeTable returns the changes as a table.
 func ChangeTable(changes []Change) Table {
 	t := Table{
 		Title: "The working tree against the base, pair by pair",

@@ -183,6 +183,7 @@ func Number(x float64) string {
 	}
 }
 
+// Ratio formats a ratio.
 func Ratio(x float64) string {
 	if math.IsNaN(x) {
 		return none
@@ -190,6 +191,7 @@ func Ratio(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
+// Interval formats the interval of a ratio.
 func Interval(r stats.Ratio) string {
 	if r.Rounds == 0 {
 		return none

@@ -96,6 +96,7 @@ func single(c contest.Contestant) bool {
 	return c.Open != nil && (c.Kind == contest.Plain || c.Kind == contest.Async)
 }
 
+// Cases returns all cases.
 func Cases() []Case {
 	return append([]Case{
 		{

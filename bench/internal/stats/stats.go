@@ -150,6 +150,7 @@ func middle(i int) float64 {
 	return float64(base) + float64(uint64(1)<<shift-1)/2
 }
 
+// Count returns the number of durations.
 func (h *Histogram) Count() int64 { return h.count.Load() }
 
 // Max returns the longest duration, exactly.

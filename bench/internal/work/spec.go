@@ -36,6 +36,7 @@ import (
 	"time"
 )
 
+// Kind is a kind of work.
 type Kind string
 
 // Kinds of work; see the package comment.
@@ -47,6 +48,7 @@ const (
 	Watchdog Kind = "watchdog"
 )
 
+// Spec is one measurement.
 type Spec struct {
 	Kind       Kind   `json:"kind"`
 	Contestant string `json:"contestant"`
