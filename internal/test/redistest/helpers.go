@@ -151,6 +151,7 @@ var manual = filepath.Join("docs", "operations.md")
 // Password is the password of Rights' users.
 const Password = "password"
 
+// Manual returns docs/operations.md.
 func Manual(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile(upwards(manual))

@@ -34,6 +34,7 @@ import (
 
 const serverEnv = "REDLATCH_SERVER"
 
+// Option configures a server.
 type Option func(*config)
 
 type config struct {

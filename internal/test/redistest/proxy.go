@@ -10,6 +10,7 @@ import (
 	"time"
 )
 
+// Direction is a direction of a Proxy.
 type Direction int
 
 // Methods that take any number of directions mean both when given none.

@@ -304,6 +304,7 @@ func (f *Proxies) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
+// Each runs do for every proxy.
 func (f *Proxies) Each(do func(p *Proxy)) {
 	for _, p := range f.proxies {
 		do(p)

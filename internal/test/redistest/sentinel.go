@@ -98,6 +98,7 @@ func (set *Sentinels) Addrs() []string {
 	return addrs
 }
 
+// Sentinels returns the Sentinels.
 func (set *Sentinels) Sentinels() []*Server { return slices.Clone(set.sentinels) }
 
 // Servers returns the monitored servers, the initial master first.
