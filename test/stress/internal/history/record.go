@@ -192,6 +192,7 @@ func (w *Writer) Write(r Record) {
 	}
 }
 
+// Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }
 
 // Follower reads a growing history in parts.

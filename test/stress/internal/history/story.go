@@ -50,6 +50,7 @@ type Story struct {
 	Ended  Time
 }
 
+// Made is a call.
 type Made struct {
 	Record
 	// Returned is when it returned with Err, or 0.
@@ -57,6 +58,7 @@ type Made struct {
 	Err      string
 }
 
+// Span is an interval of time.
 type Span struct {
 	From, To Time
 }
@@ -194,6 +196,7 @@ func (s *Story) end(h *Hold) {
 	h.To = min(h.To, s.Ended)
 }
 
+// Valid returns when the hold was valid.
 func (h *Hold) Valid() Span { return Span{h.From, h.To} }
 
 // Limits are the tolerances of the checks.
@@ -205,6 +208,7 @@ type Limits struct {
 	Aftermath Aftermath
 }
 
+// Judge runs every check.
 func (s *Story) Judge(l Limits) []Finding {
 	var all []Finding
 	for _, check := range []func() []Finding{

@@ -41,7 +41,7 @@ import (
 type Config struct {
 	// Process is its unique name in the history.
 	Process string `json:"process"`
-	// URL is where its clients reach the locks; Direct is the same server past all faults; Ledger is a server
+	// URL is where its clients reach the locks; Direct is the same server past all faults; MarkServer is a server
 	// without faults.
 	URL        string `json:"url"`
 	Direct     string `json:"direct"`
@@ -95,6 +95,7 @@ func Usual() Habits {
 	}
 }
 
+// Bounds of the clients.
 const (
 	CommandTimeout = time.Second
 	// PollCap is long, so that a lost wake-up shows.
