@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// testBehaviour runs what takes time concurrently.
 func (c *compat) testBehaviour(t *testing.T) {
 	for _, kind := range lockKinds {
 		for _, test := range []struct {
@@ -83,7 +82,7 @@ func testAsks(t *testing.T, p *pair) {
 	require.NoError(t, must(ours.TryLock(t.Context()))(t).Unlock())
 }
 
-// testForces: the holder's lease is long, so only the message wakes the waiter in time.
+// testForces uses a long lease, so only the message wakes the waiter in time.
 func testForces(t *testing.T, p *pair) {
 	t.Helper()
 	ours, waits := p.rivals(peer.Command{"thread": "waits"})
@@ -110,7 +109,7 @@ func testForces(t *testing.T, p *pair) {
 	p.await(t, 0)
 }
 
-// testWatchdogs tries both sides concurrently: each takes two leases.
+// testWatchdogs tests both sides concurrently because each needs two leases.
 func testWatchdogs(t *testing.T, p *pair) {
 	t.Helper()
 	theirs := p.pairOf(t, p.kind)
@@ -130,7 +129,6 @@ func testWatchdogs(t *testing.T, p *pair) {
 	theirs.requireFree(t)
 }
 
-// testCounts: one owner, used by both, counts up and down.
 func testCounts(t *testing.T, p *pair) {
 	t.Helper()
 	owner := must(codec.ParseOwner(p.java.owner(t, "t1")))(t)
@@ -155,14 +153,14 @@ func testCounts(t *testing.T, p *pair) {
 	require.NoError(t, hold.Unlock())
 	requireBoth(2)
 	p.does(t, "unlock", t1)
-	requireBoth(1) // Java thinks that it is out, and the server knows better
+	requireBoth(1) // Java considers the lock released; the server still holds it
 	refused(t, ours)
 	require.NoError(t, again.Unlock())
 	requireBoth(0)
 	p.requireFree(t)
 }
 
-// testUnlocks: either side releases what the other acquired and handed over, and wakes waiters.
+// testUnlocks has each side release a lock acquired by the other under a shared owner.
 func testUnlocks(t *testing.T, p *pair) {
 	t.Helper()
 	owner, job := p.job(t)
@@ -197,7 +195,7 @@ func testUnlocks(t *testing.T, p *pair) {
 		p.does(t, "unlock", waits)
 	}
 	hold = must(p.lock.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Minute)))(t)
-	p.does(t, "unlockAsync", job) // without HandOver: by a Java that knows the job
+	p.does(t, "unlockAsync", job) // without HandOver: a Java client that knows the job ID
 	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost, "it was no longer ours")
 	p.requireFree(t)
 }
@@ -214,8 +212,7 @@ func testWaitOver(t *testing.T, p *pair) {
 	p.requireFree(t)
 }
 
-// testExpiry: no message is sent when a lease runs out, so each side must have slept no longer
-// than the lease in its refusal.
+// testExpiry has each side retry when the lease expires, which sends no message.
 func (c *compat) testExpiry(t *testing.T) {
 	c.beside(t)
 	p := c.pair(t)
@@ -233,8 +230,7 @@ func (c *compat) testExpiry(t *testing.T) {
 	p.does(t, "unlock", peer.Command{"thread": "t2"})
 }
 
-// testJavaTakesOver: Java enters as the owner that we handed over, and renews from then on. If it
-// does not, the lease ends.
+// testJavaTakesOver has Java re-enter and renew a lock that we handed over.
 func (c *compat) testJavaTakesOver(t *testing.T) {
 	c.beside(t)
 	p := c.pair(t)
@@ -259,8 +255,7 @@ func (c *compat) testJavaTakesOver(t *testing.T) {
 	p.does(t, "unlock", nil)
 }
 
-// testWeTakeOver: we resume what a Java client acquired that is gone since then, and renew from
-// then on.
+// testWeTakeOver resumes a lock of a Java client that has shut down, and renews it.
 func (c *compat) testWeTakeOver(t *testing.T) {
 	c.beside(t)
 	p, other := c.pair(t), c.pair(t)
@@ -300,15 +295,15 @@ func (c *compat) testNameMapper(t *testing.T) {
 	j.do(t, peer.Command{"op": "lock", "name": name})
 	forced := must(lock.ForceUnlock(t.Context()))(t)
 	require.True(t, forced)
-	// What is left are latches of Redisson's, if anything.
+	// Only Redisson's latches may remain.
 	keys := must(redis.Strings(s.Do(t, "KEYS", "*"), nil))(t)
 	for _, key := range keys {
 		require.True(t, strings.HasPrefix(key, "redisson_unlock_latch:{"+prefix+name+"}:"), key)
 	}
 }
 
-// testInterruptedWaiter interrupts a waiter that has subscribed and tried again. (Interrupted
-// earlier, Redisson 3.17.7 stays subscribed for good.)
+// testInterruptedWaiter waits for the second attempt: if interrupted before it, Redisson 3.17.7
+// stays subscribed forever.
 func (c *compat) testInterruptedWaiter(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -322,22 +317,20 @@ func (c *compat) testInterruptedWaiter(t *testing.T) {
 	requireClean(t, p.server, p.name)
 }
 
-// interrupt interrupts the waiter whose thread has the lock's name.
 func (p *pair) interrupt(t *testing.T, waiter *peer.Call) {
 	t.Helper()
 	require.True(t, p.truth(t, "interrupt", peer.Command{"thread": p.name}))
 	_, err := waiter.Wait(atMost)
 	var thrown *peer.Exception
 	require.ErrorAs(t, err, &thrown)
-	// The second is for a waiter that was still reading the second answer.
+	// RedisException: the waiter was still reading its second reply.
 	require.Contains(t, []string{"InterruptedException", "RedisException"}, thrown.Class)
 }
 
-// spinPoll is the poll cap of a waiter of ours behind a spin lock. The client's is longer than
-// wakeBound.
+// spinPoll is the poll cap for a spin lock. The client's default exceeds wakeBound.
 const spinPoll = 200 * time.Millisecond
 
-// testSpinFrees: a spin lock of Java's frees without a message, so that our waiter must ask.
+// testSpinFrees checks that our waiter polls: a spin lock releases without a message.
 func (c *compat) testSpinFrees(t *testing.T) {
 	c.beside(t)
 	p := c.pairWith(t, c.peer, redistest.Start(t), lockKinds[0], redlatch.WithPollCap(objectPoll))

@@ -20,23 +20,20 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// fairWaitMS is the fair wait timeout of a Redisson client that sets none.
+// fairWaitMS is Redisson's default fair wait timeout.
 const fairWaitMS = 300000
 
-// lockKind is how either language uses a kind of lock.
 type lockKind struct {
-	java                           string // in commands of the Java peer
+	java                           string // commands of the Java peer
 	enter, try, free, force, renew *oracle.Operation
-	wait                           int64 // that an acquire sends
+	wait                           int64 // sent by an acquire
 	tried                          peer.Command
 	ours                           func(client *redlatch.Client, name string) *rlock.Lock
 }
 
-// leased are the fields of a Java command with a lease.
 func leased(ms int64) peer.Command { return peer.Command{"lease": ms} }
 
-// lockKinds are plain, fair, and the roles of read/write locks. A fair lock without a waiting
-// time is tried without a lease.
+// lockKinds lists read and write separately. A fair tryLock is captured without a lease.
 var lockKinds = []lockKind{
 	{"plain", oracle.Acquire, oracle.Acquire, oracle.Free, oracle.Force, oracle.Renew, 0, leased(9000), rlock.New},
 	{"fair", oracle.FairAcquire, oracle.FairTry, oracle.FairFree, oracle.FairForce, oracle.Renew, fairWaitMS, nil,
@@ -53,15 +50,13 @@ var lockKinds = []lockKind{
 	},
 }
 
-// lockNames are names of every kind: the names of keys and channels follow from them.
 func lockNames(t *testing.T) []string {
 	t.Helper()
 	l := redistest.Key(t)
 	return []string{l, "{tag}" + l, "a{b" + l, l + "}", "{}" + l, "замок " + l}
 }
 
-// capture makes a live Redisson do everything that it does to locks, and checks each call's keys
-// and arguments on the way.
+// capture has a live Redisson send all its lock scripts and checks every call.
 func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 	t.Helper()
 	theirs := oracle.NewTheirs(c.release)
@@ -77,7 +72,7 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 			k.threads()
 			k.forced()
 			k.futures()
-			if kind.java == "fair" && i < 2 { // without braces, and with
+			if kind.java == "fair" && i < 2 { // with and without braces
 				k.waits()
 			}
 		}
@@ -98,7 +93,6 @@ func (c *compat) capture(t *testing.T, o observed) *oracle.Theirs {
 	return theirs
 }
 
-// captor uses one lock in Java, and takes the scripts that it sends.
 type captor struct {
 	t      *testing.T
 	o      observed
@@ -113,7 +107,6 @@ func (k *captor) does(op string, fields peer.Command) {
 	k.j.do(k.t, peer.Command{"op": op, "name": k.name, "kind": k.kind.java}.With(fields))
 }
 
-// is checks a call against a step and takes its script.
 func (k *captor) is(call monitor.Call, s oracle.Step) {
 	k.t.Helper()
 	s.Names = []string{k.name}
@@ -121,13 +114,12 @@ func (k *captor) is(call monitor.Call, s oracle.Step) {
 	require.NoError(k.t, k.theirs.Learn(s.Op, call))
 }
 
-// calls returns the scripts that were sent since the last time. Renewals may come at any time.
+// calls returns the scripts sent since the last call, without renewals.
 func (k *captor) calls() []monitor.Call {
 	k.t.Helper()
 	return slices.DeleteFunc(k.o.scripts(k.t, k.name), k.theirs.Renews)
 }
 
-// sent takes the one script of the last command.
 func (k *captor) sent(s oracle.Step) {
 	k.t.Helper()
 	calls := k.calls()
@@ -135,8 +127,8 @@ func (k *captor) sent(s oracle.Step) {
 	k.is(calls[0], s)
 }
 
-// next is the script that is sent next. Redisson renews all its locks at once, so that a renewal
-// may follow an acquisition at any time.
+// next returns the next script other than a renewal. Redisson renews all its locks in one batch,
+// so a renewal may follow any acquire.
 func (k *captor) next() monitor.Call {
 	k.t.Helper()
 	call, err := k.o.watch.Until(k.name)
@@ -155,8 +147,8 @@ func (k *captor) renewal() {
 	k.does("unlock", t1)
 }
 
-// threads: a thread enters twice, another tries, and the first leaves three times, once too
-// often. The other tries on an object of its own, so that the first one's memory stays as it is.
+// threads enters twice with one thread, tries with another, and unlocks three times, once too
+// often. The second thread uses a separate lock object: the first object remembers its lease.
 func (k *captor) threads() {
 	k.t.Helper()
 	const lease = 7000
@@ -185,7 +177,7 @@ func (k *captor) threads() {
 	k.calls()
 }
 
-// leaves unlocks, with the lock or without. Early releases do not throw then.
+// leaves unlocks. Early releases do not throw if the thread does not hold the lock.
 func (k *captor) leaves(thread peer.Command) {
 	k.t.Helper()
 	_, err := k.j.begin(peer.Command{"op": "unlock", "name": k.name, "kind": k.kind.java}.With(thread)).Wait(atMost)
@@ -202,7 +194,7 @@ func (k *captor) forced() {
 	}
 }
 
-// futures: with the asynchronous calls the number of an owner is the caller's choice.
+// futures uses the asynchronous calls, in which the caller chooses the owner's number.
 func (k *captor) futures() {
 	k.t.Helper()
 	for _, n := range []int64{0, -5, 1 << 62} {
@@ -222,8 +214,8 @@ func (k *captor) futures() {
 	}
 }
 
-// waits: others wait for a fair lock and give up. The wait is long enough for a slow machine to
-// subscribe in. An asynchronous call gives up with another wait than it was queued with.
+// waits has waiters of a fair lock time out, after they had time to subscribe on a slow machine.
+// An asynchronous call may leave the queue with another wait than it joined with.
 func (k *captor) waits() {
 	k.t.Helper()
 	const wait = 500
@@ -239,8 +231,7 @@ func (k *captor) waits() {
 	k.calls()
 }
 
-// gaveUp takes the scripts of a wait that is over: attempts, and giving up, in which the wait may
-// be another.
+// gaveUp learns the attempts and the removal of a timed-out wait.
 func (k *captor) gaveUp(s oracle.Step, wait int64) {
 	k.t.Helper()
 	calls := k.calls()
@@ -254,8 +245,7 @@ func (k *captor) gaveUp(s oracle.Step, wait int64) {
 	k.is(calls[last], s)
 }
 
-// tokens: a thread enters a fenced lock twice; with a lease of its own it takes another and
-// leaves it. All but the grants is done by the scripts of the plain lock.
+// tokens uses fenced locks. Only the grants differ from the plain lock's scripts.
 func (k *captor) tokens() {
 	k.t.Helper()
 	t1 := peer.Command{"thread": "t1"}
@@ -281,15 +271,12 @@ func (k *captor) tokens() {
 	}
 }
 
-// object are the fields of a Java command that calls a method of what is no lock.
 func object(kind, method string, args ...any) peer.Command {
 	return peer.Command{"op": "call", "kind": kind, "method": method, "args": slices.Concat([]any{}, args)}
 }
 
-// msUnit stands for Java's unit of the number before it.
 const msUnit = "ms"
 
-// calling calls a method and takes its script.
 func (k *captor) calling(s oracle.Step, kind, method string, args ...any) {
 	k.t.Helper()
 	k.j.do(k.t, object(kind, method, args...).With(peer.Command{"name": k.name, "thread": "main"}))
@@ -367,7 +354,7 @@ func (k *captor) permits() {
 	}
 }
 
-// takes acquires permits, whose ids are Java's choice: the call sends what it returns.
+// takes acquires permits. Java generates their IDs, which the call both sends and returns.
 func (k *captor) takes(lease int64, method string, args ...any) []string {
 	k.t.Helper()
 	reply := k.j.do(k.t, object("permits", method, args...).With(peer.Command{"name": k.name, "thread": "main"}))

@@ -21,18 +21,15 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// defaultReleases are the oldest that is supported, the last of Redisson 3, and
-// the newest. scripts/compat.sh has the same.
+// defaultReleases must match scripts/compat.sh: the oldest, the last 3.x and the newest.
 const defaultReleases = "3.17.7 3.52.0 4.3.1"
 
-// supportedReleases are those whose behaviour is recorded. The Makefile has them,
-// too.
+// supportedReleases are the releases with recorded behavior. Keep in sync with the Makefile.
 const supportedReleases = "3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0"
 
-// atMost bounds what a live Redisson is waited for. It is no claim about speed.
+// atMost bounds waits for a live Redisson. It is not a performance requirement.
 const atMost = 30 * time.Second
 
-// compat is one release of Redisson under test, in a Java process of its own.
 type compat struct {
 	release oracle.Release
 	program peer.Program
@@ -40,8 +37,7 @@ type compat struct {
 	table   *verdicts
 }
 
-// ShareLocks runs everything against live Redissons. A package that calls it must call
-// [Member] first in its TestMain.
+// ShareLocks tests against live Redissons. The caller's TestMain must call [Member] first.
 func ShareLocks(t *testing.T) {
 	t.Helper()
 	testlevel.All(t, "servers and Java machines")
@@ -49,7 +45,7 @@ func ShareLocks(t *testing.T) {
 	t.Cleanup(func() { t.Logf("Redisson's releases and what was compared:\n%s\n%s", table, table.markdown()) })
 	for _, text := range releases() {
 		t.Run(text, func(t *testing.T) {
-			t.Parallel() // most of what they do is to wait for leases to end
+			t.Parallel() // they mostly wait for leases to expire
 			release := must(oracle.ParseRelease(text))(t)
 			program := peertest.Find(t, checkout(t), text, "NOT COMPARED WITH REDISSON "+text)
 			c := &compat{release: release, program: program, peer: peertest.Start(t, program), table: table}
@@ -73,14 +69,12 @@ func releases() []string {
 	return strings.Fields(defaultReleases)
 }
 
-// java is a Redisson client in a Java process.
 type java struct {
 	peer   *peer.Peer
 	client string
-	id     string // its UUID
+	id     string
 }
 
-// connect makes a client of the process, for this test.
 func connect(t *testing.T, p *peer.Peer, s *redistest.Server, fields peer.Command) *java {
 	t.Helper()
 	return connectTo(t, p, s.URL(), fields)
@@ -95,14 +89,14 @@ func connectTo(t *testing.T, p *peer.Peer, url string, fields peer.Command) *jav
 	require.Len(t, hello.ID, 36)
 	j.id = hello.ID
 	t.Cleanup(func() {
-		// A process that was halted in the test has no clients any more.
+		// A process halted by the test no longer has clients.
 		_, _ = j.begin(peer.Command{"op": "shutdown"}).Wait(atMost)
 	})
 	return j
 }
 
 func (j *java) begin(c peer.Command) *peer.Call {
-	// Threads of its own: one of the same name, of another test, may be waiting.
+	// Prefix thread names with the client: another test's thread of that name may be blocked.
 	thread := j.client
 	if name, ok := c["thread"]; ok {
 		thread += " " + fmt.Sprint(name)
@@ -110,14 +104,12 @@ func (j *java) begin(c peer.Command) *peer.Call {
 	return j.peer.Go(peer.Command{"client": j.client}.With(c).With(peer.Command{"thread": thread}))
 }
 
-// do runs a command and demands that nothing is thrown.
 func (j *java) do(t *testing.T, c peer.Command) peer.Reply {
 	t.Helper()
 	reply := must(j.begin(c).Wait(atMost))(t)
 	return reply
 }
 
-// throws runs a command and demands that it throws.
 func (j *java) throws(t *testing.T, class string, c peer.Command) {
 	t.Helper()
 	_, err := j.begin(c).Wait(atMost)
@@ -140,20 +132,17 @@ func (j *java) number(t *testing.T, c peer.Command) int64 {
 	return value
 }
 
-// thread returns the id of one of its threads.
 func (j *java) thread(t *testing.T, name string) int64 {
 	t.Helper()
 	return j.number(t, peer.Command{"op": "thread", "thread": name})
 }
 
-// owner is how the server knows one of its threads.
 func (j *java) owner(t *testing.T, thread string) string {
 	t.Helper()
 	return fmt.Sprintf("%s:%d", j.id, j.thread(t, thread))
 }
 
-// verdicts is a table: a line for each thing compared, a column for each release.
-// Safe for concurrent use.
+// verdicts has a line per comparison and a column per release. It is safe for concurrent use.
 type verdicts struct {
 	mu       sync.Mutex
 	lines    []string
@@ -161,7 +150,6 @@ type verdicts struct {
 	cells    map[[2]string]string
 }
 
-// note writes a cell when the test is over, so that it knows how that ended.
 func (v *verdicts) note(t *testing.T, release, line string, text func() string) {
 	t.Helper()
 	v.set(release, line, "not finished")
@@ -193,40 +181,39 @@ func (v *verdicts) set(release, line, cell string) {
 	v.cells[[2]string{release, line}] = cell
 }
 
-// ownLine gives a test a line in the table, called as the test is. Called before
-// t.Parallel the lines stand in the order of the tests.
+// ownLine adds a line for the test. Call it before t.Parallel to keep the order.
 func (c *compat) ownLine(t *testing.T) {
 	t.Helper()
 	line := strings.ReplaceAll(path.Base(t.Name()), "_", " ")
 	c.table.note(t, c.release.String(), line, func() string { return "ok" })
 }
 
-// beside gives a test a line in the table, and runs it beside others.
+// beside adds a line for the test and runs it in parallel.
 func (c *compat) beside(t *testing.T) {
 	t.Helper()
 	c.ownLine(t)
 	t.Parallel()
 }
 
-// String lays the table out.
+// String formats the table.
 func (v *verdicts) String() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintf(w, "\t%s\n", strings.Join(v.releases, "\t")) // to memory
+	_, _ = fmt.Fprintf(w, "\t%s\n", strings.Join(v.releases, "\t"))
 	for _, line := range v.lines {
 		cells := []string{line}
 		for _, release := range v.releases {
 			cells = append(cells, v.cells[[2]string{release, line}])
 		}
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // to memory
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // to memory
+	_ = w.Flush()
 	return b.String()
 }
 
-// columns of the table of docs/compatibility.md, each with its line in the table of all.
+// columns maps the columns of the table in docs/compatibility.md to lines of the full table.
 var columns = [][2]string{
 	{"plain: random steps", "plain, " + oracle.Ways[0].Name},
 	{"fair: random steps", "fair, " + oracle.Ways[0].Name},
@@ -238,7 +225,6 @@ var columns = [][2]string{
 
 func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-// markdown returns the table of docs/compatibility.md, a row for each release.
 func (v *verdicts) markdown() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

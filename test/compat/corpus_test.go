@@ -41,8 +41,8 @@ func TestRecordedVectorsHoldForOurScripts(t *testing.T) {
 	})
 }
 
-// requireCorpus replays what all releases were seen to do, in each of our ways: ours differs
-// exactly as recorded, and where a difference is documented.
+// requireCorpus replays the recorded vectors in each of our ways. Our scripts must differ exactly
+// as recorded, and only for documented reasons.
 func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 	t.Helper()
 	s := newStage(t, dial)
@@ -80,7 +80,6 @@ func requireCorpus(t *testing.T, dial func() (redis.Conn, error)) {
 	}
 }
 
-// A change of a record must be noticed.
 func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
 	testlevel.All(t, "5 s of a processor to try the test itself")
 	t.Parallel()
@@ -150,7 +149,7 @@ func TestCorpusIsWrittenAsItIsRead(t *testing.T) {
 		again, err := os.ReadFile(filepath.Join(folder, kind.Name+".json"))
 		require.NoError(t, err)
 		require.Equal(t, string(text), string(again))
-		// Redisson's scripts are captured when they are needed, and kept nowhere.
+		// Redisson's scripts are captured at run time and must not be stored.
 		require.NotContains(t, string(text), "redis.call")
 	}
 }

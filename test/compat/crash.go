@@ -16,15 +16,13 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// withinLease bounds the wait for a lock whose holder died: no message is sent then, so a
-// waiter must have slept no longer than the lease in its refusal.
+// withinLease bounds the wait for a lock whose holder died. No message is sent, so the waiter
+// must have slept for the lease in its refusal.
 const withinLease = watchdogMS*time.Millisecond + wakeBound
 
-// fairVictimWait is for how long a Java waiter waits that is to die or to be interrupted first,
-// and how long its place is kept after that of the holder.
+// fairVictimWait is a Java victim's wait, and how long its place outlasts the holder's.
 const fairVictimWait = 6 * time.Second
 
-// crash is a process of one language that dies, and one of the other that lives.
 type crash struct {
 	observed
 	victim, living begin
@@ -32,13 +30,11 @@ type crash struct {
 	name           string
 }
 
-// crashKind is a kind of lock, or of semaphore with one permit, that processes take which crash.
 type crashKind struct {
-	victim, living string // kinds, as the Java peer names them
+	victim, living string // as the Java peer names them
 	channel        func(name string) string
-	// parks is what a waiter needs from its last attempt until a message wakes it.
-	parks time.Duration
-	// moments are when the victim dies.
+	// parks is how long a waiter needs from its last attempt until a message can wake it.
+	parks   time.Duration
 	moments []string
 }
 
@@ -47,7 +43,7 @@ const (
 	releasing, first, informed  = "as it releases", "as the first in the queue", "while the queue's wake-up is on its way to it"
 )
 
-// moments has the tests, and how often the lock is granted in them.
+// moments maps each moment of death to its test and the number of grants in it.
 var moments = map[string]struct {
 	test   func(crash, *testing.T)
 	grants int64
@@ -68,7 +64,6 @@ var crashKinds = []crashKind{
 	{counting, counting, codec.SemaphoreChannel, settle, []string{waits, before, releasing}},
 }
 
-// testCrashes ends processes of both languages at the moments that matter.
 func (c *compat) testCrashes(t *testing.T) {
 	for _, kind := range crashKinds {
 		if kind.victim == "fenced" && !c.release.HasFenced() {
@@ -77,7 +72,7 @@ func (c *compat) testCrashes(t *testing.T) {
 		for _, when := range kind.moments {
 			var victimWaits peer.Command
 			switch {
-			case when == first, when == informed: // old releases, too, send the server how long
+			case when == first, when == informed: // old releases also send the wait
 				victimWaits = peer.Command{"op": "tryLock", "wait": fairVictimWait.Milliseconds(), "lease": 60000}
 			case kind.victim == withIDs && when != holds && when != after:
 				victimWaits = peer.Command{"lease": 600000}
@@ -113,9 +108,8 @@ func (c *compat) crash(t *testing.T, kind crashKind, when string, victim, living
 
 func (k crash) isPool() bool { return k.kind.victim == withIDs || k.kind.victim == counting }
 
-// holder holds the lock in this process until it calls what it returns. The lease is so long
-// that no waiter gets the lock by its end; a fair lock is renewed, so that waiters have a
-// deadline that the test can await.
+// holder holds the lock in this process, longer than any test. A fair lock is renewed, so that
+// the waiters' deadlines stay near.
 func (k crash) holder(t *testing.T) (release func()) {
 	t.Helper()
 	lease, client := 10*time.Minute, open(t, k.server)
@@ -144,7 +138,6 @@ func (k crash) requireClean(t *testing.T) {
 	}
 }
 
-// requireHeld waits until the lock is there, or not.
 func (k crash) requireHeld(t *testing.T, want bool) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -160,7 +153,6 @@ func (k crash) requireHeld(t *testing.T, want bool) {
 	}, atMost, time.Millisecond)
 }
 
-// left is what the lease of the one holder has left.
 func (k crash) left(t *testing.T) time.Duration {
 	t.Helper()
 	if k.kind.victim != withIDs {
@@ -173,7 +165,7 @@ func (k crash) left(t *testing.T) time.Duration {
 	return time.Until(time.UnixMilli(int64(end)))
 }
 
-// park makes processes wait for the lock, which is held, until they sleep.
+// park makes processes wait for the held lock until they sleep.
 func (k crash) park(t *testing.T, all ...member) {
 	t.Helper()
 	k.about(t, k.name)
@@ -188,7 +180,7 @@ func (k crash) park(t *testing.T, all ...member) {
 	time.Sleep(k.kind.parks)
 }
 
-// leaseSlack is for the clocks of two languages.
+// leaseSlack allows for the clocks of two languages.
 const leaseSlack = 100 * time.Millisecond
 
 func (k crash) whileItHolds(t *testing.T) {
@@ -219,8 +211,8 @@ func (k crash) whileItWaits(t *testing.T) {
 	unlock(t, living)
 }
 
-// beforeItsWakeUp: the message is on its way to the victim when that dies. It went to every
-// process that waits, so the other one gets the lock at once.
+// beforeItsWakeUp kills the victim while the message is in flight to it. Every waiting process
+// receives the message, so the survivor acquires the lock immediately.
 func (k crash) beforeItsWakeUp(t *testing.T) {
 	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
@@ -235,9 +227,9 @@ func (k crash) beforeItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// afterItsWakeUp: the victim was woken and has sent its attempt when it dies. The attempt
-// arrives, so the lock belongs to a dead process and is free when its lease is over. The other
-// process, whose wake-up comes later still, learns the lease from its refusal.
+// afterItsWakeUp kills the victim after it was woken and sent its attempt. The attempt succeeds,
+// so a dead process holds the lock until its lease expires. The survivor is woken later and
+// learns the lease from its refusal.
 func (k crash) afterItsWakeUp(t *testing.T) {
 	t.Helper()
 	victims, others := redistest.NewProxy(t, k.server.Addr()), redistest.NewProxy(t, k.server.Addr())
@@ -262,15 +254,15 @@ func (k crash) afterItsWakeUp(t *testing.T) {
 	unlock(t, living)
 }
 
-// asItReleases: the victim's release has run, and its reply is on its way, when it dies. The
-// permit is back, once, and the one that waits has it.
+// asItReleases kills the victim after its release ran but before the reply. The permit is
+// returned exactly once, and the waiter acquires it.
 func (k crash) asItReleases(t *testing.T) {
 	t.Helper()
 	victims := redistest.NewProxy(t, k.server.Addr())
 	victim, living := k.victim(t, victims.URL(), k.name), k.living(t, k.server.URL(), k.name)
 	victim.lock(t)
 	victim.locked(t, atMost)
-	unlock(t, victim) // the server knows the script from now on
+	unlock(t, victim) // load the script into the server
 	victim.lock(t)
 	victim.locked(t, atMost)
 	k.park(t, living)
@@ -282,7 +274,7 @@ func (k crash) asItReleases(t *testing.T) {
 	unlock(t, living)
 }
 
-// asTheFirst: the waiter behind gets the lock when the dead one's deadline has come.
+// asTheFirst kills the first waiter. The next one acquires the lock at the dead one's deadline.
 func (k crash) asTheFirst(t *testing.T) {
 	t.Helper()
 	release := k.holder(t)
@@ -295,8 +287,7 @@ func (k crash) asTheFirst(t *testing.T) {
 	unlock(t, living)
 }
 
-// whileInformed: only the victim gets the message that the lock is free. The other does not find
-// out by itself either.
+// whileInformed kills the only waiter that is notified.
 func (k crash) whileInformed(t *testing.T) {
 	t.Helper()
 	proxy := redistest.NewProxy(t, k.server.Addr())
@@ -318,15 +309,13 @@ func (k crash) whileInformed(t *testing.T) {
 	unlock(t, living)
 }
 
-// requireAfter holds that the lock was taken when the deadline of a dead first waiter had come,
-// and soon after that.
+// requireAfter requires an acquire soon after a dead waiter's deadline, not before.
 func requireAfter(t *testing.T, deadline, taken time.Time) {
 	t.Helper()
 	require.Greater(t, taken.Sub(deadline), -time.Second, "the dead one's place is respected")
 	require.Less(t, taken.Sub(deadline), wakeBound)
 }
 
-// wakeUp is how the message about a release begins on the wire.
 func wakeUp(channel string) string {
 	return fmt.Sprintf("message\r\n$%d\r\n%s", len(channel), channel)
 }
@@ -340,7 +329,7 @@ func awaitHeld(t *testing.T, h *redistest.Held) {
 	}
 }
 
-// attempted waits for scripts of a fair lock's waiters, not counting renewals.
+// attempted waits until a fair lock's waiters have sent that many scripts, not counting renewals.
 func (o observed) attempted(t *testing.T, name string, times int) {
 	t.Helper()
 	for times > 0 {

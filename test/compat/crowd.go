@@ -19,31 +19,30 @@ import (
 )
 
 const (
-	crowdClients = 2                    // of each language
-	crowdThreads = 3                    // of each client
-	crowdSpan    = 8 * time.Second      // at least
-	crowdLeast   = 50                   // rounds of each language and kind
-	crowdRest    = 4 * time.Millisecond // of a hold, and between two, at most
+	crowdClients = 2                    // per language
+	crowdThreads = 3                    // per client
+	crowdSpan    = 8 * time.Second      // minimum
+	crowdLeast   = 50                   // rounds per language and kind
+	crowdRest    = 4 * time.Millisecond // maximum length of a hold, and of the pause between two
 	crowdPermits = 3
-	// crowdShare is what each language gets of each kind at least, in per cent. A Redisson that is
-	// told of a free lock sends one waiter of its client, and ours all its readers.
+	// crowdShare is the minimum share of each language per kind, in percent. On a release
+	// message, a Redisson client wakes one waiter, and our client all its readers.
 	crowdShare = 10
 )
 
-// crowd is both languages at one lock or semaphore. An owner is inside from the reply until its
-// release is sent.
+// crowd contends for one lock. An owner is inside from the reply until it sends the release.
 type crowd struct {
 	name string
 	may  func(inside map[string]int) bool
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	inside map[string]int
 	most   int
-	rounds map[string]*[2]int // by kind: of ours, and of Java
+	rounds map[string]*[2]int // by kind: ours, Java's
 	wrong  []string
 }
 
-// testReadWriteFleet demands that no writer is inside beside another owner.
+// testReadWriteFleet requires that a writer is never inside with another owner.
 func (c *compat) testReadWriteFleet(t *testing.T) {
 	s, f := c.crowd(t, "readers and writers", func(inside map[string]int) bool {
 		return inside["write"] == 0 || inside["write"] == 1 && inside["read"] == 0
@@ -51,8 +50,7 @@ func (c *compat) testReadWriteFleet(t *testing.T) {
 	requireCleanOn(t, s, f.name, codec.ReadWriteChannel(f.name))
 }
 
-// testPermitFleet demands that no more permits are out than were set, and that all are back in
-// the end.
+// testPermitFleet counts permits: never more than exist, and all returned in the end.
 func (c *compat) testPermitFleet(t *testing.T) {
 	s, f := c.crowd(t, "permits", func(inside map[string]int) bool { return inside[withIDs] <= crowdPermits }, withIDs)
 	require.Equal(t, crowdPermits, f.most, "they never met")
@@ -61,7 +59,6 @@ func (c *compat) testPermitFleet(t *testing.T) {
 	awaitListenersOn(t, s, codec.SemaphoreChannel(f.name), 0)
 }
 
-// crowd has both languages take locks of random kinds.
 func (c *compat) crowd(
 	t *testing.T, line string, may func(map[string]int) bool, kinds ...string,
 ) (*redistest.Server, *crowd) {
@@ -86,7 +83,6 @@ func (c *compat) crowd(
 			all.Go(func() { f.play(ctx, t, 1, kinds, j.takes(f.name, fmt.Sprint("t", n))) })
 		}
 	}
-	// A machine that is busy with much else needs longer for a measurement.
 	for began := time.Now(); ctx.Err() == nil && time.Since(began) < 2*atMost; time.Sleep(100 * time.Millisecond) {
 		if time.Since(began) > crowdSpan && f.least() >= crowdLeast {
 			break
@@ -103,7 +99,6 @@ func (c *compat) crowd(
 	return s, f
 }
 
-// play takes locks until ctx ends.
 func (f *crowd) play(
 	ctx context.Context, t *testing.T, side int, kinds []string, take func(kind string) (func() error, error),
 ) {
@@ -126,7 +121,6 @@ func (f *crowd) play(
 
 func rest() { time.Sleep(time.Duration(rand.Int64N(int64(crowdRest)))) }
 
-// count notes that an owner is inside, or no longer.
 func (f *crowd) count(kind string, side, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +132,6 @@ func (f *crowd) count(kind string, side, n int) {
 	}
 }
 
-// least is the rounds of the language and kind that has fewest.
 func (f *crowd) least() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,7 +150,6 @@ func ourTakes(client *redlatch.Client, name string) func(kind string) (func() er
 	}
 }
 
-// takes has a thread of Java's take locks of a name.
 func (j *java) takes(name, thread string) func(kind string) (func() error, error) {
 	return func(kind string) (func() error, error) {
 		m := &javaMember{java: j, kind: kind, name: name, thread: thread, waits: peer.Command{"lease": 60000}}

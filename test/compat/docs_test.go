@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contents returns the text of a file of this repository.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout(t), path))
@@ -18,8 +17,7 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// table returns the first column of a Markdown table: the first one after a
-// heading.
+// table returns the first column of the first Markdown table after a heading, without its head.
 func table(t *testing.T, path, heading string) []string {
 	t.Helper()
 	_, section, found := strings.Cut(contents(t, path), "\n## "+heading+"\n")
@@ -35,11 +33,10 @@ func table(t *testing.T, path, heading string) []string {
 		}
 	}
 	require.Greater(t, len(column), 1, "%s, %s: no table", path, heading)
-	return column[1:] // without its head
+	return column[1:]
 }
 
-// Whatever the tests are run with has its line among the results, and each
-// release that was run has one among what differs.
+// Every server and release that is tested must have a row in the document.
 func TestEveryReleaseThatIsRunIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	const path = "docs/compatibility.md"

@@ -21,9 +21,8 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// testFair runs what both languages do with one fair lock, side by side.
 func (c *compat) testFair(t *testing.T) {
-	t.Run("dead Java waiters do not block the queue for long", c.testFairDead) // the longest first
+	t.Run("dead Java waiters do not block the queue for long", c.testFairDead) // the slowest test first
 	t.Run("a Java waiter that is late to listen keeps its place", c.testFairLate)
 	t.Run("an interrupted Java waiter keeps its place until its deadline", c.testFairInterrupted)
 	t.Run("an interrupted Java waiter is taken out by hand", c.testFairEvicted)
@@ -31,18 +30,15 @@ func (c *compat) testFair(t *testing.T) {
 	t.Run("no waiter is overtaken under contention", c.testFairContention)
 }
 
-// fair are the fields of a Java command about a fair lock.
 func fair(fields peer.Command) peer.Command { return peer.Command{"kind": "fair"}.With(fields) }
 
-// queueOf returns the waiters of a fair lock, in the order of their RPUSH.
 func queueOf(t *testing.T, s *redistest.Server, name string) []string {
 	t.Helper()
 	queue := must(redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil))(t)
 	return queue
 }
 
-// awaitQueued waits until so many stand in the queue, and the last of them listens.
-// It returns that one.
+// awaitQueued waits for want waiters and returns the last, which has subscribed.
 func awaitQueued(t *testing.T, s *redistest.Server, name string, want int) (last string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -60,7 +56,6 @@ func listenersOf(t *testing.T, s *redistest.Server, name, owner string) any {
 	return counts[1]
 }
 
-// deadlineOf returns when a waiter counts as dead.
 func deadlineOf(t *testing.T, s *redistest.Server, name, owner string) time.Time {
 	t.Helper()
 	score := must(redis.String(s.Do(t, "ZSCORE", codec.TimeoutKey(name), owner), nil))(t)
@@ -68,8 +63,6 @@ func deadlineOf(t *testing.T, s *redistest.Server, name, owner string) time.Time
 	return time.UnixMilli(int64(ms))
 }
 
-// requireNoQueue requires that a fair lock is free, its queue empty, and its channel
-// without listeners.
 func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
@@ -82,8 +75,7 @@ func requireNoQueue(t *testing.T, s *redistest.Server, name string) {
 	}, atMost, time.Millisecond, "something is left of %s", name)
 }
 
-// testFairInterrupted: the waiter has subscribed and tried again when its thread is
-// interrupted. It stays first in the queue, so that we wait for its deadline.
+// testFairInterrupted: an interrupted waiter stays first in the queue until its deadline.
 func (c *compat) testFairInterrupted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -106,8 +98,7 @@ func (c *compat) testFairInterrupted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairEvicted: only Java waits, and the first is a thread that was interrupted. The
-// lock is free, and stays so until the first is evicted by hand.
+// testFairEvicted: behind an interrupted Java waiter, Java alone stays blocked until Evict.
 func (c *compat) testFairEvicted(t *testing.T) {
 	c.beside(t)
 	o := observe(t)
@@ -130,7 +121,7 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	require.Equal(t, dead, in.Queue[0].Text)
 	require.False(t, in.Queue[0].Owner.IsRedlatch())
 	var done *admin.Eviction
-	require.Eventually(t, func() bool { // it unsubscribes in the background
+	require.Eventually(t, func() bool { // Redisson unsubscribes in the background
 		done, err = admin.Evict(t.Context(), p.lock, dead)
 		return err == nil
 	}, atMost, 10*time.Millisecond)
@@ -144,10 +135,9 @@ func (c *compat) testFairEvicted(t *testing.T) {
 	requireNoQueue(t, o.server, p.name)
 }
 
-// testFairLate: a Java waiter whose replies are lost after it was queued, for so long that
-// releases that send the call again have sent it for the last time. Those that still wait
-// then are alive, and keep their places. The others have thrown an exception: their places
-// are those of the dead.
+// testFairLate loses the replies to a queued Java waiter until releases that resend a call have
+// made their last attempt. Threads that still wait are alive and keep their places. The others
+// have thrown, and leave dead entries in the queue.
 func (c *compat) testFairLate(t *testing.T) {
 	t.Parallel()
 	const lost = 16 * time.Second
@@ -156,7 +146,7 @@ func (c *compat) testFairLate(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr())
 	java := connectTo(t, c.peer, proxy.URL(), nil)
 	free := fair(peer.Command{"name": redistest.Key(t), "thread": "late"})
-	java.do(t, free.With(peer.Command{"op": "lock"})) // so that the server knows the script
+	java.do(t, free.With(peer.Command{"op": "lock"})) // load the script into the server
 	java.do(t, free.With(peer.Command{"op": "unlock"}))
 	proxy.Blackhole(redistest.ToClient)
 	queued := time.Now()

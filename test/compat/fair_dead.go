@@ -20,18 +20,15 @@ import (
 )
 
 const (
-	// fairRuns is how many fair locks are tried side by side.
 	fairRuns = 20
-	// What it may take until a dead Java waiter is evicted, whether it had a subscriber or not:
-	// its grace, a period of the heartbeat, and what a busy machine may need. Its own deadline
-	// is minutes away.
+	// deadBound is the time to evict a dead Java waiter, whether it had subscribed or not: its
+	// grace, one heartbeat period and slack for a busy machine. Its own deadline is minutes away.
 	deadBound = 3*liveness.DefaultGrace + 5*time.Second + 2*wakeBound
 )
 
-// goName is the name of our connections, which distinguishes them from others.
+// goName is our connections' name, which tells them from Java's.
 const goName = "redlatch-test"
 
-// fairQueues are fair locks, held by us, with Java and Go in their queues.
 type fairQueues struct {
 	*compat
 	server *redistest.Server
@@ -40,12 +37,11 @@ type fairQueues struct {
 	java   *java
 	locker *redlatch.Client
 	seen   evictions
-	lives  [][]member // of each queue, in its order
+	lives  [][]member // per queue, in queue order
 }
 
-// evictions counts the evictions that a client reported.
 type evictions struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	dead map[string]int
 }
 
@@ -60,7 +56,6 @@ func (e *evictions) observer() redlatch.Observer {
 	}}
 }
 
-// of returns how many were taken out of a queue.
 func (e *evictions) of(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +77,6 @@ func (c *compat) fairQueues(t *testing.T) *fairQueues {
 	return q
 }
 
-// await waits until each queue has so many, the last of which listens.
 func (q *fairQueues) await(t *testing.T, want int) {
 	t.Helper()
 	for _, name := range q.names {
@@ -90,8 +84,7 @@ func (q *fairQueues) await(t *testing.T, want int) {
 	}
 }
 
-// join makes one of each language wait in each queue, where so many wait, with the
-// other order in every second one.
+// join adds a Java and a Go waiter to each queue, in alternating order.
 func (q *fairQueues) join(t *testing.T, ahead int) {
 	t.Helper()
 	for turn := range 2 {
@@ -107,8 +100,7 @@ func (q *fairQueues) join(t *testing.T, ahead int) {
 	}
 }
 
-// release frees the locks, and returns a check that all live waiters had them within a
-// time, and the dead ones were evicted.
+// release frees the locks and returns a check of the grants and the evictions.
 func (q *fairQueues) release(t *testing.T, dead int, bound time.Duration) (ends func(*testing.T)) {
 	t.Helper()
 	released := time.Now()
@@ -137,8 +129,7 @@ func (q *fairQueues) release(t *testing.T, dead int, bound time.Duration) (ends 
 	}
 }
 
-// victims makes a thread of a process and one that is to be interrupted the first
-// in each queue, and returns what ends them.
+// victims queues two waiters per lock, to die with their process or by interruption.
 func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 	t.Helper()
 	doomed := connect(t, peertest.Start(t, q.program), q.server, nil)
@@ -165,8 +156,7 @@ func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 	}
 }
 
-// testFairDead: with one of ours anywhere in the queue, dead Java waiters hold
-// neither it nor Java up for long.
+// testFairDead has one of our waiters anywhere in the queue evict dead Java waiters.
 func (c *compat) testFairDead(t *testing.T) {
 	c.beside(t)
 	never := c.fairQueues(t)
@@ -187,7 +177,6 @@ func (c *compat) testFairDead(t *testing.T) {
 	neverHeard(t)
 }
 
-// counts returns how often listeners were counted.
 func (q *fairQueues) counts(t *testing.T) int64 {
 	t.Helper()
 	var n int64
@@ -199,8 +188,7 @@ func (q *fairQueues) counts(t *testing.T) int64 {
 	return n
 }
 
-// reconnectingJava: one that loses its connections again and again lives, and keeps
-// its place.
+// reconnectingJava loses its connections repeatedly, but counts as alive.
 func (c *compat) reconnectingJava(t *testing.T) {
 	t.Helper()
 	q := c.fairQueues(t)
@@ -209,7 +197,7 @@ func (c *compat) reconnectingJava(t *testing.T) {
 	for _, name := range q.names {
 		before[name] = queueOf(t, q.server, name)
 	}
-	for range 9 { // for longer than the grace
+	for range 9 { // longer than the grace
 		q.killJava(t)
 		<-time.After(5 * time.Second)
 	}
@@ -219,7 +207,6 @@ func (c *compat) reconnectingJava(t *testing.T) {
 	q.release(t, 0, atMost)(t)
 }
 
-// killJava ends all connections but ours and the test's.
 func (q *fairQueues) killJava(t *testing.T) {
 	t.Helper()
 	list := must(redis.String(q.server.Do(t, "CLIENT", "LIST"), nil))(t)

@@ -25,20 +25,17 @@ import (
 )
 
 const (
-	// contendedRounds is how often each language has the lock.
-	contendedRounds = 200
-	// contendedThreads is how many there are in each language.
+	contendedRounds  = 200
 	contendedThreads = 4
 )
 
-// javaWaits are the ways in which a Java thread waits.
 var javaWaits = []peer.Command{
 	{"op": "lock"}, {"op": "tryLock", "wait": 60000, "lease": 60000}, {"op": "lockInterruptibly"},
 }
 
-// testFairContention: threads of both languages come and go as they like. They count on the
-// server, reading and writing in two steps, so that a lack of exclusion loses rounds; and
-// the one that takes the lock must be the first that the server has queued.
+// testFairContention has threads of both languages contend. They increment a counter on the
+// server with separate reads and writes, so a violation of mutual exclusion loses rounds. Each
+// new holder must have been first in the queue.
 func (c *compat) testFairContention(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "no waiter is overtaken under contention", func() string { return result })
@@ -60,16 +57,16 @@ func (c *compat) testFairContention(t *testing.T) {
 	result = fmt.Sprintf("%d turns, Go %d %%%s", queue.waited, 100*all.rounds(t)/count, theirs.timeouts())
 }
 
-// queueTape follows a fair lock's queue by what scripts do to it.
+// queueTape tracks a fair lock's queue by the commands of the scripts.
 type queueTape struct {
 	lock, queue string
 	line        []string
-	waited      int      // how often an owner took the lock that had been queued
-	overtaken   []string // owners that took it though another was the first
-	popped      string   // the last to leave the head of the queue in this script
+	waited      int      // grants to queued owners
+	overtaken   []string // owners that acquired it ahead of the first waiter
+	popped      string   // the last owner removed from the head by this script
 }
 
-// recordQueue begins to watch a lock. What it returns ends that.
+// recordQueue starts to watch a lock and returns a function that stops.
 func recordQueue(t *testing.T, s *redistest.Server, name string) func(*testing.T) *queueTape {
 	t.Helper()
 	conn := s.Dial(t)
@@ -105,8 +102,7 @@ func (q *queueTape) read(conn redis.Conn, end string) error {
 	}
 }
 
-// add records what a script does. The owner that has taken the lock was the first, or the
-// queue was empty.
+// add records a command. A new owner must have been first, or the queue empty.
 func (q *queueTape) add(args []string) {
 	switch command := strings.ToUpper(args[0]); {
 	case len(args) < 2:
@@ -135,20 +131,14 @@ func (q *queueTape) took(owner string) {
 }
 
 const (
-	// orderRuns is how often all wait at once for one lock.
-	orderRuns = 20
-	// orderProcesses are the Go processes, and orderOurs the waiters in each.
+	orderRuns                 = 20
 	orderProcesses, orderOurs = 5, 8
-	// orderTheirs are the threads that wait in the Java process.
-	orderTheirs = 10
-	// orderWaiters is how many that makes.
-	orderWaiters = orderProcesses*orderOurs + orderTheirs
-	// orderHold is for how long a goroutine keeps the lock.
-	orderHold = time.Millisecond
+	orderTheirs               = 10
+	orderWaiters              = orderProcesses*orderOurs + orderTheirs
+	orderHold                 = time.Millisecond
 )
 
-// turnsLoop is what a Go process does that takes turns: for each line of input, each of its
-// goroutines takes the lock once.
+// turnsLoop has each goroutine acquire the lock once per line of input.
 func turnsLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url)
@@ -171,7 +161,7 @@ func oneTurnEach(ctx context.Context, lock *rlock.Lock, waiters int) (first erro
 	for range waiters {
 		go func() {
 			ended <- lock.Do(ctx, func(context.Context) error {
-				time.Sleep(orderHold) // the work under the lock
+				time.Sleep(orderHold)
 				return nil
 			})
 		}()
@@ -182,12 +172,11 @@ func oneTurnEach(ctx context.Context, lock *rlock.Lock, waiters int) (first erro
 	return first
 }
 
-// turnTakers are processes of both languages that wait for one fair lock.
 type turnTakers struct {
 	ours    []member
 	java    *java
 	threads []peer.Command
-	calls   []*peer.Call // in pairs: to take the lock, and to free it
+	calls   []*peer.Call // in pairs: acquire and release
 }
 
 func (c *compat) startTurnTakers(t *testing.T, s *redistest.Server, name string) *turnTakers {
@@ -202,7 +191,6 @@ func (c *compat) startTurnTakers(t *testing.T, s *redistest.Server, name string)
 	return takers
 }
 
-// begin makes all of them want the lock, at once.
 func (k *turnTakers) begin(t *testing.T) {
 	t.Helper()
 	for _, process := range k.ours {
@@ -210,12 +198,10 @@ func (k *turnTakers) begin(t *testing.T) {
 	}
 	for n, thread := range k.threads {
 		k.calls = append(k.calls, k.java.begin(thread.With(javaWaits[n%len(javaWaits)])))
-		// Done when the thread has the lock: it is kept for as long as that takes.
 		k.calls = append(k.calls, k.java.begin(thread.With(peer.Command{"op": "unlock"})))
 	}
 }
 
-// end waits until each has had the lock.
 func (k *turnTakers) end(t *testing.T) {
 	t.Helper()
 	for _, process := range k.ours {
@@ -228,8 +214,7 @@ func (k *turnTakers) end(t *testing.T) {
 	k.calls = nil
 }
 
-// testFairProcesses: fifty wait at once, of five Go processes and a Java process,
-// and come in the order in which the server has queued them.
+// testFairProcesses requires fifty waiters in six processes to acquire in queue order.
 func (c *compat) testFairProcesses(t *testing.T) {
 	var result string
 	c.table.note(t, c.release.String(), "inversions among fifty waiters of six processes", func() string { return result })

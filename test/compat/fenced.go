@@ -17,7 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rfencedlock"
 )
 
-// testFenced runs what both languages do with one fenced lock, side by side.
 func (c *compat) testFenced(t *testing.T) {
 	if !c.release.HasFenced() {
 		t.Skip("it has no fenced lock")
@@ -27,12 +26,11 @@ func (c *compat) testFenced(t *testing.T) {
 	t.Run("a Java fair lock waits in the queue of our fair fenced lock", c.testFencedFairQueue)
 }
 
-// fenced are the fields of a Java command about a fenced lock.
 func fenced(fields peer.Command) peer.Command { return peer.Command{"kind": "fenced"}.With(fields) }
 
-// inOrder has the tokens of holds, each written down while it holds the lock.
+// inOrder collects tokens, each appended while its lock is held.
 type inOrder struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	tokens []int64
 	java   int
 }
@@ -44,7 +42,6 @@ func (o *inOrder) add(token int64, java int) {
 	o.java += java
 }
 
-// testFencedOrder has threads of a JVM and callers of two of our clients take turns.
 func (c *compat) testFencedOrder(t *testing.T) {
 	c.beside(t)
 	const callers, turns = 3, 40
@@ -80,7 +77,6 @@ func (c *compat) testFencedOrder(t *testing.T) {
 	require.EqualValues(t, -1, s.Do(t, "PTTL", codec.TokenKey(name)))
 }
 
-// takesTurns takes a fenced lock again and again as one thread of Java's.
 func (j *java) takesTurns(t *testing.T, thread, name string, turns int, order *inOrder) {
 	t.Helper()
 	at := fenced(peer.Command{"thread": thread, "name": name})
@@ -97,7 +93,6 @@ func (j *java) takesTurns(t *testing.T, thread, name string, turns int, order *i
 	}
 }
 
-// testFencedTurns has each language count, re-enter, force and read, in turn, on one state.
 func (c *compat) testFencedTurns(t *testing.T) {
 	c.beside(t)
 	s, name := redistest.Start(t), redistest.Key(t)
@@ -163,6 +158,6 @@ func (c *compat) testFencedFairQueue(t *testing.T) {
 	require.Empty(t, second, "it has overtaken Java")
 	j.do(t, fair(peer.Command{"op": "unlock", "thread": "first", "name": name}))
 	require.EqualValues(t, 2, <-second, "the fair lock of Java's counted nothing")
-	<-second // unlocked
+	<-second
 	requireClean(t, s, name)
 }

@@ -21,37 +21,32 @@ import (
 )
 
 const (
-	fleetClients = 2 // of each language
-	fleetThreads = 4 // of each client
+	fleetClients = 2 // per language
+	fleetThreads = 4 // per client
 
-	// fleetWarm is how many rounds each language does before the measure begins:
-	// the first there has the lock alone for a while, and Java compiles.
+	// fleetWarm is the number of warm-up rounds per language, during which Java compiles.
 	fleetWarm = 300
-	// fleetLeast is how many rounds a measurement needs. How long they take is the
-	// machine's affair, and that of what else runs there.
+	// fleetLeast is the number of rounds to measure.
 	fleetLeast = 2000
-	// fleetSpan is how long is measured at least, and fleetMost at most.
+	// fleetSpan and fleetMost are the minimum and maximum duration of the measurement.
 	fleetSpan, fleetMost = 15 * time.Second, 2 * time.Minute
-	// fleetOver in the counter says that it is over.
+	// fleetOver, as the value of the counter, ends the run.
 	fleetOver = int64(1) << 40
 
-	// leastShare is what each language gets at least, in per cent.
 	leastShare = 30
 
-	// mostTimeouts is how many subscription timeouts a Java thread that counts may meet.
-	// They are a fault of Redisson (docs/compatibility.md, "Which Redisson"). Each takes
-	// 7.5 seconds: after two the thread is back before Redlatch takes it for dead.
+	// mostTimeouts is the permitted number of subscription timeouts of a Java thread. They are a
+	// defect of Redisson (docs/compatibility.md, "Which Redisson"). Each takes 7.5 seconds: after
+	// two, the thread is back before Redlatch considers it dead.
 	mostTimeouts = 2
 )
 
-// doer is a lock, or several as one.
 type doer interface {
 	Do(ctx context.Context, fn func(ctx context.Context) error, opts ...rlock.Option) error
 }
 
-// fleet is both languages at one lock, as often as they can. Under it they count
-// on the server, reading and writing in two steps: every lack of exclusion loses
-// rounds.
+// fleet increments a counter with separate reads and writes under one lock, so a violation of
+// mutual exclusion loses rounds.
 type fleet struct {
 	server    *redistest.Server
 	name, key string
@@ -60,15 +55,11 @@ type fleet struct {
 	ours      ourCounters
 }
 
-// ourCounters are goroutines of ours that count, in this process or in one of their own.
 type ourCounters interface {
-	// rounds returns how many they have done by now.
 	rounds(t *testing.T) int64
-	// wait returns when all of them have ended well.
 	wait(t *testing.T)
 }
 
-// testFleet demands that no round is lost, and that each language gets its share.
 func (c *compat) testFleet(t *testing.T) {
 	s := redistest.Start(t)
 	var count, share int64
@@ -93,7 +84,6 @@ func (c *compat) testFleet(t *testing.T) {
 	require.GreaterOrEqual(t, 100-share, int64(leastShare), "Java's share")
 }
 
-// javaCounts begins threads of a Java client, whose replies come when it is over.
 func (f *fleet) javaCounts(j *java, threads int, fields peer.Command) {
 	for n := range threads {
 		f.theirs = append(f.theirs, j.begin(fields.With(peer.Command{
@@ -103,7 +93,6 @@ func (f *fleet) javaCounts(j *java, threads int, fields peer.Command) {
 	}
 }
 
-// rounds returns how many there were by now, in all and of ours.
 func (f *fleet) rounds(t *testing.T) (count, ours int64) {
 	t.Helper()
 	count, err := redis.Int64(f.server.Do(t, "GET", f.key), nil)
@@ -113,7 +102,6 @@ func (f *fleet) rounds(t *testing.T) (count, ours int64) {
 	return count, f.ours.rounds(t)
 }
 
-// awaitRounds waits until each language has done that many.
 func (f *fleet) awaitRounds(t *testing.T, least int64) {
 	t.Helper()
 	var count, ours int64
@@ -123,7 +111,6 @@ func (f *fleet) awaitRounds(t *testing.T, least int64) {
 	}
 }
 
-// measure returns Go's share of the rounds, in per cent.
 func (f *fleet) measure(t *testing.T) int64 {
 	t.Helper()
 	first, firstOurs := f.rounds(t)
@@ -136,8 +123,7 @@ func (f *fleet) measure(t *testing.T) int64 {
 	}
 }
 
-// end stops both sides, holds that no round was lost, and returns how many there
-// were and what the Java threads did.
+// end stops both sides and requires that no round was lost.
 func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 	t.Helper()
 	require.NoError(t, f.lock.Do(t.Context(), func(context.Context) error {
@@ -156,13 +142,12 @@ func (f *fleet) end(t *testing.T) (count int64, theirs threadCounts) {
 	return count, theirs
 }
 
-// threadCounts is the reply of a Java thread that counted, or the sum of several.
+// threadCounts is the reply of a counting Java thread, or the sum of several.
 type threadCounts struct {
 	Rounds   int64
 	Timeouts int64 // after which lock() was called again
 }
 
-// timeouts ends a cell of the table: empty if there was none.
 func (a threadCounts) timeouts() string {
 	if a.Timeouts == 0 {
 		return ""
@@ -170,19 +155,18 @@ func (a threadCounts) timeouts() string {
 	return fmt.Sprintf(", subscription timeouts in Java: %d", a.Timeouts)
 }
 
-// counters are goroutines that count in one key, each under a lock, until it says that
-// it is over.
+// counters are goroutines that increment a key, each under a lock, until its value ends the run.
 type counters struct {
 	key   string
-	done  atomic.Int64 // rounds
-	ended chan error   // of each of them
+	done  atomic.Int64
+	ended chan error // one outcome per goroutine
 }
 
 func newCounters(key string, n int) *counters {
 	return &counters{key: key, ended: make(chan error, n)}
 }
 
-// begin begins one of them. The connection is its own.
+// begin starts a goroutine, which owns conn.
 func (c *counters) begin(ctx context.Context, lock doer, conn redis.Conn) {
 	go func() { c.ended <- c.countUp(ctx, lock, conn) }()
 }
@@ -205,7 +189,6 @@ func (c *counters) countUp(ctx context.Context, lock doer, conn redis.Conn) (err
 	return err
 }
 
-// end returns the first error, when all have ended.
 func (c *counters) end() (first error) {
 	for range cap(c.ended) {
 		first = cmp.Or(first, <-c.ended)
@@ -220,14 +203,12 @@ func (c *counters) wait(t *testing.T) {
 	require.NoError(t, c.end())
 }
 
-// What a process that counts is asked, a line each, and what it answers.
 const (
-	askRounds = "rounds" // the rounds done by now
-	askEnd    = "end"    // the outcome, when all have ended
+	askRounds = "rounds" // replies with the rounds so far
+	askEnd    = "end"    // replies with the outcome when all have ended
 )
 
-// countLoop is what a Go process does that counts: it has as many clients and goroutines
-// as the Java process.
+// countLoop mirrors the Java process's number of clients and threads.
 func countLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	all := newCounters(os.Getenv(memberCounts), fleetClients*fleetThreads)
@@ -255,11 +236,9 @@ func countLoop(url string, commands <-chan string) error {
 	return nil
 }
 
-// countingProcess is a Go process that counts.
 type countingProcess struct{ *goMember }
 
-// startCounters begins the Go side of a fleet in a process of its own, as the Java side has one:
-// in that of the tests they would wait for whatever else is tested.
+// startCounters uses a separate process: in the test's, other tests would slow it down.
 func startCounters(t *testing.T, f *fleet) countingProcess {
 	t.Helper()
 	return countingProcess{startGo(t, f.server.URL(), f.name, memberCounts+"="+f.key)}

@@ -14,8 +14,8 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// While a slot moves, some of a lock's keys are on one node and some on the other. A script
-// then does what it does otherwise, or nothing at all.
+// While a slot migrates, a lock's keys may be split between two nodes. A script must then behave
+// as usual or do nothing.
 func TestScriptsDoAllOrNothingInASlotThatMoves(t *testing.T) {
 	testlevel.All(t, "a cluster, and each vector with each of its keys moved")
 	testlevel.NoRace(t, testlevel.OneGoroutine)

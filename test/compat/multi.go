@@ -18,8 +18,6 @@ import (
 	"github.com/redlatch/redlatch/rmultilock"
 )
 
-// testMulti runs what both languages do with several locks as one, side by side. Its tests are
-// among those of behaviour, which mostly wait.
 func (c *compat) testMulti(t *testing.T) {
 	t.Helper()
 	t.Run("several locks of Java's wait for one of ours", c.testJavaMultiWaits)
@@ -30,9 +28,9 @@ func (c *compat) testMulti(t *testing.T) {
 	t.Run("fair members in reverse order, each with one", c.testMultiReverseFair)
 }
 
-// multiPair is a client of each language with six names: ours takes them in its own order, Java in
-// the reverse of that. Java's lock() begins anew by itself after 1.5 s for each of its members:
-// with so many that is long after wakeBound.
+// multiPair is a client of each language with six names. We lock them in our canonical order,
+// Java in the reverse. Java's lock() restarts after 1.5 s per member; with six members that is
+// well above wakeBound.
 type multiPair struct {
 	*pair
 	names  []string
@@ -49,16 +47,15 @@ func (c *compat) multiPair(t *testing.T) *multiPair {
 		name := base + strconv.Itoa(i+1)
 		names, reverse = append(names, name), append([]string{name}, reverse...)
 	}
-	// The watchdog's lease is longer than wakeBound: a waiter in time was woken.
+	// The watchdog's lease exceeds wakeBound, so a waiter in time was woken by a message.
 	p := &pair{c, s, connect(t, c.peer, s, nil), client, base, lockKinds[0], rlock.New(client, names[1])}
 	theirs := peer.Command{"kind": "multi", "members": reverse, "thread": "multi"}
 	return &multiPair{p, names, rmultilock.New(client, names...), theirs}
 }
 
-// allNames is what held returns when all are.
 const allNames = "123456"
 
-// held returns the last digits of the names that are locked.
+// held returns the last digits of the locked names.
 func (p *multiPair) held(t *testing.T) (all string) {
 	t.Helper()
 	for i, name := range p.names {
@@ -68,7 +65,7 @@ func (p *multiPair) held(t *testing.T) (all string) {
 	return all
 }
 
-// allHeld holds that neither language gets any of the locks, alone or with the others.
+// allHeld requires that neither language can acquire any of the locks, alone or together.
 func (p *multiPair) allHeld(t *testing.T) {
 	t.Helper()
 	require.Equal(t, allNames, p.held(t))
@@ -106,8 +103,8 @@ func (c *compat) testJavaMultiWaits(t *testing.T) {
 	p.does(t, "unlock", p.theirs)
 	p.requireClean(t)
 
-	// Not before: early releases leave a subscription behind when the wait is over while they
-	// make the first one of a client.
+	// Lock first: early releases leak a subscription if the wait ends while a client's first
+	// subscription is in progress.
 	one = must(p.lock.Lock(t.Context()))(t)
 	require.False(t, p.truth(t, "tryLock", p.theirs.With(peer.Command{"wait": 500})))
 	require.Equal(t, "2", p.held(t))
@@ -145,20 +142,19 @@ func (c *compat) testOurMultiWaits(t *testing.T) {
 	}
 }
 
-// testMultiWakeUps has each language free all of them while the other waits for all.
 func (c *compat) testMultiWakeUps(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
 	hold := must(p.ours.Lock(t.Context()))(t)
 	waiter := p.begin("lock", p.theirs)
-	awaitListeners(t, p.server, p.names[5], 1) // the first of Java's
+	awaitListeners(t, p.server, p.names[5], 1) // Java's first lock
 	time.Sleep(settle)
 	p.allHeld(t)
 	require.NoError(t, hold.Unlock())
 	must(waiter.Wait(wakeBound))(t)
 
 	w := later(func() (err error) { hold, err = p.ours.Lock(bounded(t)); return err })
-	awaitListeners(t, p.server, p.names[0], 1) // the first of ours
+	awaitListeners(t, p.server, p.names[0], 1) // our first lock
 	p.does(t, "unlock", p.theirs)
 	w.done(t, wakeBound, "we were not woken")
 	p.allHeld(t)
@@ -167,15 +163,15 @@ func (c *compat) testMultiWakeUps(t *testing.T) {
 }
 
 const (
-	// multiRounds is how often each language gets in when both count under the same locks.
 	multiRounds = 25
-	// multiRest is the milliseconds that a Java thread rests between two rounds, at most.
+	// multiRest is the maximum pause of a Java thread between rounds, in milliseconds.
 	multiRest = 20
 )
 
-// testMultiFleet has both languages take the same locks in opposite orders. Since 3.27.2 Redisson
-// frees one after the other: of threads without a rest the next has the first before the last is
-// free, and ours, which needs all at one moment, gets in by luck (docs/compatibility.md).
+// testMultiFleet has both languages lock the same names in opposite orders. Since 3.27.2,
+// Redisson releases them sequentially: without a pause, the next thread has the first lock before
+// the last is free, and our client, which needs all simultaneously, rarely succeeds
+// (docs/compatibility.md).
 func (c *compat) testMultiFleet(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -193,12 +189,11 @@ func (c *compat) testMultiFleet(t *testing.T) {
 	p.requireClean(t)
 }
 
-// testMultiReverse has each language hold a lock that the other one waits for. The one whose wait
-// is over gives back what it has, and the other gets in.
+// testMultiReverse: the side that times out releases its locks, and the other succeeds.
 func (c *compat) testMultiReverse(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
-	const wait, theirWait = time.Second, 10 * time.Second // Java has its five all the while
+	const wait, theirWait = time.Second, 10 * time.Second // Java holds its five throughout
 	first := must(rlock.New(p.client, p.names[0]).Lock(t.Context()))(t)
 	theirs := p.begin("tryLock", p.theirs.With(peer.Command{"wait": theirWait.Milliseconds()}))
 	awaitListeners(t, p.server, p.names[0], 1)
@@ -223,8 +218,8 @@ func (c *compat) testMultiReverse(t *testing.T) {
 	p.requireClean(t)
 }
 
-// testMultiReverseFair has no wait end but that which Redisson's lock() sets itself: 1.5 s for
-// each member. Then it gives back what it has and begins again, but ours is in the queue.
+// testMultiReverseFair: Redisson's lock() restarts after 1.5 s per member, and our waiter is
+// queued.
 func (c *compat) testMultiReverseFair(t *testing.T) {
 	c.beside(t)
 	p := c.multiPair(t)
@@ -251,7 +246,6 @@ func (c *compat) testMultiReverseFair(t *testing.T) {
 	}
 }
 
-// queued waits until so many are in the queue of a fair lock.
 func (p *pair) queued(t *testing.T, name string, n int64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.server.Do(t, "LLEN", codec.QueueKey(name)) == any(n) }, atMost,

@@ -16,13 +16,11 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// testObjects runs what both languages do with semaphores and latches, side by side.
 func (c *compat) testObjects(t *testing.T) {
 	t.Run("fleet", c.testPermitFleet)
 	t.Run("behaviour", c.testObjectBehaviour)
 }
 
-// objectPair is a client of each language at one name, which is a semaphore or a latch.
 type objectPair struct {
 	*pair
 	permits *rsemaphore.Expirable
@@ -30,7 +28,7 @@ type objectPair struct {
 	latch   *rlatch.Latch
 }
 
-// objectPoll is the poll cap of these clients: long, so that a waiter that is in time was woken.
+// objectPoll is the poll cap: so long that a waiter in time was woken by a message.
 const objectPoll = 20 * time.Second
 
 func (c *compat) objectPair(t *testing.T, opts ...redlatch.Option) *objectPair {
@@ -46,18 +44,15 @@ func (c *compat) objectPairOn(t *testing.T, s *redistest.Server, opts ...redlatc
 		rlatch.New(p.client, p.name)}
 }
 
-// starts begins a method of Java's on a thread of its own.
 func (p *objectPair) starts(thread, kind, method string, args ...any) *peer.Call {
 	return p.java.begin(object(kind, method, args...).With(peer.Command{"name": p.name, "thread": thread}))
 }
 
-// calls runs a method of Java's.
 func (p *objectPair) calls(t *testing.T, kind, method string, args ...any) peer.Reply {
 	t.Helper()
 	return p.java.do(t, object(kind, method, args...).With(peer.Command{"name": p.name, "thread": "main"}))
 }
 
-// asks is the number that a method of Java's returns.
 func (p *objectPair) asks(t *testing.T, kind, method string, args ...any) int64 {
 	t.Helper()
 	var n int64
@@ -65,7 +60,6 @@ func (p *objectPair) asks(t *testing.T, kind, method string, args ...any) int64 
 	return n
 }
 
-// takes is the id of a permit that Java takes.
 func (p *objectPair) takes(t *testing.T, args ...any) string {
 	t.Helper()
 	var id string
@@ -74,16 +68,15 @@ func (p *objectPair) takes(t *testing.T, args ...any) string {
 	return id
 }
 
-// listening waits until so many listen: each client is one, however many of its callers wait.
+// listening waits for n subscribers. A client subscribes once for all its callers.
 func (p *objectPair) listening(t *testing.T, n int) {
 	t.Helper()
 	awaitListenersOn(t, p.server, codec.SemaphoreChannel(p.name), n)
 }
 
-// settle is for Java's waiters: one listens before it is about to wait.
+// settle gives Java's waiters time to wait: they subscribe first.
 const settle = 500 * time.Millisecond
 
-// waiting is a call of ours that waits.
 type waiting chan error
 
 func later(call func() error) waiting {
@@ -92,7 +85,6 @@ func later(call func() error) waiting {
 	return w
 }
 
-// done demands that it ends well, in time.
 func (w waiting) done(t *testing.T, by time.Duration, why string) {
 	t.Helper()
 	select {
@@ -103,14 +95,12 @@ func (w waiting) done(t *testing.T, by time.Duration, why string) {
 	}
 }
 
-// value is a number on the server.
 func (p *objectPair) value(t *testing.T) int64 {
 	t.Helper()
 	n := must(redis.Int64(p.server.Do(t, "GET", p.name), nil))(t)
 	return n
 }
 
-// bounded is a context for one call.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), atMost)
@@ -118,7 +108,6 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// testObjectBehaviour has each language do in turn what the other sees.
 func (c *compat) testObjectBehaviour(t *testing.T) {
 	t.Run("permits count alike", c.testPermitCounts)
 	t.Run("either gives back what the other took", c.testPermitIDs)
@@ -159,7 +148,6 @@ func (c *compat) testPermitCounts(t *testing.T) {
 	require.EqualValues(t, 5, p.asks(t, "semaphore", "drainPermits"))
 }
 
-// agree holds that both languages count the same.
 func (p *objectPair) agree(t *testing.T, free, taken int) {
 	t.Helper()
 	n := must(p.permits.Available(t.Context()))(t)
@@ -224,11 +212,11 @@ func (c *compat) testJavaRenewsPermit(t *testing.T) {
 	var hold *rsemaphore.Hold
 	w := later(func() (err error) { hold, err = p.permits.Acquire(bounded(t), 1); return err })
 	for range 4 {
-		time.Sleep(lease / 4 * time.Millisecond) // Java works, and is alive
+		time.Sleep(lease / 4 * time.Millisecond) // the Java process is alive
 		p.calls(t, "permits", "updateLeaseTime", id, lease, msUnit)
 	}
 	require.Empty(t, w, "we took a permit that is renewed")
-	// Then it dies: the permit is free when the last lease is over.
+	// After its death, the permit is free when the last lease expires.
 	w.done(t, lease*time.Millisecond+wakeBound, "a lease of Java's that is over")
 	require.Greater(t, time.Since(began), 3*lease/2*time.Millisecond)
 	require.NoError(t, hold.Release())

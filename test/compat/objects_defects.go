@@ -13,8 +13,7 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// testObjectDefects has a live Redisson lose wake-ups in every way that is known, and ours bear
-// the same. Its tests are among those of behaviour, which mostly wait.
+// testObjectDefects reproduces each known lost wake-up and requires that our waiters recover.
 func (c *compat) testObjectDefects(t *testing.T) {
 	t.Helper()
 	t.Run("S1 a release of three wakes one asynchronous waiter", c.testAsyncWaiters)
@@ -24,10 +23,9 @@ func (c *compat) testObjectDefects(t *testing.T) {
 	t.Run("h3 a latch spins on a false message", c.testLatchSpins)
 }
 
-// unwoken is for how long a waiter is looked at that should not be woken, while another may be.
+// unwoken is how long a waiter must stay blocked to count as not woken.
 const unwoken = wakeBound
 
-// done counts the calls of Java's that have ended, when so much time has passed.
 func doneAfter(d time.Duration, all ...*peer.Call) int {
 	n := 0
 	end := time.Now().Add(d)
@@ -39,7 +37,6 @@ func doneAfter(d time.Duration, all ...*peer.Call) int {
 	return n
 }
 
-// latched waits until so many listen to the latch.
 func (p *objectPair) latched(t *testing.T, n int) {
 	t.Helper()
 	awaitListenersOn(t, p.server, codec.CountDownChannel(p.name), n)
@@ -64,7 +61,6 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 	require.Equal(t, 1, doneAfter(unwoken, calls...), "Redisson %s", c.release)
 	require.EqualValues(t, 2, p.value(t))
 
-	// Our release wakes all of them.
 	p = c.objectPairOn(t, o.server)
 	p.calls(t, "semaphore", "trySetPermits", 0)
 	calls = waiters(p)
@@ -72,7 +68,6 @@ func (c *compat) testAsyncWaiters(t *testing.T) {
 	require.Equal(t, 3, doneAfter(wakeBound, calls...), "our release has left asynchronous waiters of Java's asleep")
 	require.Zero(t, p.value(t))
 
-	// Java's release wakes all of ours.
 	var ours []waiting
 	for range 3 {
 		ours = append(ours, later(func() error { return p.counter.Acquire(bounded(t), 1) }))
@@ -99,7 +94,7 @@ func (c *compat) testBigWaiter(t *testing.T) {
 	p.calls(t, "semaphore", "release", 1)
 	require.Zero(t, doneAfter(unwoken, small), "Redisson %s", c.release)
 	require.EqualValues(t, 1, p.value(t))
-	p.calls(t, "semaphore", "release", 2) // both end
+	p.calls(t, "semaphore", "release", 2) // wakes both
 
 	for kind, on := range map[string]func(p *objectPair) (big, small waiting){
 		"semaphore": func(p *objectPair) (big, small waiting) {
@@ -133,7 +128,6 @@ func (c *compat) testBigWaiter(t *testing.T) {
 	}
 }
 
-// drain has Java take three permits, and returns how it gives back one of them.
 func (p *objectPair) drain(t *testing.T, kind string) (back func()) {
 	t.Helper()
 	if kind == "semaphore" {
@@ -150,7 +144,7 @@ func (p *objectPair) drain(t *testing.T, kind string) (back func()) {
 	}
 }
 
-// testMissedMessage has permits come without a message, as after one that was missed.
+// testMissedMessage adds permits without a message, as if the message was lost.
 func (c *compat) testMissedMessage(t *testing.T) {
 	c.beside(t)
 	const poll = time.Second
@@ -167,7 +161,7 @@ func (c *compat) testMissedMessage(t *testing.T) {
 	time.Sleep(settle)
 	p.server.Do(t, "SET", p.name, 1)
 	ours.done(t, poll+wakeBound, "a permit that came without a message")
-	p.calls(t, "semaphore", "release", 1) // for Java's
+	p.calls(t, "semaphore", "release", 1) // for Java's waiter
 }
 
 func (c *compat) testLatchGone(t *testing.T) {
@@ -186,14 +180,14 @@ func (c *compat) testLatchGone(t *testing.T) {
 		opens(p)
 		ours.done(t, poll+wakeBound, does)
 		require.Zero(t, doneAfter(unwoken, theirs), "Redisson %s, %s", c.release, does)
-		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened) // Java's goes
+		p.server.Do(t, "PUBLISH", codec.CountDownChannel(p.name), codec.MessageOpened) // wakes Java's waiter
 		must(theirs.Wait(wakeBound))(t)
 	}
 }
 
 func (c *compat) testLatchSpins(t *testing.T) {
 	c.beside(t)
-	const spins = 100 // asks so often
+	const spins = 100 // attempts
 	o := observe(t)
 	p := c.objectPairOn(t, o.server)
 	gets := func(waits, looks func()) int {

@@ -18,8 +18,7 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// testOurCalls holds that a Client sends the scripts, keys and arguments that the steps were
-// taken with.
+// testOurCalls checks that a Client sends the scripts, keys and arguments that the steps model.
 func (s scripts) testOurCalls(t *testing.T) {
 	client := open(t, s.on.server, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond))
 	for _, kind := range lockKinds {
@@ -54,14 +53,13 @@ func (s scripts) testOurCalls(t *testing.T) {
 	})
 }
 
-// us uses one lock with a client of ours.
 type us struct {
 	t      *testing.T
 	o      observed
 	client *redlatch.Client
 	kind   lockKind
 	lock   *rlock.Lock
-	step   oracle.Step // the owner's, with its lease and its wait
+	step   oracle.Step // the owner's, with its lease and wait
 }
 
 func (u *us) take(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
@@ -69,14 +67,13 @@ func (u *us) take(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	return must(u.lock.Lock(ctx, opts...))(u.t)
 }
 
-// sent checks the script that was sent last.
 func (u *us) sent(ours oracle.Ours, op *oracle.Operation, target int64) {
 	u.t.Helper()
 	u.step.Op, u.step.Target = op, target
 	require.NoError(u.t, ours.Identify(u.o.script(u.t, u.step.Names[0]), u.step))
 }
 
-// parted checks the script that releases one hold of two. Its lease is what the other is owed.
+// parted checks the release of one of two holds, which restores the other's lease.
 func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	u.t.Helper()
 	call := u.o.script(u.t, u.step.Names[0])
@@ -88,7 +85,6 @@ func (u *us) parted(ours oracle.Ours, about time.Duration) {
 	require.NoError(u.t, ours.Identify(call, u.step))
 }
 
-// ownOwner enters twice and leaves twice, tries, and forces. A writer also reads inside.
 func (u *us) ownOwner() {
 	u.t.Helper()
 	ours := oracle.Ours{}
@@ -114,7 +110,7 @@ func (u *us) ownOwner() {
 	require.NoError(u.t, outer.Unlock())
 	u.parted(ours, 55*time.Second)
 	require.NoError(u.t, inner.Unlock())
-	u.step.Lease = 5000 // the first one's, which does not matter now
+	u.step.Lease = 5000 // the first hold's, which is irrelevant here
 	u.sent(ours, u.kind.free, 0)
 
 	hold := must(u.lock.TryLock(u.t.Context(), rlock.WithLease(8*time.Second)))(u.t)
@@ -127,7 +123,7 @@ func (u *us) ownOwner() {
 	u.sent(ours, u.kind.free, 0)
 }
 
-// sharedOwner is an owner that others may use.
+// sharedOwner uses an owner that can be handed over.
 func (u *us) sharedOwner() {
 	u.t.Helper()
 	ours := oracle.Ours{Shared: true}
@@ -142,14 +138,13 @@ func (u *us) sharedOwner() {
 	u.parted(ours, 5*time.Second)
 	_, err := hold.HandOver()
 	require.NoError(u.t, err)
-	u.o.script(u.t, u.step.Names[0]) // its renewal
+	u.o.script(u.t, u.step.Names[0])
 	require.NoError(u.t, u.lock.UnlockAs(u.t.Context(), owner))
 	u.step.Lease = watchdogMS
 	u.sent(ours, u.kind.free, 0)
 }
 
-// waiter waits for a fair lock in vain: it acquires at first and when it has subscribed, and
-// gives up, always with its wait.
+// waiter tries before and after it subscribes, then leaves the queue with the same wait.
 func (u *us) waiter() {
 	u.t.Helper()
 	name := u.step.Names[0]
@@ -181,7 +176,6 @@ var timed = map[*oracle.Operation]bool{
 	oracle.PermitAcquire: true, oracle.PermitReleaseAll: true, oracle.PermitRenew: true, oracle.PermitsFree: true,
 }
 
-// did checks the script that a call about a semaphore or latch has sent.
 func (u *us) did(s oracle.Step, err error) {
 	u.t.Helper()
 	require.NoError(u.t, err)

@@ -15,13 +15,11 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// twoLeases is a time in which a lock that is not renewed is lost for certain.
+// twoLeases is long enough to lose a lock that is not renewed.
 const twoLeases = 2*watchdogMS*time.Millisecond + time.Second
 
-// watchdog is the option of our clients here.
 var watchdog = redlatch.WithWatchdogTimeout(watchdogMS * time.Millisecond)
 
-// pair is a client of each language with one lock on one server.
 type pair struct {
 	*compat
 	server *redistest.Server
@@ -50,7 +48,7 @@ func (c *compat) pairWith(
 	return &pair{c, s, connect(t, p, s, peer.Command{"watchdog": watchdogMS}), client, name, kind, kind.ours(client, name)}
 }
 
-// rival is the kind of lock that the pair's excludes: readers share.
+// rival is the kind of lock that the pair's kind excludes: readers do not exclude each other.
 func (p *pair) rival() lockKind {
 	switch p.kind.java {
 	case "read":
@@ -61,7 +59,6 @@ func (p *pair) rival() lockKind {
 	return p.kind
 }
 
-// rivals are our lock that the pair's excludes, and the fields of a Java command about it.
 func (p *pair) rivals(fields peer.Command) (*rlock.Lock, peer.Command) {
 	kind := p.rival()
 	return kind.ours(p.client, p.name), peer.Command{"kind": kind.java}.With(fields)
@@ -71,7 +68,6 @@ func (p *pair) of(op string, fields peer.Command) peer.Command {
 	return peer.Command{"op": op, "name": p.name, "kind": p.kind.java}.With(fields)
 }
 
-// does runs a Java operation on the pair's lock.
 func (p *pair) does(t *testing.T, op string, fields peer.Command) peer.Reply {
 	t.Helper()
 	return p.java.do(t, p.of(op, fields))
@@ -86,14 +82,12 @@ func (p *pair) begin(op string, fields peer.Command) *peer.Call {
 	return p.java.begin(p.of(op, fields))
 }
 
-// refused requires that our lock is held by another owner.
 func refused(t *testing.T, lock *rlock.Lock) {
 	t.Helper()
 	_, err := lock.TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 }
 
-// await waits until so many processes wait for the lock.
 func (p *pair) await(t *testing.T, n int) {
 	t.Helper()
 	switch {
@@ -109,14 +103,12 @@ func (p *pair) await(t *testing.T, n int) {
 	}
 }
 
-// requireCount requires how often an owner has the lock, by our count.
 func (p *pair) requireCount(t *testing.T, want int64, owner codec.Owner) {
 	t.Helper()
 	count := must(p.lock.HoldCount(t.Context(), owner))(t)
 	require.Equal(t, want, count)
 }
 
-// requireFree requires that both sides see the lock free, and can have it.
 func (p *pair) requireFree(t *testing.T) {
 	t.Helper()
 	require.False(t, p.truth(t, "isLocked", nil))
@@ -126,10 +118,10 @@ func (p *pair) requireFree(t *testing.T) {
 	p.await(t, 0)
 }
 
-// jobThread is a thread id that no thread has: in Java a job's, not a thread's.
+// jobThread is a thread ID that no Java thread has: it identifies a job.
 const jobThread = 4_000_000_057
 
-// job is an owner that both sides can name: a thread id of the Java client.
+// job returns an owner that both sides can name: a thread ID of the Java client.
 func (p *pair) job(t *testing.T) (codec.Owner, peer.Command) {
 	t.Helper()
 	id := must(uuid.Parse(p.java.id))(t)

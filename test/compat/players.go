@@ -13,8 +13,6 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// game is how a kind of lock is played at random: the operations that its owners draw, and the
-// moves beside those of all locks.
 type game struct {
 	kind                  *oracle.Kind
 	enters, frees, forces []*oracle.Operation
@@ -58,22 +56,21 @@ var (
 		"01900000-0000-7000-8000-000000000002:7",
 		"33333333-3333-3333-3333-333333333333:0",
 	}
-	// None so short that a key expires between the two runs.
+	// The leases are so long that no key expires between the two runs of a step.
 	playLeases = []int64{20000, 30000, 90000, 3600000}
 	playWaits  = []int64{1, 5000, 300000}
 )
 
-// lockPlayer plays a kind of lock. Its clock is its own, so that deadlines come.
+// lockPlayer plays a kind of lock. It has its own clock, so that deadlines pass.
 type lockPlayer struct {
 	*player
 	game
 	now   int64
-	last  *oracle.Step // the release before, while its latch exists
-	taken *oracle.Step // the acquire before, whose owner probably holds its lock
+	last  *oracle.Step // the last release, while its latch exists
+	taken *oracle.Step // the last acquire, whose owner probably holds the lock
 	n     int
 }
 
-// playLock returns the first difference that nothing explains.
 func playLock(p *player, g game) error {
 	l := &lockPlayer{player: p, game: g, now: 1795224888000}
 	moves := []func() error{l.acquire, l.acquire, l.acquire, l.reenter, l.release, l.release, l.late, l.repeat, l.force,
@@ -92,7 +89,7 @@ func playLock(p *player, g game) error {
 	return nil
 }
 
-// oneIn is true in one of so many cases.
+// oneIn is true with probability 1/of.
 func (p *player) oneIn(of int, what string) bool {
 	return rapid.IntRange(1, of).Draw(p.rt, what) == of
 }
@@ -101,8 +98,8 @@ func (p *lockPlayer) name() string  { return rapid.SampledFrom(p.names).Draw(p.r
 func (p *lockPlayer) owner() string { return rapid.SampledFrom(playOwners).Draw(p.rt, "owner") }
 func (p *lockPlayer) lease() int64  { return rapid.SampledFrom(playLeases).Draw(p.rt, "lease") }
 
-// new is a step of some owner, often the last one's and its lock. The latch of the last release
-// is deleted first, as the client does that has its reply.
+// new often reuses the last owner and lock, and first deletes the last release's latch, as the
+// client does when it receives the reply.
 func (p *lockPlayer) new(all []*oracle.Operation) (oracle.Step, error) {
 	s := oracle.Step{
 		Op: rapid.SampledFrom(all).Draw(p.rt, "op"), Names: []string{p.name()}, Owner: p.owner(), Lease: p.lease(),
@@ -119,7 +116,6 @@ func (p *lockPlayer) new(all []*oracle.Operation) (oracle.Step, error) {
 	return s, p.prepare([][]any{{"DEL", latch}})
 }
 
-// count asks how often a step's owner has entered its lock. A key that is no lock has no owner.
 func (p *lockPlayer) count(s oracle.Step) (int64, error) {
 	count, err := p.twin.Do("HGET", s.Names[0], s.Field())
 	if text, ok := count.(string); ok && err == nil {
@@ -128,11 +124,11 @@ func (p *lockPlayer) count(s oracle.Step) (int64, error) {
 	return 0, err
 }
 
-// acquire takes a lock, or usually re-enters it to one more than the count.
+// acquire usually re-enters, with a target one above the count.
 func (p *lockPlayer) acquire() error {
 	s, err := p.new(p.enters)
 	if p.oneIn(15, "no lease") {
-		s.Lease = 0 // the key is deleted
+		s.Lease = 0 // deletes the key
 	}
 	count, err2 := p.count(s)
 	if err := errors.Join(err, err2); err != nil {
@@ -145,7 +141,7 @@ func (p *lockPlayer) acquire() error {
 	return p.step(s)
 }
 
-// reenter aims anywhere, as a re-entry does that was delayed.
+// reenter uses any target, as a delayed re-entry does.
 func (p *lockPlayer) reenter() error {
 	s, err := p.new(p.enters)
 	s.Target = rapid.Int64Range(1, 4).Draw(p.rt, "target")
@@ -155,7 +151,7 @@ func (p *lockPlayer) reenter() error {
 	return p.step(s)
 }
 
-// release aims at one less than the count.
+// release uses a target one below the count.
 func (p *lockPlayer) release() error {
 	s, err := p.new(p.frees)
 	if err == nil && p.kind != &oracle.ReadWrite && p.oneIn(10, "beside") {
@@ -169,7 +165,7 @@ func (p *lockPlayer) release() error {
 	return p.releaseAs(s)
 }
 
-// late aims anywhere, as a release does that was delayed.
+// late uses any target, as a delayed release does.
 func (p *lockPlayer) late() error {
 	s, err := p.new(p.frees)
 	s.Target = rapid.Int64Range(0, 3).Draw(p.rt, "target")
@@ -186,7 +182,6 @@ func (p *lockPlayer) releaseAs(s oracle.Step) error {
 	return p.step(s)
 }
 
-// repeat sends the release before again, at its time or later.
 func (p *lockPlayer) repeat() error {
 	if p.last == nil {
 		return p.release()
@@ -205,7 +200,6 @@ func (p *lockPlayer) force() error {
 	return p.step(s)
 }
 
-// renew renews several locks for one owner, held or not.
 func (p *lockPlayer) renew() error {
 	s, err := p.new(p.renews)
 	all := rapid.SliceOfNDistinct(rapid.SampledFrom(p.names), 1, len(p.names), rapid.ID[string]).Draw(p.rt, "names")
@@ -221,7 +215,7 @@ func (p *lockPlayer) renew() error {
 	return p.step(s)
 }
 
-// disturb changes a key as other programs, or failures, may.
+// disturb changes a key as another program or a failure might.
 func (p *lockPlayer) disturb() error {
 	s := oracle.Step{Op: p.enters[0], Names: []string{p.name()}, Owner: p.owner()}
 	if p.taken != nil && p.oneIn(2, "held") {
@@ -230,8 +224,6 @@ func (p *lockPlayer) disturb() error {
 	return p.prepare(rapid.SampledFrom(p.disturbances(p, s)).Draw(p.rt, "commands"))
 }
 
-// plainDisturbances: a lock expires, loses its time to live, is overwritten, or has a field of
-// another owner.
 func plainDisturbances(p *lockPlayer, s oracle.Step) [][][]any {
 	name := s.Names[0]
 	return [][][]any{
@@ -269,7 +261,6 @@ func fairDisturbances(p *lockPlayer, s oracle.Step) [][][]any {
 	)
 }
 
-// rwDisturbances: a reader is dead, or has one hold less than its count says.
 func rwDisturbances(p *lockPlayer, s oracle.Step) [][][]any {
 	return append(
 		plainDisturbances(p, s),

@@ -17,8 +17,7 @@ func fairMoves(p *lockPlayer) []func() error {
 	return []func() error{p.passTime, p.passTime, p.passTime, p.turn, p.giveUp, p.giveUp, p.follow}
 }
 
-// passTime moves the clock: a little, or to the deadline of a first waiter, or to the moment
-// before it.
+// passTime advances the clock: a little, to a first waiter's deadline, or to just before it.
 func (p *lockPlayer) passTime() error {
 	switch rapid.IntRange(0, 3).Draw(p.rt, "time") {
 	case 0:
@@ -36,7 +35,7 @@ func (p *lockPlayer) passTime() error {
 	score, err := p.twin.Do("ZSCORE", codec.TimeoutKey(name), head)
 	if text, ok := score.(string); ok && err == nil {
 		deadline, err := strconv.ParseFloat(text, 64)
-		if deadline > 1e12 { // else it is long past
+		if deadline > 1e12 { // otherwise long past
 			p.now = int64(deadline) - rapid.Int64Range(0, 1).Draw(p.rt, "before")
 		}
 		return err
@@ -44,14 +43,13 @@ func (p *lockPlayer) passTime() error {
 	return err
 }
 
-// waiter returns the first in the queue, or the last with −1, if there is one.
+// waiter returns the first waiter in the queue, or with place −1 the last.
 func (p *lockPlayer) waiter(name string, place int) (owner string, ok bool, err error) {
 	reply, err := p.twin.Do("LINDEX", codec.QueueKey(name), place)
 	owner, ok = reply.(string)
 	return owner, ok, err
 }
 
-// turn frees the lock, and the first waiter takes it.
 func (p *lockPlayer) turn() error {
 	s, err := p.new(p.enters)
 	head, ok, err2 := p.waiter(s.Names[0], 0)
@@ -65,8 +63,7 @@ func (p *lockPlayer) turn() error {
 	return p.step(s)
 }
 
-// giveUp takes an owner out of the queue, most often the last one there. The lock may have
-// expired.
+// giveUp removes an owner from the queue, usually the last. The lock may have expired.
 func (p *lockPlayer) giveUp() error {
 	s, err := p.new(ops(oracle.FairGiveUp))
 	last, ok, err2 := p.waiter(s.Names[0], -1)
@@ -82,7 +79,6 @@ func (p *lockPlayer) giveUp() error {
 	return errors.Join(err, p.step(s))
 }
 
-// follow is queued behind a waiter that is alive, or behind one without a deadline.
 func (p *lockPlayer) follow() error {
 	s, err := p.new(ops(oracle.FairAcquire))
 	s.Owner = playOwners[0]
@@ -105,7 +101,6 @@ func rwMoves(p *lockPlayer) []func() error {
 		p.renewDead}
 }
 
-// writes takes a lock as a writer, or has its writer write again, read, or release one of these.
 func (p *lockPlayer) writes() error {
 	enters := ops(oracle.ReadAcquire, oracle.WriteAcquire)
 	s, err := p.new(append(enters, oracle.WriteFree, oracle.WriteRenew, oracle.ReadFree))
@@ -129,7 +124,7 @@ func (p *lockPlayer) writes() error {
 	switch {
 	case p.oneIn(5, "dies"):
 		err = errors.Join(err, p.prepare([][]any{{"DEL", s.HoldKey(1), s.HoldKey(2), s.HoldKey(3)}}))
-	case p.oneIn(5, "cut"): // by a reader of Redisson's
+	case p.oneIn(5, "cut"): // by a Redisson reader
 		err = errors.Join(err, p.prepare([][]any{{"PEXPIRE", s.Names[0], playLeases[0] / 2}}))
 	}
 	switch {
@@ -145,7 +140,6 @@ func (p *lockPlayer) writes() error {
 	return p.step(s)
 }
 
-// writerLeaves has a writer leave that has read inside: alive as a reader or not.
 func (p *lockPlayer) writerLeaves() error {
 	s, err := p.new(ops(oracle.WriteFree))
 	s.Target = rapid.Int64Range(0, 1).Draw(p.rt, "target")
@@ -164,8 +158,7 @@ func (p *lockPlayer) writerLeaves() error {
 	return p.releaseAs(s)
 }
 
-// endless has a reader come in, or be renewed, where the lock has lost its time to live: beside
-// another reader, or inside what it writes.
+// endless admits or renews a reader of a lock without a TTL, shared or written by itself.
 func (p *lockPlayer) endless() error {
 	s, err := p.new(ops(oracle.ReadAcquire, oracle.ReadRenew))
 	s.Owner = playOwners[0]
@@ -185,7 +178,6 @@ func (p *lockPlayer) endless() error {
 	return p.step(s)
 }
 
-// renewDead renews a reader whose holds are over.
 func (p *lockPlayer) renewDead() error {
 	s, err := p.new(ops(oracle.ReadRenew))
 	if err := errors.Join(err, p.prepare([][]any{{"DEL", s.HoldKey(1), s.HoldKey(2), s.HoldKey(3)}})); err != nil {
@@ -194,11 +186,10 @@ func (p *lockPlayer) renewDead() error {
 	return p.step(s)
 }
 
-// leastLeft is what a key has left at least, after time has passed: less would expire between
-// the two runs of a step.
+// leastLeft is so long that no key expires between the two runs of a step.
 const leastLeft = 5000
 
-// passAll lets time pass: every key expires sooner, and keys whose time is over are gone.
+// passAll advances time: all keys expire sooner, and expired keys are deleted.
 func (p *lockPlayer) passAll() error {
 	passed := rapid.SampledFrom([]int64{7000, 16000, 26000, 85000}).Draw(p.rt, "passed")
 	names, err := redis.Strings(p.twin.Do("KEYS", "*"))
@@ -215,29 +206,27 @@ func (p *lockPlayer) passAll() error {
 	return err
 }
 
-// objectPlayer plays a kind without owners: semaphores, and latches.
 type objectPlayer struct {
 	*player
 	kind  *oracle.Kind
 	now   int64        // the callers' clock
-	taken *oracle.Step // the acquire before, whose permits are probably out
+	taken *oracle.Step // the last acquire, whose permits are probably taken
 }
 
 var (
 	objectNames = playNames[:2]
-	// objectIDs are those of permits: any bytes.
+	// objectIDs are permit IDs, which may be any bytes.
 	objectIDs = []string{
 		"00000000000000000000000000000000", "ffffffffffffffffffffffffffffffff", "0a0d00205c22c3a9f09f9299fffe7f80",
 		"11111111111111111111111111111111", "22222222222222222222222222222222", "33333333333333333333333333333333",
 	}
-	// strangersID is the id of a permit that was never taken.
+	// strangersID is the ID of a permit that was never acquired.
 	strangersID  = "99999999999999999999999999999999"
 	objectLeases = []int64{0, 1000, 30000, 90000}
-	// objectLives are times to live, none so short that a key expires between the two runs.
+	// The TTLs are so long that no key expires between the two runs of a step.
 	objectLives = []int64{20000, 90000}
 )
 
-// playObject returns the first difference that nothing explains.
 func playObject(of *player, g game) error {
 	p := &objectPlayer{player: of, kind: g.kind, now: time.Now().UnixMilli()}
 	for range rapid.IntRange(20, 50).Draw(p.rt, "length") {
@@ -255,7 +244,7 @@ func playObject(of *player, g game) error {
 	return nil
 }
 
-// operate does one of the kind's operations. One that ours lack is done by Redisson alone.
+// operate plays a random operation of the kind, on Redisson's side only if we lack it.
 func (p *objectPlayer) operate() error {
 	p.now += rapid.SampledFrom([]int64{-500, 0, 0, 1, 1000, 31000}).Draw(p.rt, "passes")
 	most := 3
@@ -284,7 +273,7 @@ func (p *objectPlayer) operate() error {
 	return p.step(s)
 }
 
-// again has a step about one permit be about one that was taken before, mostly.
+// again usually refers to a permit acquired before.
 func (p *objectPlayer) again(s *oracle.Step) {
 	switch s.Op {
 	case oracle.PermitAcquire, oracle.PermitAcquireForEver:
@@ -303,7 +292,6 @@ func (p *objectPlayer) again(s *oracle.Step) {
 	}
 }
 
-// disturb changes a key as other programs may, or as time does.
 func (p *objectPlayer) disturb() error {
 	name := rapid.SampledFrom(objectNames).Draw(p.rt, "name")
 	ends := codec.PermitsKey(name)
@@ -321,7 +309,6 @@ func (p *objectPlayer) disturb() error {
 	return p.prepare(commands)
 }
 
-// living changes a counter that has a time to live.
 func (p *objectPlayer) living() error {
 	ops := []*oracle.Operation{oracle.SemaphoreAdd, oracle.SemaphoreDrain}
 	if p.kind == &oracle.Permits {
@@ -336,8 +323,8 @@ func (p *objectPlayer) living() error {
 	return errors.Join(err, p.step(s))
 }
 
-// lasting gives a permit back that is out for long, beside one that is unknown, or renews it. Their
-// key may be spoilt.
+// lasting releases a long-lived permit with an unknown one, or renews it; their key may be
+// broken.
 func (p *objectPlayer) lasting() error {
 	ops := []*oracle.Operation{oracle.PermitRenew}
 	if p.release.TakesManyPermits() {

@@ -23,20 +23,19 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// The environment of a test binary that is to be a Go process of a mixed fleet.
+// The environment that makes a test binary a Go process of a mixed fleet.
 const (
 	memberURL    = "REDLATCH_TEST_MEMBER_URL"
 	memberLock   = "REDLATCH_TEST_MEMBER_LOCK"
 	memberKind   = "REDLATCH_TEST_MEMBER_KIND"   // as the Java peer names it
-	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // set: so many wait for it at once
-	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS" // set: they count under it, in this key
+	memberTurns  = "REDLATCH_TEST_MEMBER_TURNS"  // if set, the number of goroutines that take turns
+	memberCounts = "REDLATCH_TEST_MEMBER_COUNTS" // if set, the key that the goroutines count in
 )
 
-// fairGraceMS is how long the place of a Go process is kept.
+// fairGraceMS is how long a Go process keeps its place in the queue.
 const fairGraceMS = 2500
 
-// Member ends a test binary that was started to be a Go process of a mixed fleet, when it has done
-// its work. In any other it does nothing.
+// Member runs a Go process of a mixed fleet if the environment asks for one, and exits.
 func Member() {
 	url := os.Getenv(memberURL)
 	if url == "" {
@@ -56,8 +55,8 @@ func Member() {
 	os.Exit(0)
 }
 
-// commands receives the lines of standard input. The parent's death, however it dies, ends the
-// pipe and us, also while a lock is waited for.
+// commands reads standard input. It exits the process when the parent dies, even during a wait
+// for a lock.
 func commands() <-chan string {
 	all := make(chan string)
 	go func() {
@@ -69,7 +68,6 @@ func commands() <-chan string {
 	return all
 }
 
-// memberLoop is what the process does: a command a line, and its outcome a line.
 func memberLoop(url string, commands <-chan string) error {
 	ctx := context.Background()
 	client, err := redlatch.Open(ctx, url, redlatch.WithWatchdogTimeout(watchdogMS*time.Millisecond),
@@ -96,11 +94,10 @@ const (
 	counting = "semaphore"
 )
 
-// ourKinds are the kinds of ours for those of Redisson that we do not have.
+// ourKinds maps Redisson's kinds that we lack to ours.
 var ourKinds = map[string]string{"spin": "plain", nonReentrant: "plain", nonReentrant + "Fair": "fair"}
 
-// take takes a lock, or a permit, with a lease or renewed if that is 0. It returns how to
-// release it.
+// take acquires a lock or permit, renewed if lease is 0, and returns its release.
 func take(
 	ctx context.Context, client *redlatch.Client, kind, name string, lease time.Duration,
 ) (release func() error, err error) {
@@ -138,17 +135,13 @@ func take(
 	return nil, errors.New("no such kind: " + kind)
 }
 
-// member is a process, or a client, of either language that takes one lock.
 type member interface {
-	// lock begins to take the lock.
 	lock(t *testing.T)
-	// locked returns when the lock was taken, which must be at most so late.
+	// locked returns when the lock was acquired, and fails the test if that takes longer than by.
 	locked(t *testing.T, by time.Duration) time.Time
-	// release begins to release the lock.
 	release(t *testing.T)
-	// released returns when it has.
 	released(t *testing.T)
-	// kill ends the process at once, as a crash does.
+	// kill ends the process immediately, as a crash does.
 	kill(t *testing.T)
 }
 
@@ -158,17 +151,14 @@ func unlock(t *testing.T, m member) {
 	m.released(t)
 }
 
-// begin begins to take a lock of a server, at its address or a proxy's.
 type begin func(t *testing.T, url, name string) member
 
-// goMember is a Go process.
 type goMember struct {
 	process *os.Process
 	in      io.WriteCloser
-	output  chan goLine // its lines; closed with its output
+	output  chan goLine // closed at the end of the process's output
 }
 
-// goLine is a line of output of a Go process, and when it came.
 type goLine struct {
 	text string
 	at   time.Time
@@ -192,14 +182,13 @@ func startGo(t *testing.T, url, name string, env ...string) *goMember {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be dead by now
+		_ = cmd.Process.Kill() // it may be dead already
 		<-ended
 		_ = cmd.Wait()
 	})
 	return m
 }
 
-// goKind returns how to start processes that take a kind of lock.
 func goKind(kind string) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()
@@ -237,18 +226,16 @@ func (m *goMember) released(t *testing.T) { t.Helper(); m.expect(t, "unlock <nil
 
 func (m *goMember) kill(t *testing.T) { t.Helper(); require.NoError(t, m.process.Kill()) }
 
-// javaMember is a Redisson client, in a process of its own if it is to die.
 type javaMember struct {
 	java       *java
 	kind, name string
 	thread     string
-	waits      peer.Command // how it waits, if not for as long as it lives
+	waits      peer.Command // how it waits, if not without limit
 	id         string       // of its permit
 	call       *peer.Call
 }
 
-// javaKind returns how to start clients of a process, or of a new one each, that take a kind of
-// lock.
+// javaKind returns how to start Redisson clients, in shared or, if nil, each in a new process.
 func (c *compat) javaKind(shared *peer.Peer, kind string, waits peer.Command) begin {
 	return func(t *testing.T, url, name string) member {
 		t.Helper()
@@ -267,7 +254,6 @@ func (m *javaMember) begin(c peer.Command) {
 
 func (m *javaMember) lock(*testing.T) { m.begin(m.takes()) }
 
-// takes and releases are the commands that take the lock, and release it.
 func (m *javaMember) takes() peer.Command {
 	switch m.kind {
 	case withIDs: // Redisson does not renew permits
@@ -306,7 +292,6 @@ func (m *javaMember) released(t *testing.T) {
 
 func (m *javaMember) kill(t *testing.T) { t.Helper(); m.java.peer.Halt() }
 
-// goSide is a client of ours in this process.
 type goSide struct {
 	client     *redlatch.Client
 	kind, name string

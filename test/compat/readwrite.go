@@ -17,17 +17,14 @@ import (
 	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
-// testReadWrite runs what both languages do with one read/write lock, side by side.
 func (c *compat) testReadWrite(t *testing.T) {
 	t.Run("fleet", c.testReadWriteFleet)
 	t.Run("behaviour", c.testReadWriteBehaviour)
 }
 
-// reading and writing are the fields of a Java command about either side of a read/write lock.
 func reading(fields peer.Command) peer.Command { return peer.Command{"kind": "read"}.With(fields) }
 func writing(fields peer.Command) peer.Command { return peer.Command{"kind": "write"}.With(fields) }
 
-// rwPair is a client of each language at one read/write lock.
 type rwPair struct {
 	*pair
 	rw *rreadwritelock.Lock
@@ -39,26 +36,22 @@ func (c *compat) rwPair(t *testing.T) *rwPair {
 	return &rwPair{p, rreadwritelock.New(p.client, p.name)}
 }
 
-// another is the lock on a client of ours of its own.
 func (p *rwPair) another(t *testing.T, opts ...redlatch.Option) *rreadwritelock.Lock {
 	t.Helper()
 	opts = append([]redlatch.Option{watchdog}, opts...)
 	return rreadwritelock.New(open(t, p.server, opts...), p.name)
 }
 
-// take takes the lock in a role of ours.
 func (p *rwPair) take(t *testing.T, role *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	return must(role.Lock(t.Context(), opts...))(t)
 }
 
-// inside takes the lock in a role with the proof of a hold.
 func (p *rwPair) inside(t *testing.T, outer *rlock.Hold, role *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
 	return must(role.Lock(outer.Context(t.Context()), opts...))(t)
 }
 
-// left is what the lock has left.
 func (p *rwPair) left(t *testing.T) time.Duration {
 	t.Helper()
 	ms, _ := p.server.Do(t, "PTTL", p.name).(int64)
@@ -125,8 +118,7 @@ func (c *compat) testJavaDowngrades(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-// testGoDowngrades: Java's waiting readers would sleep for the minute that the writer's lease
-// has left.
+// testGoDowngrades: without a message, Java's readers would sleep for the writer's minute.
 func (c *compat) testGoDowngrades(t *testing.T) {
 	c.beside(t)
 	p := c.rwPair(t)
@@ -149,8 +141,7 @@ func (c *compat) testGoDowngrades(t *testing.T) {
 	require.NoError(t, reader.Unlock())
 }
 
-// testReadWriteDefects has a live Redisson lose its own read and write holds in every way that
-// is known, and ours bear the same. Its tests are among those of behaviour, which mostly wait.
+// testReadWriteDefects reproduces each known loss of Redisson's read and write holds.
 func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Helper()
 	t.Run("D1 a nested read ends a writer's renewal", c.testNestedReadRenewal)
@@ -163,8 +154,7 @@ func (c *compat) testReadWriteDefects(t *testing.T) {
 	t.Run("D8 a downgrade wakes no reader", c.testSilentDowngrade)
 }
 
-// defect holds that a condition comes true within two leases on a release that has the defect,
-// and never in that time on others.
+// defect requires a condition within two leases if the release has the defect, else never.
 func (p *rwPair) defect(t *testing.T, has bool, what string, condition func() bool) {
 	t.Helper()
 	seen := false
@@ -234,15 +224,15 @@ func (c *compat) testNestedReadWatchdog(t *testing.T) {
 
 	writer := p.take(t, p.rw.Write(), rlock.WithLease(time.Minute))
 	reader := p.inside(t, writer, p.rw.Read())
-	time.Sleep(most) // two renewals and more
+	time.Sleep(most) // at least two renewals
 	require.Greater(t, p.left(t), 5*most)
 	require.NoError(t, reader.Unlock())
 	require.Greater(t, p.left(t), 5*most)
 	require.NoError(t, writer.Unlock())
 }
 
-// testReadersCut has a Java reader that is renewed die beside our reader with a long lease: the
-// lock is ours still, or our hold has ended before a writer is in.
+// testReadersCut kills a Java reader while our reader holds a long lease: the lock stays ours, or
+// our hold ends before a writer enters.
 func (c *compat) testReadersCut(t *testing.T) {
 	c.beside(t)
 	s := redistest.Shared(t)
@@ -329,8 +319,7 @@ func (c *compat) testReadRenewalFails(t *testing.T) {
 	}
 }
 
-// testSilentDowngrade: Java's waiting readers sleep for the lease, Redlatch's for their poll cap
-// at most.
+// testSilentDowngrade: Java's waiting readers sleep for the lease, ours at most for the poll cap.
 func (c *compat) testSilentDowngrade(t *testing.T) {
 	c.beside(t)
 	const lease, pollCap = 20 * time.Second, 4 * time.Second

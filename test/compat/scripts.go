@@ -24,12 +24,11 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// watchdogMS is the watchdog timeout of clients here: short, so that renewals
-// come soon, and long enough for a machine that stands still for 2 seconds. No lease
-// that the tests of scripts give is the same.
+// watchdogMS is short for quick renewals, but tolerates a machine that stalls for 2 seconds. No
+// explicit lease of the script tests equals it.
 const watchdogMS = 6000
 
-// observed is a server on which everything that clients send is seen.
+// observed is a server whose received commands are recorded.
 type observed struct {
 	server *redistest.Server
 	watch  *oracle.Watch
@@ -46,14 +45,13 @@ func observeOn(t *testing.T, server *redistest.Server) observed {
 	return observed{server, w}
 }
 
-// about returns what was sent about a name since the last time.
+// about returns the commands about a name since the last call.
 func (o observed) about(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	calls := must(o.watch.Since(name))(t)
 	return calls
 }
 
-// script returns the one script that was sent about a name.
 func (o observed) script(t *testing.T, name string) monitor.Call {
 	t.Helper()
 	scripts := o.scripts(t, name)
@@ -61,8 +59,7 @@ func (o observed) script(t *testing.T, name string) monitor.Call {
 	return scripts[0]
 }
 
-// scripts returns the scripts that were sent about a name. There may be others: Redisson's
-// deletion of a latch, and subscriptions.
+// scripts returns the scripts about a name, without subscriptions and deletions of latches.
 func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	t.Helper()
 	var scripts []monitor.Call
@@ -78,17 +75,16 @@ func (o observed) scripts(t *testing.T, name string) []monitor.Call {
 	return scripts
 }
 
-// scripts compares what is sent and what it does.
 type scripts struct {
 	*compat
 	start  func(t *testing.T) *redistest.Server
-	where  string // ends the lines of the table; none for the tests' own server
+	where  string // suffix of table lines; empty for the default server
 	on     observed
 	theirs *oracle.Theirs
 	twin   *oracle.Twin
 }
 
-// testScripts runs on the tests' own server and on Valkey, side by side.
+// testScripts runs on the default server and on Valkey in parallel.
 func (c *compat) testScripts(t *testing.T) {
 	testlevel.NoRace(t, testlevel.OneGoroutine)
 	t.Run("server", func(t *testing.T) {
@@ -110,7 +106,6 @@ func (c *compat) testScripts(t *testing.T) {
 	})
 }
 
-// scripts makes a live Redisson send its scripts.
 func (c *compat) scripts(t *testing.T, start func(t *testing.T) *redistest.Server) scripts {
 	t.Helper()
 	twin := must(oracle.NewTwin(dialer(start(t)), dialer(start(t))))(t)
@@ -119,13 +114,12 @@ func (c *compat) scripts(t *testing.T, start func(t *testing.T) *redistest.Serve
 	return scripts{compat: c, start: start, on: on, theirs: c.capture(t, on), twin: twin}
 }
 
-// note writes a line of the table.
 func (s scripts) note(t *testing.T, line, verdict string) {
 	t.Helper()
 	s.table.note(t, s.release.String(), line+s.where, func() string { return verdict })
 }
 
-// testQuestions holds that questions are the same commands on both sides.
+// testQuestions requires that both sides send the same read-only commands.
 func (s scripts) testQuestions(t *testing.T) {
 	o := s.on
 	s.table.note(t, s.release.String(), "questions", func() string { return "same" })
@@ -154,7 +148,6 @@ func (s scripts) testQuestions(t *testing.T) {
 	ask("remainTimeToLive", func(ctx context.Context) error { _, err := lock.TTL(ctx); return err })
 }
 
-// open makes a client of ours for this test.
 func open(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	client := must(redlatch.Open(t.Context(), s.URL(), opts...))(t)
@@ -162,17 +155,14 @@ func open(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *redlatch.
 	return client
 }
 
-// dialer returns how to connect to a server.
 func dialer(s *redistest.Server) func() (redis.Conn, error) {
 	return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
 }
 
-// gamesOf are those of the kinds that a release has.
 func gamesOf(r oracle.Release) []game {
 	return slices.DeleteFunc(slices.Clone(games), func(g game) bool { return !g.kind.In(r) })
 }
 
-// player plays one random sequence.
 type player struct {
 	scripts
 	rt      *rapid.T
@@ -180,7 +170,6 @@ type player struct {
 	referee *oracle.Referee
 }
 
-// step returns the first difference that nothing explains.
 func (p *player) step(s oracle.Step) error {
 	outcome, err := p.twin.Play(p.theirs, p.ours, s)
 	if err != nil {
@@ -189,7 +178,6 @@ func (p *player) step(s oracle.Step) error {
 	return p.referee.Judge(outcome)
 }
 
-// prepare runs commands on Redisson's side, to bring about a state.
 func (p *player) prepare(commands [][]any) error {
 	for _, c := range commands {
 		command, _ := c[0].(string)
@@ -219,7 +207,7 @@ func (s scripts) testSteps(t *testing.T) {
 				referee := oracle.NewReferee(s.release, way.Ours, g.kind)
 				var first error
 				defer func() {
-					if first != nil { // after all that is printed of the attempt: it may not be found again
+					if first != nil { // log it last: a rerun may not find it again
 						t.Log("the first difference:", first)
 					}
 				}()
@@ -236,7 +224,7 @@ func (s scripts) testSteps(t *testing.T) {
 	}
 }
 
-// noteSteps writes a line of the table, if each operation was played.
+// noteSteps writes a table line if every operation was played.
 func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, referee *oracle.Referee) {
 	t.Helper()
 	sum := 0
@@ -248,13 +236,13 @@ func (s scripts) noteSteps(t *testing.T, kind *oracle.Kind, way oracle.Way, refe
 	s.note(t, kind.Name+", "+way.Name, fmt.Sprintf("same, %d steps", sum))
 }
 
-// corpusFolder has what live Redissons did: see `make vectors`.
+// corpusFolder returns the folder of the recorded vectors: see `make vectors`.
 func corpusFolder(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(checkout(t), "test", "compat", "testdata")
 }
 
-// checkout is where the module begins, seen from the folder that the tests run in.
+// checkout returns the module's root relative to the test's working directory.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir := "."
@@ -281,14 +269,14 @@ func newStage(t *testing.T, dial func() (redis.Conn, error)) *oracle.Stage {
 	return s
 }
 
-// writes reports whether vectors are to be recorded: see `make vectors`.
+// writes reports whether to record vectors: see `make vectors`.
 func writes() bool { return os.Getenv("REDLATCH_VECTORS") == "write" }
 
-// recording is held while files of the corpus are read and written: releases run concurrently.
+// recording guards the corpus files: releases are tested concurrently.
 var recording sync.Mutex
 
-// testRecorded holds that the corpus is what the live release does, or records it. A release
-// that is not recorded does what the recorded one before it does.
+// testRecorded checks or records the corpus. A release without a record must match the one before
+// it.
 func (s scripts) testRecorded(t *testing.T) {
 	stage := newStage(t, dialer(s.start(t)))
 	for _, kind := range oracle.KindsOf(s.release) {
@@ -314,7 +302,6 @@ func (s scripts) testRecorded(t *testing.T) {
 	}
 }
 
-// record writes what a release was seen to do into the corpus.
 func record(t *testing.T, r oracle.Release, kind *oracle.Kind, results []oracle.Result) {
 	t.Helper()
 	recording.Lock()

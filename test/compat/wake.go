@@ -19,12 +19,12 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// wakeBound is far below what a waiter sleeps that receives no message, 10 seconds here and the
-// holder's 30 in Java, and far above what a busy machine needs.
+// wakeBound is far below the sleep of a waiter that receives no message (10 seconds for ours, the
+// holder's 30 for Java's), and far above the delay of a busy machine.
 const wakeBound = 5 * time.Second
 
-// requireClean requires that the lock is free and its channel has no listeners. Redisson's
-// latches may be there for a while.
+// requireClean requires that the lock is free and its channel has no subscribers. Redisson's
+// latches may remain for a while.
 func requireClean(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	requireCleanOn(t, s, name, codec.LockChannel(name))
@@ -38,7 +38,6 @@ func requireCleanOn(t *testing.T, s *redistest.Server, name, channel string) {
 	awaitListenersOn(t, s, channel, 0)
 }
 
-// awaitListeners waits until so many listen to a lock's channel.
 func awaitListeners(t *testing.T, s *redistest.Server, name string, want int) {
 	t.Helper()
 	awaitListenersOn(t, s, codec.LockChannel(name), want)
@@ -53,8 +52,8 @@ func awaitListenersOn(t *testing.T, s *redistest.Server, channel string, want in
 	}, atMost, time.Millisecond, "listeners of %s", channel)
 }
 
-// parked returns when a waiter that has just begun has nothing left to do but to
-// sleep: its second attempt is the one after the subscription.
+// parked waits until a new waiter only sleeps: it makes its second attempt after it has
+// subscribed.
 func (o observed) parked(t *testing.T, name string) {
 	t.Helper()
 	for range 2 {
@@ -62,11 +61,10 @@ func (o observed) parked(t *testing.T, name string) {
 	}
 }
 
-// rwParks is for Java's waiters: the message of a writer wakes those that are parked already, and
-// one that is about to sleeps for what its refusal said.
+// rwParks allows for Java's waiters: a writer's message wakes only threads that are already
+// parked; a thread about to park sleeps for the time in its refusal.
 const rwParks = 300 * time.Millisecond
 
-// wakeUps are the pairs of kinds whose release wakes a waiter.
 var wakeUps = []struct {
 	frees, gets, row string
 	rounds           int
@@ -85,10 +83,10 @@ var wakeUps = []struct {
 	{nonReentrant + "Fair", nonReentrant + "Fair", "non-reentrant fair: ", 4, settle, codec.LockChannel},
 }
 
-// nonReentrant is the kind of Redisson's lock without re-entry. It is a plain lock on the server.
+// nonReentrant is Redisson's non-reentrant lock, on the server a plain lock.
 const nonReentrant = "nonReentrant"
 
-// testWakeUp measures how long after a release the waiter of the other language has the lock.
+// testWakeUp measures the time from a release to the acquire by a waiter of the other language.
 func (c *compat) testWakeUp(t *testing.T) {
 	o := observe(t)
 	j := connect(t, c.peer, o.server, peer.Command{"watchdog": 30000})
@@ -127,11 +125,10 @@ func (c *compat) testWakeUp(t *testing.T) {
 	}
 }
 
-// ms is a time in milliseconds, for the table.
 func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
-// wakes has one member free the lock that the other waits for, when that had time to park, and
-// returns how long that took.
+// wakes has one member release the lock that another waits for, after the waiter had time to
+// park, and returns the time to the acquire.
 func (o observed) wakes(t *testing.T, name string, frees, gets member, parks time.Duration) time.Duration {
 	t.Helper()
 	frees.lock(t)
@@ -147,7 +144,6 @@ func (o observed) wakes(t *testing.T, name string, frees, gets member, parks tim
 	return took
 }
 
-// goWaiter is a call of ours that waits.
 type goWaiter[T any] struct {
 	outcome chan goOutcome[T]
 }
@@ -172,7 +168,6 @@ func lockLater(t *testing.T, lock *rlock.Lock, opts ...rlock.Option) goWaiter[*r
 	return getLater(func() (*rlock.Hold, error) { return lock.Lock(t.Context(), opts...) })
 }
 
-// await demands that the wait ends well, in time.
 func (w goWaiter[T]) await(t *testing.T, by time.Duration) goOutcome[T] {
 	t.Helper()
 	select {
@@ -185,8 +180,7 @@ func (w goWaiter[T]) await(t *testing.T, by time.Duration) goOutcome[T] {
 	}
 }
 
-// must takes the results of a call, and returns a function that requires that it did not fail and
-// returns the value.
+// must returns a function that requires err to be nil and returns the value.
 func must[T any](value T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
