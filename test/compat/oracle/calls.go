@@ -14,28 +14,25 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// request is one script to run.
 type request struct {
 	script string
 	keys   []string
 	argv   []any
 }
 
-// Theirs has Redisson's scripts, by operation, as one release sent them.
+// Theirs contains the Redisson scripts of one release, by operation.
 type Theirs struct {
-	// Release is the release.
 	Release Release
 
 	scripts map[*Operation]string
 }
 
-// NewTheirs returns an empty collection for a release.
+// NewTheirs returns an empty Theirs for a release.
 func NewTheirs(r Release) *Theirs {
 	return &Theirs{Release: r, scripts: map[*Operation]string{}}
 }
 
-// Learn takes the script of a call that is known to be op. A release has one text for each
-// operation: two are an error.
+// Learn records an operation's script. An operation with two scripts is an error.
 func (t *Theirs) Learn(op *Operation, call monitor.Call) error {
 	if before, ok := t.scripts[op]; ok && before != call.Script {
 		return fmt.Errorf("oracle: Redisson %s has two scripts for %s", t.Release, op)
@@ -44,12 +41,12 @@ func (t *Theirs) Learn(op *Operation, call monitor.Call) error {
 	return nil
 }
 
-// Missing returns the operations of a kind whose scripts were not learned.
+// Missing returns the operations of a kind without a learned script.
 func (t *Theirs) Missing(k *Kind) []*Operation {
 	return slices.DeleteFunc(k.OperationsOf(t.Release), func(op *Operation) bool { return t.scripts[op] != "" })
 }
 
-// Renews reports whether a call is a renewal of locks whose script was learned.
+// Renews reports whether call is a learned script that renews locks.
 func (t *Theirs) Renews(call monitor.Call) bool {
 	for op, script := range t.scripts {
 		if op.act == renew && script == call.Script {
@@ -59,10 +56,8 @@ func (t *Theirs) Renews(call monitor.Call) bool {
 	return false
 }
 
-// isList reports whether the replies of a step make a list.
 func (t *Theirs) isList(s Step) bool { return s.Op.OneByOne != nil && s.Op.OneByOne(t.Release) }
 
-// calls returns what the step's scripts are called with.
 func (t *Theirs) calls(s Step) (all []Args) {
 	size := len(s.Names)
 	if t.isList(s) {
@@ -77,7 +72,6 @@ func (t *Theirs) calls(s Step) (all []Args) {
 	return all
 }
 
-// requests is the step as Redisson does it.
 func (t *Theirs) requests(s Step) (all []request) {
 	for _, args := range t.calls(s) {
 		r := request{script: t.scripts[s.Op], keys: args.Keys}
@@ -89,8 +83,7 @@ func (t *Theirs) requests(s Step) (all []request) {
 	return all
 }
 
-// Identify checks that KEYS and ARGV of a call of a live Redisson are those that the release
-// should send for the step. The id of a latch is the call's own.
+// Identify checks KEYS and ARGV of a live Redisson's call, which may have any latch ID.
 func Identify(r Release, call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := s.Op.Theirs(r, s)
@@ -101,17 +94,15 @@ func Identify(r Release, call monitor.Call, s Step) error {
 	return nil
 }
 
-// endsEarly is how long before its clock a live Redisson may have computed the end of a lease.
 const endsEarly = 10 * time.Second
 
-// ended puts the end of a lease that a call has into the wanted arguments, if it fits the call's
-// clock and the step's lease; else what it should be.
+// ended copies the end of a lease from got to want if it fits the clock and the lease.
 func (s Step) ended(want, got []string) []string {
 	now, end := slices.Index(want, clockNow), slices.Index(want, leaseEnd)
 	if end < 0 || now < 0 || len(got) != len(want) {
 		return want
 	}
-	s.Now, _ = strconv.ParseInt(got[now], 10, 64) // 0 is no time of today
+	s.Now, _ = strconv.ParseInt(got[now], 10, 64) // 0 fails the check
 	latest := s.Now + s.Lease
 	ends, err := strconv.ParseInt(got[end], 10, 64)
 	if err != nil || ends > latest || ends < latest-endsEarly.Milliseconds() {
@@ -126,7 +117,6 @@ const latchPrefix = "redisson_unlock_latch:"
 
 var latchID = regexp.MustCompile(`:([0-9a-f]{32})$`)
 
-// requestID is the id at the end of a release's latch key, if there is one.
 func requestID(call monitor.Call) string {
 	for _, key := range call.Keys {
 		if !strings.HasPrefix(key, latchPrefix) {
@@ -147,10 +137,10 @@ func same(what string, want, got []string) error {
 	return nil
 }
 
-// The bounds of a latch's time to live, in milliseconds.
+// The bounds of a latch's TTL, in milliseconds.
 const latchMin, latchMax = 13500, 20000
 
-// matches reports whether an argument is as wanted, or one that a live Redisson may have chosen.
+// matches reports whether an argument is as wanted, or a valid choice of Redisson.
 func matches(want, got string) bool {
 	n, err := strconv.ParseInt(got, 10, 64)
 	switch want {
@@ -162,31 +152,28 @@ func matches(want, got string) bool {
 	return want == got
 }
 
-// Ours is this module's side. The zero Ours is an owner of our own, whose scripts name the
-// count that they aim at.
+// Ours is this module's side. The zero Ours is an owner used by one process, whose scripts
+// specify the target count.
 type Ours struct {
-	// Shared makes it a shared owner, which travels between processes.
+	// Shared selects an owner that can be handed over to another process.
 	Shared bool
-	// Instead, where set, has texts to run in place of the module's own.
+	// Instead optionally replaces the texts of scripts.
 	Instead map[*transport.Script]string
 }
 
-// Way is one of the ways in which we do what Redisson does.
+// Way is a named variant of our side.
 type Way struct {
-	// Name is its name in tables.
 	Name string
-	// Ours is our side of it.
 	Ours Ours
 }
 
-// Ways lists them: owners that one process alone uses have scripts of their own for release
-// and re-entry; owners that travel do what Redisson does.
+// Ways lists them. A shared owner does what Redisson does; an owner used by one process has its
+// own release and re-entry scripts.
 var Ways = []Way{
 	{"an owner of our own", Ours{}},
 	{"an owner that travels", Ours{Shared: true}},
 }
 
-// request is the step as we do it.
 func (o Ours) request(s Step) request {
 	call := s.Op.Ours(s, o.Shared)
 	text, ok := o.Instead[call.Script]
@@ -196,9 +183,9 @@ func (o Ours) request(s Step) request {
 	return request{text, call.Keys, call.Argv}
 }
 
-// Lease returns the lease in a call of ours that is the step but for the lease.
+// Lease returns the lease in our call, which otherwise matches the step.
 func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
-	s.Lease = -1 // no other argument is
+	s.Lease = -1 // no other argument is -1
 	i := slices.Index(o.request(s).argv, any(s.Lease))
 	if i < 0 || i >= len(call.Argv) {
 		return 0, fmt.Errorf("oracle: %s: no lease in %q", s, call.Argv)
@@ -206,8 +193,7 @@ func (o Ours) Lease(call monitor.Call, s Step) (int64, error) {
 	return strconv.ParseInt(call.Argv[i], 10, 64)
 }
 
-// unguarded returns the arguments of a call of ours without those of its guard: the first call of
-// a client about a kind also asks whether the user may publish.
+// unguarded removes the guard: a client's first call also checks its permission to publish.
 func unguarded(argv []string) []string {
 	if n := len(argv) - 3; n >= 0 && argv[n] == "PUBLISH" && argv[n+2] == engine.GuardArg {
 		return argv[:n]
@@ -215,8 +201,7 @@ func unguarded(argv []string) []string {
 	return argv
 }
 
-// Identify checks that a call of ours is the step. The id of a latch is the call's own, and so
-// is the time of a step that has none.
+// Identify checks our call, which may have any latch ID, and any time if the step has none.
 func (o Ours) Identify(call monitor.Call, s Step) error {
 	s.RequestID = requestID(call)
 	want := o.request(s)

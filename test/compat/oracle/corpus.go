@@ -13,56 +13,47 @@ import (
 	"strings"
 )
 
-// Case is one step on one state, and what live Redissons did with it. Times count from the moment
-// of the call: nothing here depends on when it was recorded.
+// Case is one step on one state. Times are relative to the call.
 type Case struct {
-	// Operation is the operation's name.
 	Operation string `json:"operation"`
-	// Does says in words what happens. It is unique within its operation.
-	Does string `json:"does"`
-	// Diverges names the intended differences of ours, where they apply.
+	// Does describes the case. It is unique within the operation.
+	Does     string   `json:"does"`
 	Diverges []string `json:"diverges"`
-	// Step is what the caller wanted.
-	Step Step `json:"step"`
-	// Before has all keys before the step.
-	Before State `json:"before"`
+	Step     Step     `json:"step"`
+	Before   State    `json:"before"`
 	// Results are in the order of the releases.
 	Results []Result `json:"results"`
 }
 
-// Result is what releases did with a case, and what ours does.
+// Result is the effect of a case on some releases, and how ours differs.
 type Result struct {
-	// Redisson has the releases that did exactly this.
 	Redisson []string `json:"redisson"`
-	// Calls is what Redisson's script was called with; old releases renew one name at a time.
+	// Calls are the arguments of Redisson's script; old releases renew one name at a time.
 	Calls []Args `json:"calls"`
-	// Reply is the script's, After has all keys afterwards, and Messages has what was
-	// published, in order: "channel payload".
+	// Messages are the published messages in order: "channel payload".
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
 	After    State    `json:"after"`
-	// Own and Shared are what ours does differently, for an owner of our own and for one that
-	// travels; nil for nothing.
+	// Own and Shared are our differences in each of the two [Ways], nil for none.
 	Own    *Change `json:"own,omitempty"`
 	Shared *Change `json:"shared,omitempty"`
 }
 
 // Change is how ours differs from a result.
 type Change struct {
-	// Reply and Messages are ours.
 	Reply    Reply    `json:"reply"`
 	Messages []string `json:"messages"`
-	// After has the keys that differ; nil for a key that ours does not have.
+	// After has the keys that differ; nil for a key that ours lacks.
 	After map[string]*Entry `json:"after,omitempty"`
 }
 
-// Vector is a case with what some releases did.
+// Vector is a case with a result.
 type Vector struct {
 	*Case
 	*Result
 }
 
-// Change is what ours is recorded to do differently.
+// Change returns a pointer to the recorded difference of ours.
 func (v Vector) Change(ours Ours) **Change {
 	if ours.Shared {
 		return &v.Shared
@@ -70,7 +61,7 @@ func (v Vector) Change(ours Ours) **Change {
 	return &v.Own
 }
 
-// Change returns how ours differs in an outcome; nil for not at all.
+// Change returns the difference of ours, or nil if there is none.
 func (o *Outcome) Change() *Change {
 	if len(o.Diffs) == 0 {
 		return nil
@@ -92,14 +83,13 @@ func (o *Outcome) Change() *Change {
 	return c
 }
 
-// Corpus has the recorded cases of one kind of lock.
+// Corpus contains the recorded cases of one kind.
 type Corpus struct {
-	kind *Kind
-	// Cases are in the order of the operations.
+	kind  *Kind
 	Cases []*Case
 }
 
-// Load reads a kind's file in a folder. A file that does not exist is an empty one.
+// Load reads a kind's file. A missing file is an empty Corpus.
 func Load(folder string, kind *Kind) (*Corpus, error) {
 	c := &Corpus{kind: kind}
 	text, err := os.ReadFile(c.path(folder))
@@ -119,14 +109,13 @@ func Load(folder string, kind *Kind) (*Corpus, error) {
 
 func (c *Corpus) path(folder string) string { return filepath.Join(folder, c.kind.Name+".json") }
 
-// layout begins a new line for some fields, so that changes can be read. Quotes in texts are
-// escaped, so that nothing else matches.
+// layout breaks lines for readable diffs. Quotes within strings are escaped.
 var layout = strings.NewReplacer(
 	`{"operation":`, "\n{\"operation\":", `,"step":`, ",\n \"step\":", `,"before":`, ",\n \"before\":", `{"redisson":`, "\n {\"redisson\":",
 	`,"reply":`, ",\n  \"reply\":", `,"own":`, ",\n  \"own\":", `,"shared":`, ",\n  \"shared\":",
 )
 
-// Save writes the file. The same cases make the same bytes.
+// Save writes the file. The output is deterministic.
 func (c *Corpus) Save(folder string) error {
 	text, err := json.Marshal(c.Cases)
 	if err != nil {
@@ -145,8 +134,8 @@ func (c *Corpus) Vectors() (all []Vector) {
 	return all
 }
 
-// Of returns the vectors of a release: those of the newest recorded one that is not newer. A
-// release is recorded only if it differs from the one before it.
+// Of returns the vectors of the newest recorded release that is not newer than r. Only releases
+// that differ from their predecessor are recorded.
 func (c *Corpus) Of(r Release) (all []Vector) {
 	recorded := c.recorded(r)
 	for _, v := range c.Vectors() {
@@ -157,7 +146,6 @@ func (c *Corpus) Of(r Release) (all []Vector) {
 	return all
 }
 
-// recorded is the release whose vectors are those of r.
 func (c *Corpus) recorded(r Release) (newest string) {
 	for _, v := range c.Vectors() {
 		for _, text := range v.Redisson {
@@ -169,8 +157,7 @@ func (c *Corpus) recorded(r Release) (newest string) {
 	return newest
 }
 
-// Replace takes the results of a release, of the cases in Of, for those recorded. Releases
-// with the same result share it.
+// Replace replaces a release's results of the cases in Of, sharing equal ones.
 func (c *Corpus) Replace(r Release, results []Result) {
 	vectors, isRecorded := c.Of(r), c.recorded(r) == r.String()
 	if !isRecorded && slices.EqualFunc(vectors, results, func(v Vector, r Result) bool { return v.sameAs(r) }) {
@@ -191,7 +178,6 @@ func (c *Corpus) Replace(r Release, results []Result) {
 	}
 }
 
-// sameAs reports whether two results differ at most in their releases and in ours.
 func (r Result) sameAs(other Result) bool {
 	r.Redisson, r.Own, r.Shared = other.Redisson, other.Own, other.Shared
 	return reflect.DeepEqual(r, other)

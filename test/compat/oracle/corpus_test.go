@@ -88,8 +88,7 @@ func TestACorpusThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// Servers before 7.0 have no PEXPIRETIME. The question that replaces it has the same answer
-// on all servers.
+// Servers before 7.0 lack PEXPIRETIME. The fallback must return the same on all servers.
 func TestOldServersAreAskedWhenAKeyExpires(t *testing.T) {
 	t.Parallel()
 	s, err := newSide(dial(redistest.Start(t)))

@@ -7,7 +7,6 @@ import (
 	"github.com/redlatch/redlatch/codec"
 )
 
-// The names of the divergences that several kinds of locks share.
 const (
 	anyHolder  = "acquire: the holder's name"
 	anyLonger  = "renewal: time to live"
@@ -21,14 +20,12 @@ const (
 	anyRenewal = "renewal: a key of another type among the batch"
 )
 
-// Which releases, and which owners of ours.
 func always(Release, Ours) bool            { return true }
 func ownOwner(_ Release, o Ours) bool      { return !o.Shared }
 func sharedOwner(_ Release, o Ours) bool   { return o.Shared }
 func ownAndLatch(r Release, o Ours) bool   { return !o.Shared && r.HasLatch() }
 func sharedNoLatch(r Release, o Ours) bool { return o.Shared && !r.HasLatch() }
 
-// lockDiverges are those of all kinds of locks.
 var lockDiverges = []Divergence{
 	{anyHolder, "a refused caller learns the holder without another request", always, isNamed},
 	{ownLatch, "a lost reply is resolved by asking the server, which saves the calls that keep the latch", ownAndLatch,
@@ -43,7 +40,7 @@ var lockDiverges = []Divergence{
 	{anyRenewal, "one spoilt key must not cost other locks their lease", always, isSpoiltRenewal},
 }
 
-// locks and locksBut are the divergences of all kinds of locks with some names, and the others.
+// locks and locksBut return the lockDiverges with, and without, the names.
 func locks(names ...string) []Divergence {
 	return slices.DeleteFunc(slices.Clone(lockDiverges),
 		func(d Divergence) bool { return !slices.Contains(names, d.Name) })
@@ -53,7 +50,6 @@ func locksBut(names ...string) []Divergence {
 	return slices.DeleteFunc(slices.Clone(lockDiverges), func(d Divergence) bool { return slices.Contains(names, d.Name) })
 }
 
-// fencedDiverges has the differences that tokens make.
 var fencedDiverges = append([]Divergence{
 	{"token: a grant", "a number of 2^53 and above loses digits in a script, and a text does not", hasFenced,
 		isFencedGrant},
@@ -64,8 +60,7 @@ var fencedDiverges = append([]Divergence{
 
 func hasFenced(r Release, _ Ours) bool { return r.HasFenced() }
 
-// fairDiverges has the differences between releases first: when an old one fails, nothing
-// else can be compared.
+// fairDiverges starts with the releases' own differences: if one fails, nothing else compares.
 var fairDiverges = append([]Divergence{
 	{
 		"acquire: a last waiter without a deadline, before 3.45", "later releases do the same",
@@ -90,35 +85,30 @@ var fairDiverges = append([]Divergence{
 	},
 }, locksBut(anyHolder, anyLonger, anyRenewal)...)
 
-// name is the name of the step's lock.
 func (o *Outcome) name() string { return o.Step.Names[0] }
 
-// count is how often the step's owner had entered its lock before.
 func (o *Outcome) count() int64 {
 	count, _ := o.Prior.Count(o.name(), o.Step.Field())
 	return count
 }
 
-// counts reports whether our side has the step's owner that often afterwards.
 func (o *Outcome) counts(want int64) bool {
 	count, _ := o.Ours.After.Count(o.name(), o.Step.Field())
 	return count == want
 }
 
-// field is a field of the lock's hash before the step, or empty.
 func (o *Outcome) field(name string) string {
 	fields, _ := o.Prior[o.name()].Value.(map[string]string)
 	return fields[name]
 }
 
-// untouched reports whether our side has done nothing at all.
+// untouched reports whether our side neither changed a key nor published a message.
 func (o *Outcome) untouched() bool {
 	changed := func(key string) bool { return !o.Prior.same(o.Ours.After, key) }
 	return len(o.Ours.Messages) == 0 && !slices.ContainsFunc(keysOf(o.Prior, o.Ours.After), changed)
 }
 
-// isAbout reports whether a difference is about the step's lock: a reply, a message, or a key
-// of the lock, its queue, or a read hold of the step's owner.
+// isAbout reports whether a difference concerns the step's lock, queue or read holds.
 func (o *Outcome) isAbout(d Diff) bool {
 	return d.Key == "" || slices.Contains(lockAndQueue(o.Step), d.Key) || o.isOwnKey(d.Key)
 }
@@ -129,25 +119,23 @@ func (o *Outcome) isOwnKey(key string) bool {
 
 func (o *Outcome) isAgain() bool { return o.Step.Op.act == enter && o.Step.Target > 0 }
 
-// isNamed: a refusal of ours has the holder after the time left.
 func isNamed(o *Outcome, d Diff) bool {
 	pair, ok := o.Ours.Reply.([]any)
 	return o.Step.Op.act == enter && d.What == "reply" && ok && len(pair) == 2 &&
 		o.sameTimeLeft(o.Theirs.Reply, pair[0]) && o.isHolder(pair[1])
 }
 
-// isHolder reports whether a text is another holder of the step's lock.
 func (o *Outcome) isHolder(text any) bool {
 	holder, _ := text.(string)
 	return holder != o.Step.Field() && holder != codec.ModeField && o.field(holder) != ""
 }
 
-// isLatch: Redisson's release has left a latch with its reply, and ours has not.
+// isLatch: Redisson's release saves its reply in a latch; ours does not.
 func isLatch(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && d.What == "key" && d.Ours == false && isLatchOf(&o.Theirs, d.Key, o.Step)
 }
 
-// isNewLatch is the reverse.
+// isNewLatch: our release saves its reply in a latch; Redisson's does not.
 func isNewLatch(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && d.What == "key" && d.Theirs == false && isLatchOf(&o.Ours, d.Key, o.Step)
 }
@@ -157,9 +145,8 @@ func isLatchOf(seen *Seen, key string, s Step) bool {
 	return key == s.Latch() && latch.Expires > 0 && latch.Value == fmt.Sprint(seen.Reply)
 }
 
-// isTarget: the release does not aim at one less than the count, or was sent again. Ours
-// leaves as many holds as it says, no lock if these are dead reads, or finds a key of another type
-// where Redisson's has its latch.
+// isTarget: the release was repeated, or its target is not one below the count. Ours leaves the
+// target count, deletes a lock of dead reads, or fails at a latch of another type.
 func isTarget(o *Outcome, d Diff) bool {
 	s, count := o.Step, o.count()
 	_, there := o.Ours.After[o.name()]
@@ -167,21 +154,19 @@ func isTarget(o *Outcome, d Diff) bool {
 	return s.Op.act == free && o.isAbout(d) && (s.Repeat || count > 0 && s.Target != count-1) && done
 }
 
-// isReentryReply: ours returns 1, and Redisson nil.
 func isReentryReply(o *Outcome, d Diff) bool {
-	holds := o.count() > 0 || o.Step.Op.role != nil // a writer may come in as a reader
+	holds := o.count() > 0 || o.Step.Op.role != nil // a writer may enter as a reader
 	return o.isAgain() && holds && d.What == "reply" && o.Theirs.Reply == nil && o.Ours.Reply == int64(1)
 }
 
-// isRefusedReentry: the owner has no hold that ours could enter again; a reader may have one
-// whose lease is over.
+// isRefusedReentry: the owner has no hold, or its read hold has expired.
 func isRefusedReentry(o *Outcome, d Diff) bool {
 	_, isLock := o.Prior.Count(o.name(), "")
 	return o.isAgain() && o.isAbout(d) && d.What != "messages" && isLock && (o.count() == 0 || o.Step.Op.role != nil) &&
 		o.Ours.Reply == nil && o.Prior.same(o.Ours.After, o.name()) && len(o.Ours.Messages) == 0
 }
 
-// isKeptLease: ours keeps a longer lease. A lease of 0 deletes the key in Redisson.
+// isKeptLease: ours keeps a longer lease. In Redisson, a lease of 0 deletes the key.
 func isKeptLease(o *Outcome, d Diff) bool {
 	deleted := d.What == "key" && o.Step.Lease == 0
 	if !o.isAgain() || d.Key != o.name() || d.What != "ttl" && !deleted {
@@ -191,8 +176,7 @@ func isKeptLease(o *Outcome, d Diff) bool {
 	return there && (deleted || ours.Expires == never || ours.Expires > o.Theirs.After[d.Key].Expires)
 }
 
-// isRaisedCount: the re-entry does not aim at one more than the count. Ours raises the count
-// to what it says.
+// isRaisedCount: ours raises the count to the target.
 func isRaisedCount(o *Outcome, d Diff) bool {
 	count := o.count()
 	aboutCount := d.What == "value" && d.Key == o.name() || d.What != "value" && o.isOwnKey(d.Key)
@@ -200,32 +184,30 @@ func isRaisedCount(o *Outcome, d Diff) bool {
 		o.counts(max(count, o.Step.Target))
 }
 
-// isLonger: more was left than the renewal sets, and ours keeps it.
+// isLonger: ours keeps a TTL longer than the renewal's.
 func isLonger(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == renew && d.What == "ttl" && (slices.Contains(o.Step.Names, d.Key) || o.isOwnKey(d.Key)) &&
 		o.lasts(d.Key) && o.Prior[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// lasts reports whether a key on our side lasts as long as before. A hold may be given its
-// remaining time again, which is later by the time that the script took.
+// lasts allows for a hold whose remaining time is set again after the script ran a while.
 func (o *Outcome) lasts(key string) bool {
 	late := o.Ours.After[key].Expires - o.Prior[key].Expires
 	return late >= 0 && late <= o.Elapsed
 }
 
-// isSpoiltRenewal: a batch with a key of another type fails in Redisson.
+// isSpoiltRenewal: Redisson fails if the batch has a key of another type.
 func isSpoiltRenewal(o *Outcome, d Diff) bool {
 	list, _ := o.Theirs.Reply.([]any) // releases that renew one lock at a time
 	failed := o.Theirs.Reply == wrongType || slices.Contains(list, wrongType)
 	return o.Step.Op.act == renew && failed && (d.What == "reply" || d.What == "ttl")
 }
 
-// isFencedGrant: ours replies the token alone, as the counter has it.
 func isFencedGrant(o *Outcome, d Diff) bool {
 	return d.What == "reply" && fmt.Sprint(o.Ours.Reply) == o.Ours.After[o.Step.counter()].Value
 }
 
-// isFencedRefusal: ours has the holder after the time left. Redisson's has -1, or only the time.
+// isFencedRefusal: Redisson returns the time alone or with -1, ours with the holder.
 func isFencedRefusal(o *Outcome, d Diff) bool {
 	left := o.Theirs.Reply
 	if pair, ok := left.([]any); ok && len(pair) == 2 && pair[1] == int64(-1) {
@@ -235,7 +217,6 @@ func isFencedRefusal(o *Outcome, d Diff) bool {
 	return d.What == "reply" && ok && len(pair) == 2 && o.sameTimeLeft(left, pair[0]) && o.isHolder(pair[1])
 }
 
-// isFencedGone: nothing has changed, and the counter has not.
 func isFencedGone(o *Outcome, d Diff) bool {
 	counter := o.Step.counter()
 	if d.Key == counter {
@@ -244,17 +225,15 @@ func isFencedGone(o *Outcome, d Diff) bool {
 	return isRefusedReentry(o, d) && o.Prior.same(o.Ours.After, counter)
 }
 
-// waiters are the queue of a fair lock before the step, and their deadlines.
 func (o *Outcome) waiters() (queue []string, deadlines map[string]float64) {
 	queue, _ = o.Prior[codec.QueueKey(o.name())].Value.([]string)
 	deadlines, _ = o.Prior[codec.TimeoutKey(o.name())].Value.(map[string]float64)
 	return queue, deadlines
 }
 
-// scriptFailed is the reply to a script that has made a mistake.
 var scriptFailed any = Failure("ERR")
 
-// isOldLast: the last in the queue has no deadline, so Redisson's script fails.
+// isOldLast: Redisson's script fails if the last waiter lacks a deadline.
 func isOldLast(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	if o.Theirs.Reply != scriptFailed || !o.Step.Op.TellsTime || len(queue) == 0 {
@@ -264,8 +243,7 @@ func isOldLast(o *Outcome, _ Diff) bool {
 	return !has
 }
 
-// isOldHead is the same for one that is the first, after dead waiters were removed. One that is
-// queued twice has no deadline the second time.
+// isOldHead: the same for the first live waiter. A duplicate entry lacks a deadline.
 func isOldHead(o *Outcome, _ Diff) bool {
 	queue, deadlines := o.waiters()
 	lacks := func(waiter string) bool { _, has := deadlines[waiter]; return !has }
@@ -273,17 +251,15 @@ func isOldHead(o *Outcome, _ Diff) bool {
 	return o.Theirs.Reply == scriptFailed && o.Step.Op.act != giveUp && (twice || slices.ContainsFunc(queue, lacks))
 }
 
-// isOldQueued: Redisson's reply is the deadline of the waiter before this one, and ours what
-// the lock has left.
+// isOldQueued: Redisson returns the previous waiter's deadline, ours the remaining time.
 func isOldQueued(o *Outcome, d Diff) bool {
 	_, deadlines := o.waiters()
 	deadline, queued := deadlines[o.Step.Owner]
 	return queued && o.Step.Op.TellsTime && d.What == "reply" && o.Theirs.Reply == int64(deadline)-o.Step.Wait-o.Step.Now
 }
 
-// isFairRefusal: a refusal of ours begins with Redisson's number and says more: the holder, and
-// if it queues, the first in the queue and whether the owner is new there. Redisson's try only
-// replies 1.
+// isFairRefusal: ours adds the holder and, for a queued caller, the first waiter and whether the
+// caller is new. Redisson's tryLock returns only 1.
 func isFairRefusal(o *Outcome, d Diff) bool {
 	list, _ := o.Ours.Reply.([]any)
 	if d.What != "reply" || o.Step.Op.act != enter || len(list) < 2 || list[1] != "" && !o.isHolder(list[1]) {
@@ -295,7 +271,7 @@ func isFairRefusal(o *Outcome, d Diff) bool {
 	return len(list) == 4 && o.sameTimeLeft(o.Theirs.Reply, list[0])
 }
 
-// isAnswerForFreeLock: the lock was free, and ours replies 2, as does its latch.
+// isAnswerForFreeLock: the lock was free, so ours returns 2 and saves it in the latch.
 func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	_, latched := o.Prior[o.Step.Latch()]
@@ -304,8 +280,7 @@ func isAnswerForFreeLock(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == free && !locked && !latched && (isReply || isLatch)
 }
 
-// isPassedOn: a waiter has left, the lock is free, and ours notifies those in front, up to the
-// first that is not overdue.
+// isPassedOn: ours notifies the first waiters, up to the first that is not overdue.
 func isPassedOn(o *Outcome, d Diff) bool {
 	_, locked := o.Prior[o.name()]
 	return o.Step.Op.act == giveUp && d.What == "messages" && !locked && len(o.Theirs.Messages) == 0

@@ -32,10 +32,8 @@ var latchDiverges = []Divergence{
 	{"latch: a key that is no count", "what another program stores under the name is not lost", always, isSpoiltCount},
 }
 
-// replySize is the number of numbers in our reply.
 var replySize = map[act]int{give: 2, giveAll: 2, extend: 1, countFree: 3, countOut: 3, countAll: 3}
 
-// isSemaphoreReply: the replies mean the same.
 func isSemaphoreReply(o *Outcome, d Diff) bool {
 	list, isList := o.Ours.Reply.([]any)
 	n := make([]int64, 3)
@@ -47,7 +45,7 @@ func isSemaphoreReply(o *Outcome, d Diff) bool {
 		return false
 	}
 	switch act {
-	case take: // Redisson's is 1, OK, or before 3.22 the id
+	case take: // Redisson returns 1, OK or, before 3.22, the ID
 		granted := slices.Contains([]any{int64(1), "OK", o.Step.rawID(0)}, theirs)
 		return granted != isList
 	case add, setAll:
@@ -60,7 +58,7 @@ func isSemaphoreReply(o *Outcome, d Diff) bool {
 	case giveAll, extend:
 		return theirs == n[0]
 	case countFree:
-		return fmt.Sprint(theirs) == fmt.Sprint(n[1]) // Redisson's may be a text
+		return fmt.Sprint(theirs) == fmt.Sprint(n[1]) // Redisson may return a string
 	case countOut:
 		return theirs == n[2]
 	case countAll:
@@ -69,18 +67,16 @@ func isSemaphoreReply(o *Outcome, d Diff) bool {
 	return false
 }
 
-// isToldOften: ours sends a message for each permit, and Redisson one for all.
 func isToldOften(o *Outcome, d Diff) bool {
 	return d.What == "messages" && len(o.Theirs.Messages) == 1 && len(o.Ours.Messages) > 0
 }
 
-// isNotTold: nothing became free, or nothing is.
+// isNotTold: ours sends no message if no permit became free, or none is.
 func isNotTold(o *Outcome, d Diff) bool {
 	return d.What == "messages" && len(o.Theirs.Messages) == 1 && len(o.Ours.Messages) == 0 &&
 		(o.Step.Op.act == give || !o.hasOver())
 }
 
-// isSpoiltCount: ours fails and changes nothing.
 func isSpoiltCount(o *Outcome, _ Diff) bool {
 	e, there := o.Prior[o.name()]
 	text, _ := e.Value.(string)
@@ -89,19 +85,16 @@ func isSpoiltCount(o *Outcome, _ Diff) bool {
 	return there && err != nil && failed && o.untouched()
 }
 
-// isKeptAlive: Redisson has ended the counter's time to live.
 func isKeptAlive(o *Outcome, d Diff) bool {
 	acts := []act{add, drain}
 	return d.What == "ttl" && d.Key == o.name() && slices.Contains(acts, o.Step.Op.act) && d.Theirs == any(int64(never))
 }
 
-// ends are the permits that were out before the step.
 func (o *Outcome) ends() map[string]float64 {
 	ends, _ := o.Prior[o.Step.permitKeys()[1]].Value.(map[string]float64)
 	return ends
 }
 
-// hasOver reports whether the lease of a permit was over before the step.
 func (o *Outcome) hasOver() bool {
 	for _, end := range o.ends() {
 		if end >= 0 && end <= float64(o.Step.Now) {
@@ -111,23 +104,20 @@ func (o *Outcome) hasOver() bool {
 	return false
 }
 
-// isPruned: Redisson releases permits whose leases are over in each step but a single release,
-// as many as an attempt asks for; ours all of them in an attempt, and none in other steps.
+// isPruned: Redisson releases expired permits in every step except a single release, as many as
+// the attempt requests. Ours releases all of them, in attempts only.
 func isPruned(o *Outcome, _ Diff) bool { return o.hasOver() && o.Step.Op.act != give }
 
-// isPartial: Redisson has done nothing, since one of several ids is unknown.
 func isPartial(o *Outcome, _ Diff) bool {
 	unknown := slices.ContainsFunc(o.Step.rawIDs(), func(id string) bool { _, ok := o.ends()[id]; return !ok })
 	return o.Step.Op.act == giveAll && o.Theirs.Reply == int64(0) && unknown
 }
 
-// isNotShorter: the permit's lease is longer than the new one.
 func isNotShorter(o *Outcome, d Diff) bool {
 	end := o.ends()[o.Step.rawID(0)]
 	return o.Step.Op.act == extend && d.What == "value" && end > float64(o.Step.Now+o.Step.Lease)
 }
 
-// isSpoiltEnds: ours returns 0, and Redisson fails.
 func isSpoiltEnds(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == extend && d.What == "reply" && o.ends() == nil && o.untouched()
 }

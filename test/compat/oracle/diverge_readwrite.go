@@ -11,8 +11,6 @@ func spoils(r Release, _ Ours) bool { return r.SpoilsReadRenewals() }
 
 func renewsAll(r Release, _ Ours) bool { return !r.RenewsOwnReaders() }
 
-// rwDiverges are the read/write lock's differences beside those of all locks. The first explains
-// a latch, too.
 var rwDiverges = slices.Concat([]Divergence{
 	{"read/write release: a lock that is gone", "as for the plain lock: nothing was released, so none is told", always,
 		isGoneRelease},
@@ -50,31 +48,27 @@ var rwDiverges = slices.Concat([]Divergence{
 
 func (o *Outcome) mode() string { return o.field(codec.ModeField) }
 
-// isDirect reports whether a release is to do what Redisson's does: to lower the count by one.
+// isDirect reports whether a release should decrement the count, as in Redisson.
 func (o *Outcome) isDirect(isRole func(s Step, a act) bool) bool {
 	return isRole(o.Step, free) && (o.Shared || !o.Step.Repeat && o.Step.Target == o.count()-1)
 }
 
-// isLockTime reports whether a difference is the time to live of the step's lock.
 func (o *Outcome) isLockTime(d Diff) bool { return d.What == "ttl" && d.Key == o.name() }
 
-// isHoldKey reports whether a key keeps a hold of a reader alive, of an owner or, without one,
-// of any.
+// isHoldKey reports whether key is a reader's hold, of any reader if owner is "".
 func isHoldKey(key, name, owner string) bool {
 	rest, ok := strings.CutPrefix(key, braced(name)+":")
 	return ok && strings.HasPrefix(rest, owner) && strings.Contains(rest, ":rwlock_timeout:")
 }
 
-// isForeignRefused: the hash has no mode, as that of a plain lock, and ours leaves it alone.
 func isForeignRefused(o *Outcome, d Diff) bool {
 	return o.Step.Op.act == enter && o.Step.Target == 0 && o.Prior[o.name()].Type == "hash" && o.mode() == "" &&
 		o.isAbout(d) &&
 		o.Ours.Reply == wrongType && o.untouched()
 }
 
-// isEndlessKept: a reader that comes in, or is renewed, gives a lock that never expires the time
-// of the longest read; while the lock is written it stays as it is. In Redisson it lasts for the
-// reader's lease; for no time at all if that is 0.
+// isEndlessKept: ours sets the TTL of the longest read, or none while the lock is written.
+// Redisson sets the reader's lease, and a lease of 0 deletes the lock.
 func isEndlessKept(o *Outcome, d Diff) bool {
 	fields, _ := o.Prior[d.Key].Value.(map[string]string)
 	grants := o.Step.Op.act == enter && o.Step.Target == 0 || o.Step.isRead(renew)
@@ -88,23 +82,20 @@ func isEndlessKept(o *Outcome, d Diff) bool {
 	return deleted || d.What == "ttl" && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// isLeaseNotAdded: Redisson adds the lease to what is left.
 func isLeaseNotAdded(o *Outcome, d Diff) bool {
 	ours := o.Ours.After[d.Key].Expires
 	return o.Step.isWrite(enter) && o.count() > 0 && o.isLockTime(d) && o.Theirs.Reply == nil &&
 		ours != never && ours < o.Theirs.After[d.Key].Expires
 }
 
-// isKeysRaised: all keys of the owner's holds last for the longest.
 func isKeysRaised(o *Outcome, d Diff) bool {
 	longer := d.What == "ttl" && o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
 	return o.isAgain() && o.Step.isRead(enter) && o.Ours.Reply == int64(1) && o.isOwnKey(d.Key) &&
 		(longer || d.What == "key" && d.Ours == true)
 }
 
-// isGoneRelease: Redisson replies as if it had released (before 3.45), or that the owner has no
-// hold, and sends a message in either case. An owner of our own only replies; one that travels
-// sends it as well, and has a reply of its own.
+// isGoneRelease: Redisson replies as for a release (before 3.45) or without a hold, and always
+// sends a message. In ours, only a shared owner sends one, with its own reply.
 func isGoneRelease(o *Outcome, d Diff) bool {
 	latch := d.Key == o.Step.Latch()
 	if _, before := o.Prior[o.Step.Latch()]; o.Step.Op.act != free || before {
@@ -117,20 +108,19 @@ func isGoneRelease(o *Outcome, d Diff) bool {
 		(d.Key == "" || d.What == "key" && latch && d.Ours == false)
 }
 
-// isReadReply: others have the lock still, but the owner no longer reads.
 func isReadReply(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && d.What == "reply" && o.Step.Target == 0 &&
 		o.Theirs.Reply == int64(0) && o.Ours.Reply == int64(1)
 }
 
-// isKeysKept: the owner reads still, and the keys of its holds last for the lease.
+// isKeysKept: the owner still reads, and its keys keep the lease.
 func isKeysKept(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isRead) && o.count() > 1 && d.What == "ttl" &&
 		(o.isOwnKey(d.Key) || d.Key == o.name() && o.mode() == codec.ModeRead)
 }
 
-// isHoldRevived: of the remaining holds the first have no keys, and the others' leases go on in
-// their place. Redisson frees the lock when the key that it deletes was the last.
+// isHoldRevived: ours moves the leases of later holds to holds without keys. Redisson frees the
+// lock if it deletes the last key.
 func isHoldRevived(o *Outcome, d Diff) bool {
 	holds := o.holds(o.name())
 	if !o.isDirect(Step.isRead) || len(holds) < 2 || o.isOver(o.name()) || !slices.Contains(holds[:len(holds)-1], false) {
@@ -147,26 +137,23 @@ func isHoldRevived(o *Outcome, d Diff) bool {
 	return false
 }
 
-// isWriterUncut: the lock is written, and lasts at least as long as before.
 func isWriterUncut(o *Outcome, d Diff) bool {
 	ours := o.Ours.After[d.Key].Expires
 	return o.isDirect(Step.isRead) && o.isLockTime(d) && o.mode() == codec.ModeWrite &&
 		(ours == never || ours >= o.Prior[d.Key].Expires)
 }
 
-// isSharedWriterUncut: the lock lasts as long as before.
 func isSharedWriterUncut(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) &&
 		o.Ours.After[d.Key].Expires == o.Prior[d.Key].Expires
 }
 
-// isWriteLeft: the lock lasts as long as the longest of the reads.
 func isWriteLeft(o *Outcome, d Diff) bool {
 	return o.isDirect(Step.isWrite) && o.count() > 1 && o.isLockTime(d) &&
 		o.Ours.After[d.Key].Expires > o.Theirs.After[d.Key].Expires
 }
 
-// isDowngrade reports whether a writer leaves that has readers, or what is left of them.
+// isDowngrade reports whether a writer with readers, live or dead, leaves.
 func (o *Outcome) isDowngrade() bool {
 	fields, _ := o.Prior[o.name()].Value.(map[string]string)
 	return o.isDirect(Step.isWrite) && o.mode() == codec.ModeWrite && o.count() == 1 && len(fields) > 2
@@ -182,7 +169,6 @@ func isDowngradeFreed(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && d.What == "key" && d.Key == o.name() && d.Ours == false
 }
 
-// isReadsLease: the lock lasts as long as the longest read.
 func isReadsLease(o *Outcome, d Diff) bool {
 	longest := int64(never)
 	for key, e := range o.Prior {
@@ -193,8 +179,8 @@ func isReadsLease(o *Outcome, d Diff) bool {
 	return o.isDowngrade() && o.isLockTime(d) && longest != never && o.Ours.After[d.Key].Expires-longest <= o.Elapsed
 }
 
-// isOtherReader: Redisson renews the keys of all readers, and ours leaves those of others. With
-// a single field, as a plain lock has, Redisson renews none.
+// isOtherReader: Redisson renews all readers' keys, but none if the hash has only one field, as a
+// plain lock has. Ours renews the owner's.
 func isOtherReader(o *Outcome, d Diff) bool {
 	return o.Step.isRead(renew) && d.What == "ttl" && slices.ContainsFunc(o.Step.Names, func(name string) bool {
 		fields, _ := o.Prior[name].Value.(map[string]string)
@@ -203,14 +189,13 @@ func isOtherReader(o *Outcome, d Diff) bool {
 	})
 }
 
-// isSpoiltReads: with several locks, or several holds, Redisson renews other keys than it
-// should, or none.
+// isSpoiltReads: with several locks or holds, Redisson renews wrong keys or none.
 func isSpoiltReads(o *Outcome, d Diff) bool {
 	_, failed := o.Theirs.Reply.(Failure)
 	return o.Step.isRead(renew) && (d.What == "reply" && failed || d.What == "ttl")
 }
 
-// isOverRead: the owner is in the hash, but no key keeps its holds alive.
+// isOverRead: the hash has the owner, but all its holds' keys have expired.
 func isOverRead(o *Outcome, d Diff) bool {
 	if o.Step.isRead(renew) && d.What == "ttl" {
 		return slices.Contains(o.Step.Names, d.Key) && o.isOver(d.Key) && o.Prior.same(o.Ours.After, d.Key)
@@ -228,7 +213,7 @@ func isOverRead(o *Outcome, d Diff) bool {
 	return true
 }
 
-// holds reports of each hold that the step's owner has in a lock whether its key is there.
+// holds returns, for each hold of the owner, whether its key exists.
 func (o *Outcome) holds(name string) (all []bool) {
 	count, _ := o.Prior.Count(name, o.Step.Owner)
 	for k := range count {
@@ -238,7 +223,7 @@ func (o *Outcome) holds(name string) (all []bool) {
 	return all
 }
 
-// isOver reports whether the step's owner has counts, and no key, in a lock.
+// isOver reports whether the owner has holds in the hash but no keys.
 func (o *Outcome) isOver(name string) bool {
 	holds := o.holds(name)
 	return len(holds) > 0 && !slices.Contains(holds, true)

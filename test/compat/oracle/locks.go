@@ -8,8 +8,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The kinds of locks. A fenced lock is a plain lock whose acquires also count, and the leases
-// of a fair lock are renewed as those of a plain one.
+// A fenced lock adds a token counter to a plain lock, and shares its other scripts. A fair lock
+// is renewed by the plain lock's script.
 var (
 	Plain = Kind{
 		Name: "plain", Operations: []*Operation{Acquire, Free, Force, Renew}, Diverges: lockDiverges,
@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// The operations of a plain lock. Redisson has one script for acquire and re-entry.
+// Redisson acquires and re-enters a plain lock with the same script.
 var (
 	Acquire = &Operation{
 		Name: "acquire", act: enter, TellsTime: true,
@@ -79,15 +79,14 @@ var (
 	}
 )
 
-// The operations of a fenced lock: the first returns the token, the second only counts. Ours
-// is the same script for both.
+// AcquireToken returns the token, the other only counts. Ours is the same script.
 var (
 	AcquireToken   = &Operation{Name: "acquire-token", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 	AcquireCounted = &Operation{Name: "acquire-counted", act: enter, Theirs: fencedAcquire, Ours: ourFencedAcquire}
 )
 
-// The operations of a fair lock. FairTry is tryLock without a waiting time, and FairAcquire
-// also queues. Only our FairGiveUp is passed the time: it wakes the next waiters.
+// FairTry is tryLock without a wait; FairAcquire also queues. Only our FairGiveUp takes the time:
+// it notifies the next waiters.
 var (
 	FairTry = &Operation{
 		Name: "try", act: enter,
@@ -139,7 +138,6 @@ var (
 	}
 )
 
-// plain is a call of ours about the step's plain lock.
 func (s Step) plain(fill func(l *luasrc.Plain, c *transport.Call)) Call {
 	name := s.Names[0]
 	l := luasrc.Plain{Key: name, Channel: codec.LockChannel(name), Publish: "PUBLISH"}
@@ -161,10 +159,8 @@ func ourFencedAcquire(s Step, shared bool) Call {
 	})
 }
 
-// counter is the key of the counter of the step's fenced lock.
 func (s Step) counter() string { return codec.TokenKey(s.Names[0]) }
 
-// fairEntry is our call that acquires a fair lock with take, or re-enters it.
 func fairEntry(
 	take func(l *luasrc.Fair, c *transport.Call, now, owner, wait, lease any),
 ) func(s Step, shared bool) Call {
@@ -179,7 +175,6 @@ func fairEntry(
 	}
 }
 
-// fair is a call of ours about the step's fair lock.
 func (s Step) fair(fill func(l *luasrc.Fair, c *transport.Call)) Call {
 	keys := lockQueueAndChannel(s)
 	l := luasrc.Fair{Key: keys[0], Queue: keys[1], Timeouts: keys[2], Channel: keys[3], Publish: "PUBLISH"}
@@ -199,7 +194,7 @@ func lockQueueAndChannel(s Step) []string {
 	return append(lockAndQueue(s), codec.LockChannel(s.Names[0]))
 }
 
-// aim is the count that a re-entry of ours names; a shared owner's count is unknown.
+// aim returns the target count of our re-entry; a shared owner's is unknown.
 func (s Step) aim(shared bool) int64 {
 	if shared {
 		return 0
@@ -207,7 +202,6 @@ func (s Step) aim(shared bool) int64 {
 	return s.Target
 }
 
-// released completes the arguments of a release.
 func (s Step) released(r Release, a Args) Args {
 	a = r.publishing(a)
 	if r.HasLatch() {
@@ -216,7 +210,6 @@ func (s Step) released(r Release, a Args) Args {
 	return a
 }
 
-// publishing completes the arguments of a call that publishes.
 func (r Release) publishing(a Args) Args {
 	if r.NamesPublish() {
 		a.Argv = append(a.Argv, "PUBLISH")

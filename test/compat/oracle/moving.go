@@ -11,20 +11,17 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Moving is a cluster of two masters. On them our scripts run while their slot moves from one
-// to the other, and some of its keys have moved already. It is for one goroutine.
+// Moving is a cluster of two masters with a migrating slot. It is not safe for concurrent use.
 type Moving struct{ nodes []*node }
 
-// node is one of the masters.
 type node struct {
 	side
 	id, host, port string
 }
 
-// tryAgain is the reply to a script some of whose keys are on another node.
 var tryAgain any = Failure("TRYAGAIN")
 
-// NewMoving takes connections to the two masters, which nothing else uses, by their addresses.
+// NewMoving takes exclusive connections to the two masters, by address.
 func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 	m := &Moving{}
 	for addr, conn := range masters {
@@ -40,20 +37,17 @@ func NewMoving(masters map[string]redis.Conn) (*Moving, error) {
 	return m, nil
 }
 
-// Ran is what a script did: its reply, and the keys of both nodes afterwards, whose times count
-// from the moment before the call, as in a [Vector]. Messages are not listened for.
+// Ran is a script's reply and all keys after it, with times relative to the call.
 type Ran struct {
-	// Reply is the reply of the node that ran the script, or of the one that refused it.
 	Reply any
-	// After has all keys there are then.
 	After State
 }
 
-// Refused reports whether the script was not run, and is to be tried again.
+// Refused reports whether the script did not run and must be retried.
 func (r Ran) Refused() bool { return r.Reply == tryAgain }
 
-// Local returns the keys before a vector that are in the slot of its call. It is not ok for one
-// that makes keys in another slot, as a name does that clusters cannot have.
+// Local returns the vector's initial keys in its slot. It is not ok if the script creates keys in
+// another slot, as for a name that clusters cannot have.
 func (m *Moving) Local(ours Ours, v Vector) (before State, ok bool, err error) {
 	home, err := m.slot(ours.request(v.Step).keys[0])
 	if err != nil {
@@ -80,7 +74,7 @@ func (m *Moving) slot(key string) (int, error) {
 	return redis.Int(m.nodes[0].conn.Do("CLUSTER", "KEYSLOT", key))
 }
 
-// Play runs what we do in a step.
+// Play runs our script of a step.
 func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
 	r := ours.request(s)
 	from, _, err := m.become(r.keys[0], before)
@@ -98,8 +92,7 @@ func (m *Moving) Play(ours Ours, s Step, before State) (ran Ran, err error) {
 	return ran, err
 }
 
-// PlayMoving runs what we do in a step while its slot moves. The named keys are on their new
-// node already. In the end the slot stays where it was.
+// PlayMoving runs our script after the moved keys have migrated, then cancels the migration.
 func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ran Ran, err error) {
 	r := ours.request(s)
 	from, to, err := m.become(r.keys[0], before)
@@ -134,7 +127,7 @@ func (m *Moving) PlayMoving(ours Ours, s Step, before State, moved []string) (ra
 	return ran, errors.Join(err1, err2)
 }
 
-// asking is a connection to the node that a slot moves to: it may use what is there already.
+// asking sends ASKING, so the node that imports a slot serves its keys.
 type asking struct{ redis.Conn }
 
 func (a asking) Do(command string, args ...any) (any, error) {
@@ -144,13 +137,12 @@ func (a asking) Do(command string, args ...any) (any, error) {
 	return a.Conn.Do(command, args...)
 }
 
-// stateSince returns the keys, with times that count from a moment.
 func (n *node) stateSince(at int64) (State, error) {
 	all, err := n.state()
 	return all.after(-at), err
 }
 
-// become puts the cluster into a state, and returns the node that serves a key, and the other.
+// become sets the cluster's state and returns the node that serves key, and the other one.
 func (m *Moving) become(key string, all State) (serves, other *node, err error) {
 	serves, other = m.nodes[0], m.nodes[1]
 	_, err = serves.conn.Do("EXISTS", key)
@@ -162,7 +154,6 @@ func (m *Moving) become(key string, all State) (serves, other *node, err error) 
 	return serves, other, errors.Join(err, err2, other.make(nil), serves.become(all.after(at)))
 }
 
-// begin begins to move a slot, and moves some of its keys.
 func (n *node) begin(slot int, to *node, keys []string) error {
 	_, err1 := to.conn.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", n.id)
 	_, err2 := n.conn.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
@@ -174,16 +165,15 @@ func (n *node) begin(slot int, to *node, keys []string) error {
 	return err
 }
 
-// stay ends the move of a slot. Its owner is the same.
 func (n *node) stay(slot int) error {
 	_, err := n.conn.Do("CLUSTER", "SETSLOT", slot, "STABLE")
 	return err
 }
 
-// Times may differ by slack between two runs, in milliseconds. Numbers below leastTime are none.
+// slack is the permitted difference of times. Numbers below leastTime are not times.
 const slack, leastTime = 2000, 1000
 
-// Same returns how two runs differ, but for times.
+// Same returns an error if two runs differ, except in times.
 func (r Ran) Same(other Ran) error {
 	if !alike(r.Reply, other.Reply) {
 		return fmt.Errorf("the reply is %v, not %v", other.Reply, r.Reply)
@@ -198,7 +188,6 @@ func (r Ran) Same(other Ran) error {
 	return nil
 }
 
-// alike reports whether values are the same, but for times.
 func alike(a, b any) bool {
 	switch a := a.(type) {
 	case int64:

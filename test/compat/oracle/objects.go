@@ -9,8 +9,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// The kinds that have no owner: the plain counter of permits, the semaphore whose permits have
-// ids and expire, and the count-down latch.
+// The kinds without owners: semaphores, semaphores with expiring permits, latches.
 var (
 	Semaphore = Kind{
 		Name: "semaphore",
@@ -30,11 +29,10 @@ var (
 	Latch = Kind{Name: "latch", Operations: []*Operation{LatchSet, LatchCountDown, LatchDelete}, Diverges: latchDiverges}
 )
 
-// noEnd is the score of a permit that never expires.
 const noEnd = 922337203685477
 
-// The operations of a semaphore. SemaphoreReleaseIf, which releases to an existing semaphore
-// only, is Redisson's alone. SemaphoreSetFor sets permits that expire with the step's lease.
+// Only Redisson has SemaphoreReleaseIf, which requires an existing semaphore. SemaphoreSetFor
+// sets permits that expire with the lease.
 var (
 	SemaphoreAcquire = &Operation{
 		Name: "acquire", act: take,
@@ -63,11 +61,11 @@ var (
 	}
 )
 
-// The operations of a semaphore whose permits expire. PermitAcquire takes a permit for each id,
-// or none. PermitAcquireForEver and PermitLeft, which returns a permit's lease, are Redisson's alone.
+// PermitAcquire takes a permit per ID, or none. Only Redisson has PermitAcquireForEver and
+// PermitLeft, which returns a lease.
 var (
 	PermitAcquire = &Operation{
-		Name: "acquire", act: take, Theirs: theirPermitAcquire, // the permits' key gets the counter's time to live
+		Name: "acquire", act: take, Theirs: theirPermitAcquire, // sets the counter's TTL on the permits' key
 		Ours: permits(func(l *luasrc.Permits, c *transport.Call, s Step) { l.Acquire(c, s.Now, s.allIDs(), s.Lease) }),
 	}
 	PermitAcquireForEver = &Operation{
@@ -158,7 +156,6 @@ var (
 	}
 )
 
-// The calls that several operations share.
 var (
 	ourAdd           = counting(func(l *luasrc.Counter, c *transport.Call, s Step) { l.Add(c, s.Permits) })
 	ourTrySet        = counting(func(l *luasrc.Counter, c *transport.Call, s Step) { l.TrySet(c, s.Permits, 0) })
@@ -188,7 +185,6 @@ func theirQuestion(r Release, s Step) Args {
 	return r.publishing(Args{s.permitKeys(), []string{clockNow}})
 }
 
-// counting, permits and latching make calls of ours about the step's semaphore or latch.
 func counting(fill func(l *luasrc.Counter, c *transport.Call, s Step)) func(Step, bool) Call {
 	return func(s Step, _ bool) Call {
 		n, _, channel := s.permitNames()
@@ -213,13 +209,11 @@ func latching(fill func(l *luasrc.Latch, c *transport.Call, s Step)) func(Step, 
 	}
 }
 
-// latchKeys are a latch and its channel, whose name always has braces.
 func latchKeys(s Step) []string {
 	name := s.Names[0]
 	return []string{name, "redisson_countdownlatch__channel__{" + name + "}"}
 }
 
-// permitNames are the counter of the step's semaphore, the ends of its permits, and its channel.
 func (s Step) permitNames() (count, ends, channel string) {
 	name := s.Names[0]
 	return name, braced(name) + ":timeout", "redisson_sc:" + braced(name)
@@ -230,7 +224,7 @@ func (s Step) permitKeys() []string {
 	return []string{n, ends, c}
 }
 
-// RawID is an id of a permit as the server has it, sixteen bytes; empty if it is not hexadecimal.
+// RawID returns the server's 16-byte form of a permit ID, or "" if it is not hexadecimal.
 func RawID(id string) string {
 	raw, err := hex.DecodeString(id)
 	if err != nil {
@@ -253,5 +247,4 @@ func (s Step) rawIDs() (all []string) {
 	return all
 }
 
-// allIDs are the step's ids as our scripts take them, concatenated.
 func (s Step) allIDs() string { return strings.Join(s.rawIDs(), "") }

@@ -12,25 +12,21 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Kind is a kind of lock: what is compared of it, and how the sides may differ.
+// Kind is a kind of lock, semaphore or latch, with its operations and divergences.
 type Kind struct {
-	// Name is the name of its file of recorded vectors.
 	Name string
-	// Has reports which releases have the kind; nil for all.
-	Has func(Release) bool
-	// Operations are in the order of the tables that tests print.
+	// Has reports whether a release has the kind; nil for all.
+	Has        func(Release) bool
 	Operations []*Operation
-	// Diverges has every intended difference with its reason.
-	Diverges []Divergence
-	// Also has those of operations of another kind that are played along: they explain
-	// differences, and need not occur.
+	Diverges   []Divergence
+	// Also lists another kind's divergences that may occur.
 	Also []Divergence
 }
 
-// Kinds lists the kinds of locks that are compared.
+// Kinds lists the kinds that are compared.
 var Kinds = []*Kind{&Plain, &Fair, &Fenced, &ReadWrite, &Semaphore, &Permits, &Latch}
 
-// KindsOf returns the kinds of locks that a release has.
+// KindsOf returns the kinds that a release has.
 func KindsOf(r Release) []*Kind {
 	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return !k.In(r) })
 }
@@ -43,7 +39,6 @@ func (k *Kind) OperationsOf(r Release) []*Operation {
 	return slices.DeleteFunc(slices.Clone(k.Operations), func(op *Operation) bool { return op.Has != nil && !op.Has(r) })
 }
 
-// operation returns the operation with a name.
 func (k *Kind) operation(name string) (*Operation, error) {
 	for _, op := range k.Operations {
 		if op.Name == name {
@@ -53,7 +48,7 @@ func (k *Kind) operation(name string) (*Operation, error) {
 	return nil, fmt.Errorf("oracle: kind %s has no operation %q", k.Name, name)
 }
 
-// act is what an operation does, for the divergences.
+// act classifies operations for the divergences.
 type act int
 
 const (
@@ -65,32 +60,28 @@ const (
 	take          // take permits
 	add           // add permits
 	drain         // take all permits
-	give          // release a permit with an id
+	give          // release a permit by ID
 	giveAll       // release several
 	extend        // renew a permit
-	setAll        // set the number of all permits
-	countFree     // ask how many permits are free
-	countAll      // ask how many there are
-	countOut      // ask how many are taken
+	setAll        // set the total number of permits
+	countFree     // count the free permits
+	countAll      // count all permits
+	countOut      // count the taken permits
 )
 
-// Operation is one thing that both sides do with a script. The package comment says how to
-// add one.
+// Operation is a script operation of both sides.
 type Operation struct {
-	// Name is its name in tables and recorded vectors.
 	Name string
-	// Theirs returns what a release calls Redisson's script with.
+	// Theirs returns the arguments of a release's script.
 	Theirs func(Release, Step) Args
-	// Has, where set, reports which releases have it; nil for all that have the kind.
+	// Has reports whether a release has the operation; nil for all.
 	Has func(Release) bool
-	// OneByOne, where set, reports which releases call the script once for each name, so that
-	// the replies make a list.
+	// OneByOne reports whether a release calls the script once per name; nil for none.
 	OneByOne func(Release) bool
-	// Ours is this module's call, for an owner of our own or for a shared one. Without it the
-	// operation is Redisson's alone: it is recorded, and used to make states.
+	// Ours returns our call. It is nil if only Redisson has the operation.
 	Ours func(s Step, shared bool) Call
-	// TellsTime says that a positive reply is a time left, and that a new score may be made
-	// from it. Both are smaller on the side that runs later.
+	// TellsTime marks replies that are a remaining time and may become a score. Both are smaller
+	// on the side that runs later.
 	TellsTime bool
 
 	act  act
@@ -100,26 +91,22 @@ type Operation struct {
 // String returns the name.
 func (op *Operation) String() string { return op.Name }
 
-// GoString returns the name, which a failed random test shows.
+// GoString returns the name, for the output of failed random tests.
 func (op *Operation) GoString() string { return op.Name }
 
-// Args is what one call of a script is given.
+// Args are the KEYS and ARGV of a call.
 type Args struct {
-	// Keys and Argv are its KEYS and ARGV.
 	Keys []string `json:"keys"`
 	Argv []string `json:"argv"`
 }
 
-// Call is one call of a script of this module.
+// Call is one call of our scripts.
 type Call struct {
-	// Script is the script.
 	Script *transport.Script
-	// Keys and Argv are its KEYS and ARGV.
-	Keys []string
-	Argv []any
+	Keys   []string
+	Argv   []any
 }
 
-// filled returns the call that fill fills in.
 func filled(fill func(c *transport.Call)) Call {
 	var c transport.Call
 	fill(&c)
@@ -130,32 +117,25 @@ func filled(fill func(c *transport.Call)) Call {
 	return call
 }
 
-// Step is one operation, as both sides are to do it. Fields that an operation does not use are
-// zero.
+// Step is one operation and its arguments. Unused fields are zero.
 type Step struct {
-	// Op is the operation.
 	Op *Operation `json:"-"`
 	// Names has the lock's name; a renewal may have several.
 	Names []string `json:"names"`
-	// Owner is the owner that acts.
-	Owner string `json:"owner,omitempty"`
-	// Lease is in milliseconds.
-	Lease int64 `json:"lease,omitempty"`
+	Owner string   `json:"owner,omitempty"`
+	Lease int64    `json:"lease,omitempty"`
 
-	// Target is the count that our scripts name where Redisson's go up or down by one. An
-	// acquire or a try without one is no re-entry.
+	// Target is the count after our script. An acquire without one is not a re-entry.
 	Target int64 `json:"target,omitempty"`
-	// RequestID is that of Redisson's unlock call; with Repeat it is the one of the release
-	// before, so that the step is that release sent again.
+	// RequestID is that of Redisson's unlock. Repeat resends the previous release.
 	RequestID string `json:"request,omitempty"`
 	Repeat    bool   `json:"repeat,omitempty"`
 
-	// Permits is a number of permits, or what a count is set to.
 	Permits int64 `json:"permits,omitempty"`
-	// IDs are those of permits, in hexadecimal digits.
+	// IDs are permit IDs in hexadecimal.
 	IDs []string `json:"ids,omitempty"`
 
-	// Now is the caller's clock and Wait its waiting time, in milliseconds.
+	// Now is the caller's clock and Wait its wait time, in milliseconds.
 	Now  int64 `json:"now,omitempty"`
 	Wait int64 `json:"wait,omitempty"`
 }
@@ -166,18 +146,15 @@ func (s Step) String() string {
 	return fmt.Sprint(s.Op, " ", cmp.Or(string(text), fmt.Sprint(err)))
 }
 
-// Arguments that a live Redisson chooses by itself are one of these in Args, and a step gives
-// them a value.
+// Placeholders in Args for arguments that a live Redisson chooses.
 const (
-	latchTTL = "<latch>" // a latch's time to live, which is random
+	latchTTL = "<latch>" // a latch's random TTL
 	clockNow = "<now>"   // the caller's clock
-	leaseEnd = "<end>"   // when the step's lease ends by the caller's clock
+	leaseEnd = "<end>"   // the end of the lease by the caller's clock
 )
 
-// latchFor is the time to live of latches in steps, in milliseconds.
 const latchFor = 16000
 
-// given puts the step's values into arguments.
 func (s Step) given(argv []string) []string {
 	all := slices.Clone(argv)
 	for i, arg := range argv {
@@ -193,8 +170,7 @@ func (s Step) given(argv []string) []string {
 	return all
 }
 
-// clock is the caller's clock among our arguments. In a step that a live client takes it is not
-// known before.
+// clock returns the caller's clock, a placeholder if a live client takes the step.
 func (s Step) clock() any {
 	if s.Now == 0 {
 		return clockNow
@@ -202,5 +178,5 @@ func (s Step) clock() any {
 	return s.Now
 }
 
-// Latch is the key of the latch that a release leaves.
+// Latch returns the key of the latch that a release leaves.
 func (s Step) Latch() string { return codec.LatchKey(s.Names[0], s.RequestID) }

@@ -109,11 +109,9 @@ func TestARefereeWantsAReasonForEachDifferenceAndADifferenceForEachReason(t *tes
 	}
 }
 
-// theirsFromOurs gives our acquire script the order of Redisson's arguments.
 var theirsFromOurs = strings.NewReplacer("ARGV[1]", "ARGV[2]", "ARGV[2]", "ARGV[1]")
 
-// ourselves has our scripts in the place of Redisson's, so that the twin can be tried
-// without a Java machine.
+// ourselves uses our scripts as Redisson's, to test the twin without Java.
 func ourselves(t *testing.T, op *Operation, script string) *Theirs {
 	t.Helper()
 	theirs := NewTheirs(parse(t, "4.3.1"))
@@ -165,8 +163,7 @@ func TestATwinSeesEveryKindOfDifference(t *testing.T) {
 	}
 }
 
-// slowPermit stands for Redisson's attempt for a permit, and takes some milliseconds between PTTL
-// and PEXPIRE. Servers from 7.2 have one time for all of a script: on them nothing is late.
+// Servers from 7.2 freeze the time during a script, so that slowPermit is not late.
 const slowPermit = `
 redis.call('DECRBY', KEYS[1], 1)
 redis.call('ZADD', KEYS[2], ARGV[2], ARGV[6])
@@ -195,7 +192,7 @@ func TestAReleaseHasOneScriptForEachOperation(t *testing.T) {
 	require.Equal(t, []*Operation{Free, Force, Renew}, theirs.Missing(&Plain))
 }
 
-// A hold that a lock without a time to live lasts for may get what it has left again.
+// A lock without a TTL lasts for its hold, whose remaining time may be set again.
 func TestAHoldThatARenewalLeavesMayEndLaterByWhatTheScriptTook(t *testing.T) {
 	t.Parallel()
 	hold := codec.HoldKey("l", "c:1", 1)

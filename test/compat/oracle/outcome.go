@@ -6,45 +6,34 @@ import (
 	"slices"
 )
 
-// Seen is what a step did on one side.
+// Seen is the effect of a step on one side.
 type Seen struct {
-	// Reply is the script's reply; an error is a Failure.
-	Reply any
-	// After has all keys there are then.
-	After State
-	// Messages has what was published: "channel payload".
+	Reply    any
+	After    State
 	Messages []string
 }
 
-// Outcome is what a step did on both, and how that differs.
+// Outcome is the effect of a step on both sides and the differences.
 type Outcome struct {
-	// Step is the step.
-	Step Step
-	// Shared says that ours was done for an owner that others use, too.
-	Shared bool
-	// Prior has all keys there were before, on both sides.
-	Prior State
-	// Theirs and Ours are what was seen on each side.
+	Step         Step
+	Shared       bool
+	Prior        State
 	Theirs, Ours Seen
-	// At is when it was done, in milliseconds since 1970. Elapsed is how far times
-	// may lie apart, in milliseconds: ours was later by that much at most.
+	// At is the time of the step, Elapsed the maximum delay of our side, in milliseconds.
 	At, Elapsed int64
-	// Diffs is how the sides differ.
-	Diffs []Diff
+	Diffs       []Diff
 }
 
 // Diff is one difference.
 type Diff struct {
 	// What is "reply", "messages", "key", "value" or "ttl".
 	What string
-	// Key is the key that differs, for "key", "value" and "ttl".
-	Key string
-	// Theirs and Ours are what there was: for "key" whether the key is there,
-	// for "ttl" when it expires.
+	Key  string
+	// For "key", Theirs and Ours are whether the key exists; for "ttl", when it expires.
 	Theirs, Ours any
 }
 
-// String tells the difference in a line.
+// String describes the difference in a line.
 func (d Diff) String() string {
 	if d.Key == "" {
 		return fmt.Sprintf("%s: theirs %v, ours %v", d.What, d.Theirs, d.Ours)
@@ -82,8 +71,7 @@ func (o *Outcome) compareKey(name string) []Diff {
 	return diffs
 }
 
-// sameTime: two runs that set a time lie apart by Elapsed at most. A time that is set to what was
-// left may be later on either side.
+// sameTime allows either side to be later, as for a TTL set to the remaining time.
 func (o *Outcome) sameTime(theirs, ours int64) bool {
 	if theirs == never || ours == never {
 		return theirs == ours
@@ -91,8 +79,7 @@ func (o *Outcome) sameTime(theirs, ours int64) bool {
 	return max(ours-theirs, theirs-ours) <= o.Elapsed
 }
 
-// sameReply: a reply that tells the time left is smaller on the side that was
-// asked later.
+// sameReply allows a remaining time to be smaller on our side, which runs later.
 func (o *Outcome) sameReply() bool {
 	if o.Step.Op.TellsTime {
 		return o.sameTimeLeft(o.Theirs.Reply, o.Ours.Reply)
@@ -109,7 +96,6 @@ func (o *Outcome) sameTimeLeft(theirs, ours any) bool {
 	return reflect.DeepEqual(theirs, ours)
 }
 
-// sameValue: the same, but for scores that are made from a time.
 func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	scores, ok1 := theirs.Value.(map[string]float64)
 	others, ok2 := ours.Value.(map[string]float64)
@@ -119,8 +105,7 @@ func (o *Outcome) sameValue(theirs, ours Entry) bool {
 	return theirs.Type == ours.Type && reflect.DeepEqual(theirs.Value, ours.Value)
 }
 
-// sameScores: only the step's own score may be made from a time, and then it is
-// smaller on the side that ran later.
+// sameScores allows only the owner's score to be smaller on our side.
 func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 	same := len(theirs) == len(ours)
 	for member, score := range theirs {
@@ -132,20 +117,18 @@ func (o *Outcome) sameScores(theirs, ours map[string]float64) bool {
 	return same
 }
 
-// Divergence is a difference from Redisson that is meant.
+// Divergence is an intended difference from Redisson.
 type Divergence struct {
-	// Name tells it apart, Reason says why it is meant. docs/protocol.md has the
-	// same under "Differences on purpose".
+	// Name and Reason are repeated in docs/protocol.md under "Differences on purpose".
 	Name, Reason string
-	// Applies tells for which releases, and for which owners of ours, it is to be
-	// seen.
+	// Applies reports whether it must occur for a release and owner.
 	Applies func(Release, Ours) bool
-	// Explains tells whether it is the reason for one difference. It must be as
-	// narrow as can be: what it lets through is not looked at any more.
+	// Explains reports whether it explains a difference. It must be narrow: explained differences
+	// are not checked further.
 	Explains func(o *Outcome, d Diff) bool
 }
 
-// Referee counts which divergences have explained something.
+// Referee counts the divergences that explained a difference.
 type Referee struct {
 	release Release
 	ours    Ours
@@ -154,8 +137,7 @@ type Referee struct {
 	steps   map[*Operation]int
 }
 
-// NewReferee judges outcomes of one release and one way of ours by a kind's list
-// of divergences.
+// NewReferee returns a Referee for a release and a Way.
 func NewReferee(r Release, ours Ours, kind *Kind) *Referee {
 	return &Referee{release: r, ours: ours, kind: kind, seen: map[string]int{}, steps: map[*Operation]int{}}
 }
@@ -166,8 +148,7 @@ func (r *Referee) Judge(o *Outcome) error {
 	return err
 }
 
-// JudgeAs is Judge for an outcome of which it is known which divergences must be
-// seen, where they apply. Others, or fewer, are an error.
+// JudgeAs is Judge for an outcome that must show exactly the meant divergences.
 func (r *Referee) JudgeAs(o *Outcome, meant []string) error {
 	seen, err := r.explain(o)
 	if err != nil {
@@ -181,7 +162,6 @@ func (r *Referee) JudgeAs(o *Outcome, meant []string) error {
 	return nil
 }
 
-// explain returns the divergences that explain the differences.
 func (r *Referee) explain(o *Outcome) (names []string, err error) {
 	r.steps[o.Step.Op]++
 	all := slices.Concat(r.kind.Diverges, r.kind.Also)
@@ -197,10 +177,10 @@ func (r *Referee) explain(o *Outcome) (names []string, err error) {
 	return names, nil
 }
 
-// Expects tells whether a divergence is to be seen here.
+// Expects reports whether a divergence must occur here.
 func (r *Referee) Expects(d Divergence) bool { return d.Applies(r.release, r.ours) }
 
-// Unseen returns the divergences that should have occurred and have not.
+// Unseen returns the expected divergences that have not occurred.
 func (r *Referee) Unseen() []string {
 	var unseen []string
 	for _, row := range r.kind.Diverges {
@@ -211,5 +191,5 @@ func (r *Referee) Unseen() []string {
 	return unseen
 }
 
-// Steps returns how many steps of an operation were judged.
+// Steps returns the number of judged steps of an operation.
 func (r *Referee) Steps(op *Operation) int { return r.steps[op] }

@@ -7,13 +7,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Twin is two servers of one make that are kept in the same state. It is for one
-// goroutine.
+// Twin is two servers of one make in the same state. It is not safe for concurrent use.
 type Twin struct {
 	theirs, ours *side
 }
 
-// NewTwin takes two servers that nothing else uses, by how to connect to them.
+// NewTwin takes the dial functions of two servers reserved for it.
 func NewTwin(theirs, ours func() (redis.Conn, error)) (*Twin, error) {
 	a, err := newSide(theirs)
 	if err != nil {
@@ -29,24 +28,23 @@ func NewTwin(theirs, ours func() (redis.Conn, error)) (*Twin, error) {
 // Close closes the connections.
 func (t *Twin) Close() error { return errors.Join(t.theirs.close(), t.ours.close()) }
 
-// Reset begins anew, with no key on either server.
+// Reset deletes all keys on both servers.
 func (t *Twin) Reset() error {
 	return t.theirs.become(nil)
 }
 
-// Do runs a plain command on Redisson's side, to bring about a state.
+// Do runs a command on Redisson's side to set up a state.
 func (t *Twin) Do(command string, args ...any) (any, error) {
 	return normal(t.theirs.conn.Do(command, args...))
 }
 
-// Alone takes a step on Redisson's side, to bring about a state.
+// Alone plays a step on Redisson's side to set up a state.
 func (t *Twin) Alone(theirs *Theirs, step Step) error {
 	_, err := t.theirs.act(theirs.requests(step), theirs.isList(step))
 	return err
 }
 
-// Play puts our side into the state of Redisson's, takes the step on both and
-// compares.
+// Play copies the state of Redisson's side to ours, plays the step on both and compares.
 func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 	prior, err := t.theirs.state()
 	if err != nil {
@@ -68,12 +66,11 @@ func (t *Twin) Play(theirs *Theirs, ours Ours, step Step) (*Outcome, error) {
 	return o, nil
 }
 
-// Stage is a server on which recorded cases are played, each within one millisecond of the
-// server's clock, so that no time may differ. It is for one goroutine.
+// Stage plays recorded cases within one millisecond of the server's clock, so that times are
+// exact. It is not safe for concurrent use.
 type Stage struct{ side *side }
 
-// NewStage takes a server that nothing else uses, by how to connect to it. One with the clock
-// of a testing/synctest bubble will do.
+// NewStage takes the dial function of a server reserved for it.
 func NewStage(dial func() (redis.Conn, error)) (*Stage, error) {
 	s, err := newSide(dial)
 	return &Stage{s}, err
@@ -82,7 +79,7 @@ func NewStage(dial func() (redis.Conn, error)) (*Stage, error) {
 // Close closes the connections.
 func (s *Stage) Close() error { return s.side.close() }
 
-// Record plays cases as a live Redisson's scripts do them.
+// Record plays cases with Redisson's scripts.
 func (s *Stage) Record(theirs *Theirs, cases []*Case) ([]Result, error) {
 	var all []Result
 	for _, c := range cases {
@@ -101,7 +98,7 @@ func (s *Stage) Record(theirs *Theirs, cases []*Case) ([]Result, error) {
 	return all, nil
 }
 
-// Replay plays a vector as we do it and compares.
+// Replay plays a vector with our script and compares.
 func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	m, err := s.side.moment(v.Before, []request{ours.request(v.Step)})
 	if err != nil {
@@ -120,23 +117,18 @@ func (s *Stage) Replay(ours Ours, v Vector) (*Outcome, error) {
 	return o, nil
 }
 
-// maxTries bounds how often a moment is tried. On a busy machine one in a few
-// dozen succeeds.
+// maxTries allows for a busy machine, on which one attempt in a few dozen succeeds.
 const maxTries = 5000
 
-// errNoMoment says that a server never did it within a millisecond.
 var errNoMoment = errors.New("oracle: the server is too slow to run a script within one millisecond of its clock")
 
-// moment is what requests did to a recorded state, all within one millisecond of
-// the server's clock.
+// moment is the effect of requests within one millisecond of the server's clock.
 type moment struct {
 	at      int64 // when, in milliseconds since 1970
 	replies []any
-	seen    Seen // but for the reply
+	seen    Seen // without the reply
 }
 
-// moment brings about a state and runs requests, as often as it takes to do that
-// in one millisecond.
 func (s *side) moment(before State, all []request) (*moment, error) {
 	for range maxTries {
 		m, err := s.tryMoment(before, all)
@@ -151,8 +143,8 @@ func (s *side) moment(before State, all []request) (*moment, error) {
 	return nil, errNoMoment
 }
 
-// tryMoment sets the times to live, runs the requests and asks for the clock
-// again, all in one transaction. It returns none if the clock had moved.
+// tryMoment sets TTLs, runs requests and reads the clock in one transaction. It returns nil if
+// the clock moved.
 func (s *side) tryMoment(before State, all []request) (*moment, error) {
 	if err := s.make(before); err != nil {
 		return nil, err
@@ -186,7 +178,6 @@ func (s *side) tryMoment(before State, all []request) (*moment, error) {
 	return m, nil
 }
 
-// send queues a transaction: times to live, requests, the clock.
 func (s *side) send(before State, all []request) error {
 	errs := []error{s.conn.Send("MULTI")}
 	for name, e := range before {

@@ -8,8 +8,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// ReadWrite is the read/write lock. A step's owner is the reader; the writer's field has
-// ":write" appended.
+// ReadWrite is the read/write lock. A writer's field is the owner with ":write" appended.
 var ReadWrite = Kind{
 	Name: "readwrite",
 	Operations: []*Operation{
@@ -84,10 +83,9 @@ var (
 	}
 )
 
-// writer is the field of the step's owner as a writer.
 func (s Step) writer() string { return codec.WriterField(s.Owner) }
 
-// Field is the field of the lock's hash that the step is about.
+// Field returns the step's field of the lock's hash.
 func (s Step) Field() string {
 	if s.Op.role == &luasrc.Writer {
 		return s.writer()
@@ -95,17 +93,14 @@ func (s Step) Field() string {
 	return s.Owner
 }
 
-// isRead and isWrite report whether the step is an act in that role.
 func (s Step) isRead(a act) bool  { return s.Op.act == a && s.Op.role == &luasrc.Reader }
 func (s Step) isWrite(a act) bool { return s.Op.act == a && s.Op.role == &luasrc.Writer }
 
-// HoldKey is the key of one hold of the step's owner as a reader.
+// HoldKey returns the key of the reader's n-th hold.
 func (s Step) HoldKey(n int64) string { return codec.HoldKey(s.Names[0], s.Owner, n) }
 
-// timeouts is the prefix of the keys of the reader's holds.
 func (s Step) timeouts() string { return strings.TrimSuffix(s.HoldKey(1), ":1") }
 
-// braced is the prefix of the keys of all readers of a lock.
 func braced(name string) string {
 	if strings.Contains(name, "{") {
 		return name
@@ -117,7 +112,6 @@ func (s Step) forced(r Release, message string) Args {
 	return r.publishing(Args{[]string{s.Names[0], codec.ReadWriteChannel(s.Names[0])}, []string{message}})
 }
 
-// inRole is a call of ours about the step's lock, in the step's role.
 func (s Step) inRole(fill func(l *luasrc.ReadWrite, c *transport.Call)) Call {
 	name := s.Names[0]
 	l := luasrc.ReadWrite{Role: s.Op.role, Key: name, Channel: codec.ReadWriteChannel(name), Publish: "PUBLISH"}

@@ -12,8 +12,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// queueText stands at the end of a line: its score is when it gives up, which it
-// also replies, less its own share.
+// queueText queues an owner, with its deadline as the score, and returns the remaining time.
 const queueText = `
 local left = redis.call('PTTL', KEYS[1])
 redis.call('ZINCRBY', KEYS[2], -5, 'first')
@@ -23,8 +22,6 @@ return left`
 
 var queueScript = transport.NewScript("queue", queueText)
 
-// queueUp is an operation that is a row and nothing else: its keys are of every
-// type, and its score is made from a time.
 var queueUp = &Operation{
 	Name:      "queue",
 	TellsTime: true,
@@ -51,8 +48,6 @@ var queueCase = &Case{
 	Step: Step{Op: queueUp, Names: []string{"l"}, Owner: owner, Now: 1795224888000, Wait: 5000},
 }
 
-// queueMutants are queueText with one thing changed, and the differences that
-// must show.
 var queueMutants = []struct{ does, old, new, what string }{
 	{"nothing", "", "", ""},
 	{"forgets the wait", "+ tonumber(ARGV[2])", "", "value"},

@@ -14,13 +14,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Failure is an error reply. Only its code counts: the rest names the script.
+// Failure is an error reply. Only its code is compared: the rest names the script.
 type Failure string
 
-// wrongType is the reply, any, so that it compares with others.
+// wrongType is an any, for comparison with replies.
 var wrongType any = Failure("WRONGTYPE")
 
-// side is one server, which nothing else uses.
+// side is a server reserved for this package's use.
 type side struct {
 	conn     redis.Conn
 	listener redis.PubSubConn // receives every channel
@@ -48,13 +48,12 @@ func newSide(dial func() (redis.Conn, error)) (*side, error) {
 
 func (s *side) close() error { return errors.Join(s.conn.Close(), s.listener.Conn.Close()) }
 
-// command is a command of Redis.
 type command struct {
 	name string
 	args []any
 }
 
-// ask sends commands at once and returns their replies. Error replies are among these.
+// Replies of the pipelined commands may be errors.
 func (s *side) ask(all []command) ([]any, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -67,7 +66,6 @@ func (s *side) ask(all []command) ([]any, error) {
 	return redis.Values(s.conn.Do(""))
 }
 
-// do sends commands at once. An error reply is an error.
 func (s *side) do(all []command) error {
 	replies, err := s.ask(all)
 	for _, reply := range replies {
@@ -78,7 +76,6 @@ func (s *side) do(all []command) error {
 	return err
 }
 
-// eval is the command that runs a request.
 func (r request) eval() command {
 	args := []any{r.script, len(r.keys)}
 	for _, key := range r.keys {
@@ -87,14 +84,12 @@ func (r request) eval() command {
 	return command{"EVAL", append(args, r.argv...)}
 }
 
-// run runs one script.
 func (s *side) run(r request) (any, error) {
 	c := r.eval()
 	return normal(s.conn.Do(c.name, c.args...))
 }
 
-// act runs scripts in turn and looks at what there is then, in one round trip. The reply is that
-// of the one script, or the list of them if the caller wants a list.
+// act runs scripts and reads the state in one round trip.
 func (s *side) act(all []request, list bool) (seen Seen, err error) {
 	var commands []command
 	for _, r := range all {
@@ -125,7 +120,6 @@ func oneOf(replies []any, list bool) any {
 	return replies[0]
 }
 
-// normal makes error replies values and bulk strings texts.
 func normal(reply any, err error) (any, error) {
 	if refused, ok := reply.(redis.Error); ok { // one of several replies
 		reply, err = nil, refused
@@ -137,7 +131,6 @@ func normal(reply any, err error) (any, error) {
 	return texts(reply), err
 }
 
-// texts makes bulk strings texts, also those in lists.
 func texts(reply any) any {
 	switch r := reply.(type) {
 	case []byte:
@@ -150,8 +143,7 @@ func texts(reply any) any {
 	return reply
 }
 
-// failure is an error's code. Old servers, and miniredis, have that of an error
-// in a script somewhere in their own error's text.
+// failure returns an error's code, which old servers and miniredis embed in another error's text.
 func failure(text string) Failure {
 	if (&transport.ServerError{Text: text}).HasCode("WRONGTYPE") {
 		return "WRONGTYPE"
@@ -160,14 +152,13 @@ func failure(text string) Failure {
 	return Failure(code)
 }
 
-// mark returns a message that ends what is read of the messages, and the command that sends it.
+// mark returns a message that ends the pending ones, and the command that publishes it.
 func (s *side) mark() (mark string, publish command) {
 	s.marks++
 	mark = fmt.Sprintf("mark-%d", s.marks)
 	return mark, command{"PUBLISH", []any{"the end", mark}}
 }
 
-// messages returns what was published since the last time.
 func (s *side) messages() ([]string, error) {
 	mark, publish := s.mark()
 	if err := s.do([]command{publish}); err != nil {
@@ -176,7 +167,6 @@ func (s *side) messages() ([]string, error) {
 	return s.until(mark)
 }
 
-// until returns what was published before a mark.
 func (s *side) until(mark string) ([]string, error) {
 	got := []string{}
 	for {
@@ -192,8 +182,8 @@ func (s *side) until(mark string) ([]string, error) {
 	}
 }
 
-// readAll returns all keys: name, type, when it expires (an error before 7.0), and value. It is one
-// script: round trips are what takes the time of the tests.
+// readAll returns the name, type, expiry (an error before 7.0) and value of all keys, in one
+// script because round trips dominate the tests' time.
 const readAll = `
 local readers = {hash = {'HGETALL'}, string = {'GET'}, list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
 local all = {}
@@ -208,7 +198,6 @@ for _, name in ipairs(redis.call('KEYS', '*')) do
 end
 return all`
 
-// readKeys is the command that reads all keys.
 var readKeys = command{"EVAL", []any{readAll, 0}}
 
 func (s *side) state() (State, error) {
@@ -219,7 +208,6 @@ func (s *side) state() (State, error) {
 	return s.understand(reply)
 }
 
-// understand makes a state of the reply to readKeys.
 func (s *side) understand(reply any) (State, error) {
 	keys, err := redis.Values(reply, nil)
 	if err != nil {
@@ -242,7 +230,6 @@ func (s *side) understand(reply any) (State, error) {
 	return all, nil
 }
 
-// entry understands what readAll returned of a key.
 func (s *side) entry(name string, parts []any) (e Entry, err error) {
 	var err1, err2, err3 error
 	e.Type, err1 = redis.String(parts[0], nil)
@@ -269,8 +256,7 @@ func valueOf(kind string, reply any) (any, error) {
 	return nil, fmt.Errorf("oracle: a key has type %q", kind)
 }
 
-// expires asks servers before 7.0 when a key expires. They report only what is left, so
-// they are asked within one millisecond.
+// expires reads the remaining time, all that servers before 7.0 report, within one millisecond.
 func (s *side) expires(name string) (int64, error) {
 	for {
 		before, err1 := s.now()
@@ -285,7 +271,6 @@ func (s *side) expires(name string) (int64, error) {
 	}
 }
 
-// now asks for the server's clock, in milliseconds.
 func (s *side) now() (int64, error) { return millis(s.conn.Do("TIME")) }
 
 func millis(reply any, err error) (int64, error) {
@@ -296,7 +281,6 @@ func millis(reply any, err error) (int64, error) {
 	return parts[0]*1000 + parts[1]/1000, nil
 }
 
-// become puts the server into a state.
 func (s *side) become(all State) error {
 	var commands []command
 	for name, e := range all {
@@ -307,7 +291,7 @@ func (s *side) become(all State) error {
 	return s.make(all, commands...)
 }
 
-// make puts the server into a state, but for the times to live, and runs further commands.
+// make sets the state without TTLs, and runs more commands.
 func (s *side) make(all State, more ...command) error {
 	commands := []command{{"FLUSHDB", nil}}
 	for name, e := range all {
@@ -320,7 +304,6 @@ func (s *side) make(all State, more ...command) error {
 	return s.do(append(commands, more...))
 }
 
-// maker is the command that makes the key.
 func (e Entry) maker(name string) (command, error) {
 	args := []any{name}
 	switch v := e.Value.(type) {

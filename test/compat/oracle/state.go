@@ -10,26 +10,22 @@ import (
 	"strconv"
 )
 
-// never is when a key without a time to live expires.
+// never is the expiry of a key without a TTL.
 const never = -1
 
-// Entry is a key as it stands on a server.
+// Entry is a key on a server.
 type Entry struct {
-	// Type is the value's type, as TYPE says.
 	Type string
-	// Value is a map of texts for a hash, a text for a string, a list of texts for
-	// a list, and a map of scores for a sorted set.
+	// Value is a map of strings for a hash, a string, a list of strings, or a map of scores.
 	Value any
-	// Expires is when the key expires, in milliseconds since 1970, −1 for never.
-	// In recorded vectors it counts from the moment of the call.
+	// Expires is in milliseconds since 1970, or relative in recorded vectors; −1 for never.
 	Expires int64
 }
 
 // State is all keys of a server.
 type State map[string]Entry
 
-// Count returns how often an owner has entered a lock. isLock is false for a key that is no
-// lock.
+// Count returns an owner's hold count. isLock is false if the key is not a lock.
 func (s State) Count(name, owner string) (count int64, isLock bool) {
 	e, ok := s[name]
 	if !ok {
@@ -40,14 +36,12 @@ func (s State) Count(name, owner string) (count int64, isLock bool) {
 	return count, isLock
 }
 
-// same tells whether a key is the same in both states, absent ones included.
 func (s State) same(other State, name string) bool {
 	a, inA := s[name]
 	b, inB := other[name]
 	return inA == inB && a.Type == b.Type && a.Expires == b.Expires && reflect.DeepEqual(a.Value, b.Value)
 }
 
-// after returns the state with all times later by some milliseconds.
 func (s State) after(ms int64) State {
 	moved := State{}
 	for name, e := range s {
@@ -59,11 +53,10 @@ func (s State) after(ms int64) State {
 	return moved
 }
 
-// entryJSON is how an entry is recorded.
 type entryJSON struct {
 	Type  string          `json:"type"`
 	Value json.RawMessage `json:"value"`
-	Left  *int64          `json:"left,omitempty"` // milliseconds; none for never
+	Left  *int64          `json:"left,omitempty"` // milliseconds; nil for never
 }
 
 // MarshalJSON writes an entry of a recorded vector.
@@ -113,7 +106,6 @@ func read[T any](text []byte) (T, error) {
 
 // Reply is a script's reply.
 type Reply struct {
-	// Value is nil, a number, a text, a list of them or a Failure.
 	Value any
 }
 
@@ -125,7 +117,7 @@ func (f Failure) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes the value.
 func (r Reply) MarshalJSON() ([]byte, error) { return json.Marshal(r.Value) }
 
-// UnmarshalJSON is the reverse.
+// UnmarshalJSON reads the value.
 func (r *Reply) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -161,7 +153,6 @@ func decoded(value any) (any, error) {
 	return value, nil
 }
 
-// keysOf are the names of the keys of two states, in order.
 func keysOf(a, b State) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)

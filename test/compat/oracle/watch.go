@@ -10,20 +10,18 @@ import (
 	"github.com/redlatch/redlatch/internal/test/monitor"
 )
 
-// lineTimeout bounds the wait for a line that must come.
 const lineTimeout = 20 * time.Second
 
-// Watch sees what clients send to a server. It is for one goroutine.
+// Watch records what clients send to a server. It is not safe for concurrent use.
 type Watch struct {
-	conn  redis.Conn // in MONITOR
+	conn  redis.Conn // in MONITOR mode
 	mark  redis.Conn
 	marks int
 	tape  monitor.Tape
 }
 
-// NewWatch begins to watch with one connection and sets marks with another;
-// both are the caller's to close. It must begin before the clients that it is to
-// understand, or their scripts' texts are not known.
+// NewWatch monitors with conn and sends marks with mark; the caller closes both. Start it before
+// the watched clients, to learn their scripts as they are loaded.
 func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	if _, err := conn.Do("MONITOR"); err != nil {
 		return nil, err
@@ -31,8 +29,7 @@ func NewWatch(conn, mark redis.Conn) (*Watch, error) {
 	return &Watch{conn: conn, mark: mark}, nil
 }
 
-// Since returns what clients have sent since the last call of Since or Until
-// about a name: the commands that have it in an argument.
+// Since returns the commands with name in an argument since the last Since or Until.
 func (w *Watch) Since(name string) ([]monitor.Call, error) {
 	w.marks++
 	mark := fmt.Sprintf("mark-%d", w.marks)
