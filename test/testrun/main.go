@@ -1,16 +1,12 @@
-// Program testrun runs the tests of this module with the race detector, and prints what a run
-// must not hide: which tests failed, with their output, and which were skipped, with their
-// reasons. How the log of each failed test begins is repeated at the end.
+// Program testrun runs the module's tests with the race detector. It prints the output of failed
+// tests and the reasons of skipped ones, and repeats the start of each failed test's log at the end.
 //
-//	go run ./test/testrun ./...        what `make test` runs
+//	go run ./test/testrun ./...        as make test does; cached packages do not run again
 //	go run ./test/testrun -all ./...   all tests: REDLATCH_TEST=all
 //
-// Without -all, packages whose results Go has cached are not run again.
-//
-// With -all, tests that the race detector would disturb or only slow down (testlevel.NoRace) run
-// once more without it, and a test that is left out although it is to run (testlevel.All) is a
-// failure. It vets nothing: make lint does, and here it would take more than half of the
-// processor time of compiling.
+// With -all, tests that the race detector disturbs or only slows down (testlevel.NoRace) run again
+// without it, and a skipped testlevel.All test is a failure. It does not vet: make lint does, and
+// vetting would take more than half of the compiler's processor time.
 package main
 
 import (
@@ -37,7 +33,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-vet=off", "-timeout=" + limit(*all).String()}}
-	// Most of these tests wait most of the time; of all, some load the machine.
+	// Most tests wait most of the time; of all tests, some load the machine.
 	at := max(4, runtime.GOMAXPROCS(0))
 	if r.all {
 		r.args = append(r.args, "-count=1")
@@ -54,8 +50,8 @@ func main() {
 	}
 }
 
-// limit is how long a package may take. Without -all it is what all of them together are to take on
-// two processors.
+// limit is the time limit per package. Without -all, all packages should finish within it on two
+// processors.
 func limit(all bool) time.Duration {
 	if all {
 		return 25 * time.Minute
@@ -63,23 +59,21 @@ func limit(all bool) time.Duration {
 	return 3 * time.Minute
 }
 
-// long are the packages whose tests take longest. Begun last, one of them would run alone at
-// the end. longer take more than those where all tests run.
+// long are the slowest packages; with -all, longer are slower still. They start first, so that
+// none runs alone at the end.
 var (
 	longer = []string{".", "./internal/luasrc", "./internal/test/locksuite"}
 	long   = []string{"./rlock", "./redlatchui", "./rfairlock", "./rreadwritelock", "./internal/redisconn", "./test/badinput", "./cmd/redlatch/..."}
 )
 
-// run is one run of the tests.
 type run struct {
 	out  io.Writer
 	all  bool
 	args []string // of each go test
 
-	used time.Duration // processor time, of the go command and of the tests
+	used time.Duration // processor time of the go command and the tests
 }
 
-// longestFirst puts the packages that take longest first where all packages are asked for.
 func (r *run) longestFirst(packages []string) []string {
 	switch {
 	case !slices.Contains(packages, "./..."):
@@ -90,7 +84,6 @@ func (r *run) longestFirst(packages []string) []string {
 	return slices.Concat(long, packages)
 }
 
-// tests runs the tests of packages and prints what became of them.
 func (r *run) tests(ctx context.Context, packages []string) error {
 	began := time.Now()
 	seen, err := r.goTest(ctx, append([]string{"-race"}, packages...))
@@ -107,8 +100,7 @@ func (r *run) tests(ctx context.Context, packages []string) error {
 	return err
 }
 
-// again runs, without the race detector, the tests that were left out with it. What they become
-// counts in place of the skip.
+// again runs the skipped tests without the race detector. Their results replace the skips.
 func (r *run) again(ctx context.Context, seen *outcome) error {
 	left := seen.because(testlevel.NotWithRace)
 	_, _ = fmt.Fprintf(r.out, "\nWithout the race detector:\n")
@@ -120,7 +112,6 @@ func (r *run) again(ctx context.Context, seen *outcome) error {
 	return err
 }
 
-// goTest runs go test once.
 func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, r.args...), args...)...) //nolint:gosec // flags and packages of this module
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -140,10 +131,10 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 	return seen, errors.Join(readErr, err)
 }
 
-// env is the environment of the tests. The race detector makes each process sleep a second at
-// its end, so that reports of other threads are written. A tenth is enough: no package leaves
-// a goroutine. Linkers and tests have small heaps, whose collection would take a sixth of the
-// processor time; where all tests run, they are collected as those of users are.
+// env sets the tests' environment. The race detector delays each process's exit by a second to
+// flush reports; a tenth is enough, as no package leaks goroutines. Linkers and tests have small
+// heaps, whose collection would take a sixth of the processor time; with -all, tests use the
+// default.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {
@@ -158,7 +149,6 @@ func (r *run) env() []string {
 	return env
 }
 
-// pattern is the regular expression of go test for these tests.
 func pattern(tests []skip) string {
 	var names []string
 	for _, s := range tests {

@@ -12,19 +12,16 @@ import (
 	"strings"
 )
 
-// event is a line of go test -json.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 	Elapsed                                   float64
 }
 
-// skip is a test that did not run, and why.
 type skip struct{ pkg, test, why string }
 
-// outcome is what go test said of its tests.
 type outcome struct {
 	out     io.Writer
-	output  map[string][]string // of tests and packages that have not ended
+	output  map[string][]string // of running tests and packages
 	passed  map[string]bool
 	failed  []string
 	logged  map[string][]string // of failed tests
@@ -35,7 +32,6 @@ func newOutcome(out io.Writer) *outcome {
 	return &outcome{out: out, output: map[string][]string{}, passed: map[string]bool{}, logged: map[string][]string{}}
 }
 
-// read takes all events, and prints packages and failures as they come.
 func (o *outcome) read(events io.Reader) error {
 	for in := json.NewDecoder(events); ; {
 		var e event
@@ -67,7 +63,7 @@ func (o *outcome) take(e event) {
 	}
 }
 
-// line prints what a package says by itself, but for what is said of each.
+// line prints a package's own output, except the summary lines that every package has.
 func (o *outcome) line(e event) {
 	switch text := strings.TrimSpace(e.Output); {
 	case text == "PASS" || text == "FAIL" || strings.HasPrefix(text, "coverage:") || strings.HasSuffix(text, "[no test files]"):
@@ -81,8 +77,8 @@ func panics(line string) bool {
 }
 
 func (o *outcome) testEnds(e event, output []string) {
-	// What a package says when it panics, or takes too long, stands under the test that spoke
-	// last, which may have passed.
+	// go test attributes the output of a panic or timeout to the test that wrote last, which may
+	// have passed.
 	if i := slices.IndexFunc(output, panics); i >= 0 && e.Action != "fail" {
 		_, _ = fmt.Fprint(o.out, strings.Join(output[i:], ""))
 	}
@@ -98,8 +94,7 @@ func (o *outcome) testEnds(e event, output []string) {
 	}
 }
 
-// packageEnds prints what tests said that never ended: a panic or the time limit ends a
-// package in the midst of them.
+// packageEnds prints the output of tests that were cut short by a panic or the time limit.
 func (o *outcome) packageEnds(e event) {
 	for _, id := range slices.Sorted(maps.Keys(o.output)) {
 		if pkg, _, _ := strings.Cut(id, " "); pkg != e.Package {
@@ -112,10 +107,9 @@ func (o *outcome) packageEnds(e event) {
 	}
 }
 
-// position is where a line of a test's log was written.
 var position = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// reason is what a test said last before it was skipped.
+// reason returns the last log of a skipped test.
 func reason(output []string) string {
 	why := "no reason"
 	for _, line := range output {
@@ -126,7 +120,6 @@ func reason(output []string) string {
 	return why
 }
 
-// because returns the tests whose reason begins so.
 func (o *outcome) because(why string) (tests []skip) {
 	for _, s := range o.skipped {
 		if strings.HasPrefix(s.why, why) {
@@ -136,20 +129,19 @@ func (o *outcome) because(why string) (tests []skip) {
 	return tests
 }
 
-// replace puts another run's outcome in the place of tests that were skipped.
+// replace replaces skipped tests by another run's results.
 func (o *outcome) replace(tests []skip, by *outcome) {
 	o.skipped = slices.DeleteFunc(o.skipped, func(s skip) bool { return slices.Contains(tests, s) })
 	o.skipped = append(o.skipped, by.skipped...)
 	o.failed = append(o.failed, by.failed...)
 	maps.Copy(o.logged, by.logged)
-	maps.Copy(o.passed, by.passed) // with what leads to a part of a test
+	maps.Copy(o.passed, by.passed) // includes the parents of subtests
 }
 
-// beginning is how many lines of a failed test's log are repeated at the end.
+// beginning is the number of lines repeated per failed test.
 const beginning = 12
 
-// failures repeats how the log of each failed test begins, but for tests that failed because a
-// part of them did.
+// failures repeats the start of each failed test's log, except for parents of failed subtests.
 func (o *outcome) failures() string {
 	var text strings.Builder
 	for _, name := range o.failed {
@@ -162,10 +154,9 @@ func (o *outcome) failures() string {
 	return text.String()
 }
 
-// few is how many tests that share a reason are named.
+// few is the number of tests named per reason.
 const few = 4
 
-// skips is the list of the tests that did not run, by their reasons.
 func (o *outcome) skips() string {
 	byReason := map[string][]string{}
 	for _, s := range o.skipped {

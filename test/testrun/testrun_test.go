@@ -16,7 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// said makes a run of go test, from lines: action, package, test, output.
+// said parses the output of go test, given as action, package, test, output.
 func said(t *testing.T, lines ...[4]string) (*outcome, string) {
 	t.Helper()
 	var in, out bytes.Buffer
@@ -61,7 +61,7 @@ func TestFailuresAreRepeatedAtTheEnd(t *testing.T) {
 	assert.NotContains(t, o.failures(), "TestB 12\n")
 }
 
-// The time limit's list of goroutines is what tells where a test hangs.
+// The timeout's goroutine dump shows where a test hangs.
 func TestAPanicUnderATestThatPassedIsPrinted(t *testing.T) {
 	t.Parallel()
 	_, out := said(t,
@@ -95,7 +95,6 @@ Skipped, and why:
 `, o.skips())
 }
 
-// A module of its own, whose tests are skipped for each reason.
 const module = `package p
 
 import (
