@@ -20,7 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// oneAtATime has 50 callers of three clients add to a number that only the lock guards.
+// oneAtATime has 50 callers of three clients increment a variable guarded by the lock.
 func oneAtATime(t *testing.T, s suite) {
 	t.Helper()
 	const many, each = 50, 4
@@ -47,7 +47,6 @@ func oneAtATime(t *testing.T, s suite) {
 	s.free(t, first.Name())
 }
 
-// everyQuestion calls every method of a lock.
 func everyQuestion(t *testing.T, s suite) {
 	t.Helper()
 	l, ctx := s.lock(t), callers.Within(t)
@@ -107,7 +106,7 @@ func wokenByOwn(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// wokenByPeers frees the lock as another library does, with each publish command.
+// wokenByPeers releases the lock as another library does, with each publish command.
 func wokenByPeers(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t)
@@ -136,7 +135,6 @@ func wokenByPeers(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// manyRenewed holds locks of many slots for longer than their leases.
 func manyRenewed(t *testing.T, s suite) {
 	t.Helper()
 	if !s.fakeTime {
@@ -237,7 +235,6 @@ func inOrder(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// deadWaiter queues an owner without a subscriber in front of a waiter.
 func deadWaiter(t *testing.T, s suite) {
 	t.Helper()
 	l := s.lock(t, redlatch.WithDeadWaiterGrace(5*time.Second))
@@ -248,8 +245,8 @@ func deadWaiter(t *testing.T, s suite) {
 	s.free(t, l.Name())
 }
 
-// LeavesInTime acquires a lock while replies are lost, from hush until speak, which also breaks the
-// connections. Lock must return when its context ends, after one acquire, and the lock is released.
+// LeavesInTime loses the replies from hush to speak, which also breaks connections. Lock must
+// return when its context ends, after one acquire, and release the lock.
 func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 	t.Helper()
 	const deadline = 2 * time.Second
@@ -278,14 +275,12 @@ func (d Deployment) LeavesInTime(t *testing.T, hush, speak func()) {
 	}
 }
 
-// patient is a transport.Caller that waits.
 type patient struct{}
 
 func (patient) Started()    {}
 func (patient) Waits() bool { return true }
 
-// Leads checks that a lone caller reads its own replies: Lead returns after the reply. It closes the
-// transport.
+// Leads checks that a lone caller's Lead returns after the reply. It closes the transport.
 func Leads(t *testing.T, tr transport.Transport) {
 	t.Helper()
 	defer func() { require.NoError(t, tr.Close()) }()

@@ -23,8 +23,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Contenders are workers that acquire locks while the test breaks the deployment, each for some
-// milliseconds.
+// Contenders are workers that acquire locks while the test breaks the deployment.
 type Contenders struct {
 	tb     testing.TB
 	cancel context.CancelFunc
@@ -35,21 +34,19 @@ type Contenders struct {
 	errs map[string]int
 }
 
-// contendedLock is a lock that several workers acquire.
 type contendedLock struct {
 	name string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	inside  int        // workers whose contexts are live
 	took    int        // acquisitions
-	twice   int        // of them while another worker was inside
+	twice   int        // acquisitions while another worker was inside
 	last    time.Time  // of the latest acquisition
 	longest time.Duration
 	lost    int // holds that ended with ErrLost
 }
 
-// StartContenders starts workers, one client each, for each of the named locks. They retry after any
-// error, until Stop.
+// StartContenders starts workers per name, with a client each. They retry until Stop.
 func (d Deployment) StartContenders(tb testing.TB, kind Kind, workers int, names ...string) *Contenders {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -83,7 +80,6 @@ func (c *Contenders) work(ctx context.Context, l *contendedLock, lock *rlock.Loc
 	}
 }
 
-// hold stays inside for a moment, or until the hold's context ends.
 func (l *contendedLock) hold(hold *rlock.Hold) error {
 	ctx := hold.Context(context.Background())
 	l.enter()
@@ -149,7 +145,7 @@ type Verdict struct {
 	Twice   int            // acquisitions while another worker held the lock
 	Lost    int            // holds that ended with ErrLost
 	Longest time.Duration  // without an acquisition of a lock
-	Errors  map[string]int // how often workers got each error
+	Errors  map[string]int // number of occurrences per error
 }
 
 // Stop stops the workers and returns the result.
@@ -171,7 +167,7 @@ func (c *Contenders) Stop() Verdict {
 	return v
 }
 
-// Exclusive stops the workers and checks that no two held a lock.
+// Exclusive is Stop, and fails the test if two workers held a lock.
 func (c *Contenders) Exclusive() Verdict {
 	c.tb.Helper()
 	v := c.Stop()
@@ -180,8 +176,8 @@ func (c *Contenders) Exclusive() Verdict {
 	return v
 }
 
-// ManyWaiters has a thousand callers wait for a thousand locks in a cluster, over one transport with
-// named connections. They share one connection per master for each way to subscribe.
+// ManyWaiters has a thousand waiters share one transport in a cluster, which must use a single
+// connection per master for each way to subscribe.
 func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, name string) transport.Transport) {
 	t.Helper()
 	const waiters = 1000
@@ -218,7 +214,6 @@ func ManyWaiters(t *testing.T, named func(tb testing.TB, c *redistest.Cluster, n
 	}
 }
 
-// channels counts the subscribed channels of locks whose names start with name.
 func channels(t *testing.T, c *redistest.Cluster, list, name string) (n int) {
 	t.Helper()
 	for _, s := range c.Nodes() {
@@ -228,7 +223,6 @@ func channels(t *testing.T, c *redistest.Cluster, list, name string) (n int) {
 	return n
 }
 
-// listening counts the subscribed connections to each node that have a name.
 func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 	t.Helper()
 	for _, s := range c.Nodes() {
@@ -239,7 +233,7 @@ func listening(t *testing.T, c *redistest.Cluster, name string) (counts []int) {
 	return counts
 }
 
-// ManyHolds holds 3,000 locks in a cluster of three masters, 50,000 with REDLATCH_OVERLOAD=full. Each is
+// ManyHolds holds 3,000 locks in a cluster, 50,000 with REDLATCH_OVERLOAD=full. Each must be
 // renewed within half a renewal period, without additional goroutines.
 func ManyHolds(t *testing.T, open func(tb testing.TB, c *redistest.Cluster) transport.Transport) {
 	t.Helper()
@@ -291,7 +285,6 @@ func (m manyHolds) run(ctx context.Context, tr transport.Transport) {
 	require.NoError(m.t, errors.Join(errs...))
 }
 
-// goroutines counts the goroutines with a label.
 func goroutines(t *testing.T, label string) (sum int) {
 	t.Helper()
 	var text bytes.Buffer
@@ -310,9 +303,8 @@ func goroutines(t *testing.T, label string) (sum int) {
 	return sum
 }
 
-// renewals sums up renewals.
 type renewals struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	holds   int
 	slowest time.Duration
 }
@@ -330,7 +322,6 @@ func (r *renewals) sum() (holds int, slowest time.Duration) {
 	return r.holds, r.slowest
 }
 
-// each calls do for 0 to n-1, a hundred at a time.
 func each(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for w := range 100 {

@@ -1,10 +1,8 @@
-// Package locksuite tests what all kinds of locks must do on any transport and deployment: one
-// server, a master with Sentinels, a cluster. The packages of the locks test far more, on the
-// built-in transport.
+// Package locksuite tests every kind of lock on any transport and deployment: one server, a master
+// with Sentinels, a cluster. The locks' own packages test far more, on the built-in transport.
 //
-// The cases run in parallel on one deployment, with separate names, and break nothing. Tests that
-// break the deployment use [Contenders]: workers that acquire locks all the time, and a check that no
-// two of them held a lock.
+// Cases run in parallel on one deployment, with separate names, and do not break it. Tests that do
+// use [Contenders], workers that acquire locks and check that no two of them held one.
 package locksuite
 
 import (
@@ -38,13 +36,13 @@ const (
 type Deployment struct {
 	// New returns a transport for one client, which closes it.
 	New func(tb testing.TB) transport.Transport
-	// Open returns a client for one test. It replaces New.
+	// Open optionally replaces New.
 	Open func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client
-	// Do runs a command on the master that serves key, on a separate connection.
+	// Do runs a command on the master that serves key.
 	Do func(tb testing.TB, key, cmd string, args ...any) any
-	// Publish lists the commands that peers may publish with, the transport's own first.
+	// Publish lists the commands that peers may publish with, the transport's first.
 	Publish []string
-	// Uncounted is true if subscribers cannot be counted, so dead waiters stay until their deadlines.
+	// Uncounted: subscribers cannot be counted, so dead waiters stay until their deadlines.
 	Uncounted bool
 }
 
@@ -114,7 +112,6 @@ func (d Deployment) Client(tb testing.TB, opts ...redlatch.Option) *redlatch.Cli
 	return c
 }
 
-// opened opens a client that the caller closes.
 func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
 	tb.Helper()
 	if d.Open != nil {
@@ -125,7 +122,6 @@ func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Cli
 	return c
 }
 
-// suite is the environment of a case.
 type suite struct {
 	Deployment
 	kind     Kind
@@ -145,7 +141,7 @@ func Run(t *testing.T, d Deployment) {
 	}
 }
 
-// RunInMemory runs all cases for a kind of lock on in-memory servers in fake time.
+// RunInMemory runs the cases for a kind on in-memory servers in fake time.
 func RunInMemory(t *testing.T, k Kind) {
 	t.Helper()
 	d := Deployment{Uncounted: true} // the server lacks ROLE
@@ -186,19 +182,17 @@ func cases(k Kind, d Deployment) map[string]func(t *testing.T, s suite) {
 	return all
 }
 
-// lock returns a new lock on a new client.
 func (s suite) lock(t *testing.T, opts ...redlatch.Option) *rlock.Lock {
 	t.Helper()
 	return s.kind.New(s.Client(t, opts...), redistest.Key(t))
 }
 
-// same returns the lock on another client.
 func (s suite) same(t *testing.T, l *rlock.Lock, opts ...redlatch.Option) *rlock.Lock {
 	t.Helper()
 	return s.kind.New(s.Client(t, opts...), l.Name())
 }
 
-// free waits until nothing of the lock is left on the server.
+// free waits until the server has no key of the lock.
 func (s suite) free(t *testing.T, name string) {
 	t.Helper()
 	assert.Eventually(t, func() bool {
@@ -224,7 +218,6 @@ func (s suite) listening(t *testing.T, l *rlock.Lock, n int) {
 	require.Eventually(t, is, soon, 5*time.Millisecond, "no subscriber")
 }
 
-// listenersOf counts the subscribers of a lock without a queue.
 func (s suite) listenersOf(t *testing.T, name string) int64 {
 	t.Helper()
 	ask := "NUMSUB"
@@ -238,7 +231,6 @@ func (s suite) listenersOf(t *testing.T, name string) int64 {
 	return n
 }
 
-// lockLater calls Lock in a goroutine.
 func lockLater(ctx context.Context, l *rlock.Lock) <-chan callers.Acquired[*rlock.Hold] {
 	return callers.Later(func() (*rlock.Hold, error) { return l.Lock(ctx) })
 }

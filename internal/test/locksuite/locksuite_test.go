@@ -63,7 +63,6 @@ func TestLocksOnManagedServices(t *testing.T) {
 	}
 }
 
-// builtIn makes built-in transports to a server.
 func builtIn(url string) func(testing.TB) transport.Transport {
 	return func(testing.TB) transport.Transport {
 		return redisconn.NewRedigo(redisconn.Config{

@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// missing is how long callers wait for frozen replicas.
 const missing = 300 * time.Millisecond
 
 // Replicas are the masters and replicas of a deployment.
@@ -25,10 +24,10 @@ type Replicas struct {
 	Servers []*redistest.Server              // the replicas
 	Each    int                              // replicas per master
 	Watched bool                             // Sentinels send INFO to the masters
-	Move    func(tb testing.TB, name string) // moves a lock to another master, if there is one
+	Move    func(tb testing.TB, name string) // moves a lock to another master, if there are several
 }
 
-// ReplicasOf returns the replicas of a cluster of three masters with one replica each.
+// ReplicasOf returns the replicas of a cluster with one replica per master.
 func ReplicasOf(c *redistest.Cluster) Replicas {
 	nodes := c.Nodes()
 	return Replicas{
@@ -47,8 +46,8 @@ func MoveAway(tb testing.TB, c *redistest.Cluster, name string) {
 	c.MoveSlot(tb, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
 }
 
-// WaitsForReplicas checks redlatch.WithReplicaSync. It freezes the replicas, so it must not run in
-// parallel with other tests of the deployment.
+// WaitsForReplicas checks redlatch.WithReplicaSync. It freezes the replicas, so it must not run
+// in parallel with other tests of the deployment.
 func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	t.Helper()
 	d.askNoReplica(t, r)
@@ -56,13 +55,11 @@ func (d Deployment) WaitsForReplicas(t *testing.T, r Replicas) {
 	d.refuse(t, r)
 }
 
-// client returns a client with a long command timeout, for a busy machine.
 func (d Deployment) client(t *testing.T, opts ...redlatch.Option) *redlatch.Client {
 	t.Helper()
 	return d.Client(t, append(opts, redlatch.WithCommandTimeout(soon/2))...)
 }
 
-// stats counts the runs of a command on the masters since the last reset.
 func (r Replicas) stats(t *testing.T, command string) (n int64) {
 	t.Helper()
 	for _, s := range r.Masters {
@@ -78,7 +75,6 @@ func (r Replicas) reset(t *testing.T) {
 	}
 }
 
-// waiting counts the connections to the masters that wait for replicas.
 func (r Replicas) waiting(t *testing.T) (n int) {
 	t.Helper()
 	for _, s := range r.Masters {
@@ -89,7 +85,6 @@ func (r Replicas) waiting(t *testing.T) (n int) {
 	return n
 }
 
-// take acquires and releases a lock.
 func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	t.Helper()
 	hold, err := kind.New(c, name).TryLock(callers.Within(t))
@@ -97,8 +92,8 @@ func take(t *testing.T, kind Kind, c *redlatch.Client, name string) {
 	require.NoError(t, hold.Unlock())
 }
 
-// askNoReplica checks that clients without the option send no WAIT or INFO and open no connection
-// for it.
+// askNoReplica: without the option, clients send neither WAIT nor INFO and open no extra
+// connection.
 func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	t.Helper()
 	name := redistest.Key(t)
@@ -123,7 +118,6 @@ func (d Deployment) askNoReplica(t *testing.T, r Replicas) {
 	require.Equal(t, 1, r.waiting(t), "one connection for all")
 }
 
-// shareWaits acquires many locks of one slot concurrently.
 func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	t.Helper()
 	const many = 100
@@ -150,7 +144,6 @@ func (d Deployment) shareWaits(t *testing.T, r Replicas) {
 	}
 }
 
-// refuse freezes all replicas.
 func (d Deployment) refuse(t *testing.T, r Replicas) {
 	t.Helper()
 	syncing, lax := d.client(t, redlatch.WithReplicaSync(r.Each, missing)), d.client(t)

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// downAfter is how long Sentinels wait for a silent master, which a stalled machine must not
-	// exceed; measuredDownAfter is for the table.
+	// downAfter is longer than a machine stalls; measuredDownAfter is for the table.
 	downAfter, measuredDownAfter = 3 * time.Second, time.Second
-	// The bounds are far above the figures of an idle machine. Holders must get ErrLost before their
-	// next renewal would. A silent node of a cluster is detected only by calls to it; fair waiters
-	// make one after their poll cap, ten seconds.
+	// The bounds are far above an idle machine's figures. Holders must get ErrLost before their
+	// next renewal would return it. Only calls detect a silent cluster node; fair waiters make
+	// one after their poll cap, ten seconds.
 	pauseBound, lossBound, servedBound = 20 * time.Second, 12 * time.Second, 5 * time.Second
 )
 
-// Run tries each failure in a cluster and with Sentinels, on Redis or Valkey. It checks that every
-// holder gets ErrLost and every waiter its lock. With REDLATCH_FAILOVER=full it uses both servers and
-// five times as many locks, in sequence, and logs the table of docs/topologies.md. Leases are then the
-// default, otherwise twice that, so a holder that notices its loss only by a renewal is late.
+// Run tries each failure in a cluster and with Sentinels. It checks that every holder gets
+// ErrLost and every waiter its lock. With REDLATCH_FAILOVER=full it uses Redis and Valkey and
+// five times the locks, and logs the table of docs/topologies.md. Otherwise leases are twice the
+// default, so that a holder that learns its loss only by a renewal is late.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	full := os.Getenv("REDLATCH_FAILOVER") == "full"
@@ -62,7 +61,6 @@ func Run(t *testing.T, a Adapter) {
 	}
 }
 
-// lossBoundOf bounds the time until holders get ErrLost.
 func (f failure) lossBoundOf(deployment string, s size) time.Duration {
 	if f.silent && deployment == "cluster" {
 		return lossBound + s.lease/3 // by a renewal
@@ -70,7 +68,6 @@ func (f failure) lossBoundOf(deployment string, s size) time.Duration {
 	return lossBound
 }
 
-// start starts the servers for one failure. Sentinels wait for silence before they replace a master.
 func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Duration) deployment {
 	t.Helper()
 	opts := []redistest.Option{redistest.WithArgs("--enable-debug-command", "local")} // for cutOff
@@ -83,7 +80,6 @@ func (a Adapter) start(t *testing.T, deployment, servers string, silence time.Du
 	return inCluster(a, redistest.StartCluster(t, 3, 1, opts...), redistest.Key(t))
 }
 
-// check checks the figures. Holders must be notified within a time.
 func (f Figures) check(t *testing.T, notified time.Duration) {
 	t.Helper()
 	assert.Equal(t, f.Locks, f.Kept, "a replicated lock was lost")
@@ -109,7 +105,6 @@ type Figures struct {
 	Slowest         time.Duration   // from the release, or the loss and a new master, to the waiter
 }
 
-// figures stops the contenders and sums up.
 func (tr *trial) figures() Figures {
 	tr.t.Helper()
 	f := Figures{Locks: len(tr.kept), Waiters: len(tr.kept) + len(tr.lost)}
@@ -152,7 +147,7 @@ func (tr *trial) there() (first time.Time) {
 	return first
 }
 
-// served counts the waiter of a lock that became free at a time, zero if unknown.
+// served counts the waiter of a lock that was freed, at a zero time if unknown.
 func (f *Figures) served(p *pair, free time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +160,6 @@ func (f *Figures) served(p *pair, free time.Time) {
 	}
 }
 
-// countLoss counts the holder of a lost lock.
 func (f *Figures) countLoss(p *pair, struck time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +174,6 @@ func (f *Figures) countLoss(p *pair, struck time.Time) {
 	}
 }
 
-// columns is the heading of the table.
 const columns = "| the master | servers | with | nobody acquired for: plain, fair | locks that replicas had: kept | that none had: holders told | after the failure | two at once | for at most | who waited: served | after the lock was free |\n" +
 	"|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 

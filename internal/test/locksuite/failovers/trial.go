@@ -1,14 +1,13 @@
-// Package failovers replaces the master of locks by hand, by a kill and by a pause, and measures the
-// effects on holders and waiters. Both adapters run it; docs/topologies.md has the figures.
+// Package failovers replaces the master of locks manually, by a kill and by a pause, and measures
+// the effects on holders and waiters. Both adapters run it; docs/topologies.md has the figures.
 //
-// A trial has replicated locks and, after the replicas were cut off, locks that only the master has.
-// Each has a holder and a waiter, and workers acquire two more locks without a pause. After the
-// failure, the waiter of a lost lock gets it and its holder gets ErrLost; the other holders unlock, and
-// their waiters get the locks. A paused master then resumes and finds that it was replaced.
+// Each lock has a holder and a waiter. Some locks are replicated; others are acquired after the
+// replicas were cut off, and are lost: the holder gets ErrLost and the waiter the lock. Workers
+// acquire two more locks throughout. A paused master resumes and finds that it was replaced.
 //
-// Replication is asynchronous. A lock that no replica has can have two holders until the first sends
-// its next request to the new master. That is counted, not forbidden; redlatch.WithReplicaSync and
-// fencing tokens prevent it.
+// Replication is asynchronous: a lost lock can have two holders until the first sends its next
+// request to the new master. Trials count that but permit it; redlatch.WithReplicaSync and fencing
+// tokens prevent it.
 package failovers
 
 import (
@@ -32,7 +31,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// failure replaces a master.
 type failure struct {
 	name    string
 	planned bool
@@ -60,13 +58,12 @@ var failures = []failure{
 	}},
 }
 
-// pair is a lock with a holder and a waiter.
 type pair struct {
 	lock *rlock.Lock // the holder's
 	hold *rlock.Hold
 	free time.Time // when the holder began to unlock, zero if it lost the lock
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	notified time.Time  // when the holder got ErrLost
 	got      time.Time  // when the waiter got the lock
 }
@@ -84,13 +81,11 @@ type trial struct {
 	struck           time.Time
 }
 
-// size is the size of a trial.
 type size struct {
-	locks int           // that are replicated, and as many that are not
+	locks int           // replicated, and as many that are not
 	lease time.Duration // of their holders
 }
 
-// try breaks a deployment with locks.
 func (f failure) try(t *testing.T, p deployment, s size) Figures {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,7 +115,6 @@ func (f failure) try(t *testing.T, p deployment, s size) Figures {
 	return tr.figures()
 }
 
-// take makes locks, each with a holder.
 func (tr *trial) take(locks int, name string) []*pair {
 	tr.t.Helper()
 	pairs := make([]*pair, locks)
@@ -135,7 +129,6 @@ func (tr *trial) take(locks int, name string) []*pair {
 	return pairs
 }
 
-// watch records when the holder gets ErrLost.
 func (p *pair) watch(ctx context.Context) {
 	<-p.hold.Context(ctx).Done()
 	p.mu.Lock()
@@ -145,7 +138,6 @@ func (p *pair) watch(ctx context.Context) {
 	}
 }
 
-// queue starts a waiter for each lock.
 func (tr *trial) queue() {
 	tr.t.Helper()
 	var channels []string
@@ -183,7 +175,6 @@ func has(pairs []*pair) bool {
 	return true
 }
 
-// recover waits until all holders and waiters have recovered from the failure.
 func (tr *trial) recover() {
 	tr.t.Helper()
 	if tr.loses {
@@ -204,7 +195,6 @@ func (tr *trial) recover() {
 	assert.Eventually(tr.t, func() bool { return has(free) }, soon, 5*time.Millisecond, "a waiter waits for a free lock")
 }
 
-// progress waits until each of the workers' locks was acquired another n times.
 func (tr *trial) progress(n int) {
 	tr.t.Helper()
 	for _, c := range tr.contenders {
@@ -224,7 +214,6 @@ type Adapter struct {
 	Sentinels func(tb testing.TB, set *redistest.Sentinels) transport.Transport // to the master
 }
 
-// deployment is where a master is replaced.
 type deployment struct {
 	open     func(tb testing.TB) transport.Transport
 	prefix   string                                                       // of the names of locks
@@ -234,7 +223,6 @@ type deployment struct {
 	settled  func(tb testing.TB)                                          // waits until a failure may happen
 }
 
-// inCluster breaks the shard of a cluster that serves tag.
 func inCluster(a Adapter, c *redistest.Cluster, tag string) deployment {
 	master := func(tb testing.TB) (*redistest.Server, []*redistest.Server) {
 		tb.Helper()
@@ -268,8 +256,8 @@ func withSentinels(a Adapter, set *redistest.Sentinels) deployment {
 	}
 }
 
-// announced waits until the Sentinels have announced the master and none is in TILT, in which it does
-// nothing for half a minute after a stall.
+// announced waits until the Sentinels have announced the master and have left TILT, in which they
+// do nothing for half a minute after a stall.
 func announced(tb testing.TB, set *redistest.Sentinels) {
 	tb.Helper()
 	time.Sleep(announceTime)
@@ -281,7 +269,6 @@ func announced(tb testing.TB, set *redistest.Sentinels) {
 	}
 }
 
-// inStep waits until the replicas have all keys.
 func inStep(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, replicas := p.master(tb)
@@ -291,8 +278,8 @@ func inStep(tb testing.TB, p deployment) {
 	}
 }
 
-// cutOff stops the replication. With another replication ID the replicas need a full synchronization,
-// which the master delays. It needs the DEBUG command.
+// cutOff stops replication with DEBUG: with another replication ID the replicas need a full
+// synchronization, which the master delays.
 func cutOff(tb testing.TB, p deployment) {
 	tb.Helper()
 	master, _ := p.master(tb)
@@ -303,7 +290,6 @@ func cutOff(tb testing.TB, p deployment) {
 	require.Eventually(tb, func() bool { return len(master.Replicas(tb)) == 0 }, soon, 5*time.Millisecond, "a replica is not cut off")
 }
 
-// listened waits until each channel has a subscriber.
 func listened(tb testing.TB, p deployment, channels []string) {
 	tb.Helper()
 	master, _ := p.master(tb)
