@@ -68,7 +68,7 @@ func errorOfTheServer(f *fixture) {
 	assert.True(f.t, transport.IsCode(o.err, "ERR"), "%v", o.err)
 }
 
-// claimedBeforeSent finds transports that never call Claim and would send withdrawn calls.
+// claimedBeforeSent detects transports that never call Claim and would send withdrawn calls.
 func claimedBeforeSent(f *fixture) {
 	tr, key := f.open(), f.name()
 	for _, call := range []*transport.Call{command("GET", 1, key), eval(echo, 1, key, "x")} {
@@ -258,7 +258,6 @@ func plain(reply any) any {
 	return reply
 }
 
-// class is the class of an error in the contract.
 type class string
 
 const (
@@ -269,7 +268,7 @@ const (
 	outside     class = "outside of the contract"
 )
 
-// classify returns the class of err; an error of no class or of two is outside of the contract.
+// classify returns the class of err. An error of several classes, or none, violates the contract.
 func classify(err error) class {
 	if err == nil {
 		return answered
@@ -307,7 +306,7 @@ func (f *fixture) isUncertain(o outcome) {
 	f.ended(o, uncertain)
 }
 
-// ended requires that a call ended with an error of this class, without a reply.
+// ended requires an error of the class, without a reply.
 func (f *fixture) ended(o outcome, want class) {
 	f.t.Helper()
 	assert.Equal(f.t, want, classify(o.err), "%v", o.err)

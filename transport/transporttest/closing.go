@@ -68,7 +68,7 @@ func closeInFlight(f *fixture) {
 	assert.Equal(f.t, "1", f.value(key))
 }
 
-// closeWhileFrozen closes a transport that cannot connect, and one whose calls are not answered.
+// closeWhileFrozen closes a transport that cannot connect, and one with unanswered calls.
 func closeWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.opened()
 	thaw := f.freeze()
@@ -84,7 +84,6 @@ func closeWhileFrozen(f *fixture) {
 	}
 }
 
-// stranded are calls that the server does not answer.
 type stranded struct {
 	tr      transport.Transport
 	key     string
@@ -148,8 +147,7 @@ func closeAmongCallers(f *fixture) {
 	}
 }
 
-// callUntilClosed starts calls until one ends with ErrClosed. It returns an error outside of the
-// contract.
+// callUntilClosed starts calls until one ends with ErrClosed, and returns any other error.
 func (f *fixture) callUntilClosed(tr transport.Transport, key string) error {
 	for {
 		p := f.start(tr, eval(count, 1, key))
@@ -182,13 +180,13 @@ func closeSubscriptions(f *fixture) {
 			f.t.Error("Events is not closed")
 		}
 		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
-		sub.Close() // does no harm
+		sub.Close() // harmless
 		assert.ErrorIs(f.t, sub.Err(), transport.ErrClosed)
 	}
 	f.unsubscribed(tr, channel)
 }
 
-// closeWaitingSubscribe closes a transport that cannot connect, and one that has subscriptions.
+// closeWaitingSubscribe closes a transport that cannot connect, and one with subscriptions.
 func closeWaitingSubscribe(f *fixture) {
 	fresh, used := f.open(), f.open()
 	f.subscribe(used, f.name())

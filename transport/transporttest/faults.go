@@ -56,7 +56,6 @@ func (f *fixture) inFlight(tr transport.Transport) (p *pending, key string, rele
 	return p, key, release
 }
 
-// ran starts a call and waits until it has run.
 func (f *fixture) ran(tr transport.Transport) (p *pending, key string) {
 	f.t.Helper()
 	key = f.name()
@@ -94,8 +93,8 @@ func replyLost(f *fixture) {
 	}
 }
 
-// lateCall shows that an uncertain call can run late. A repeated call would be the transport's fault;
-// a late one is the network's.
+// lateCall shows that an uncertain call can run late, which is the network's fault. Running it
+// twice would be the transport's.
 func lateCall(f *fixture) {
 	tr := f.opened()
 	key, release, p := f.cutBeforeServer(tr)
@@ -176,7 +175,7 @@ var abandonCases = []testCase{
 	{"a done of an abandoned call that blocks holds up no other reply", slowLateDone, "HoldReplies"},
 }
 
-// withdrawn withdraws calls immediately after Start. Some of so many are still queued.
+// withdrawn withdraws many calls immediately after Start, so that some are still queued.
 func withdrawn(f *fixture) {
 	const n = 2000
 	tr, key := f.open(), f.name()
@@ -190,11 +189,11 @@ func withdrawn(f *fixture) {
 		call.Urgent = i%5 == 0
 		calls = append(calls, f.start(tr, call))
 		if i%3 == 0 {
-			runtime.Gosched() // some may be on their way by then
+			runtime.Gosched() // some may be in flight by then
 		}
 		gone = append(gone, call.Abandon())
 		if i%100 == 0 {
-			f.reply(tr, command("GET", 1, f.name())) // let the queue run empty
+			f.reply(tr, command("GET", 1, f.name())) // let the queue drain
 		}
 	}
 	count := 0
@@ -204,7 +203,7 @@ func withdrawn(f *fixture) {
 			count++
 			f.isNotSent(o)
 		} else if o.err != nil {
-			f.isNotSent(o) // it was to be repeated, and was dropped instead
+			f.isNotSent(o) // dropped instead of retried
 		}
 		if o.err != nil {
 			calls[i] = nil

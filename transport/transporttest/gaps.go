@@ -31,7 +31,6 @@ func (f *fixture) gap(sub transport.Subscription) {
 	}
 }
 
-// drain discards a pending event.
 func drain(sub transport.Subscription) {
 	select {
 	case <-sub.Events():
@@ -53,7 +52,7 @@ func gapAfterEachCut(f *fixture) {
 		f.h.CutSubscribers(f.t)
 		for i, sub := range subs {
 			f.gap(sub)
-			// After the gap messages are received again.
+			// After the gap, the subscription receives messages again.
 			payload := fmt.Sprintf("round %d, %d", round, i)
 			f.publish(tr, names[i/2], payload)
 			f.hearsAfterAll(sub, payload)
@@ -87,7 +86,7 @@ func gapIsKept(f *fixture) {
 	f.hearsFirst(late, transport.Event{Gap: true}, 1)
 }
 
-// churn subscribes, publishes and waits on many goroutines, while connections are cut.
+// churn subscribes, publishes and waits on many goroutines while connections are cut.
 func churn(f *fixture, cut bool) {
 	const goroutines, rounds = 8, 150
 	tr, names := f.open(), [3]string{f.name(), f.name(), f.name()}
@@ -108,7 +107,7 @@ func churn(f *fixture, cut bool) {
 	}
 	for before := int64(0); cut && left.Load() > 0; {
 		<-time.After(cutEvery)
-		if now := heard.Load(); now > before { // so that a slow machine gets on between two cuts
+		if now := heard.Load(); now > before { // allows a slow machine to progress between cuts
 			before = now
 			f.h.CutSubscribers(f.t)
 		}
@@ -182,13 +181,12 @@ const unmet = 100
 
 var write = transport.NewScript("write", "redis.call('set', KEYS[1], ARGV[1]) return 1")
 
-// replicating is a call started with Replicate.
 type replicating struct {
 	*pending
 	have chan int64
 }
 
-// replicate starts a call that demands more replicas than there are.
+// replicate starts a call that requires more replicas than exist.
 func (f *fixture) replicate(r transport.Replicator, call *transport.Call, timeout time.Duration) replicating {
 	return f.replicateTo(r, unmet, call, timeout)
 }
@@ -198,14 +196,14 @@ func (f *fixture) replicateTo(r transport.Replicator, replicas int, call *transp
 	r.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
 		select {
 		case p.have <- have:
-		default: // it ran before, as p will say
+		default: // it ran before, as p reports
 		}
 		p.done(reply, err)
 	})
 	return p
 }
 
-// replicas runs a call that must succeed, and returns how many replicas have it.
+// replicas runs a successful call and returns the number of replicas that have it.
 func (f *fixture) replicas(r transport.Replicator, wanted int, timeout time.Duration) int64 {
 	f.t.Helper()
 	key := f.name()
@@ -223,8 +221,8 @@ func (f *fixture) replicator() (transport.Transport, transport.Replicator) {
 	return tr, as[transport.Replicator](f, tr, "Replicator")
 }
 
-// replicaCounted checks a call right after the replica was cut off, when it lacks only that call's
-// write, and one after a write by another client.
+// replicaCounted calls right after the replica was cut off, when only that write is missing, and
+// again after another client's write.
 func replicaCounted(f *fixture) {
 	tr, r := f.replicator()
 	stop, goOn := f.h.Replica(f.t)
@@ -260,7 +258,7 @@ func replicaDelaysNoOther(f *fixture) {
 	f.inContract(f.await(p.pending).err)
 }
 
-// replicaMany starts calls while one waits. In sequence they would take a minute.
+// replicaMany starts calls while one waits. Sequentially they would take a minute.
 func replicaMany(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)
@@ -298,7 +296,7 @@ func replicaRefused(f *fixture) {
 	f.inContract(o.err)
 }
 
-// replicaWithdrawn withdraws calls while an earlier one waits, so that they are queued.
+// replicaWithdrawn withdraws calls that are queued because an earlier one waits.
 func replicaWithdrawn(f *fixture) {
 	_, r := f.replicator()
 	first := f.replicate(r, eval(write, 1, f.name(), "v"), brief)

@@ -102,7 +102,6 @@ func leadReplies(f *fixture) {
 	f.callers(tr, l, 8, 200)
 }
 
-// callers leads calls on n goroutines, and starts some.
 func (f *fixture) callers(tr transport.Transport, l transport.Leader, n, calls int) {
 	f.t.Helper()
 	var all sync.WaitGroup
@@ -215,8 +214,8 @@ const (
 
 var add = transport.NewScript("add", "return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])")
 
-// loadCall adds its own number to its own field: the reply identifies the call, and the field's value
-// tells how often it ran.
+// loadCall increments its own field by its own number: the reply identifies the call, and the
+// field shows how often it ran.
 type loadCall struct {
 	id        int
 	withdrawn bool
@@ -282,14 +281,13 @@ func (l *load) caller(mine []loadCall) {
 			case burst[i].outcome = <-p.came:
 				burst[i].ended = true
 			case <-time.After(l.f.h.Patience):
-				return // check tells
+				return // check reports the failure
 			}
 		}
 		at += len(burst)
 	}
 }
 
-// one starts a call and may abandon it.
 func (l *load) one(c *loadCall) *pending {
 	field := strconv.Itoa(c.id)
 	call := command("HINCRBY", 1, l.key, field, c.number())
@@ -309,7 +307,6 @@ func (l *load) one(c *loadCall) *pending {
 	return p
 }
 
-// check compares the outcomes with the server's data.
 func (l *load) check() map[class]int {
 	tally, faults := map[class]int{}, map[string]int{}
 	ran := l.runs()
@@ -325,7 +322,7 @@ func (l *load) check() map[class]int {
 	return tally
 }
 
-// fault returns the mistake in a call that ran this often.
+// fault describes the error of a call that ran this often.
 func (c *loadCall) fault(was class, ran int64) string {
 	switch {
 	case !c.ended:
@@ -346,7 +343,6 @@ func (c *loadCall) fault(was class, ran int64) string {
 	return ""
 }
 
-// runs reads from the server how often each call ran.
 func (l *load) runs() []int64 {
 	const chunk = 500
 	ran := make([]int64, len(l.calls))

@@ -49,7 +49,6 @@ func (f *fixture) fencer() (transport.Transport, transport.Fencer) {
 	return tr, fencer
 }
 
-// within returns a context that ends after d.
 func (f *fixture) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(f.t.Context(), d)
 	f.t.Cleanup(cancel)
@@ -62,7 +61,7 @@ func fenceAfterCut(f *fixture) {
 	f.isUncertain(f.await(p))
 	ctx := f.within(f.h.Patience)
 	require.NoError(f.t, fencer.Fence(ctx, p.call), "Fence")
-	// Without the fence the call would run now: see lateCall.
+	// Without the fence, the call would run now: see lateCall.
 	release()
 	f.during(300*time.Millisecond, "the call has not run", func() bool { return f.value(key) == "" })
 	assert.NoError(f.t, fencer.Fence(ctx, p.call), "Fence once more")
@@ -164,7 +163,7 @@ func slots(f *fixture) {
 		"}{x}":                  16287,
 		"user1000":              3443,
 		"{user1000}.following":  3443,
-		"foo{}{bar}":            8363, // an empty tag is none
+		"foo{}{bar}":            8363, // an empty tag is ignored
 		"foo{{bar}}zap":         4015,
 		"foo{bar}{zap}":         5061, // the first tag counts
 		"lock__channel:{foo}":   12182,
@@ -195,7 +194,7 @@ func listenersCounted(f *fixture) {
 	one, none, two := f.name(), f.name(), f.name()
 	f.subscribe(tr, one)
 	again := f.subscribe(tr, two)
-	// The second connection is that of another transport.
+	// The second connection belongs to another transport.
 	f.subscribe(f.open(), two)
 	assert.Equal(f.t, []int64{1, 0, 2}, f.listeners(c, one, none, two))
 	assert.Equal(f.t, []int64{2, 0, 1}, f.listeners(c, two, none, one))
@@ -209,7 +208,7 @@ func listenersCounted(f *fixture) {
 
 func listenersMany(f *fixture) {
 	tr, c := f.counter()
-	// More than a heartbeat counts.
+	// More channels than a heartbeat counts.
 	channels, want := make([]string, 200), make([]int64, 200)
 	for i := range channels {
 		channels[i] = f.name()

@@ -27,7 +27,6 @@ var subscribeCases = []testCase{
 	{"Subscribe returns when its context ends while the server is frozen", contextEndsWhileFrozen, "Freeze"},
 }
 
-// subscribe returns a subscription that is closed with the case.
 func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
@@ -50,14 +49,12 @@ func (f *fixture) event(sub transport.Subscription) transport.Event {
 	}
 }
 
-// hears requires that the next event is a message with this payload.
 func (f *fixture) hears(sub transport.Subscription, payload string) {
 	f.t.Helper()
 	assert.Equal(f.t, transport.Event{Payload: payload}, f.event(sub))
 }
 
-// hearsFirst requires that the next event is first, and counts the dropped events if the transport
-// counts them.
+// hearsFirst also counts the dropped events if the transport does.
 func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, dropped int) {
 	f.t.Helper()
 	e := f.event(sub)
@@ -67,7 +64,7 @@ func (f *fixture) hearsFirst(sub transport.Subscription, first transport.Event, 
 	assert.Equal(f.t, first, e)
 }
 
-// hearsAfterAll waits for a message, and skips earlier ones.
+// hearsAfterAll waits for a message and skips earlier ones.
 func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
 	f.t.Helper()
 	for e := f.event(sub); e.Payload != payload; {
@@ -75,7 +72,6 @@ func (f *fixture) hearsAfterAll(sub transport.Subscription, payload string) {
 	}
 }
 
-// silent requires that no event is pending.
 func (f *fixture) silent(sub transport.Subscription) {
 	f.t.Helper()
 	select {
@@ -90,7 +86,6 @@ func (f *fixture) publish(tr transport.Transport, channel, payload string) {
 	f.h.Do(f.t, tr.PublishCommand(), channel, payload)
 }
 
-// subscribers returns the server's number of subscriptions for a channel.
 func (f *fixture) subscribers(tr transport.Transport, channel string) int64 {
 	f.t.Helper()
 	if f.h.Subscribers != nil {
@@ -124,8 +119,8 @@ func publishCommand(f *fixture) {
 	assert.Equal(f.t, before, tr.PublishCommand(), "it stays, whatever the transport learns when it connects")
 }
 
-// seenAtOnce subscribes to one channel repeatedly, so that UNSUBSCRIBE and SUBSCRIBE meet, and
-// sometimes to a new one.
+// seenAtOnce resubscribes to one channel, so that UNSUBSCRIBE and SUBSCRIBE meet, and sometimes
+// to a new one.
 func seenAtOnce(f *fixture) {
 	const rounds = 1000
 	tr, same := f.open(), f.name()
@@ -146,14 +141,13 @@ func seenAtOnce(f *fixture) {
 	f.unsubscribed(tr, same)
 }
 
-// subscribePublishHear publishes through the transport until that works, and returns the first mistake.
-// It may run on any goroutine.
+// subscribePublishHear returns the first error of a round trip. It may run on any goroutine.
 func (f *fixture) subscribePublishHear(tr transport.Transport, channel string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
 	defer cancel()
 	sub, err := tr.Subscribe(ctx, channel)
 	if classify(err) == notSent {
-		return "" // it may say so while connections are being cut
+		return "" // permitted while connections are being cut
 	}
 	if err != nil {
 		return "Subscribe: " + err.Error()
@@ -222,7 +216,7 @@ func independent(f *fixture) {
 			f.silent(closed) // neither a message nor the end of Events
 		}
 		subs[n-1].Close()
-		subs[n-1].Close() // does no harm, least of all to others
+		subs[n-1].Close() // harmless, also to other subscriptions
 	}
 	f.unsubscribed(tr, channel)
 	again := f.subscribe(tr, channel)
@@ -247,11 +241,11 @@ func coalescing(f *fixture) {
 	f.hears(idle, "new")
 }
 
-// stuckListener publishes more than the buffers of a connection hold.
+// stuckListener publishes more than a connection's buffers hold.
 func stuckListener(f *fixture) {
 	const messages, size = 3000, 4096
 	tr, channel := f.open(), f.name()
-	other := channel + ":other" // of the same slot: heard after what was published before
+	other := channel + ":other" // in the same slot, so delivered after earlier messages
 	f.subscribe(tr, channel)    // never read
 	reader, elsewhere := f.subscribe(tr, channel), f.subscribe(tr, other)
 	filler := strings.Repeat("x", size)
@@ -307,7 +301,7 @@ func endedContext(f *fixture) {
 	defer cancel()
 	_, err = tr.Subscribe(ctx, channel)
 	assert.ErrorIs(f.t, err, context.DeadlineExceeded)
-	f.subscribe(tr, f.name()) // whatever was to be sent has been
+	f.subscribe(tr, f.name()) // all pending commands were sent
 	f.unsubscribed(tr, channel)
 
 	works := f.subscribe(tr, channel)
@@ -315,7 +309,7 @@ func endedContext(f *fixture) {
 	f.hears(works, "all the same")
 }
 
-// contextEndsWhileFrozen tests a transport that cannot connect, and one with subscriptions.
+// contextEndsWhileFrozen tests an unconnected transport, and one with subscriptions.
 func contextEndsWhileFrozen(f *fixture) {
 	fresh, used := f.open(), f.open()
 	channel, known := f.name(), f.name()

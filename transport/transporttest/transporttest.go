@@ -1,7 +1,4 @@
-// Package transporttest checks that a [transport.Transport] meets its contract.
-//
-// A [Harness] makes transports, sends commands to the same server over another connection, and, as
-// far as it can, causes faults. [Run] runs the suite:
+// Package transporttest checks that a [transport.Transport] meets its contract:
 //
 //	func TestConformance(t *testing.T) {
 //		transporttest.Run(t, func(t *testing.T) transporttest.Harness {
@@ -12,23 +9,14 @@
 //		})
 //	}
 //
-// Each case is a subtest with its own harness. At its end it repairs its faults, closes its transports
-// and checks that the done of every call ran exactly once.
+// Each case has its own harness. At its end it repairs its faults, closes its transports and checks
+// that the done of every call ran exactly once. Cases that need a fault missing from the [Harness]
+// are skipped, but only faults show whether locks can rely on a transport. A breakable proxy can
+// cause them all.
 //
-// Cases that need a fault which the harness cannot cause are skipped. Only faults show whether a
-// transport can be trusted with locks. A breakable proxy in front of the server can cause them all:
-//
-//	CutConnections   calls in flight become uncertain, none runs twice
-//	CutSubscribers   a gap after each subscription made anew
-//	Freeze           nothing blocks that must not wait for the server
-//	HoldReplies      calls that ran do not end as not sent
-//	HoldRequest      calls that may run late do not end as not sent
-//	Stop             calls that cannot be sent do not end as uncertain
-//	Replica          replicas without the write are not counted
-//
-// Names of keys and channels are unique, so cases can share a server if faults affect only their own
-// case. The suite runs SCRIPT FLUSH and no other command that affects the whole server. It does not
-// check for leaked goroutines.
+// Keys and channels are unique, so cases can share a server if faults affect only their own case.
+// Of the commands that affect a whole server, the suite runs only SCRIPT FLUSH. It does not check
+// for leaked goroutines.
 package transporttest
 
 import (
@@ -47,61 +35,59 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Harness describes a transport and its server to the suite. New and Do are required; cases that need
-// another field are skipped if it is nil. All functions but Do are called on the test's goroutine, and
-// must end the test if they fail.
+// Harness describes a transport and its server. New and Do are required; cases that need another
+// nil field are skipped. Functions other than Do run on the test's goroutine and must end the
+// test on an error.
 type Harness struct {
 	// New returns a new transport to the server, which the suite closes.
 	New func(tb testing.TB) transport.Transport
 
-	// Do runs a command over a connection that only Freeze and Stop affect. It returns the reply
-	// as in RESP2: nil, int64, string or []byte, []any. An error must end the test. In a cluster
-	// it uses the node of the first argument.
+	// Do runs a command over a connection that only Freeze and Stop affect, in a cluster on the
+	// first argument's node. It returns the RESP2 reply: nil, int64, string or []byte, []any. An
+	// error must end the test.
 	Do func(tb testing.TB, cmd string, args ...any) any
 
-	// Subscribers returns the server's number of subscriptions for a channel. The default uses Do
-	// with PUBSUB NUMSUB and, if the transport publishes with SPUBLISH, PUBSUB SHARDNUMSUB.
+	// Subscribers returns a channel's number of subscriptions. The default is PUBSUB NUMSUB and,
+	// for transports that use SPUBLISH, PUBSUB SHARDNUMSUB.
 	Subscribers func(tb testing.TB, channel string) int64
 
-	// CutConnections breaks all connections on which the transport sends commands, and possibly
-	// others of the transport. New ones work.
+	// CutConnections breaks at least the transport's connections that send commands. Calls in
+	// flight become uncertain, and none runs twice. New connections work.
 	CutConnections func(tb testing.TB)
 
-	// CutSubscribers breaks all connections on which the transport subscribes, and possibly
-	// others of the transport. New ones work.
+	// CutSubscribers breaks at least the transport's connections that subscribe. New ones work,
+	// and each renewed subscription reports a gap.
 	CutSubscribers func(tb testing.TB)
 
-	// Freeze makes the server answer nothing, on any connection, until Thaw. Connections stay
-	// open, and commands sent on them may run after Thaw. Do need not work until then.
+	// Freeze stops the server from answering until Thaw; Do need not work until then.
+	// Connections stay open, and commands sent on them may run after Thaw.
 	Freeze, Thaw func(tb testing.TB)
 
 	// HoldReplies lets commands run but holds all replies to the transport until release.
-	// Connections that are cut break immediately, and their replies are lost.
+	// Connections that are cut break immediately and lose their replies.
 	HoldReplies func(tb testing.TB) (release func())
 
-	// HoldRequest holds text and all that follows it on the first connection of the transport
-	// that sends text to the server, and closes seen when it has some. Other connections pass.
-	// CutConnections breaks only the transport's end of such a connection: release still delivers
-	// the held bytes to the server, as a network can.
+	// HoldRequest holds text and everything after it on the transport's first connection that
+	// sends text, then closes seen. Other connections pass. CutConnections breaks only
+	// the transport's end of that connection: release still delivers the held bytes, as a network
+	// can.
 	HoldRequest func(tb testing.TB, text string) (seen <-chan struct{}, release func())
 
-	// Stop breaks all connections and makes the server refuse new ones until Start, which brings
-	// it back empty.
+	// Stop breaks all connections and refuses new ones until Start, which starts an empty server.
 	Stop, Start func(tb testing.TB)
 
 	// Forbid revokes the right to a command from every user, Do included.
 	Forbid func(tb testing.TB, cmd string)
 
 	// Replica starts a replica, waits until it is in sync, and returns functions that stop and
-	// resume the flow of writes to it. It stays connected, and ends with the test.
+	// resume the flow of writes. It stays connected, and ends with the test.
 	Replica func(tb testing.TB) (stop, goOn func())
 
-	// UrgentFirst says that calls can be queued inside the transport, where urgent ones must
-	// overtake. It needs Freeze and a New that does not wait for the server.
+	// UrgentFirst enables cases in which urgent calls must overtake calls queued inside the
+	// transport. It needs Freeze and a New that does not wait for the server.
 	UrgentFirst bool
 
-	// Patience is how long the suite waits for an expected event. The default of 30 s is meant
-	// for slow machines.
+	// Patience is the wait for an expected event. The default, 30 s, suits slow machines.
 	Patience time.Duration
 }
 
@@ -112,8 +98,8 @@ type testCase struct {
 	needs string
 }
 
-// Run runs each case as a subtest with its own harness, made by newHarness, which may call t.Parallel
-// if the harnesses are independent.
+// Run runs each case as a subtest with its own harness. If the harnesses are independent,
+// newHarness may call t.Parallel.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	groups := []struct {
@@ -146,18 +132,15 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 }
 
 const (
-	// defaultPatience is the default of Harness.Patience.
 	defaultPatience = 30 * time.Second
 
-	// atOnce is how long an operation may take that must not wait for the server, on a slow
-	// machine: just less than the usual command timeout.
+	// atOnce bounds operations that must not wait for the server on a slow machine: just less
+	// than the usual command timeout.
 	atOnce = 2800 * time.Millisecond
 
-	// pollEvery is the pause between two polls.
 	pollEvery = 5 * time.Millisecond
 )
 
-// fixture is a case and its harness.
 type fixture struct {
 	t *testing.T
 	h Harness
@@ -174,7 +157,7 @@ func newFixture(t *testing.T, h Harness) *fixture {
 		h.Patience = defaultPatience
 	}
 	f := &fixture{t: t, h: h}
-	// Cleanups run in reverse order: by then the case's transports are closed.
+	// Cleanups run in reverse order, after the case's transports are closed.
 	t.Cleanup(f.everyDoneRanOnce)
 	return f
 }
@@ -189,7 +172,6 @@ func (f *fixture) need(names string) {
 	}
 }
 
-// open returns a transport that is closed with the case.
 func (f *fixture) open() transport.Transport {
 	f.t.Helper()
 	tr := f.h.New(f.t)
@@ -197,7 +179,6 @@ func (f *fixture) open() transport.Transport {
 	return tr
 }
 
-// opened returns a connected transport.
 func (f *fixture) opened() transport.Transport {
 	f.t.Helper()
 	tr := f.open()
@@ -218,13 +199,11 @@ func (f *fixture) close(tr transport.Transport) {
 	}
 }
 
-// outcome is the arguments of a done.
 type outcome struct {
 	reply any
 	err   error
 }
 
-// pending is a started call.
 type pending struct {
 	call *transport.Call
 	came chan outcome // the first outcome
@@ -285,13 +264,11 @@ func receive[V any](f *fixture, from <-chan V, wrong string) (v V) {
 	return v
 }
 
-// do runs a call.
 func (f *fixture) do(tr transport.Transport, call *transport.Call) outcome {
 	f.t.Helper()
 	return f.await(f.start(tr, call))
 }
 
-// reply runs a call that must succeed, and returns its reply in plain form.
 func (f *fixture) reply(tr transport.Transport, call *transport.Call) any {
 	f.t.Helper()
 	o := f.do(tr, call)
@@ -299,7 +276,7 @@ func (f *fixture) reply(tr transport.Transport, call *transport.Call) any {
 	return plain(o.reply)
 }
 
-// recovers waits until tr works; until then errors must be of the contract.
+// recovers waits until tr works; until then, errors must satisfy the contract.
 func (f *fixture) recovers(tr transport.Transport) {
 	f.t.Helper()
 	key := f.name()
@@ -312,7 +289,6 @@ func (f *fixture) recovers(tr transport.Transport) {
 	})
 }
 
-// eventually waits until is returns true.
 func (f *fixture) eventually(what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(f.h.Patience); !is(); {
@@ -323,7 +299,7 @@ func (f *fixture) eventually(what string, is func() bool) {
 	}
 }
 
-// during requires that is returns true for a while.
+// during requires that is returns true throughout d.
 func (f *fixture) during(d time.Duration, what string, is func() bool) {
 	f.t.Helper()
 	for limit := time.Now().Add(d); time.Now().Before(limit); {
@@ -334,20 +310,17 @@ func (f *fixture) during(d time.Duration, what string, is func() bool) {
 	}
 }
 
-// freeze freezes the server until thaw or the end of the case.
 func (f *fixture) freeze() (thaw func()) {
 	f.t.Helper()
 	f.h.Freeze(f.t)
 	return f.once(func() { f.h.Thaw(f.t) })
 }
 
-// holdReplies holds replies until release or the end of the case.
 func (f *fixture) holdReplies() (release func()) {
 	f.t.Helper()
 	return f.once(f.h.HoldReplies(f.t))
 }
 
-// holdRequest holds the request with text until release or the end of the case.
 func (f *fixture) holdRequest(text string) (seen <-chan struct{}, release func()) {
 	f.t.Helper()
 	seen, release = f.h.HoldRequest(f.t, text)
@@ -361,12 +334,11 @@ func (f *fixture) once(mend func()) func() {
 	return mend
 }
 
-// name returns a unique name for a key or a channel. Names with the same tag share a slot.
+// name returns a unique key or channel. Names with the same tag share a slot.
 func (f *fixture) name() string {
 	return fmt.Sprintf("transporttest:{%016x}", rand.Uint64()) //nolint:gosec // unique, not secret
 }
 
-// value returns the value of key, "" if there is none.
 func (f *fixture) value(key string) string {
 	f.t.Helper()
 	text, _ := plain(f.h.Do(f.t, "GET", key)).(string)
