@@ -1,6 +1,7 @@
-// Package monitor parses the output of MONITOR and finds the scripts that clients run. [Parse] unquotes a
-// line exactly. A [Tape] gets the lines in order, remembers the text of each loaded or evaluated script, and
-// so finds the text for an EVALSHA. Commands called by scripts are marked as such.
+// Package monitor parses the output of MONITOR and identifies the scripts that clients run.
+//
+// [Parse] unquotes a line exactly. A [Tape] remembers the text of each loaded or evaluated script
+// to resolve an EVALSHA. Commands called by scripts are marked.
 package monitor
 
 import (
@@ -19,8 +20,7 @@ var ErrBadLine = errors.New("monitor: bad line")
 type Line struct {
 	// Time is the server's time, seconds and microseconds: "1795266126.110435".
 	Time string
-	// DB is the number of the database.
-	DB string
+	DB   string
 	// Source is the client's address, or "lua" for a script.
 	Source string
 	// Args are the command's name as sent, and its arguments.
@@ -53,7 +53,6 @@ func Parse(text string) (Line, error) {
 	return line, nil
 }
 
-// unquote unquotes the string at the start of text and returns the rest.
 func unquote(text string) (arg, rest string, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		return "", "", fmt.Errorf("%w: no quote at %.80q", ErrBadLine, text)
@@ -78,7 +77,7 @@ func unquote(text string) (arg, rest string, err error) {
 	return "", "", fmt.Errorf("%w: no closing quote after %.80q", ErrBadLine, text)
 }
 
-// unescape returns the character of an escape and its length, 0 if it is invalid.
+// unescape returns the character and length of an escape; length 0 is invalid.
 func unescape(text string) (c byte, length int) {
 	if len(text) < 2 {
 		return 0, 0
@@ -113,27 +112,26 @@ func hexByte(text string) (c byte, length int) {
 	return byte(high<<4 | low), 4
 }
 
-// digit returns the value of a lower-case hexadecimal digit, or -1.
 func digit(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
 
-// Call is a command of a client, with a script if Script is not empty.
+// Call is a client's command, or a script if Script is not empty.
 type Call struct {
 	Line
 
-	Script     string // its text
+	Script     string
 	Keys, Argv []string
 }
 
 // Name returns the command's name in upper case.
 func (c Call) Name() string { return strings.ToUpper(c.Args[0]) }
 
-// Tape converts the lines of one server, in order, to calls. The zero Tape is ready for use by one goroutine.
+// Tape converts the lines of a server to calls. The zero Tape is ready for one goroutine.
 type Tape struct {
 	scripts map[string]string // by SHA-1, in lower case
 }
 
-// Add adds the next line. ok is false for a command of a script, and for an EVALSHA of an unknown script,
-// which fails with NOSCRIPT if the tape has run since the start of the server.
+// Add adds the next line. ok is false for a command of a script and for an EVALSHA of an unknown
+// script.
 func (t *Tape) Add(line Line) (call Call, ok bool, err error) {
 	if line.FromScript() {
 		return Call{}, false, nil
@@ -172,8 +170,8 @@ func (t *Tape) learn(text string) {
 	t.scripts[hex.EncodeToString(sum[:])] = text
 }
 
-// LongestRead returns the largest number of places that one command or script reads with LRANGE and ZRANGE
-// from lists and sorted sets of n members, and the command.
+// LongestRead returns the most places that a command or script reads with LRANGE and ZRANGE from
+// keys of n members, and that command.
 func LongestRead(lines []Line, n int) (most int, by Line) {
 	read, sent := 0, Line{}
 	for _, line := range lines {
