@@ -27,7 +27,7 @@ type Fleet struct {
 	rest      string // a partial line
 }
 
-// Start starts three processes of this test program until the end of the test.
+// Start starts the processes, which end with the test.
 func Start(t *testing.T, args Args) *Fleet {
 	t.Helper()
 	args.file = filepath.Join(t.TempDir(), "steps")
@@ -56,7 +56,6 @@ func (f *Fleet) add() {
 	f.processes[cmd.Process.Pid] = cmd
 }
 
-// read reads new steps and returns all.
 func (f *Fleet) read() []step {
 	f.t.Helper()
 	text, err := io.ReadAll(f.steps)
@@ -83,7 +82,7 @@ func (f *Fleet) worker(not int) int {
 	return found
 }
 
-// Kill kills the working process at a random time and starts another one. It waits until another works.
+// Kill kills the worker at a random time, replaces it and waits for another worker.
 func (f *Fleet) Kill(within time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)
@@ -95,7 +94,7 @@ func (f *Fleet) Kill(within time.Duration) {
 	f.worker(pid)
 }
 
-// Stall stops the working process until another one works, and for a random time longer.
+// Stall stops the worker until another works, and for a random time longer.
 func (f *Fleet) Stall(longer time.Duration) {
 	f.t.Helper()
 	pid := f.worker(0)

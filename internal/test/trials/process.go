@@ -1,5 +1,5 @@
-// Package trials runs fleets of processes that work under one lock. A test kills and stalls processes, and
-// judges from the steps that they write whether two worked at the same time.
+// Package trials runs fleets of processes that work under one lock. A test kills and stalls
+// processes, and checks in the steps that they write that no two worked at the same time.
 package trials
 
 import (
@@ -17,12 +17,11 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-// asProcess has the Args of a process.
 const asProcess = "REDLATCH_TRIALS_PROCESS"
 
 // Args are the arguments of all processes of a fleet.
 type Args struct {
-	URL, Name string // of the server, and of the lock
+	URL, Name string // of the server and the lock
 	Other     bool   // the second of two ways to work
 	file      string // of steps
 }
@@ -35,8 +34,7 @@ func parseArgs(text string) (a Args, ok bool) {
 	return a, err == nil
 }
 
-// Main is the TestMain of a package with trials. In a process of a fleet it calls process, which returns
-// only on an error.
+// Main is the TestMain of a package with trials. In a fleet process it calls process.
 func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	if args, ok := parseArgs(os.Getenv(asProcess)); ok {
 		steps, err := openSteps(args.file)
@@ -49,7 +47,7 @@ func Main(m *testing.M, process func(a Args, steps *Steps) error) {
 	// Trials mostly wait for leases and ticks. Flags are not parsed yet.
 	parallel := flag.Lookup("test.parallel").Value
 	if n, err := strconv.Atoi(parallel.String()); err == nil && n < 12 {
-		_ = parallel.Set("12") // it takes any number
+		_ = parallel.Set("12") // any number is valid
 	}
 	redistest.Main(m)
 }
@@ -65,14 +63,14 @@ func openSteps(name string) (*Steps, error) {
 	return &Steps{file: file}, err
 }
 
-// Run writes a step every few milliseconds until ctx ends, whose cause it returns, or until it has worked
-// for this long, not counting time for which the process was stopped.
+// Run writes steps until ctx ends, whose cause it returns, or until it has worked for long, not
+// counting time for which the process was stopped.
 func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	s.run++
 	const pause = 5 * time.Millisecond
 	for range long / pause {
 		time.Sleep(pause)
-		// The time is from before the check of ctx, because the process may be stopped after it.
+		// Read the time before ctx: the process may be stopped after the check.
 		now := time.Now()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -84,7 +82,6 @@ func (s *Steps) Run(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
-// step is a step of a run.
 type step struct {
 	at       int64
 	pid, run int
@@ -93,7 +90,6 @@ type step struct {
 // String returns the line of the file.
 func (s step) String() string { return fmt.Sprintf("%d %d %d", s.at, s.pid, s.run) }
 
-// parseSteps returns the steps of whole lines, and the rest of the text.
 func parseSteps(text string) (steps []step, rest string, err error) {
 	lines := strings.Split(text, "\n")
 	for _, line := range lines[:len(lines)-1] {
@@ -112,7 +108,6 @@ type Run struct {
 	name        string
 }
 
-// runs returns the runs of steps in order, or an error if two overlap.
 func runs(steps []step) ([]Run, error) {
 	known := map[string]Run{}
 	for _, s := range steps {
