@@ -25,13 +25,13 @@ func (c Command) line(id int64) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// ErrTimeout is returned by Wait.
+// ErrTimeout is returned by Wait, which may then be called again.
 var ErrTimeout = errors.New("no reply from the Redisson peer in time")
 
 // Call is a started command.
 type Call struct{ reply chan Reply }
 
-// Wait returns the reply, an *Exception of Java, ErrGone, or ErrTimeout, after which it may be called again.
+// Wait returns the reply, an *Exception, ErrGone or ErrTimeout.
 func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -49,7 +49,7 @@ func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 	}
 }
 
-// Exception is an exception of a Java call. Class has no package.
+// Exception is an exception of a Java call. Class omits the package.
 type Exception struct{ Class, Message string }
 
 func (e *Exception) Error() string { return fmt.Sprintf("%s: %s", e.Class, e.Message) }
@@ -76,7 +76,6 @@ func (r Reply) Began() time.Time { return time.UnixMicro(r.From) }
 // Ended returns the end of the work in Java.
 func (r Reply) Ended() time.Time { return time.UnixMicro(r.To) }
 
-// tail keeps the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

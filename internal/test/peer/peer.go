@@ -1,7 +1,8 @@
 // Package peer controls a live Redisson in a Java process, whose program and protocol are in
-// internal/test/peer/java. scripts/compat.sh builds it and resolves a release's class path; [Find] looks for
-// both. A Peer has one goroutine, which reads replies and ends with the process. Calls may be started by any
-// goroutine and complete in any order. When the process ends, open calls return ErrGone.
+// internal/test/peer/java. scripts/compat.sh builds it and resolves a release's class path.
+//
+// Any goroutine may start calls, which complete in any order. A Peer's goroutine reads the replies.
+// When the process ends, open calls return ErrGone.
 package peer
 
 import (
@@ -43,7 +44,7 @@ type Peer struct {
 	ended bool
 }
 
-// Start starts the process and waits until it is ready. It ends with Close or with this process.
+// Start starts the process and waits until it is ready.
 func Start(program Program) (*Peer, error) {
 	p := &Peer{cmd: program.command(), stderr: &tail{}, gone: make(chan struct{}), calls: map[int64]*Call{}}
 	stdin, err := p.cmd.StdinPipe()
@@ -83,7 +84,6 @@ func (p *Peer) handshake(ready *Call, version string) error {
 	return nil
 }
 
-// read delivers replies until the process ends.
 func (p *Peer) read(stdout io.Reader) {
 	defer close(p.gone)
 	lines := bufio.NewReader(stdout)
@@ -113,7 +113,6 @@ func (p *Peer) deliver(line []byte) {
 	}
 }
 
-// fail ends all open and future calls.
 func (p *Peer) fail() {
 	p.mu.Lock()
 	open := p.calls
@@ -136,7 +135,7 @@ func (p *Peer) expect(id int64) *Call {
 	return call
 }
 
-// Go starts a command without waiting for its reply. The peer runs the commands of one thread in order.
+// Go starts a command. The peer runs the commands of one thread in order.
 func (p *Peer) Go(command Command) *Call {
 	p.write.Lock()
 	defer p.write.Unlock()
@@ -159,13 +158,13 @@ func (p *Peer) Halt() {
 	p.await()
 }
 
-// Close ends the process and waits for its end. Locks of its clients expire. It may be called again.
+// Close ends the process; its clients' locks expire. It may be called again.
 func (p *Peer) Close() {
 	_ = p.stdin.Close()
 	p.await()
 }
 
-// await waits for the end and kills the process after stopTimeout.
+// await kills the process after stopTimeout.
 func (p *Peer) await() {
 	select {
 	case <-p.gone:
@@ -190,8 +189,8 @@ type Program struct {
 	java, classPath string
 }
 
-// Find finds Java, the built program and the jars of a release. root is the folder of the module. The error
-// wraps ErrMissing and says what to do.
+// Find finds Java, the program and a release's jars. Its error wraps ErrMissing with
+// instructions.
 func Find(root, version string) (Program, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -226,7 +225,7 @@ func missing(what, version string) error {
 	return fmt.Errorf("%w: %s; run scripts/compat.sh %s", ErrMissing, what, version)
 }
 
-// command returns the command of a short-lived JVM, without optimizing compiler and parallel collector.
+// The JVM is short-lived: it skips the optimizing compiler and the parallel collector.
 func (p Program) command() *exec.Cmd {
 	//nolint:gosec // a program and jars of the tester's own
 	return exec.Command(p.java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
