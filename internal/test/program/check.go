@@ -19,7 +19,7 @@ func OK(t *testing.T, url string, args ...string) string {
 	return got.Stdout
 }
 
-// Fails runs redlatch, which must exit with code and print one line that contains says, and no password.
+// Fails requires the exit code, and one line that contains says but not the password.
 func Fails(t *testing.T, url string, code int, says string, args ...string) Outcome {
 	t.Helper()
 	got := Finish(t, url, args...)

@@ -25,7 +25,7 @@ const columns = 80 // of a terminal
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden requires that text equals the golden file, after tidy. With -update it writes the file.
+// Golden compares text, after tidy, with the golden file. With -update it writes the file.
 func Golden(t *testing.T, name, text string, ids ...string) {
 	t.Helper()
 	got := tidy(text, ids)
@@ -39,13 +39,13 @@ func Golden(t *testing.T, name, text string, ids ...string) {
 	require.Equal(t, string(want), got)
 }
 
-// JavaID and OtherJavaID replace the random UUIDs of Java clients in golden files.
+// JavaID and OtherJavaID replace the random UUIDs of Java clients.
 const (
 	JavaID      = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
 	OtherJavaID = "c4d1f0a6-5b0e-4c7e-9a52-6e215a90c7e2"
 )
 
-// untidy are values that differ from run to run, except UUIDs. The width of columns is kept.
+// untidy lists values that vary between runs, except UUIDs. Replacements keep column widths.
 var untidy = []struct {
 	what *regexp.Regexp
 	with func(found string) string
@@ -66,11 +66,10 @@ var untidy = []struct {
 	{regexp.MustCompile(` \d[\dhms.]*[hms]\b`), func(string) string { return " TIME" }},
 }
 
-// note matches the note of status about a queue. Its line breaks depend on the length of times, so tidy joins
-// the lines.
+// note matches the note of status about a queue. Its line breaks depend on the length of times,
+// so tidy joins the lines.
 var note = regexp.MustCompile(`(?m)^  note   .*\n(         .*\n)*`)
 
-// tidy replaces values that differ from run to run. ids are of Java clients.
 func tidy(text string, ids []string) string {
 	for i, id := range ids {
 		as := []string{JavaID, OtherJavaID}[i]
@@ -92,7 +91,7 @@ func Fits(t *testing.T, text string) {
 	Narrow(t, text)
 }
 
-// rightAligned replaces a time in the last but one column of a table, whose width is constant.
+// rightAligned replaces a time in the next-to-last column, whose width is constant.
 func rightAligned(s string) string {
 	words := strings.Fields(s)
 	end := strings.Index(s, words[0]) + len(words[0])
@@ -102,8 +101,8 @@ func rightAligned(s string) string {
 // Words joins broken lines.
 func Words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Narrow requires that text fits a terminal without its last column, because some terminals wrap a full line.
-// Commands may be longer, so that they can be pasted.
+// Narrow keeps the last column free, because some terminals wrap a full line. Commands may be
+// longer, so that they can be pasted.
 func Narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -132,8 +131,7 @@ func ToEvent(p *Process, event string) (lines []string) {
 	}
 }
 
-// AwaitPassed reads events until the lock has passed to another owner, or was free and taken. It returns the
-// last line.
+// AwaitPassed reads up to the acquire by another owner and returns that line.
 func AwaitPassed(p *Process) string {
 	p.t.Helper()
 	for {
@@ -154,14 +152,13 @@ func Events(p *Process, last string) (all []map[string]any) {
 	return all
 }
 
-// slowCommand is an entry of SLOWLOG.
 type slowCommand struct {
 	took time.Duration
 	args []string
 }
 
-// WatchSlow makes the server log each command that takes longer than the limit. The returned function returns
-// those logged since, or none if the server's wait for a processor, which SLOWLOG includes, explains all.
+// WatchSlow logs commands slower than limit. The returned function returns the commands logged
+// since, or none if the server's wait for a processor, which SLOWLOG includes, explains all.
 func WatchSlow(t *testing.T, s *redistest.Server, limit time.Duration) (slow func() []string) {
 	t.Helper()
 	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", limit.Microseconds())
@@ -177,7 +174,7 @@ func WatchSlow(t *testing.T, s *redistest.Server, limit time.Duration) (slow fun
 	}
 }
 
-// unexplained returns the commands, or none if their time beyond the limit is at most waited.
+// unexplained returns none if the time beyond the limit is at most waited.
 func unexplained(late []slowCommand, limit, waited time.Duration) (commands []string) {
 	var beyond time.Duration
 	for _, c := range late {
@@ -190,7 +187,6 @@ func unexplained(late []slowCommand, limit, waited time.Duration) (commands []st
 	return commands
 }
 
-// slowLog returns the entries of SLOWLOG and resets it.
 func slowLog(t *testing.T, s *redistest.Server) (late []slowCommand) {
 	t.Helper()
 	entries, err := redis.Values(s.Do(t, "SLOWLOG", "GET", -1), nil)
@@ -208,7 +204,7 @@ func slowLog(t *testing.T, s *redistest.Server) (late []slowCommand) {
 	return late
 }
 
-// processorWait returns how long the server's main thread waited for a processor, or 0 if unknown.
+// processorWait returns the main thread's wait for a processor, or 0 if unknown.
 func processorWait(t *testing.T, s *redistest.Server) time.Duration {
 	t.Helper()
 	info, err := redis.String(s.Do(t, "INFO", "server"), nil)
@@ -233,7 +229,7 @@ const (
 	RedissonOwner = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11:57"
 	// SomeOwner is an owner of Redlatch, whose client started at RedlatchSince.
 	SomeOwner = "0193e6c0-6f00-7000-8000-000000000001:7"
-	// RedlatchOwner is SomeOwner beside owners of other kinds.
+	// RedlatchOwner is SomeOwner where other kinds of owners occur.
 	RedlatchOwner = SomeOwner
 	// RedlatchSince is as in text output.
 	RedlatchSince = "2024-12-21T01:06:31Z"
@@ -307,8 +303,7 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	require.NoError(t, err)
 }
 
-// BusyDemo starts a demo and returns when all of its workers are connected and
-// rounds were done. It also returns the name of the demo's lock.
+// BusyDemo starts a demo and returns it with the lock's name once all workers are connected.
 func BusyDemo(t *testing.T, s *redistest.Server) (*Process, string) {
 	t.Helper()
 	const suffix = ":counter"

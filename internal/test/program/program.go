@@ -1,6 +1,6 @@
-// Package program runs redlatch as a program for the tests of its commands, and has locks, owners and scripts
-// for them. The test binary is the program: TestMain calls Main with the commands, and Start starts the binary
-// again with Env, so the race detector watches both.
+// Package program runs redlatch as a program for the tests of its commands, and provides locks,
+// owners and scripts. TestMain calls Main with the commands; Start runs the test binary again with
+// Env set, so the race detector watches both.
 package program
 
 import (
@@ -26,7 +26,7 @@ import (
 // Env makes the test binary run as the program.
 const Env = "REDLATCH_TEST_AS_PROGRAM"
 
-// Main runs the tests of a package or, if Env is set, calls execute, which is cli.Execute, with the commands.
+// Main runs the tests or, if Env is set, calls execute (cli.Execute) with the commands.
 func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
 	if os.Getenv(Env) != "" {
 		os.Exit(execute(context.Background(), os.Args[1:], commands...))
@@ -35,8 +35,8 @@ func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int
 	redistest.Main(m)
 }
 
-// heedSignals stops ignoring SIGINT, which a background process inherits from the shell, and SIGHUP of nohup.
-// Otherwise the programs that it starts would also ignore them.
+// heedSignals stops ignoring SIGINT, which a background process inherits from the shell, and
+// SIGHUP of nohup. Otherwise child processes would ignore them.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
@@ -76,7 +76,7 @@ func StartWith(t *testing.T, env []string, args ...string) *Process {
 	return p
 }
 
-// StartIn is StartWith with attributes of the process. It returns the error of starting.
+// StartIn is StartWith with process attributes. It returns the error of starting.
 func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...string) (*Process, error) {
 	t.Helper()
 	p := &Process{t: t, Cmd: command(context.WithoutCancel(t.Context()), t, env, args...)}
@@ -102,7 +102,6 @@ func StartIn(t *testing.T, attr *syscall.SysProcAttr, env []string, args ...stri
 	return p, nil
 }
 
-// command returns the command of the program.
 func command(ctx context.Context, t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
@@ -193,8 +192,7 @@ func NoServer(t *testing.T) string {
 	return "redis://user:sesame@" + redistest.Refusing(t)
 }
 
-// WatchReads returns a function for the largest number of the n places and n deadlines of a queue that one
-// command or script has read since.
+// WatchReads returns a function for the LongestRead since, on a queue of n waiters.
 func WatchReads(t *testing.T, s *redistest.Server, n int) (longest func() int) {
 	t.Helper()
 	watch := s.Dial(t)

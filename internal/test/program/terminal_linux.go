@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal returns a terminal, and what a user types into it and sees of it.
+// OpenTerminal returns a terminal and the file for its keyboard and display.
 func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -28,11 +28,10 @@ func OpenTerminal(t *testing.T) (terminal, keys *os.File) {
 	return terminal, keys
 }
 
-// escapes finds what a terminal does not show.
+// escapes matches invisible sequences.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// OnTerminal runs redlatch on a terminal of 80 columns and returns what it writes there,
-// as it looks.
+// OnTerminal runs redlatch on a terminal of 80 columns and returns the visible output.
 func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	t.Helper()
 	terminal, keys := OpenTerminal(t)
@@ -46,8 +45,8 @@ func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())
-	shown, _ := io.ReadAll(keys) // it ends with an error once no process has the terminal open
-	_ = cmd.Wait()               // how it ends is not of interest here
-	// What was typed ahead was shown ahead, the end of the line as well.
+	shown, _ := io.ReadAll(keys) // fails when no process has the terminal open
+	_ = cmd.Wait()               // the exit code is irrelevant
+	// The terminal echoed typed input early, including the newline.
 	return escapes.ReplaceAllString(strings.NewReplacer("\r", "", "[y/N] ", "[y/N]\n").Replace(string(shown)), "")
 }
