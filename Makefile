@@ -31,7 +31,7 @@ DURATION ?= 10m
 SEED     ?= 0
 FLEETS   ?= 0
 
-.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover flaky bench bench-quick loss pictures release clean
+.PHONY: help setup test test-all lint check build demo cross modules api package-check fuzz mutants mutate compat vectors mixed stress fleet failover bench bench-quick loss pictures release clean
 
 help: ## day | 1 s | List the targets
 	@echo "Rough durations on two idle cores. docs/testing.md says more."
@@ -49,11 +49,6 @@ test: setup ## day | 3 min | The tests, race detector, real server; lists at its
 
 test-all: setup ## change | 15 min | All tests: also Java machines, clusters, load, long leases, many rounds
 	$(GO) run ./test/testrun -all ./...
-
-flaky: LIMIT = 90m
-flaky: ROUNDS = 20
-flaky: setup ## measure | 70 min | The tests of `make test` ROUNDS (20) times, under processor load, until LIMIT
-	$(GO) run ./test/flaky -rounds $(ROUNDS) -limit $(LIMIT)
 
 # Without the race detector, with which make test-all does it: some of it is left out with that.
 compat: setup ## change | 3 min each | Compare with Redisson itself, releases COMPAT (JDK 17, Maven)
