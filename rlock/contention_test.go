@@ -274,7 +274,7 @@ func heapInUse() int64 {
 // inLocalQueue counts the callers in local queues by their stacks.
 func inLocalQueue() int {
 	stacks := make([]byte, 16<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "localqueue.(*caller).awaitTurn(")
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "acquire.(*Acquisition).AwaitTurn(")
 }
 
 // Not parallel: the heap is that of the whole process.
