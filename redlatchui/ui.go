@@ -101,6 +101,7 @@ func (p *Page) end() error {
 	return p.board.Close()
 }
 
+// ServeHTTP serves the page.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
 func (p *Page) static(w http.ResponseWriter, r *http.Request) {

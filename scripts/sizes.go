@@ -4,6 +4,7 @@
 //
 //	a Go file           at most 400 lines
 //	a function          at most 60 lines (in tests 120: tables are long)
+//	an exported name    has a doc comment that begins with it; fields need none
 //	the root folder     at most 40 files, hidden ones apart
 //
 // It walks the folder it is run in, nested modules included, leaves out
@@ -120,6 +121,9 @@ func (c *checker) file(path string) error {
 		if fn, ok := decl.(*ast.FuncDecl); ok {
 			c.length(fn, isTest)
 		}
+		if !isTest {
+			c.documented(decl)
+		}
 	}
 	return nil
 }
@@ -138,7 +142,84 @@ func (c *checker) length(fn *ast.FuncDecl, isTest bool) {
 	}
 }
 
+func (c *checker) documented(decl ast.Decl) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && exportedReceiver(d) {
+			c.doc(d.Name, d.Doc)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			c.spec(d, spec)
+		}
+	}
+}
+
+func (c *checker) spec(d *ast.GenDecl, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if !s.Name.IsExported() {
+			return
+		}
+		c.doc(s.Name, firstDoc(s.Doc, d.Doc))
+	case *ast.ValueSpec:
+		// A comment above a group, or beside a value of one, is enough.
+		for _, name := range s.Names {
+			if name.IsExported() && firstDoc(s.Doc, s.Comment, d.Doc) == nil {
+				c.find(name.Pos(), "%s has no doc comment", name.Name)
+			}
+		}
+	}
+}
+
+func (c *checker) doc(name *ast.Ident, doc *ast.CommentGroup) {
+	if doc == nil {
+		c.find(name.Pos(), "%s has no doc comment", name.Name)
+		return
+	}
+	words := strings.Fields(doc.Text())
+	if len(words) > 0 && slices.Contains([]string{"A", "An", "The"}, words[0]) {
+		words = words[1:]
+	}
+	if len(words) == 0 || strings.TrimRight(words[0], ".,:;'") != name.Name && !strings.HasPrefix(words[0], name.Name+"'") {
+		c.find(name.Pos(), "the doc comment of %s does not begin with it", name.Name)
+	}
+}
+
 func (c *checker) find(pos token.Pos, format string, args ...any) {
 	p := c.fset.Position(pos)
 	c.findings = append(c.findings, fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...)))
+}
+
+// firstDoc returns the first comment there is.
+func firstDoc(groups ...*ast.CommentGroup) *ast.CommentGroup {
+	for _, g := range groups {
+		if g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// exportedReceiver reports whether fn is a function, or a method that godoc
+// shows.
+func exportedReceiver(fn *ast.FuncDecl) bool {
+	if fn.Recv == nil {
+		return true
+	}
+	t := fn.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
 }

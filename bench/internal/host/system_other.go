@@ -24,6 +24,7 @@ func Runnable(...*os.Process) bool { return false }
 // Rest cannot stop a process.
 func Rest(*os.Process) error { return nil }
 
+// Wake does nothing.
 func Wake(*os.Process) error { return nil }
 
 // OwnCPUTime is unknown: 0.

@@ -30,6 +30,7 @@ type Environment struct {
 	Scale float64 `json:"scale,omitempty"`
 }
 
+// String returns one line of Markdown, without a newline.
 func (e Environment) String() string {
 	length := ""
 	if e.Scale != 0 && e.Scale != 1 {

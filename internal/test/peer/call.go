@@ -52,6 +52,7 @@ func (c *Call) Wait(atMost time.Duration) (Reply, error) {
 // Exception is an exception of a Java call. Class omits the package.
 type Exception struct{ Class, Message string }
 
+// Error returns the class and the message.
 func (e *Exception) Error() string { return fmt.Sprintf("%s: %s", e.Class, e.Message) }
 
 // Reply is the outcome of a command.

@@ -49,6 +49,7 @@ func NewJournal() (*Journal, *slog.Logger) {
 	return j, slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
+// Write appends a line.
 func (j *Journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

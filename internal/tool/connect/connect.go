@@ -285,6 +285,7 @@ type OnReplica struct {
 	Server, Master *Server
 }
 
+// Error names both servers and the address to use instead.
 func (e *OnReplica) Error() string {
 	return fmt.Sprintf("%s is a replica of %s, and nothing can be written to it: name the master, with --redis %s",
 		e.Server, e.Master.Place(), e.Master)

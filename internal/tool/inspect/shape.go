@@ -128,6 +128,7 @@ const (
 	FaultType  = "wrong_type" // a key of another type
 )
 
+// Error says which key it is and why it is not a lock.
 func (n *NotLock) Error() string {
 	if n.Fault == FaultShape {
 		return fmt.Sprintf("%q is a hash, but no lock: %s", n.Name, n.Why)

@@ -44,6 +44,7 @@ type Refusal struct {
 	Hint string
 }
 
+// Error returns Text, followed by Hint if there is one.
 func (r *Refusal) Error() string {
 	if r.Hint == "" {
 		return r.Text

@@ -45,6 +45,7 @@ type ExitError struct {
 	Err  error
 }
 
+// Error returns the message of Err, or the exit code if Err is nil.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -52,6 +53,7 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
+// Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // Errorf returns an ExitError.
@@ -106,6 +108,7 @@ type Stdout struct {
 // same error.
 func NewStdout(file *os.File, failed func(error)) *Stdout { return &Stdout{file: file, failed: failed} }
 
+// Write writes p to the file. After a failed write it returns the same error.
 func (s *Stdout) Write(p []byte) (int, error) {
 	if err := s.Err(); err != nil {
 		return 0, err

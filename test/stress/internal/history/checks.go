@@ -17,6 +17,7 @@ type Finding struct {
 	What string
 }
 
+// String returns the check and the finding.
 func (f Finding) String() string { return f.Check + ": " + f.What }
 
 func found(check, format string, args ...any) Finding {
@@ -94,6 +95,7 @@ func (o *Overlap) excuse(faults []Record, h *Hold) {
 // Evicted is the fault that makes the server forget unknown keys.
 const Evicted = "evicted"
 
+// String names both holds and the duration.
 func (o Overlap) String() string {
 	return fmt.Sprintf("%s was held by %s (%s, process %s) and %s (%s, process %s) at once for %v, from %v on",
 		o.First.Key, o.First.ID, o.First.Owner, o.First.P, o.Second.ID, o.Second.Owner, o.Second.P,
