@@ -63,8 +63,7 @@ func (c *Cluster) node(addr string) *node {
 	}
 	c.tags++
 	n := &node{addr: addr, tag: c.tags << tagShift, left: time.Now()}
-	common := c.muxConfig(addr)
-	m := common
+	m := c.muxConfig(addr)
 	m.Tag, m.OnReconnect, m.OnLost = n.tag, func() { c.reconnected(n) }, func() { c.disconnected(n) }
 	m.Gone = func() bool { return c.replaced(n) }
 	n.mux = mux.New(m)

@@ -47,8 +47,9 @@ type Run func(fill func(*transport.Call)) (reply any, err error)
 // Resolve resolves a call in doubt in the background.
 //
 // A call may still be in the buffers of its old connection or on the network, and run after any
-// question sent on a new one. So a negative answer proves nothing unless the old connection was killed on the server first. Without that, the question is
-// repeated until the server has answered it for one lease.
+// question sent on a new one. So a negative answer proves nothing unless the old connection was
+// killed on the server first. Without that, the question is repeated until the server has answered
+// it for one lease.
 func (e *Engine) Resolve(d *InDoubt) {
 	e.inDoubt.Add(1)
 	if d.Undo == nil {
