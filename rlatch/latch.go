@@ -235,5 +235,4 @@ func (p passer) Claim(acquire.Reusable) acquire.Claim { return p }
 func (passer) Request() *acquire.Request              { return &question }
 func (passer) Grant(time.Time, acquire.Outcome) error { return nil }
 func (passer) Disown()                                {}
-func (passer) InDoubt() *engine.InDoubt               { return nil }
-func (passer) Late(any, error)                        {}
+func (passer) Late(any, error) *engine.InDoubt        { return nil }

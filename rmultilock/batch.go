@@ -198,17 +198,18 @@ func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 	return nil
 }
 
-func (c *claim) Disown() { c.batch.Engine.Resolve(c.InDoubt()) }
+func (c *claim) Disown() { c.batch.Engine.Resolve(c.undo()) }
 
-func (c *claim) InDoubt() *engine.InDoubt {
+func (c *claim) undo() *engine.InDoubt {
 	return undo(c.batch.locks, &c.batch.scripts, c.owner.text, c.batch.asked.TTL)
 }
 
 // Late handles a reply that arrived after its caller had returned.
-func (c *claim) Late(answer any, err error) {
-	if refused := err == nil && answer != nil; !refused && !errors.Is(err, engine.ErrNotSent) {
-		c.Disown()
+func (c *claim) Late(answer any, err error) *engine.InDoubt {
+	if refused := err == nil && answer != nil; refused || errors.Is(err, engine.ErrNotSent) {
+		return nil
 	}
+	return c.undo()
 }
 
 // undo releases plain locks of one slot if the owner holds them, for a lease.

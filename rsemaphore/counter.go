@@ -2,6 +2,7 @@ package rsemaphore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -226,31 +227,30 @@ type lateReply struct {
 	err   error
 }
 
-var _ interface {
-	acquire.Claim
-	acquire.Settler
-} = (*claim)(nil)
+var _ acquire.Claim = (*claim)(nil)
 
 func (c *claim) Request() *acquire.Request            { return &c.request }
 func (*claim) Grant(time.Time, acquire.Outcome) error { return nil }
 func (*claim) Disown()                                {}
 
-func (*claim) InDoubt() *engine.InDoubt { return nil }
-
 // Late passes the result to the caller, or releases the permits if the caller has returned.
-func (c *claim) Late(answer any, err error) {
+func (c *claim) Late(answer any, err error) *engine.InDoubt {
+	if errors.Is(err, engine.ErrUncertain) {
+		return nil // there is no result
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.left {
 		c.late <- lateReply{answer, err}
-		return
+		return nil
 	}
 	if err != nil {
-		return
+		return nil
 	}
 	if out, err := c.kind.Decode(answer); err == nil && out.Granted {
 		c.giveBack()
 	}
+	return nil
 }
 
 // Settle returns the result of an attempt in doubt, or err if there is none: then permits that are granted

@@ -253,8 +253,8 @@ func (a *Acquisition) Attempt(ctx context.Context) (bool, error) {
 		}
 	}
 	reply, err := at.Run(ctx, claim)
-	if s, can := claim.(Settler); can && errors.Is(err, engine.ErrUncertain) {
-		reply, err = s.Settle(ctx, err)
+	if errors.Is(err, engine.ErrUncertain) {
+		reply, err = claim.Settle(ctx, err)
 	}
 	if guarded {
 		err = a.Engine.Guarded(a.Kind.Name(), a.Kind.Channel(nil), err)

@@ -124,15 +124,12 @@ type Claim interface {
 	// KeepSubscription keeps s until the hold is released.
 	KeepSubscription(s Reusable)
 
+	// Settle returns the result of an attempt that failed with err, which wraps ErrUncertain: err,
+	// or a late reply if the server cannot undo the attempt. If ctx has ended, it waits for that
+	// for up to [Overdue].
+	Settle(ctx context.Context, err error) (reply any, _ error)
 	// Replicated waits until enough replicas have the lock. On failure, the claim releases it.
 	Replicated(ctx context.Context) error
-}
-
-// Settler is a claim whose in-doubt attempts the server cannot resolve.
-type Settler interface {
-	// Settle returns the late reply to an attempt that failed with err, which wraps ErrUncertain,
-	// or err. If ctx has ended, it waits for up to [Overdue].
-	Settle(ctx context.Context, err error) (reply any, _ error)
 }
 
 // BareClaim implements the methods of a [Claim] that need an owner, a place in a queue or a turn,
@@ -165,6 +162,9 @@ func (BareClaim) PassWhenResolved(Turn) bool { return false }
 
 // KeepSubscription implements Claim.
 func (BareClaim) KeepSubscription(Reusable) {}
+
+// Settle implements Claim.
+func (BareClaim) Settle(_ context.Context, err error) (any, error) { return nil, err }
 
 // Replicated implements Claim.
 func (BareClaim) Replicated(context.Context) error { return nil }

@@ -40,8 +40,7 @@ func (g *granted) Claim(acquire.Reusable) acquire.Claim          { return g }
 func (*granted) Request() *acquire.Request                       { return &acquire.Request{} }
 func (g *granted) Grant(sent time.Time, _ acquire.Outcome) error { g.sent = sent; return nil }
 func (*granted) Disown()                                         {}
-func (*granted) InDoubt() *engine.InDoubt                        { return nil }
-func (*granted) Late(any, error)                                 {}
+func (*granted) Late(any, error) *engine.InDoubt                 { return nil }
 
 type alone struct{}
 

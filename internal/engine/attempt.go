@@ -11,14 +11,12 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Resolver handles a call whose Run returned an error that wraps ErrUncertain: either method is
-// called, once, on any goroutine. Neither may block.
+// Resolver handles a call whose Run returned an error that wraps ErrUncertain.
 type Resolver interface {
-	// Late receives the call's final reply or error. ErrNotSent means that nothing ran.
-	Late(reply any, err error)
-	// InDoubt returns how to resolve a call that may have run or may still run, nil for
-	// no action.
-	InDoubt() *InDoubt
+	// Late receives the call's final reply or error, once, on any goroutine. It must not block.
+	// ErrNotSent means that nothing ran, ErrUncertain that the call may have run or may still run.
+	// It returns what to do about that, nil for no action.
+	Late(reply any, err error) *InDoubt
 }
 
 // Follower is notified when a call was started. It is an interface because a method value
@@ -174,7 +172,7 @@ func (a *Attempt) rest() (out outcome, came bool) {
 func (a *Attempt) finish(out outcome) (any, error) {
 	a.rest()
 	if errors.Is(out.err, ErrUncertain) {
-		a.resolve()
+		a.resolve(out.reply, out.err)
 	} else {
 		a.free()
 	}
@@ -211,27 +209,27 @@ func (a *Attempt) complete(reply any, err error) {
 		return
 	}
 	e := a.engine
-	switch r := a.resolver; {
-	case r == nil || !a.Call.Abandoned(): // withdrawn: Run has said so
+	if a.Call.Abandoned() {
+		a.resolve(reply, err)
+	} else { // withdrawn: Run has said so
 		a.free()
-	case errors.Is(err, ErrUncertain):
-		a.resolve()
-	default:
-		a.free()
-		r.Late(reply, err)
 	}
 	e.Leave()
 }
 
-func (a *Attempt) resolve() {
-	if r := a.resolver; r != nil {
-		if d := r.InDoubt(); d != nil {
-			d.attempt = a
-			a.engine.Resolve(d)
-			return
-		}
+func (a *Attempt) resolve(reply any, err error) {
+	var d *InDoubt
+	if a.resolver != nil {
+		d = a.resolver.Late(reply, err)
 	}
-	a.free()
+	if d != nil && errors.Is(err, ErrUncertain) {
+		d.attempt = a
+	} else {
+		a.free()
+	}
+	if d != nil {
+		a.engine.Resolve(d)
+	}
 }
 
 // timeouts wakes attempts when they time out or the client closes. They share one timer, which

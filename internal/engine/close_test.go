@@ -99,7 +99,7 @@ func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
-		r := run(t.Context(), e, &undoer{e: e})
+		r := run(t.Context(), e, undoer{})
 		acquire := f.Last(t)
 		time.AfterFunc(time.Second, func() {
 			f.Answer = answering(int64(1), nil) // the release's
@@ -114,17 +114,15 @@ func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
 }
 
 // undoer is a resolver that undoes the call.
-type undoer struct{ e *Engine }
+type undoer struct{}
 
-func (u *undoer) Late(any, error) { u.e.Resolve(undoing(nil)) }
-
-func (u *undoer) InDoubt() *InDoubt { return undoing(nil) }
+func (undoer) Late(any, error) *InDoubt { return undoing(nil) }
 
 func TestCallsThatComeInDoubtWhenTheTransportClosesAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faketransport.Fake{}
 		e, _ := engineOver(t, f)
-		r := run(t.Context(), e, &undoer{e: e})
+		r := run(t.Context(), e, undoer{})
 		require.Equal(t, testCommand, closeTakes(t, e))
 		r.ended(t)
 		require.Zero(t, e.inFlight.Load())

@@ -3,8 +3,8 @@
 //
 // An [Attempt] is one call and its caller's wait for the reply. The script always runs to
 // completion; a context, the command timeout or Close ends only the wait, with an error that
-// wraps ErrUncertain. The attempt's [Resolver] then receives either the late reply or, if the
-// connection was lost, a request for an [InDoubt].
+// wraps ErrUncertain. The attempt's [Resolver] then receives the late reply, or the error of a lost
+// connection, and may return an [InDoubt].
 //
 // An [InDoubt] is a call that may have run. It is resolved in the background: its connection is
 // killed if the server permits that, and its effect is undone until the server's answer is

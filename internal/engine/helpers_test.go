@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func engineOver(t *testing.T, tr transport.Transport) (*Engine, *faketransport.L
 
 // recorder is a resolver that records its calls.
 type recorder struct {
-	resolves func() *InDoubt // what InDoubt returns; nil: nothing
+	resolves func() *InDoubt // for a call in doubt; nil: nothing
 
 	mu sync.Mutex // guards noted
 	noted
@@ -45,20 +46,18 @@ type recorder struct {
 // noted records the calls of a resolver.
 type noted struct {
 	late, inDoubt int // how many times
-	reply         any // of Late
+	reply         any // of the late one
 	err           error
 }
 
-func (r *recorder) Late(reply any, err error) {
+func (r *recorder) Late(reply any, err error) *InDoubt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.late++
-	r.reply, r.err = reply, err
-}
-
-func (r *recorder) InDoubt() *InDoubt {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if !errors.Is(err, ErrUncertain) {
+		r.late++
+		r.reply, r.err = reply, err
+		return nil
+	}
 	r.inDoubt++
 	if r.resolves == nil {
 		return nil

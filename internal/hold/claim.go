@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -111,12 +112,6 @@ func (h *Hold) Place() acquire.Request {
 	return r
 }
 
-// InDoubt implements engine.Resolver. It may take long, and the next caller need not wait for it.
-func (h *Hold) InDoubt() *engine.InDoubt {
-	h.ownership.leaveDoubt()
-	return h.cleanUp()
-}
-
 // cleanUp returns how to undo an attempt that may have run, nil if nothing may be undone: a shared
 // owner's lock may be another user's.
 func (h *Hold) cleanUp() *engine.InDoubt {
@@ -153,29 +148,32 @@ func (h *Hold) queue() Queueing {
 }
 
 // Late implements engine.Resolver: it undoes the abandoned attempt.
-func (h *Hold) Late(reply any, err error) {
+func (h *Hold) Late(reply any, err error) *engine.InDoubt {
 	o := h.ownership
+	if errors.Is(err, engine.ErrUncertain) {
+		o.leaveDoubt() // undoing may take long, and the next caller need not wait for it
+		return h.cleanUp()
+	}
 	queue := h.queue()
 	if o.shared && queue == nil {
-		return
+		return nil
 	}
-	notSent := errors.Is(err, engine.ErrNotSent)
 	refused := false
 	if err == nil {
 		out, decodeErr := o.lock.Kind.Decode(reply)
 		refused = decodeErr == nil && !out.Granted
 	}
 	switch {
-	case !notSent && !refused:
+	case !refused && !errors.Is(err, engine.ErrNotSent):
 		d := h.cleanUp()
 		d.Done = func(bool) { o.leaveDoubt() }
-		o.lock.Engine.Resolve(d)
-		return
+		return d
 	case queue != nil && (refused || h.queued):
 		place := h.Place()
 		queue.Leave(o.lock.Name, &place)
 	}
 	o.leaveDoubt()
+	return nil
 }
 
 // KeepTurn implements acquire.Claim.
@@ -201,6 +199,9 @@ func (h *Hold) PassWhenResolved(t acquire.Turn) bool {
 	o.turn = t
 	return true
 }
+
+// Settle implements acquire.Claim.
+func (h *Hold) Settle(_ context.Context, err error) (any, error) { return nil, err }
 
 // KeepSubscription implements acquire.Claim.
 func (h *Hold) KeepSubscription(s acquire.Reusable) { h.ownership.subscription = s }
@@ -294,10 +295,12 @@ func (o *ownership) correction(entering *Hold) *engine.InDoubt {
 // lateRelease is an ownership with a release that no caller waits for.
 type lateRelease ownership
 
-func (l *lateRelease) Late(any, error) { l.pendingReleases.Add(-1) }
-
-// InDoubt implements engine.Resolver: it waits until the release can no longer run.
-func (l *lateRelease) InDoubt() *engine.InDoubt {
+// Late implements engine.Resolver: it waits until the release can no longer run.
+func (l *lateRelease) Late(_ any, err error) *engine.InDoubt {
+	if !errors.Is(err, engine.ErrUncertain) {
+		l.pendingReleases.Add(-1)
+		return nil
+	}
 	return &engine.InDoubt{Done: func(over bool) {
 		if over {
 			l.pendingReleases.Add(-1)
@@ -308,14 +311,8 @@ func (l *lateRelease) InDoubt() *engine.InDoubt {
 // lateReentry is a hold whose re-entry is in doubt. It is the current change of the count.
 type lateReentry Hold
 
-func (l *lateReentry) Late(any, error) {
-	if o := l.ownership; !o.shared {
-		o.correct((*Hold)(l))
-	}
-}
-
-// InDoubt implements engine.Resolver. The count of a shared owner may be another user's.
-func (l *lateReentry) InDoubt() *engine.InDoubt {
+// Late implements engine.Resolver. The count of a shared owner may be another user's.
+func (l *lateReentry) Late(any, error) *engine.InDoubt {
 	if l.ownership.shared {
 		return nil
 	}

@@ -13,7 +13,7 @@
 //	  │ refused
 //	  ├────────────▶ dropped
 //	  │ no reply
-//	  └────────────▶ in doubt: Late or InDoubt frees what the attempt acquired
+//	  └────────────▶ in doubt: Late frees what the attempt acquired
 //
 // The holds of one owner are an ownership; the server's count is their number. One change of the
 // count is sent at a time, and names its target, so that it may run late or twice. Releasing the
