@@ -162,8 +162,8 @@ var errNotInspectable = errors.New("a lock of this kind cannot be inspected")
 
 // inspect inspects the places from first to last, from 0. A last of -1 means all.
 func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection, error) {
-	kind, can := l.Kind.(hold.Inspectable)
-	if !can {
+	kind := l.Owning
+	if kind == nil {
 		return nil, wrap(l, "inspect", "", errNotInspectable)
 	}
 	answer, err := l.Ask(ctx, func(c *transport.Call) { kind.Inspect(c, first, last) })
@@ -175,7 +175,7 @@ func inspect(ctx context.Context, l *hold.Lock, first, last int64) (*Inspection,
 		return nil, wrap(l, "inspect", "", err)
 	}
 	in := &Inspection{Name: l.Name, Kind: l.Kind.Name(), TTL: seen.Left, Waiting: int(seen.Waiting)}
-	_, roles := l.Kind.(hold.Role)
+	roles := l.HasRoles()
 	for _, f := range seen.Held {
 		h := Holder{Owner: ownerOf(f.Owner), Text: f.Owner, Count: f.Count, CountText: f.Text}
 		if roles && seen.Mode != "" {

@@ -35,15 +35,12 @@ func (n *counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	return k.Decode(answer)
 }
 
-func (n *counter) Reentered(answer any) (bool, error) {
-	_, held, err := reply.Token(answer)
-	return held, err
+func (n *counter) Reentered(answer any) (held bool, token int64, err error) {
+	token, held, err = reply.Token(answer)
+	return held, token, err
 }
 
-func (n *counter) Token(answer any) (int64, error) {
-	token, _, err := reply.Token(answer)
-	return token, err
-}
+func (n *counter) Fences() bool { return true }
 
 // fenced is the plain lock with tokens, Redisson's getFencedLock. Only its grants differ.
 type fenced struct {
@@ -54,11 +51,7 @@ type fenced struct {
 
 var _ interface {
 	hold.Kind
-	hold.Fencing
-	hold.Shareable
-	hold.Forcible
-	hold.Inspectable
-	hold.Replicable
+	hold.Owning
 	acquire.Transferable
 } = (*fenced)(nil)
 
@@ -97,13 +90,8 @@ type fair struct {
 
 var _ interface {
 	hold.Kind
-	hold.Fencing
-	hold.Shareable
-	hold.Forcible
-	hold.Inspectable
-	hold.Replicable
+	hold.Owning
 	hold.Queueing
-	hold.Preparing
 	fairqueue.Kind
 } = (*fair)(nil)
 

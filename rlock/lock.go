@@ -13,7 +13,6 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -98,15 +97,11 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 // notify its waiters. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	in := l.Internal()
-	kind, can := in.Kind.(hold.Forcible)
-	if !can {
-		return false, l.wrap("force-unlock", redlatch.Owner{}, errNotForcible)
-	}
 	forced, err := ask(ctx, l, func(c *transport.Call) {
-		in.Prepare(ctx)
-		kind.ForceRelease(c)
+		in.Kind.Prepare(ctx)
+		in.Owning.ForceRelease(c)
 		c.Urgent = true
-	}, kind.Forced)
+	}, in.Owning.Forced)
 	if in.Engine.DeniedPublish(err) {
 		// The script frees the lock before it publishes.
 		if locked, unknown := l.IsLocked(ctx); unknown == nil && !locked {
@@ -116,16 +111,11 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return forced, l.wrap("force-unlock", redlatch.Owner{}, err)
 }
 
-var errNotForcible = errors.New("a lock of this kind cannot be taken from its holders")
-
 // IsLocked reports whether the lock is held, as Redisson's isLocked. It sends EXISTS to the
 // master, or one EVALSHA for a side of a read/write lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
-	fill, locked := l.command("EXISTS"), reply.Exists
-	if kind, ok := l.Internal().Kind.(hold.Lockable); ok {
-		fill, locked = kind.IsLocked, kind.Locked
-	}
-	is, err := ask(ctx, l, fill, locked)
+	kind := l.Internal().Owning
+	is, err := ask(ctx, l, kind.IsLocked, kind.Locked)
 	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 

@@ -151,25 +151,14 @@ type (
 	writer struct{ role } // Redisson's writeLock
 )
 
-type capabilities interface {
-	hold.Kind
-	hold.Role
-	hold.Shareable
-	hold.Forcible
-	hold.Inspectable
-	hold.Replicable
-	hold.Lockable
-}
-
 var (
-	_ capabilities  = (*reader)(nil)
-	_ capabilities  = (*writer)(nil)
-	_ hold.Fielding = (*writer)(nil)
+	_ hold.Owning = (*reader)(nil)
+	_ hold.Owning = (*writer)(nil)
 )
 
-func (*reader) Name() string          { return "read" }
-func (*reader) Under(hold.Kind) error { return nil }
-func (*reader) Shares() bool          { return true }
+func (*reader) Name() string { return "read" }
+func (*reader) Under() error { return nil }
+func (*reader) Shares() bool { return true }
 
 // Locked reports whether there is a reader. A writer that reads has two fields.
 func (*reader) Locked(answer any) (bool, error) {
@@ -186,8 +175,7 @@ func (*reader) Renewal() *watchdog.Renewal { return &readRenewal }
 
 func (*writer) Name() string              { return "write" }
 func (*writer) Field(owner string) string { return codec.WriterField(owner) }
-func (*writer) Under(hold.Kind) error     { return ErrUpgrade }
-func (*writer) Shares() bool              { return false }
+func (*writer) Under() error              { return ErrUpgrade }
 
 func (*writer) Locked(answer any) (bool, error) {
 	in, err := state(answer)

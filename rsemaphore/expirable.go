@@ -91,7 +91,7 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 		l.Internal().Kind, l.Internal().Strategy = s.semaphore.of(int64(n))
 	}
 	if l.Internal().Err == nil {
-		l.Internal().Prepare(ctx)
+		l.Internal().Kind.Prepare(ctx)
 	}
 	h, err := call(l, ctx, termsOf(opts).lock...)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
 	if l := s.Internal(); l.Err == nil {
-		l.Prepare(ctx)
+		l.Kind.Prepare(ctx)
 	}
 	answer, err := run(ctx, fill)
 	return answer, failed(op, s.Name(), err)

@@ -50,8 +50,6 @@ var slot = engine.Slot[*client]{Make: func(e *engine.Engine) *client {
 var _ interface {
 	hold.Kind
 	hold.Identifying
-	hold.Replicable
-	hold.Preparing
 } = (*permits)(nil)
 
 func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {

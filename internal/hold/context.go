@@ -22,7 +22,7 @@ type proofKey struct {
 // the kind has no re-entry. It returns an error if the hold was lost.
 func (l *Lock) Proof(ctx context.Context) (*Hold, error) {
 	h, ok := ctx.Value(l.proof).(*Hold)
-	if _, can := l.Kind.(Reentrant); !ok || !can {
+	if !ok || l.Owning == nil {
 		return nil, nil
 	}
 	err := h.Err()

@@ -296,7 +296,7 @@ func (h *Hold) endKept(why *ending) {
 	o.setFloor() // without this one
 	o.mu.Unlock()
 	o.passTurn(false)
-	if _, in := o.lock.Kind.(Role); in && !o.lock.shares() {
+	if o.lock.HasRoles() && !o.lock.shares() {
 		e.Go(func() {
 			// The owner's other role may keep the key when this lease has expired.
 			if e.Wait(left) && o.otherRole() != nil && o.remove(h) == 0 && o.isFreed() {

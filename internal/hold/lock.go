@@ -1,6 +1,6 @@
 // Package hold implements acquired locks: their owners, leases and release. It knows no kind of
-// lock and no waiting strategy. A [Kind] makes the calls; optional interfaces are what only some
-// kinds support.
+// lock and no waiting strategy. A [Kind] makes the calls. It is also [Owning] or [Identifying], and
+// may be [Queueing].
 //
 // A [Hold] begins as the claim of an attempt (acquire.Claim), or re-enters the hold that a
 // context proves:
@@ -54,6 +54,8 @@ type Lock struct {
 	Name string
 	// Kind makes the lock's calls.
 	Kind Kind
+	// Owning is the same kind, nil if its holders are IDs.
+	Owning Owning
 	// Strategy is how callers in this process wait.
 	Strategy acquire.Strategy
 	// Err is why the name is invalid, nil if it is valid.
@@ -75,11 +77,17 @@ func NewLock(e *engine.Engine, name string, make Make) Lock {
 		Engine: e, Name: name, Kind: kind, Strategy: strategy, Err: err,
 		key: kind.Key(), proof: proofKey{e, kind.Family(), kind.Key()},
 	}
-	if l.shares() {
+	if l.Owning, _ = kind.(Owning); l.shares() {
 		l.trust = e.Lease
 	}
 	return l
 }
+
+// HasRoles reports whether an owner can hold the lock in several roles.
+func (l *Lock) HasRoles() bool { return l.Kind.Family() != l.Kind.Name() }
+
+// shares reports whether several owners can hold the lock at the same time.
+func (l *Lock) shares() bool { return l.Owning != nil && l.Owning.Shares() }
 
 func (l *Lock) newOwner() (codec.Owner, any) {
 	if k, ok := l.Kind.(Identifying); ok {
@@ -90,20 +98,7 @@ func (l *Lock) newOwner() (codec.Owner, any) {
 }
 
 // Text returns owner's field in the lock's hash.
-func (l *Lock) Text(owner codec.Owner) string {
-	text := owner.String()
-	if f, ok := l.Kind.(Fielding); ok {
-		return f.Field(text)
-	}
-	return text
-}
-
-// Prepare waits until the kind's scripts can run.
-func (l *Lock) Prepare(ctx context.Context) {
-	if p, ok := l.Kind.(Preparing); ok {
-		p.Prepare(ctx)
-	}
-}
+func (l *Lock) Text(owner codec.Owner) string { return l.Owning.Field(owner.String()) }
 
 // Check returns why a call with ctx cannot begin, nil if it can.
 func (l *Lock) Check(ctx context.Context) error { return acquire.Check(ctx, l.Err) }
@@ -131,8 +126,12 @@ func (l *Lock) ask(ctx context.Context, guards bool, fill func(*transport.Call))
 type Kind interface {
 	acquire.Waitable
 
-	// Family groups kinds whose proofs are valid for each other, such as two roles.
+	// Family groups kinds whose proofs are valid for each other, the roles of a lock. The family of
+	// a kind without roles is its name.
 	Family() string
+
+	// Prepare reads what the scripts depend on. It returns early if ctx ends, or after a while.
+	Prepare(ctx context.Context)
 
 	// Release fills c with the call that lowers r.Owner's count to r.Target; 0 frees the lock.
 	// The owner must not be shared: the call may run late or twice, and does nothing if the owner
@@ -143,50 +142,50 @@ type Kind interface {
 
 	// Renewal returns the script that renews leases.
 	Renewal() *watchdog.Renewal
+
+	// Replicate fills c with the call that rewrites an owner's lock unchanged.
+	Replicate(c *transport.Call, owner any)
+	// Replicated decodes whether the owner holds the lock.
+	Replicated(reply any) (bool, error)
 }
 
-// Reentrant is a kind whose owners can hold a lock more than once.
-type Reentrant interface {
+// Owning is a kind whose holders are owners. An owner can hold a lock more than once, and can be
+// used by several processes and languages.
+type Owning interface {
+	// Field returns the field of an owner, given by its text, in the lock's hash.
+	Field(owner string) string
+
 	// Reenter fills c with the call that enters the lock again for an owner that holds it: up to
 	// count r.Target, which may run more than once, or with target 0 by one, for a shared owner.
 	Reenter(c *transport.Call, r *acquire.Request)
-	// Reentered decodes its reply: false means that the owner does not hold the lock.
-	Reentered(reply any) (bool, error)
-}
+	// Reentered decodes its reply: false means that the owner does not hold the lock. Token is the
+	// new one of a kind that fences, else 0.
+	Reentered(reply any) (held bool, token int64, err error)
+	// Fences reports whether grants have tokens. Then Resume re-enters up to count 1, for a new one.
+	Fences() bool
 
-// Fencing is a kind whose grants have tokens. A re-entry has a new one, and so has Resume, which
-// re-enters up to count 1.
-type Fencing interface {
-	Reentrant
-	// Token decodes the token of a granted re-entry.
-	Token(reply any) (int64, error)
-}
+	// Under returns why an owner that holds the lock in another role cannot also enter it in this
+	// one, up to count 1; nil if it can.
+	Under() error
+	// Shares reports whether several owners can hold the lock as this kind. If so, inner holds
+	// don't exclude each other, and Redisson's renewals for other owners may shorten the lock's
+	// TTL, but not below the watchdog timeout, which all clients share.
+	Shares() bool
 
-// Shareable is a kind whose owners can be used by several processes and languages.
-type Shareable interface {
 	// ReleaseShared fills c with the call that lowers the owner's count by one. The latch makes it
 	// idempotent. The reply is that of a release.
 	ReleaseShared(c *transport.Call, r *acquire.Request, latch string)
-}
 
-// Forcible is a kind whose locks can be freed by force.
-type Forcible interface {
 	// ForceRelease fills c with the call that frees the lock.
 	ForceRelease(c *transport.Call)
 	// Forced decodes whether there was a holder.
 	Forced(reply any) (bool, error)
-}
 
-// Lockable is a kind whose key may exist while the lock is free.
-type Lockable interface {
 	// IsLocked fills c with the call that reports whether the lock is held.
 	IsLocked(c *transport.Call)
 	// Locked decodes its reply.
 	Locked(reply any) (bool, error)
-}
 
-// Inspectable is a kind that can list the holders of a lock.
-type Inspectable interface {
 	// Inspect fills c with the call that reads the lock, and the queue on the server from first
 	// to last, counted from 0; -1 is its end.
 	Inspect(c *transport.Call, first, last int64)
@@ -194,12 +193,10 @@ type Inspectable interface {
 	Inspected(reply any) (reply.Inspection, error)
 }
 
-// Replicable is a kind that supports waiting for replicas.
-type Replicable interface {
-	// Replicate fills c with the call that rewrites an owner's lock unchanged.
-	Replicate(c *transport.Call, owner any)
-	// Replicated decodes whether the owner holds the lock.
-	Replicated(reply any) (bool, error)
+// Identifying is a kind whose holders are IDs, with the zero Owner.
+type Identifying interface {
+	// NewID returns an unused ID.
+	NewID() string
 }
 
 // Queueing is a kind that queues refused owners on the server.
@@ -211,36 +208,6 @@ type Queueing interface {
 	Leave(lock string, r *acquire.Request)
 	// Lasts returns how long r's place can block others.
 	Lasts(r *acquire.Request) time.Duration
-}
-
-// Identifying is a kind with IDs instead of owners. Its holds have the zero Owner.
-type Identifying interface {
-	// NewID returns an unused ID.
-	NewID() string
-}
-
-// Fielding is a kind that writes owners differently in the lock's hash.
-type Fielding interface {
-	// Field returns that form of an owner's text.
-	Field(owner string) string
-}
-
-// Role is one kind of a family, such as the readers of a lock. An owner may hold several roles.
-type Role interface {
-	Reentrant
-	// Under returns why an owner that holds the lock as outer, another kind of the family, cannot
-	// also enter it as this one, up to count 1; nil if it can.
-	Under(outer Kind) error
-	// Shares reports whether several owners can hold the lock as this kind. If so, inner holds
-	// don't exclude each other, and Redisson's renewals for other owners may shorten the lock's
-	// TTL, but not below the watchdog timeout, which all clients share.
-	Shares() bool
-}
-
-// Preparing is a kind whose scripts depend on something that must be read first.
-type Preparing interface {
-	// Prepare reads it. It returns early if ctx ends, or after a while.
-	Prepare(ctx context.Context)
 }
 
 // Asked contains the options of an acquisition.
@@ -340,7 +307,7 @@ func (a *Asked) checkOwner(l *Lock) error {
 	if a.Owner.IsZero() {
 		return fmt.Errorf("%w: the zero Owner", limits.ErrInvalid)
 	}
-	if _, can := l.Kind.(Shareable); !can {
+	if l.Owning == nil {
 		return fmt.Errorf("%w: owners of a %s lock cannot be given", limits.ErrInvalid, l.Kind.Name())
 	}
 	return nil

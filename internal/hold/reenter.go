@@ -18,7 +18,6 @@ var ErrNotReentered = errors.New("the proof counts for nothing")
 // other inner hold, unless the role is shared. A caller that does not wait for the lock waits
 // neither for an inner hold nor long for another change of the count.
 func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) error {
-	kind, _ := l.Kind.(Reentrant) // else Proof returns no outer
 	h.ownership = outer.ownership
 	o, outer, err := l.inRole(outer)
 	if err != nil {
@@ -50,7 +49,7 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 		if !o.shared { // else the count is unknown: it grows by one
 			r.Target = o.count() + 1
 		}
-		kind.Reenter(&at.Call, &r)
+		l.Owning.Reenter(&at.Call, &r)
 		sent = time.Now()
 		answer, err = at.Run(ctx, (*lateReentry)(h))
 		return err
@@ -59,18 +58,14 @@ func (h *Hold) Reenter(ctx context.Context, l *Lock, terms *Terms, outer *Hold) 
 		h.Drop()
 		return h.notEntered(engine.WithEnd(ctx, err))
 	}
-	held, err := o.reenters(kind, answer)
+	held, err := o.reenters(answer)
 	return h.entered(outer, held, err, sent)
 }
 
 // reenters decodes the reply of a re-entry and records its token.
-func (o *ownership) reenters(kind Reentrant, answer any) (bool, error) {
-	held, err := kind.Reentered(answer)
-	if fencing, can := kind.(Fencing); can && held && err == nil {
-		var token int64
-		token, err = fencing.Token(answer)
-		o.fence(token)
-	}
+func (o *ownership) reenters(answer any) (bool, error) {
+	held, token, err := o.lock.Owning.Reentered(answer)
+	o.fence(token)
 	return held, err
 }
 
@@ -229,12 +224,6 @@ func (o *ownership) undoReentry(h *Hold) {
 // the lock in this one like any other.
 var ErrSharedOwner = fmt.Errorf("%w: its owner is shared", ErrNotReentered)
 
-// shares reports whether several owners can hold the lock at the same time.
-func (l *Lock) shares() bool {
-	role, ok := l.Kind.(Role)
-	return ok && role.Shares()
-}
-
 // inRole returns the ownership to enter with the proof of outer, in the role of l, and the hold
 // that the new one is within.
 func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
@@ -245,11 +234,7 @@ func (l *Lock) inRole(outer *Hold) (*ownership, *Hold, error) {
 	if around := outer.around(l.Kind.Name()); around != nil {
 		return around.ownership, around, nil
 	}
-	role, ok := l.Kind.(Role)
-	if !ok {
-		return nil, nil, ErrNotReentered
-	}
-	if err := role.Under(o.lock.Kind); err != nil {
+	if err := l.Owning.Under(); err != nil {
 		return nil, nil, err
 	}
 	if o.shared {

@@ -138,7 +138,7 @@ func (o *ownership) untold(err error) error {
 // which changes nothing then.
 func (o *ownership) isGone() bool {
 	l, at := o.lock, o.lock.Engine.Attempt()
-	_, ids := l.Kind.(Identifying)
+	ids := l.Owning == nil
 	if ids {
 		l.Kind.Release(&at.Call, o.final)
 	} else {
@@ -255,10 +255,6 @@ const latchSafe = 10 * time.Second
 // releaseShared lowers the count by one. A latch makes that idempotent, and is deleted as soon as
 // there is a reply, as in Redisson.
 func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) error {
-	kind, can := o.lock.Kind.(Shareable)
-	if !can {
-		return nil // no owner of this kind is shared
-	}
 	e, id := o.lock.Engine, uuid.New()
 	latch := codec.LatchKey(o.lock.Kind.Key(), hex.EncodeToString(id[:]))
 	least := int64(math.MaxInt64) // left to others
@@ -266,7 +262,7 @@ func (o *ownership) releaseShared(bound time.Duration, sent engine.Follower) err
 		lease := o.leaseForOthers()
 		least = min(least, lease)
 		r := acquire.Request{Owner: o.final.Owner, Lease: lease}
-		kind.ReleaseShared(c, &r, latch)
+		o.lock.Owning.ReleaseShared(c, &r, latch)
 	}
 	forget := func() {
 		del := &transport.Call{Command: "DEL", NumKeys: 1, Args: []any{latch}}

@@ -39,10 +39,7 @@ func (h *Hold) Replicated(ctx context.Context) error {
 
 func (h *Hold) replicate() *engine.Replication {
 	o := h.ownership
-	kind, can := o.lock.Kind.(Replicable)
-	if !can {
-		return &engine.Replication{}
-	}
+	kind := o.lock.Kind
 	return o.lock.Engine.Replicate(func(c *transport.Call) { kind.Replicate(c, o.final.Owner) }, kind.Replicated)
 }
 

@@ -46,7 +46,7 @@ func (o *ownership) queuedWith() any {
 // for another process to resume. After an error the hold continues.
 func (h *Hold) HandOver() (codec.Owner, error) {
 	o := h.ownership
-	if _, can := o.lock.Kind.(Shareable); !can {
+	if o.lock.Owning == nil {
 		return codec.Owner{}, fmt.Errorf("%w: owners of a %s lock cannot be given to others", limits.ErrInvalid, o.lock.Kind.Name())
 	}
 	err := h.leaveIt(endHandedOver, func() error {
@@ -98,7 +98,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	}
 	defer l.Engine.Leave()
 	l.Engine.Announce()
-	l.Prepare(ctx)
+	l.Kind.Prepare(ctx)
 	h.Init(l, terms, nil)
 	h.Asks(true)
 	defer h.Asks(false)
@@ -123,7 +123,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 // resume renews the lock and reports whether the owner holds it. A kind with tokens issues the
 // next one.
 func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
-	kind, fences := o.lock.Kind.(Fencing)
+	kind, fences := o.lock.Owning, o.lock.Owning.Fences()
 	var answer any
 	err := o.lock.Engine.Retry(ctx, func() (err error) {
 		var at *engine.Attempt
@@ -138,7 +138,7 @@ func (o *ownership) resume(ctx context.Context, lease any) (bool, error) {
 		return err
 	})
 	if fences && err == nil {
-		return o.reenters(kind, answer)
+		return o.reenters(answer)
 	}
 	return o.renewed(answer, err)
 }
@@ -165,7 +165,7 @@ func (l *Lock) UnlockAs(ctx context.Context, owner codec.Owner) error {
 		return err
 	}
 	defer l.Engine.Leave()
-	l.Prepare(ctx)
+	l.Kind.Prepare(ctx)
 	o := l.joinShared(owner)
 	result := make(chan error, 1)
 	if !l.Engine.Go(func() { defer o.quitShared(); result <- o.untold(o.releaseShared(l.Engine.Command, nil)) }) {

@@ -26,13 +26,8 @@ type Fair struct {
 
 var _ interface {
 	hold.Kind
-	hold.Reentrant
-	hold.Shareable
-	hold.Forcible
-	hold.Inspectable
-	hold.Replicable
+	hold.Owning
 	hold.Queueing
-	hold.Preparing
 	fairqueue.Kind
 } = (*Fair)(nil)
 
@@ -65,7 +60,7 @@ func (f *Fair) Acquire(c *transport.Call, r *acquire.Request) {
 	fill(c, f.Queues.NowMillis(), r.Owner, r.Wait, r.Lease)
 }
 
-// Reenter implements hold.Reentrant.
+// Reenter implements hold.Owning.
 func (f *Fair) Reenter(c *transport.Call, r *acquire.Request) {
 	f.scripts.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
@@ -75,12 +70,12 @@ func (f *Fair) Release(c *transport.Call, r *acquire.Request) {
 	f.scripts.Release(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
 }
 
-// ReleaseShared implements hold.Shareable.
+// ReleaseShared implements hold.Owning.
 func (f *Fair) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
 	f.scripts.ReleaseShared(c, latch, f.Queues.NowMillis(), r.Owner, r.Lease)
 }
 
-// ForceRelease implements hold.Forcible.
+// ForceRelease implements hold.Owning.
 func (f *Fair) ForceRelease(c *transport.Call) {
 	f.scripts.ForceRelease(c, f.Queues.NowMillis())
 }
@@ -91,7 +86,7 @@ const inspected = 64
 // The subcommands of PUBSUB that count subscribers, boxed once.
 var numSub, shardNumSub any = "NUMSUB", "SHARDNUMSUB"
 
-// Inspect implements hold.Inspectable.
+// Inspect implements hold.Owning.
 func (f *Fair) Inspect(c *transport.Call, first, last int64) {
 	count := numSub
 	if f.engine.Publish() == any("SPUBLISH") {
@@ -114,7 +109,7 @@ func (f *Fair) Leave(lock string, r *acquire.Request) { f.Queues.Leave(f, lock, 
 // Lasts implements hold.Queueing.
 func (f *Fair) Lasts(r *acquire.Request) time.Duration { return f.Queues.Lasts(r) }
 
-// Prepare implements hold.Preparing: the scripts need the time.
+// Prepare implements hold.Kind: the scripts need the time.
 func (f *Fair) Prepare(ctx context.Context) { f.Queues.Prepare(ctx) }
 
 // keep is how long a heartbeat keeps a place, in milliseconds: three periods, so that a process

@@ -3,6 +3,8 @@
 package kind
 
 import (
+	"context"
+
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acquire"
 	"github.com/redlatch/redlatch/internal/engine"
@@ -42,28 +44,55 @@ func (Hash) Foreign(answer any) (field string, foreign bool) {
 	return field, foreign && err == nil
 }
 
+// Prepare implements hold.Kind.
+func (Hash) Prepare(context.Context) {}
+
 // Released implements hold.Kind.
 func (Hash) Released(answer any) (reply.ReleaseOutcome, error) { return reply.Released(answer) }
 
-// Reentered implements hold.Reentrant.
-func (Hash) Reentered(answer any) (bool, error) { return reply.Reentered(answer) }
-
-// Forced implements hold.Forcible.
-func (Hash) Forced(answer any) (bool, error) { return reply.Forced(answer) }
-
-// Inspected implements hold.Inspectable.
-func (Hash) Inspected(answer any) (reply.Inspection, error) { return reply.Inspected(answer) }
-
-// Replicate implements hold.Replicable.
+// Replicate implements hold.Kind.
 func (h Hash) Replicate(c *transport.Call, owner any) { luasrc.FillReplicate(c, h.key, owner) }
 
-// Replicated implements hold.Replicable.
+// Replicated implements hold.Kind.
 func (Hash) Replicated(answer any) (bool, error) { return reply.Holds(answer) }
 
 var renewal = watchdog.Renewal{Fill: luasrc.FillRenew, Renewed: reply.RenewedAt}
 
 // Renewal implements hold.Kind. All these kinds share it, so that one script renews their holds.
 func (Hash) Renewal() *watchdog.Renewal { return &renewal }
+
+// Field implements hold.Owning.
+func (Hash) Field(owner string) string { return owner }
+
+// Reentered implements hold.Owning.
+func (Hash) Reentered(answer any) (held bool, token int64, err error) {
+	held, err = reply.Reentered(answer)
+	return held, 0, err
+}
+
+// Fences implements hold.Owning.
+func (Hash) Fences() bool { return false }
+
+// Under implements hold.Owning.
+func (Hash) Under() error { return hold.ErrNotReentered }
+
+// Shares implements hold.Owning.
+func (Hash) Shares() bool { return false }
+
+// Forced implements hold.Owning.
+func (Hash) Forced(answer any) (bool, error) { return reply.Forced(answer) }
+
+// IsLocked implements hold.Owning.
+func (h Hash) IsLocked(c *transport.Call) {
+	c.Command, c.NumKeys = "EXISTS", 1
+	c.Args = append(c.Args, h.key)
+}
+
+// Locked implements hold.Owning.
+func (Hash) Locked(answer any) (bool, error) { return reply.Exists(answer) }
+
+// Inspected implements hold.Owning.
+func (Hash) Inspected(answer any) (reply.Inspection, error) { return reply.Inspected(answer) }
 
 // Plain is the reentrant lock, Redisson's getLock. It is safe for concurrent use.
 type Plain struct {
@@ -74,11 +103,7 @@ type Plain struct {
 
 var _ interface {
 	hold.Kind
-	hold.Reentrant
-	hold.Shareable
-	hold.Forcible
-	hold.Inspectable
-	hold.Replicable
+	hold.Owning
 	acquire.Transferable
 } = (*Plain)(nil)
 
@@ -107,7 +132,7 @@ func (k *Plain) Transfer(c *transport.Call, r *acquire.Request, from any) {
 	k.scripts.Pass(c, from, r.Owner, r.Lease)
 }
 
-// Reenter implements hold.Reentrant.
+// Reenter implements hold.Owning.
 func (k *Plain) Reenter(c *transport.Call, r *acquire.Request) {
 	k.scripts.Reenter(c, r.Owner, r.Lease, r.Target)
 }
@@ -117,13 +142,13 @@ func (k *Plain) Release(c *transport.Call, r *acquire.Request) {
 	k.scripts.Release(c, r.Owner, r.Lease, r.Target)
 }
 
-// ReleaseShared implements hold.Shareable.
+// ReleaseShared implements hold.Owning.
 func (k *Plain) ReleaseShared(c *transport.Call, r *acquire.Request, latch string) {
 	k.scripts.ReleaseShared(c, latch, r.Owner, r.Lease)
 }
 
-// ForceRelease implements hold.Forcible.
+// ForceRelease implements hold.Owning.
 func (k *Plain) ForceRelease(c *transport.Call) { k.scripts.ForceRelease(c) }
 
-// Inspect implements hold.Inspectable. The server has no queue to show.
+// Inspect implements hold.Owning. The server has no queue to show.
 func (k *Plain) Inspect(c *transport.Call, _, _ int64) { k.scripts.Inspect(c) }

@@ -343,7 +343,7 @@ func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 
 // release ends all holds of an owner, or a permit, with the clients' own script. Owner is the field or ID.
 func release(ctx context.Context, l *hold.Lock, owner string) (outcome reply.ReleaseOutcome, err error) {
-	l.Prepare(ctx)
+	l.Kind.Prepare(ctx)
 	answer, err := l.Ask(ctx, func(c *transport.Call) {
 		l.Kind.Release(c, &acquire.Request{Owner: owner, Lease: int64(0)})
 		c.Urgent = true
