@@ -17,7 +17,7 @@ import (
 type acquisition struct {
 	acquire.Acquisition
 	lock    *hold.Lock
-	set     hold.Asked
+	set     hold.Terms
 	hold    *Hold // result
 	reentry bool
 }
@@ -93,7 +93,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	for outer != nil {
 		a.hold, a.reentry = &Hold{}, true
 		a.hold.Internal().Observe(a.Observed)
-		err := a.hold.Internal().Reenter(ctx, a.lock, &a.set.Terms, outer)
+		err := a.hold.Internal().Reenter(ctx, a.lock, &a.set, outer)
 		if !errors.Is(err, hold.ErrNotReentered) {
 			return err
 		}
@@ -119,7 +119,7 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 	a.hold = &Hold{}
 	h := a.hold.Internal()
-	h.Init(a.lock, &a.set.Terms, s)
+	h.Init(a.lock, &a.set, s)
 	return h
 }
 
@@ -154,7 +154,7 @@ func (a *acquisition) observed(err error) {
 // Option configures one acquisition. A nil Option does nothing.
 type Option func(*settings)
 
-type settings = hold.Asked
+type settings = hold.Terms
 
 // WithWait limits how long Lock waits, in addition to its context. When the time runs out, Lock
 // returns ErrNotAcquired. The default is no limit; d must be 0 or at least 1 ms. With 0, Lock makes

@@ -200,13 +200,13 @@ func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
 	if set.Bounded {
 		return fmt.Errorf("%w: Resume does not wait", redlatch.ErrInvalid)
 	}
-	return h.Internal().Resume(ctx, l.Internal(), &set.Terms)
+	return h.Internal().Resume(ctx, l.Internal(), &set)
 }
 
-func (l *Lock) check(ctx context.Context, opts []Option) (hold.Asked, error) {
+func (l *Lock) check(ctx context.Context, opts []Option) (hold.Terms, error) {
 	engine.NeedContext(ctx)
 	if err := l.Internal().Check(ctx); err != nil {
-		return hold.Asked{}, err
+		return hold.Terms{}, err
 	}
 	return hold.Ask(l.Internal(), opts)
 }

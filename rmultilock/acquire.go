@@ -21,7 +21,7 @@ type taking struct {
 	lock  *Lock
 	op    string
 	opts  []rlock.Option
-	asked hold.Asked
+	asked hold.Terms
 	began time.Time
 	hold  *Hold
 }
@@ -70,7 +70,7 @@ func (t *taking) run(ctx context.Context) error {
 	case t.asked.Bounded && t.op == "trylock":
 		return fmt.Errorf("%w: TryLock does not wait, use Lock with WithWait", redlatch.ErrInvalid)
 	}
-	several := func(a *hold.Asked) { a.Several = true }
+	several := func(a *hold.Terms) { a.Several = true }
 	t.asked.Several, t.opts = true, append(slices.Clone(t.opts), several)
 	steps, err := t.steps(ctx)
 	if err != nil {

@@ -152,7 +152,7 @@ func (b *batch) Claim(acquire.Reusable) acquire.Claim {
 	holds := make([]hold.Hold, len(b.locks))
 	for i, l := range b.locks {
 		c.holds[i] = &holds[i]
-		c.holds[i].Init(l, &b.asked.Terms, c.owner)
+		c.holds[i].Init(l, &b.asked, c.owner)
 	}
 	b.claim = c
 	return c

@@ -49,26 +49,6 @@ type Hold struct {
 	own ownership // of the owner's first hold
 }
 
-// Terms are the terms of an acquisition.
-type Terms struct {
-	// Owner is a shared owner, the zero Owner for a new one.
-	Owner codec.Owner
-	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64.
-	TTL    time.Duration
-	TTLArg any
-	// Max is the maximum duration of a renewed hold, 0 for none.
-	Max time.Duration
-	// Wait is how long a queue on the server keeps the owner's place, in milliseconds, a boxed
-	// int64.
-	Wait any
-	// Fixed leases are not renewed.
-	Fixed bool
-	// Try is true for a caller that doesn't wait.
-	Try bool
-	// Several is true for a caller of [AwaitReplicas].
-	Several bool
-}
-
 type ending struct {
 	cause error
 	// kept means that the lock stays held until its lease expires or Unlock.

@@ -210,28 +210,44 @@ type Queueing interface {
 	Lasts(r *acquire.Request) time.Duration
 }
 
-// Asked contains the options of an acquisition.
-type Asked struct {
-	Terms
+// Terms are the terms of an acquisition.
+type Terms struct {
+	// Owner is a shared owner if Given, the zero Owner for a new one.
+	Owner codec.Owner
+	Given bool
+	// TTL is the lease; TTLArg is it in milliseconds, a boxed int64. Watchdog: it was given for a
+	// renewed hold.
+	TTL      time.Duration
+	TTLArg   any
+	Watchdog bool
+	// Fixed leases are not renewed.
+	Fixed bool
+	// Max is the maximum duration of a renewed hold if Capped, else 0 for none.
+	Max    time.Duration
+	Capped bool
+	// Wait is how long a queue on the server keeps the owner's place, in milliseconds, a boxed
+	// int64.
+	Wait any
 	// Bound limits the wait if Bounded; otherwise only the context does.
-	Bound time.Duration
+	Bound   time.Duration
+	Bounded bool
 	// Poll limits sleeping without an attempt, 0 for the client's poll cap. Polled: it was given
 	// for a caller with a subscription; Deaf: for one without.
-	Poll                  time.Duration
-	Bounded, Polled, Deaf bool
-	// Given is true for a shared owner.
-	Given bool
-	// Watchdog: the lease of a renewed hold was given. Capped: Max was.
-	Watchdog, Capped bool
+	Poll         time.Duration
+	Polled, Deaf bool
+	// Try is true for a caller that doesn't wait.
+	Try bool
+	// Several is true for a caller of [AwaitReplicas].
+	Several bool
 }
 
 // Ask applies options to the defaults and checks the result.
-func Ask[O ~func(*Asked)](l *Lock, opts []O) (Asked, error) {
+func Ask[O ~func(*Terms)](l *Lock, opts []O) (Terms, error) {
 	e := l.Engine
 	if len(opts) == 0 { // does not allocate
-		return Asked{Terms: Terms{TTL: e.Lease, TTLArg: e.LeaseArg, Wait: e.FairWaitArg}}, nil
+		return Terms{TTL: e.Lease, TTLArg: e.LeaseArg, Wait: e.FairWaitArg}, nil
 	}
-	a := Asked{Terms: Terms{TTL: e.Lease, Wait: e.FairWaitArg}}
+	a := Terms{TTL: e.Lease, Wait: e.FairWaitArg}
 	for _, o := range opts {
 		if o != nil {
 			o(&a)
@@ -242,7 +258,7 @@ func Ask[O ~func(*Asked)](l *Lock, opts []O) (Asked, error) {
 }
 
 // check checks the options and completes them.
-func (a *Asked) check(l *Lock) error {
+func (a *Terms) check(l *Lock) error {
 	if a.Bound < time.Millisecond && a.Bound != 0 {
 		return fmt.Errorf("%w: WithWait(%v) is neither 0 nor at least 1 ms: write a unit, as in 10*time.Second", limits.ErrInvalid, a.Bound)
 	}
@@ -285,7 +301,7 @@ func (a *Asked) check(l *Lock) error {
 	return nil
 }
 
-func (a *Asked) checkPoll(l *Lock) error {
+func (a *Terms) checkPoll(l *Lock) error {
 	_, can := l.Strategy.(interface{ CanPoll() })
 	switch {
 	case !a.Polled && !a.Deaf:
@@ -300,7 +316,7 @@ func (a *Asked) checkPoll(l *Lock) error {
 	return nil
 }
 
-func (a *Asked) checkOwner(l *Lock) error {
+func (a *Terms) checkOwner(l *Lock) error {
 	if !a.Given {
 		return nil
 	}
