@@ -151,19 +151,42 @@ func thenIn[E any](first, second func(context.Context, E) context.Context) func(
 func (c *Client) hooks(set *settings) engine.Hooks {
 	o := set.observer.whole()
 	h := engine.Hooks{
-		Started:     returning(set, "Started", o.Started, func(e engine.Started) Started { return Started(e) }),
-		Attempted:   within(set, "Attempted", o.Attempted, func(e engine.Attempted) Attempted { return Attempted(e) }),
-		Queued:      within(set, "Queued", o.Queued, func(e engine.Queued) Queued { return Queued(e) }),
-		Woken:       within(set, "Woken", o.Woken, func(e engine.Woken) Woken { return Woken(e) }),
-		Acquired:    returning(set, "Acquired", o.Acquired, func(e engine.Acquired) Acquired { return Acquired(e) }),
-		NotAcquired: within(set, "NotAcquired", o.NotAcquired, func(e engine.NotAcquired) NotAcquired { return NotAcquired(e) }),
-		Ended:       within(set, "Ended", o.Ended, func(e engine.Ended) Ended { return Ended(e) }),
-		Released:    within(set, "Released", o.Released, released),
-		DoStarted:   returning(set, "DoStarted", o.DoStarted, func(e engine.DoStarted) DoStarted { return DoStarted(e) }),
-		DoEnded:     within(set, "DoEnded", o.DoEnded, func(e engine.DoEnded) DoEnded { return DoEnded(e) }),
-		Gap:         within(set, "Gap", o.Gap, func(e engine.Gap) Gap { return Gap(e) }),
-		Renewed:     alone(set, "Renewed", o.Renewed, func(e engine.Renewed) Renewed { return Renewed(e) }),
-		Evicted:     alone(set, "Evicted", o.Evicted, func(e engine.Evicted) Evicted { return Evicted(e) }),
+		Started: returning(set, "Started", o.Started, func(e engine.Event) Started {
+			return Started{Op: e.Op, Name: e.Name, Kind: e.Kind, Locks: e.Number}
+		}),
+		Attempted: within(set, "Attempted", o.Attempted, func(e engine.Event) Attempted {
+			return Attempted{Name: e.Name, Kind: e.Kind, Attempt: e.Number, Took: e.Took, Holder: e.Holder, TTL: e.TTL, Err: e.Err}
+		}),
+		Queued: within(set, "Queued", o.Queued, func(e engine.Event) Queued {
+			return Queued{Name: e.Name, Kind: e.Kind, Position: e.Number}
+		}),
+		Woken: within(set, "Woken", o.Woken, func(e engine.Event) Woken {
+			return Woken{Name: e.Name, Kind: e.Kind, By: e.By}
+		}),
+		Gap: within(set, "Gap", o.Gap, func(e engine.Event) Gap {
+			return Gap{Name: e.Name, Kind: e.Kind}
+		}),
+		Acquired: returning(set, "Acquired", o.Acquired, func(e engine.Event) Acquired {
+			return Acquired{
+				Op: e.Op, Name: e.Name, Kind: e.Kind, Owner: e.Owner, Wait: e.Took, Attempts: e.Number,
+				Reentry: e.Reentry, Transferred: e.Transferred, NoHold: e.NoHold,
+			}
+		}),
+		NotAcquired: within(set, "NotAcquired", o.NotAcquired, func(e engine.Event) NotAcquired {
+			return NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: e.Took, Attempts: e.Number, Err: e.Err}
+		}),
+		Ended: within(set, "Ended", o.Ended, func(e engine.Event) Ended {
+			return Ended{Name: e.Name, Kind: e.Kind, Owner: e.Owner, Held: e.Took, Err: e.Err}
+		}),
+		Released: within(set, "Released", o.Released, released),
+		DoStarted: returning(set, "DoStarted", o.DoStarted, func(e engine.Event) DoStarted {
+			return DoStarted{Name: e.Name, Kind: e.Kind, Owner: e.Owner}
+		}),
+		DoEnded: within(set, "DoEnded", o.DoEnded, func(e engine.Event) DoEnded {
+			return DoEnded{Name: e.Name, Kind: e.Kind, Owner: e.Owner, Took: e.Took, Err: e.Err, Panicked: e.Panicked}
+		}),
+		Renewed: alone(set, "Renewed", o.Renewed, func(e engine.Renewed) Renewed { return Renewed(e) }),
+		Evicted: alone(set, "Evicted", o.Evicted, func(e engine.Evicted) Evicted { return Evicted(e) }),
 	}
 	if o.Closed != nil {
 		h.Closed = func() { set.tellOf(c, "Closed", o.Closed) }
@@ -172,11 +195,12 @@ func (c *Client) hooks(set *settings) engine.Hooks {
 }
 
 // released wraps the error of a release with its lock.
-func released(e engine.Released) Released {
+func released(e engine.Event) Released {
+	r := Released{Name: e.Name, Kind: e.Kind, Owner: e.Owner, Took: e.Took}
 	if e.Err != nil {
-		e.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
+		r.Err = &LockError{Op: "unlock", Name: e.Name, Owner: e.Owner, Err: e.Err}
 	}
-	return Released(e)
+	return r
 }
 
 // whole adds functions that only pass contexts on to the later functions of the observer.
@@ -196,13 +220,13 @@ func (o Observer) whole() Observer {
 func same[E any](ctx context.Context, _ E) context.Context { return ctx }
 
 // returning returns the hook for a function that returns a context, nil if tell is nil.
-func returning[P, E any](
-	set *settings, event string, tell func(context.Context, P) context.Context, public func(E) P,
-) func(context.Context, E) context.Context {
+func returning[P any](
+	set *settings, event string, tell func(context.Context, P) context.Context, public func(engine.Event) P,
+) func(context.Context, engine.Event) context.Context {
 	if tell == nil {
 		return nil
 	}
-	return func(ctx context.Context, e E) (next context.Context) {
+	return func(ctx context.Context, e engine.Event) (next context.Context) {
 		if ctx == nil {
 			ctx = context.Background()
 		}
@@ -217,11 +241,13 @@ func returning[P, E any](
 }
 
 // within returns the hook for a function that takes a context.
-func within[P, E any](set *settings, event string, tell func(context.Context, P), public func(E) P) func(context.Context, E) {
+func within[P any](
+	set *settings, event string, tell func(context.Context, P), public func(engine.Event) P,
+) func(context.Context, engine.Event) {
 	if tell == nil {
 		return nil
 	}
-	return func(ctx context.Context, e E) {
+	return func(ctx context.Context, e engine.Event) {
 		if ctx == nil {
 			ctx = context.Background()
 		}

@@ -9,35 +9,47 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
+// event returns an event of the call without its details.
+func (a *Acquisition) event() engine.Event {
+	return engine.Event{Op: a.Op, Name: a.Lock, Kind: a.Kind.Name()}
+}
+
 // Start begins a call about a number of locks and reports it.
 func (a *Acquisition) Start(ctx context.Context, locks int) {
 	a.Began = time.Now()
 	if tell := a.Engine.Hooks.Started; tell != nil {
-		a.Observed = tell(ctx, engine.Started{Op: a.Op, Name: a.Lock, Kind: a.Kind.Name(), Locks: locks})
+		e := a.event()
+		e.Number = locks
+		a.Observed = tell(ctx, e)
 	}
 }
 
 // ObserveFailed reports that the call failed with err.
 func (a *Acquisition) ObserveFailed(err error) {
 	if tell := a.Engine.Hooks.NotAcquired; tell != nil {
-		tell(a.Observed, engine.NotAcquired{
-			Op: a.Op, Name: a.Lock, Kind: a.Kind.Name(), Wait: time.Since(a.Began), Attempts: a.Attempts, Err: err,
-		})
+		e := a.ended()
+		e.Err = err
+		tell(a.Observed, e)
 	}
 }
 
 // Acquired returns the event of a call that acquired the lock for owner.
-func (a *Acquisition) Acquired(owner codec.Owner) engine.Acquired {
-	return engine.Acquired{
-		Op: a.Op, Name: a.Lock, Kind: a.Kind.Name(), Owner: owner, Wait: time.Since(a.Began),
-		Attempts: a.Attempts, Transferred: a.Passed,
-	}
+func (a *Acquisition) Acquired(owner codec.Owner) engine.Event {
+	e := a.ended()
+	e.Owner, e.Transferred = owner, a.Passed
+	return e
+}
+
+func (a *Acquisition) ended() engine.Event {
+	e := a.event()
+	e.Took, e.Number = time.Since(a.Began), a.Attempts
+	return e
 }
 
 // ObserveGap reports an event that is a gap.
 func (a *Acquisition) ObserveGap(e transport.Event) {
-	if e.Gap {
-		a.Engine.Hooks.ObserveGap(a.Observed, a.Lock, a.Kind.Name())
+	if tell := a.Engine.Hooks.Gap; tell != nil && e.Gap {
+		tell(a.Observed, a.event())
 	}
 }
 
@@ -46,7 +58,8 @@ func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 	if tell == nil {
 		return
 	}
-	e := engine.Attempted{Name: a.Lock, Kind: a.Kind.Name(), Attempt: a.Attempts, Took: time.Since(sent), Err: err}
+	e := a.event()
+	e.Number, e.Took, e.Err = a.Attempts, time.Since(sent), err
 	if err == nil {
 		e.Holder, e.TTL = a.Holder, a.TTL
 	}
@@ -55,12 +68,16 @@ func (a *Acquisition) observeAttempt(sent time.Time, err error) {
 
 func (a *Acquisition) observeQueued() {
 	if tell := a.Engine.Hooks.Queued; tell != nil {
-		tell(a.Observed, engine.Queued{Name: a.Lock, Kind: a.Kind.Name(), Position: a.place})
+		e := a.event()
+		e.Number = a.place
+		tell(a.Observed, e)
 	}
 }
 
 func (a *Acquisition) observeWoken(by string) {
 	if tell := a.Engine.Hooks.Woken; tell != nil {
-		tell(a.Observed, engine.Woken{Name: a.Lock, Kind: a.Kind.Name(), By: by})
+		e := a.event()
+		e.By = by
+		tell(a.Observed, e)
 	}
 }

@@ -218,9 +218,9 @@ func (h *Hold) reportEnd(why *ending) {
 	if why != endGiven {
 		err = why.cause
 	}
-	l.Engine.Hooks.Ended(h.observed.context(), engine.Ended{
-		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Held: time.Since(h.since), Err: err,
-	})
+	e := h.event()
+	e.Took, e.Err = time.Since(h.since), err
+	l.Engine.Hooks.Ended(h.observed.context(), e)
 	if !h.known.CompareAndSwap(reported, endTold) { // Unlock has returned
 		h.reportRelease()
 	}
@@ -239,10 +239,9 @@ func (h *Hold) observeRelease(began time.Time) {
 }
 
 func (h *Hold) reportRelease() {
-	l := h.ownership.lock
-	l.Engine.Hooks.Released(h.observed.context(), engine.Released{
-		Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner, Took: h.took, Err: h.result,
-	})
+	e := h.event()
+	e.Took, e.Err = h.took, h.result
+	h.ownership.lock.Engine.Hooks.Released(h.observed.context(), e)
 }
 
 func (h *Hold) wasReported() bool {
@@ -254,10 +253,15 @@ func (h *Hold) wasReported() bool {
 func (h *Hold) Observe(ctx context.Context) { h.observed.of = ctx }
 
 func (h *Hold) observeQueued() {
-	l := h.ownership.lock
-	if tell := l.Engine.Hooks.Queued; tell != nil {
-		tell(h.observed.of, engine.Queued{Name: l.Name, Kind: l.Kind.Name()})
+	if tell := h.ownership.lock.Engine.Hooks.Queued; tell != nil {
+		tell(h.observed.of, h.event())
 	}
+}
+
+// event returns an event of the hold without its details.
+func (h *Hold) event() engine.Event {
+	l := h.ownership.lock
+	return engine.Event{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner}
 }
 
 // Subject is what Do reports to the observer.
@@ -265,13 +269,12 @@ type Subject struct {
 	// Engine of the client.
 	Engine *engine.Engine
 	// About contains the lock, its kind and the owner.
-	About engine.DoStarted
+	About engine.Event
 }
 
 // Subject returns the hold's Subject.
 func (h *Hold) Subject() Subject {
-	l := h.ownership.lock
-	return Subject{l.Engine, engine.DoStarted{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner}}
+	return Subject{h.ownership.lock.Engine, h.event()}
 }
 
 // run calls fn and reports its start and end.
@@ -284,7 +287,8 @@ func (s Subject) run(ctx context.Context, fn func(ctx context.Context) error) (e
 	if hooks.DoEnded == nil {
 		return fn(ctx)
 	}
-	e := engine.DoEnded{Name: s.About.Name, Kind: s.About.Kind, Owner: s.About.Owner, Panicked: true}
+	e := s.About
+	e.Panicked = true
 	began := time.Now()
 	defer func() {
 		e.Took, e.Err = time.Since(began), err

@@ -39,7 +39,7 @@ type Hold struct {
 	// observed is the observer's context; written before known becomes reported.
 	observed unending
 	group    atomic.Pointer[Group]
-	deferred *engine.Acquired // to be reported; nil unless the caller waits for the replicas of several locks
+	deferred *engine.Event // to be reported; nil unless the caller waits for the replicas of several locks
 
 	result error         // of giveUp
 	giveUp sync.Once     // the first Unlock, LetExpire or HandOver
@@ -68,7 +68,7 @@ var (
 func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
 	if terms.Several && l.Engine.Replicas > 0 {
-		h.deferred = &engine.Acquired{}
+		h.deferred = &engine.Event{}
 	}
 	if !terms.Owner.IsZero() {
 		h.ownership = l.joinShared(terms.Owner)

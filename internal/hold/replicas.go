@@ -87,7 +87,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 }
 
 // ObserveAcquired reports the acquisition, now or when enough replicas have the lock.
-func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Acquired) {
+func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	tell := h.ownership.lock.Engine.Hooks.Acquired
 	switch {
 	case tell == nil:
@@ -104,8 +104,9 @@ func (h *Hold) ObserveGivenBack(err error, wait time.Duration) {
 	if tell == nil || h.deferred == nil || h.wasReported() {
 		return
 	}
-	e := h.deferred
-	tell(h.observed.of, engine.NotAcquired{Op: e.Op, Name: e.Name, Kind: e.Kind, Wait: wait, Attempts: e.Attempts, Err: err})
+	e := *h.deferred
+	e.Took, e.Err = wait, err
+	tell(h.observed.of, e)
 }
 
 // revoke releases a hold that no caller knows of. If wait is set, it waits up to one command
