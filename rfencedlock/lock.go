@@ -104,7 +104,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, h.Internal().Subject(), h, func(ctx context.Context) error { return fn(ctx, h) })
+	return h.Internal().Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
 // Token returns the last token given to any holder, 0 if there was none, like Redisson's getToken

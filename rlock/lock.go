@@ -88,7 +88,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, h.Internal().Subject(), h, fn)
+	return h.Internal().Do(ctx, h, fn)
 }
 
 // ForceUnlock removes the lock, regardless of its holder, and wakes its waiters, as Redisson's forceUnlock.

@@ -189,12 +189,12 @@ func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 		if err := h.Grant(sent, o); err != nil {
 			c.Disown() // also the earlier ones, whose unlock finds them gone
 			if i > 0 {
-				c.batch.hold.group.AddTogether(c.holds[:i])
+				c.batch.hold.group.Add(c.holds[:i]...)
 			}
 			return err
 		}
 	}
-	c.batch.hold.group.AddTogether(c.holds)
+	c.batch.hold.group.Add(c.holds...)
 	return nil
 }
 
@@ -232,7 +232,7 @@ func undo(locks []*hold.Lock, scripts *luasrc.All, owner any, lease time.Duratio
 	return d
 }
 
-// free is the hold.Freer of plain locks of one slot and owner: it retries one call until the server replies,
+// free frees plain locks of one slot and owner for hold.Group: it retries one call until the server replies,
 // for at most bound, and then in the background.
 func free(holds []*hold.Hold, bound time.Duration) []error {
 	locks, owner := make([]*hold.Lock, len(holds)), holds[0].ID().String()

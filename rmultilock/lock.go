@@ -132,7 +132,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, hold.Subject{Engine: l.engine, About: engine.Event{Name: l.title(), Kind: "multi"}}, h, fn)
+	return hold.Do(ctx, &l.engine.Hooks, engine.Event{Name: l.title(), Kind: "multi"}, h, fn)
 }
 
 // Hold is several locks that were acquired as one. It is safe for concurrent use.

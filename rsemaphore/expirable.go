@@ -70,7 +70,7 @@ func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	if err != nil {
 		return err
 	}
-	return hold.Do(ctx, h.Internal().Subject(), doing{h}, fn)
+	return h.Internal().Do(ctx, doing{h}, fn)
 }
 
 // doing is a hold for hold.Do.

@@ -77,7 +77,7 @@ func leasesOf(keys ...string) []*watchdog.Lease {
 	for i, k := range keys {
 		out = append(out, &watchdog.Lease{
 			Key: k, Owner: "me:" + k, TTL: testLease, TTLArg: testLease.Milliseconds() + int64(i),
-			Renewal: &testRenewal,
+			Renewal: &testRenewal, Holder: ignoring{},
 		})
 	}
 	return out
@@ -148,8 +148,9 @@ func TestRenewalsInAClusterAreGroupedBySlot(t *testing.T) {
 }
 
 // ignoring is a holder that ignores the loss of its lease.
-type ignoring struct{}
+type ignoring struct{ watchdog.Holder }
 
+func (ignoring) Owed() time.Duration    { return 0 }
 func (ignoring) LeaseLost(watchdog.End) {}
 
 var _ transport.Slotter = cluster{}

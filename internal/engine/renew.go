@@ -53,19 +53,11 @@ func renewed(script *watchdog.Renewal, reply any, n int) ([]bool, error) {
 }
 
 // lease returns the TTL that a renewal sets, in milliseconds: the longest lease of the
-// same owner. A fixed lease needs only its floor.
+// same owner. A fixed lease needs no more than is owed.
 func lease(l *watchdog.Lease) any {
-	owed := l.TTL
-	if l.Fixed {
-		owed = time.Millisecond
-	}
-	if l.Least != nil {
-		owed = max(owed, time.Duration(l.Least.Load()))
-	}
-	if l.Floor != nil {
-		if floor := l.Floor.Load(); !floor.IsZero() {
-			owed = max(owed, floor.Remaining(time.Now()))
-		}
+	owed := max(l.Holder.Owed(), time.Millisecond)
+	if !l.Fixed {
+		owed = max(owed, l.TTL)
 	}
 	if owed == l.TTL {
 		return l.TTLArg

@@ -30,9 +30,6 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// named is a lease's holder that names the lock and its kind.
-type named interface{ LockOf() (name, kind string) }
-
 // Held is a current hold.
 type Held struct {
 	// Name and Kind of the lock.
@@ -44,10 +41,8 @@ type Held struct {
 func (e *Engine) Holds() []Held {
 	var all []Held
 	for _, l := range e.Watchdog.All() {
-		if n, can := l.Holder.(named); can {
-			name, kind := n.LockOf()
-			all = append(all, Held{name, kind, l.Began()})
-		}
+		name, kind := l.Holder.LockOf()
+		all = append(all, Held{name, kind, l.Began()})
 	}
 	return all
 }

@@ -155,12 +155,6 @@ func (h *Hold) end(why *ending) bool {
 	return true
 }
 
-// LockOf returns the lock's name and kind.
-func (w *watched) LockOf() (name, kind string) {
-	l := w.ownership.lock
-	return l.Name, l.Kind.Name()
-}
-
 // whenKnown is the state of a hold that is returned to its caller.
 func (h *Hold) whenKnown() uint32 {
 	if h.ownership.lock.Engine.Hooks.Ended == nil {
@@ -264,30 +258,37 @@ func (h *Hold) event() engine.Event {
 	return engine.Event{Name: l.Name, Kind: l.Kind.Name(), Owner: h.ownership.owner}
 }
 
-// Subject is what Do reports to the observer.
-type Subject struct {
-	// Engine of the client.
-	Engine *engine.Engine
-	// About contains the lock, its kind and the owner.
-	About engine.Event
+// Public is a public hold.
+type Public interface {
+	Context(parent context.Context) context.Context
+	Unlock() error
 }
 
-// Subject returns the hold's Subject.
-func (h *Hold) Subject() Subject {
-	return Subject{h.ownership.lock.Engine, h.event()}
+// Do calls fn with the context of public, which is h, and then releases it, even if fn panics. It
+// joins an error of Unlock to fn's.
+func (h *Hold) Do(ctx context.Context, public Public, fn func(ctx context.Context) error) error {
+	return Do(ctx, &h.ownership.lock.Engine.Hooks, h.event(), public, fn)
+}
+
+// Do is [Hold.Do] for any hold, whose start and end it reports as event e.
+func Do(ctx context.Context, hooks *engine.Hooks, e engine.Event, h Public, fn func(ctx context.Context) error) (err error) {
+	defer func() {
+		if unlockErr := h.Unlock(); unlockErr != nil {
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	return run(h.Context(ctx), hooks, e, fn)
 }
 
 // run calls fn and reports its start and end.
-func (s Subject) run(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	hooks := &s.Engine.Hooks
+func run(ctx context.Context, hooks *engine.Hooks, e engine.Event, fn func(ctx context.Context) error) (err error) {
 	if hooks.DoStarted == nil {
 		return fn(ctx)
 	}
-	ctx = hooks.DoStarted(ctx, s.About)
+	ctx = hooks.DoStarted(ctx, e)
 	if hooks.DoEnded == nil {
 		return fn(ctx)
 	}
-	e := s.About
 	e.Panicked = true
 	began := time.Now()
 	defer func() {

@@ -20,24 +20,15 @@ type Group struct {
 	errs []error // of Unlock
 
 	// Guarded by life.mu.
-	holds    []*Hold
-	together [][]*Hold // released together
-	alone    []*Hold   // the others
+	holds []*Hold
+	added [][]*Hold // the same, by the Add
 }
 
-// Add adds a live hold. If it has ended, it ends the group.
-func (g *Group) Add(h *Hold) { g.add(false, h) }
-
-// AddTogether adds holds without a turn that one call can free.
-func (g *Group) AddTogether(holds []*Hold) { g.add(true, holds...) }
-
-func (g *Group) add(together bool, holds ...*Hold) {
+// Add adds live holds. A hold that has ended ends the group. Holds that are added together have no
+// turn, and one call can free them.
+func (g *Group) Add(holds ...*Hold) {
 	g.mu.Lock()
-	if together {
-		g.together = append(g.together, holds)
-	} else {
-		g.alone = append(g.alone, holds...)
-	}
+	g.added = append(g.added, holds)
 	g.holds = append(g.holds, holds...)
 	g.mu.Unlock()
 	for _, h := range holds {
@@ -140,24 +131,24 @@ func (g *Group) final() (first time.Time, ends bool) {
 	return first, ends
 }
 
-// Freer frees the locks of holds that were added together, each the last of its owner, within
-// bound. For each it returns nil, ErrLost if it was not held, or why the outcome is unknown, in
-// which case it continues in the background.
-type Freer func(holds []*Hold, bound time.Duration) []error
-
 // Unlock releases all members concurrently, and returns their errors in the order of the
-// members. Later calls return the same.
-func (g *Group) Unlock(free Freer) []error {
+// members. Later calls return the same. For each of several holds that were added together and are
+// the last of their owners, free returns nil, ErrLost if it was not held, or why the outcome is
+// unknown, in which case it continues in the background.
+func (g *Group) Unlock(free func(holds []*Hold, bound time.Duration) []error) []error {
 	g.once.Do(func() {
 		if g.Err() == nil {
 			g.end(endGiven)
 		}
 		var all sync.WaitGroup
-		for _, holds := range g.together {
-			all.Go(func() { unlockTogether(holds, free) })
-		}
-		for _, h := range g.alone {
-			all.Go(func() { _ = h.Unlock() })
+		for _, holds := range g.added {
+			all.Go(func() {
+				if len(holds) == 1 {
+					_ = holds[0].Unlock()
+				} else {
+					unlockTogether(holds, free)
+				}
+			})
 		}
 		all.Wait()
 		for _, h := range g.Holds() {
@@ -169,7 +160,7 @@ func (g *Group) Unlock(free Freer) []error {
 
 // unlockTogether releases holds that were added together: the last ones of their owners by free,
 // the others, whose locks stay with a re-entry, one by one.
-func unlockTogether(holds []*Hold, free Freer) {
+func unlockTogether(holds []*Hold, free func(holds []*Hold, bound time.Duration) []error) {
 	e := holds[0].ownership.lock.Engine
 	e.Join()
 	defer e.Leave()

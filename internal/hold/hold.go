@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -96,8 +95,6 @@ func (h *Hold) prepare(terms *Terms) {
 		Fixed:   terms.Fixed,
 		Max:     terms.Max,
 		Trust:   o.lock.trust,
-		Floor:   &o.floor,
-		Least:   &o.least,
 		Renewal: o.lock.Kind.Renewal(),
 		Holder:  (*watched)(h),
 	}
@@ -289,6 +286,19 @@ func (h *Hold) endKept(why *ending) {
 // watched is a hold as the watchdog's Holder.
 type watched Hold
 
+func (w *watched) LockOf() (name, kind string) {
+	l := w.ownership.lock
+	return l.Name, l.Kind.Name()
+}
+
+func (w *watched) Owed() time.Duration {
+	owed := time.Duration(w.ownership.least.Load())
+	if floor := w.ownership.floor.Load(); !floor.IsZero() {
+		owed = max(owed, floor.Remaining(time.Now()))
+	}
+	return owed
+}
+
 func (w *watched) LeaseLost(end watchdog.End) {
 	h := (*Hold)(w)
 	switch end {
@@ -303,20 +313,6 @@ func (w *watched) LeaseLost(end watchdog.End) {
 	case watchdog.EndForgotten:
 		h.lose(h.ownership.lock.Engine.Losses.Forgotten)
 	}
-}
-
-// Do calls fn with the context of h, a public hold of the subject, and then releases h, even if
-// fn panics. It joins an error of Unlock to fn's.
-func Do(ctx context.Context, s Subject, h interface {
-	Context(parent context.Context) context.Context
-	Unlock() error
-}, fn func(ctx context.Context) error) (err error) {
-	defer func() {
-		if unlockErr := h.Unlock(); unlockErr != nil {
-			err = errors.Join(err, unlockErr)
-		}
-	}()
-	return s.run(h.Context(ctx), fn)
 }
 
 // LockHandle contains the lock of a public type, which embeds it under an unexported name: other

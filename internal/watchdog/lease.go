@@ -25,8 +25,13 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Holder is notified of the end of its lease.
+// Holder has a lease.
 type Holder interface {
+	// LockOf returns the name of the lock and its kind.
+	LockOf() (name, kind string)
+	// Owed returns the lease that the same owner's holds need, less than the lease or negative if
+	// they need less.
+	Owed() time.Duration
 	// LeaseLost is called once, on the loop's goroutine, when the lease or the loop has ended. It
 	// must not block. It may call the loop.
 	LeaseLost(end End)
@@ -56,14 +61,9 @@ type Lease struct {
 	Trust time.Duration
 	// Max is the maximum time from the grant, 0 for none.
 	Max time.Duration
-	// Floor is when the last fixed hold of the same owner ends: renewals keep the TTL above it.
-	Floor *clock.Atomic
-	// Least, if not nil, is the longest renewed lease of the same owner, in nanoseconds: renewals
-	// set no shorter TTL.
-	Least *atomic.Int64
 	// Renewal is the lease's script. Leases with the same script are batched.
 	Renewal *Renewal
-	// Holder is notified of the end.
+	// Holder has the lease.
 	Holder Holder
 
 	deadline clock.Atomic

@@ -63,6 +63,7 @@ func sleep(d time.Duration) {
 
 // holder records how its lease ended.
 type holder struct {
+	Holder
 	lease Lease
 	end   End
 	at    time.Time
