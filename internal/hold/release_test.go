@@ -1,12 +1,23 @@
 package hold_test
 
 import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/hold"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -25,4 +36,174 @@ func TestTheResolverOfAReentryLeavesTheReleaseToUnlock(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, locked)
 	require.NoError(t, free(time.Second))
+}
+
+func TestStaleReentryRefusalKeepsNewerHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reenter *faketransport.SentCall
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, true
+			case "reenter":
+				reenter = c
+				return nil, nil, false
+			}
+			return int64(1), nil, true
+		}}
+		client := clientOver(t, tr)
+		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		take := func() *rlock.Hold {
+			h, err := l.TryLock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+			require.NoError(t, err)
+			return h
+		}
+		old := take()
+		inner := make(chan error, 1)
+		go func() {
+			_, err := l.TryLock(old.Context(t.Context()))
+			inner <- err
+		}()
+		synctest.Wait()
+		require.NotNil(t, reenter)
+		time.Sleep(time.Millisecond)
+		newer := take()
+		reenter.Ends(nil, nil)
+		require.ErrorIs(t, <-inner, redlatch.ErrLost)
+		require.ErrorIs(t, old.Err(), redlatch.ErrLost)
+		require.NoError(t, newer.Err())
+		require.NoError(t, newer.Unlock())
+	})
+}
+
+func TestUnlockBehindReentryTakesOneCommandTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const command = 3 * time.Second
+		var reentries []*faketransport.SentCall
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, true
+			case "reenter":
+				reentries = append(reentries, c)
+				return int64(1), nil, len(reentries) == 1
+			}
+			return nil, nil, false
+		}}
+		client := clientOver(t, tr, redlatch.WithCommandTimeout(command))
+		l := rlock.New(client, "job")
+		outer, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		inner, err := l.Lock(outer.Context(t.Context()))
+		require.NoError(t, err)
+		innermost := make(chan error, 1)
+		ctx := context.WithoutCancel(inner.Context(t.Context()))
+		go func() {
+			_, err := l.Lock(ctx)
+			innermost <- err
+		}()
+		synctest.Wait()
+		require.Len(t, reentries, 2)
+		time.AfterFunc(command-time.Second, func() { reentries[1].Ends(int64(1), nil) })
+		began := time.Now()
+		require.NoError(t, inner.Unlock(), "the count is corrected in the background")
+		require.Equal(t, command, time.Since(began))
+		<-innermost
+	})
+}
+
+func TestUnlockOfSharedOwnerTakesOneCommandTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const command = 3 * time.Second
+		var release *faketransport.SentCall
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			if c.Name == "release_shared" {
+				release = c
+			}
+			return nil, nil, c.Name == "acquire"
+		}}
+		client := clientOver(t, tr, redlatch.WithCommandTimeout(command))
+		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+		first, err := l.Lock(t.Context(), rlock.WithOwner(owner))
+		require.NoError(t, err)
+		began := time.Now()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- first.Unlock() }()
+		synctest.Wait()
+		_, err = l.Lock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		require.NoError(t, err)
+		time.Sleep(command - time.Second)
+		release.Ends(int64(0), nil)
+		require.NoError(t, <-unlocked)
+		require.LessOrEqual(t, time.Since(began), command)
+		synctest.Wait()
+		require.Equal(t, "renew", tr.Last(t).Name, "the lease is restored all the same")
+	})
+}
+
+func TestReleasesGoBeforeAcquires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch {
+			case strings.HasSuffix(c.Name, "acquire"):
+				return nil, nil, true
+			case strings.Contains(c.Name, "release"):
+				return int64(1), nil, true
+			}
+			return nil, errNotReached, true
+		}}
+		client, err := redlatch.NewWithTransport(fake)
+		require.NoError(t, err)
+		released := 0
+		for _, l := range []*rlock.Lock{rlock.New(client, "plain"), rfairlock.New(client, "fair")} {
+			hold, err := l.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, hold.Unlock())
+			_, err = l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+		}
+		require.NoError(t, client.Close())
+		for _, c := range fake.Sent() {
+			if strings.Contains(c.Name, "release") {
+				released++
+				require.True(t, c.Urgent, c.Name)
+			}
+		}
+		require.Equal(t, 4, released)
+	})
+}
+
+func TestAReleaseLeavesAHoldThatIsJustGrantedItsLease(t *testing.T) {
+	t.Parallel()
+	var short atomic.Int64 // releases that left less than any of the leases
+	tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+		switch c.Name {
+		case "acquire":
+			return nil, nil, true
+		case "release_shared":
+			if lease, ok := c.Call.Args[4].(int64); assert.True(t, ok) && lease < (30*time.Second).Milliseconds() {
+				short.Add(1)
+			}
+			return int64(0), nil, true
+		}
+		return int64(1), nil, true
+	}}
+	client := clientOver(t, tr)
+	l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
+	take := func() *rlock.Hold {
+		h, err := l.TryLock(t.Context(), rlock.WithOwner(owner), rlock.WithLease(time.Hour))
+		assert.NoError(t, err)
+		return h
+	}
+	rounds := testlevel.Rounds(5000, 20_000)
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for range rounds {
+				assert.NoError(t, take().Unlock())
+			}
+		})
+	}
+	both.Wait()
+	require.Zero(t, short.Load())
 }
