@@ -118,8 +118,13 @@ func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 
 func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 	a.hold = &Hold{}
+	var owner redlatch.Owner
+	var text any
+	if s != nil {
+		owner, text = s.Owner()
+	}
 	h := a.hold.Internal()
-	h.Init(a.lock, &a.set, s)
+	h.Init(a.lock, &a.set, owner, text)
 	return h
 }
 

@@ -147,40 +147,29 @@ func (w *waiter) Sleep(nap, _ time.Duration) time.Duration {
 
 func (b *batch) Claim(acquire.Reusable) acquire.Claim {
 	owner := b.Engine.NextOwner()
-	c := &claim{batch: b, owner: sameOwner{owner, owner.String()}, holds: make([]*hold.Hold, len(b.locks))}
-	c.request = acquire.Request{Owner: c.owner.text, Lease: b.asked.TTLArg, Try: b.Try}
+	c := &claim{batch: b, owner: owner, holds: make([]*hold.Hold, len(b.locks))}
+	c.request = acquire.Request{Owner: owner.String(), Lease: b.asked.TTLArg, Try: b.Try}
 	holds := make([]hold.Hold, len(b.locks))
 	for i, l := range b.locks {
 		c.holds[i] = &holds[i]
-		c.holds[i].Init(l, &b.asked, c.owner)
+		c.holds[i].Init(l, &b.asked, owner, c.request.Owner)
 	}
 	b.claim = c
 	return c
 }
 
-// sameOwner is the owner of all locks of a claim.
-type sameOwner struct {
-	owner codec.Owner
-	text  any
-}
-
-func (s sameOwner) Owner() (codec.Owner, any) { return s.owner, s.text }
-
-func (sameOwner) Put()   {}
-func (sameOwner) Close() {}
-
 // claim has the holds of all locks, of one owner. It does not wait for replicas: takeAll does.
 type claim struct {
 	acquire.BareClaim
 	batch   *batch
-	owner   sameOwner
+	owner   codec.Owner
 	request acquire.Request
 	holds   []*hold.Hold
 }
 
 var _ acquire.Claim = (*claim)(nil)
 
-func (c *claim) ID() codec.Owner           { return c.owner.owner }
+func (c *claim) ID() codec.Owner           { return c.owner }
 func (c *claim) Request() *acquire.Request { return &c.request }
 
 // Grant moves the holds into the group, which releases them.
@@ -201,7 +190,7 @@ func (c *claim) Grant(sent time.Time, o acquire.Outcome) error {
 func (c *claim) Disown() { c.batch.Engine.Resolve(c.undo()) }
 
 func (c *claim) undo() *engine.InDoubt {
-	return undo(c.batch.locks, &c.batch.scripts, c.owner.text, c.batch.asked.TTL)
+	return undo(c.batch.locks, &c.batch.scripts, c.request.Owner, c.batch.asked.TTL)
 }
 
 // Late handles a reply that arrived after its caller had returned.

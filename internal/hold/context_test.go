@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -18,7 +19,7 @@ func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
 	t.Helper()
 	client := embeddedClient(t)
 	h := &rlock.Hold{}
-	h.Internal().Init(rlock.New(client, "job").Internal(), &hold.Terms{TTL: 30 * time.Second, TTLArg: int64(30_000)}, nil)
+	h.Internal().Init(rlock.New(client, "job").Internal(), &hold.Terms{TTL: 30 * time.Second, TTLArg: int64(30_000)}, codec.Owner{}, nil)
 	hold.SetLease(h.Internal(), sent, time.Second)
 	return h
 }

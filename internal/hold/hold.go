@@ -62,9 +62,9 @@ var (
 	endHandedOver = &ending{cause: engine.ErrHandedOver}
 )
 
-// Init makes h, which is zero, a claim for a new owner, for that of the terms, or for that of s.
-// Callers must Drop a claim that was not granted.
-func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
+// Init makes h, which is zero, a claim for the owner of the terms, for owner, whose text is not
+// nil, or for a new owner. Callers must Drop a claim that was not granted.
+func (h *Hold) Init(l *Lock, terms *Terms, owner codec.Owner, text any) {
 	h.request = acquire.Request{Lease: terms.TTLArg, Wait: terms.Wait, Try: terms.Try}
 	if terms.Several && l.Engine.Replicas > 0 {
 		h.deferred = &engine.Event{}
@@ -76,11 +76,10 @@ func (h *Hold) Init(l *Lock, terms *Terms, s acquire.Reusable) {
 		o := &h.own
 		h.ownership = o
 		o.lock, o.lease, o.final = l, terms.TTL, &h.request
-		if s != nil {
-			o.owner, h.request.Owner = s.Owner()
-		} else {
-			o.owner, h.request.Owner = l.newOwner()
+		if text == nil {
+			owner, text = l.newOwner()
 		}
+		o.owner, h.request.Owner = owner, text
 	}
 	h.prepare(terms)
 }

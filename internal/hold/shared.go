@@ -99,7 +99,7 @@ func (h *Hold) Resume(ctx context.Context, l *Lock, terms *Terms) error {
 	defer l.Engine.Leave()
 	l.Engine.Announce()
 	l.Kind.Prepare(ctx)
-	h.Init(l, terms, nil)
+	h.Init(l, terms, codec.Owner{}, nil)
 	h.Asks(true)
 	defer h.Asks(false)
 	sent := time.Now()
