@@ -2,143 +2,330 @@ package redisconn_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
-	"testing"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/transport"
-	"github.com/redlatch/redlatch/transport/transporttest"
 )
 
-// mutantEnv names the mutant on which TestMutant runs the suite.
-const mutantEnv = "REDLATCH_CONFORMANCE_MUTANT"
-
-// mutant breaks the built-in transport in one way. The case of the suite must notice.
-type mutant struct {
-	name, in string // in is group/case
-	plant    func(b *broken)
-	fine     bool // nothing is broken: the case must pass
+// dones wraps every done that Start is given.
+func (b *broken) dones(wrap func(call *transport.Call, done transport.Done) transport.Done) {
+	b.start = func(call *transport.Call, done transport.Done) { b.Redigo.Start(call, wrap(call, done)) }
 }
 
-// broken is the built-in transport with replaceable methods.
-type broken struct {
-	*redisconn.Redigo
-	start       func(call *transport.Call, done transport.Done)
-	leads       func(outermost transport.Transport) bool
-	lead        func(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller)
-	subscribe   func(ctx context.Context, channel string) (transport.Subscription, error)
-	listeners   func(ctx context.Context, channels ...string) ([]int64, error)
-	replicate   func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated)
-	fence       func(ctx context.Context, call *transport.Call) error
-	reconnected func() <-chan struct{}
-	close       func() error
-	slot        func(key string) int // nil: it is not a Slotter
+// outcomes changes every outcome of Start.
+func (b *broken) outcomes(change func(reply any, err error) (any, error)) {
+	b.dones(func(_ *transport.Call, done transport.Done) transport.Done {
+		return func(reply any, err error) { done(change(reply, err)) }
+	})
 }
 
-func (b *broken) Start(call *transport.Call, done transport.Done) { b.start(call, done) }
-func (b *broken) Leads(outermost transport.Transport) bool        { return b.leads(outermost) }
-func (b *broken) Lead(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
-	b.lead(ctx, call, done, caller)
-}
-
-func (b *broken) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
-	return b.subscribe(ctx, channel)
-}
-
-func (b *broken) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
-	return b.listeners(ctx, channels...)
-}
-
-func (b *broken) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
-	b.replicate(call, replicas, timeout, done)
-}
-
-func (b *broken) Fence(ctx context.Context, call *transport.Call) error { return b.fence(ctx, call) }
-func (b *broken) Reconnected() <-chan struct{}                          { return b.reconnected() }
-func (b *broken) Close() error                                          { return b.close() }
-
-// slotter is also a transport.Slotter.
-type slotter struct{ *broken }
-
-func (s slotter) Slot(key string) int { return s.slot(key) }
-
-func (m mutant) transport(addr string) transport.Transport {
-	r := redigoTo(addr)
-	b := &broken{
-		Redigo: r, start: r.Start, lead: r.Lead, subscribe: r.Subscribe, listeners: r.Listeners,
-		replicate: r.Replicate, fence: r.Fence, reconnected: r.Reconnected, close: r.Close,
-	}
-	b.leads = func(outermost transport.Transport) bool { return outermost == transport.Transport(b) }
-	m.plant(b)
-	if b.slot != nil {
-		return slotter{b}
-	}
-	return b
-}
-
-func mutants() []mutant {
-	var all []mutant
-	for _, list := range [][]mutant{callMutants, leadMutants, subscriptionMutants, countMutants, replicaMutants, otherMutants} {
-		all = append(all, list...)
-	}
-	return all
-}
-
-func TestTheConformanceSuiteFindsEveryMutant(t *testing.T) {
-	testlevel.All(t, "a process and a server for each of 48 mutants")
-	t.Parallel()
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	for _, m := range mutants() {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), exe, "-test.v", "-test.timeout=90s", "-test.run=^TestMutant$/^"+escape(m.in))
-			cmd.Env = append(os.Environ(), mutantEnv+"="+m.name)
-			out, err := cmd.CombinedOutput()
-			verdict := "--- FAIL: "
-			if m.fine {
-				verdict = "--- PASS: "
-				assert.NoError(t, err)
+// relabel replaces errors that wrap from by errors that wrap to.
+func relabel(from, to error) func(b *broken) {
+	return func(b *broken) {
+		b.outcomes(func(reply any, err error) (any, error) {
+			if errors.Is(err, from) {
+				err = fmt.Errorf("%w: was %v", to, err) //nolint:errorlint // the old error must not show
 			}
-			assert.Contains(t, string(out), verdict+"TestMutant/"+strings.ReplaceAll(m.in, " ", "_"))
-			assert.NotContains(t, string(out), "panic: test timed out")
+			return reply, err
 		})
 	}
 }
 
-// escape makes a pattern of a subtest's name, a slash between its parts.
-func escape(name string) string {
-	name = strings.NewReplacer("(", "\\(", ")", "\\)", " ", "_").Replace(name)
-	return strings.ReplaceAll(name, "/", "$/^") + "$"
+func twice(_ *transport.Call, done transport.Done) transport.Done {
+	return func(reply any, err error) {
+		done(reply, err)
+		done(reply, err)
+	}
 }
 
-// TestMutant runs in a process started by TestTheConformanceSuiteFindsEveryMutant, and should fail.
-func TestMutant(t *testing.T) {
-	for _, m := range mutants() {
-		if m.name != os.Getenv(mutantEnv) {
-			continue
+// awaited is started, and closes over after done.
+func (b *broken) awaited(call *transport.Call, done transport.Done) (over chan struct{}) {
+	over = make(chan struct{})
+	b.Redigo.Start(call, func(reply any, err error) {
+		done(reply, err)
+		close(over)
+	})
+	return over
+}
+
+// copied has states of its own, so that the original's Abandon and Claim have no effect.
+func copied(call *transport.Call) *transport.Call {
+	return &transport.Call{Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: call.Args, Urgent: call.Urgent}
+}
+
+func copies(b *broken) {
+	b.start = func(call *transport.Call, done transport.Done) { b.Redigo.Start(copied(call), done) }
+}
+
+func repeats(b *broken) {
+	b.start = func(call *transport.Call, done transport.Done) {
+		b.Redigo.Start(call, func(reply any, err error) {
+			if errors.Is(err, transport.ErrUncertain) && !errors.Is(err, transport.ErrClosed) {
+				b.Redigo.Start(call, done)
+				return
+			}
+			done(reply, err)
+		})
+	}
+}
+
+var callMutants = []mutant{
+	{name: "done runs twice", in: "calls/a plain command gets its reply", plant: func(b *broken) { b.dones(twice) }},
+	{name: "errors lose their code", in: "calls/an error of the server comes with its code, and the connection goes on", plant: func(b *broken) {
+		b.outcomes(func(reply any, err error) (any, error) {
+			var se *transport.ServerError
+			if errors.As(err, &se) {
+				err = errors.New(se.Text)
+			}
+			return reply, err
+		})
+	}},
+	{name: "errors inside arrays are text", in: "scripts/a script's reply arrives, of every kind", plant: func(b *broken) {
+		b.outcomes(func(reply any, err error) (any, error) {
+			all, _ := reply.([]any)
+			for i := range all {
+				if se, ok := all[i].(*transport.ServerError); ok {
+					all[i] = se.Text
+				}
+			}
+			return reply, err
+		})
+	}},
+	{name: "urgent calls do not overtake", in: "calls/urgent calls overtake those that wait for a connection", plant: func(b *broken) {
+		b.start = func(call *transport.Call, done transport.Done) {
+			call.Urgent = false
+			b.Redigo.Start(call, done)
 		}
-		transporttest.Run(t, func(t *testing.T) transporttest.Harness {
-			t.Helper()
-			server := redistest.Start(t)
-			proxy := redistest.NewProxy(t, server.Addr())
-			h := breakable.Behind(proxy, server)
-			h.New = func(testing.TB) transport.Transport { return m.transport(proxy.Addr()) }
-			if !m.fine {
-				h.Patience = 3 * time.Second
+	}},
+	{name: "Abandon is ignored", in: "abandoned/a withdrawn call ends as not sent and never runs", plant: copies},
+	{name: "Claim is not called", in: "calls/a call counts as sent before its reply is there", plant: copies},
+	{name: "late replies are lost", in: "abandoned/a call abandoned after it was sent gets its late reply", plant: func(b *broken) {
+		b.dones(func(call *transport.Call, done transport.Done) transport.Done {
+			return func(reply any, err error) {
+				if !call.Abandoned() {
+					done(reply, err)
+				}
 			}
-			return h
 		})
-		return
-	}
-	t.Skip("there is no mutant to run")
+	}},
+	{name: "every done on one goroutine", in: "abandoned/a done of an abandoned call that blocks holds up no other reply", plant: func(b *broken) {
+		var mu sync.Mutex
+		b.dones(func(_ *transport.Call, done transport.Done) transport.Done {
+			return func(reply any, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				done(reply, err)
+			}
+		})
+	}},
+	{name: "a reply in a hundred is another's", in: "load/every call ends once, with its own reply", plant: func(b *broken) {
+		var n atomic.Int64
+		b.outcomes(func(reply any, err error) (any, error) {
+			if n.Add(1)%100 == 50 {
+				reply = int64(0)
+			}
+			return reply, err
+		})
+	}},
+	{name: "Start waits", in: "faults/Start does not block while the server is frozen", plant: func(b *broken) {
+		b.start = func(call *transport.Call, done transport.Done) { <-b.awaited(call, done) }
+	}},
+	{name: "uncertain is called not sent", in: "faults/a call that ran and lost its reply is uncertain, and is not repeated", plant: relabel(transport.ErrUncertain, transport.ErrNotSent)},
+	{name: "not sent is called uncertain", in: "faults/calls of a server that is down end as not sent", plant: relabel(transport.ErrNotSent, transport.ErrUncertain)},
+	{name: "Close does not say closed", in: "close/Start after Close ends as not sent", plant: relabel(transport.ErrClosed, transport.ErrNotSent)},
+	{name: "uncertain calls are repeated", in: "faults/a call that ran and lost its reply is uncertain, and is not repeated", plant: repeats},
+	{name: "uncertain calls repeated under load", in: "load/every call ends once, with its own reply, while connections are cut", plant: repeats},
+	{name: "Close does not wait", in: "close/Close ends calls in flight as uncertain", plant: func(b *broken) {
+		b.close = func() error {
+			time.AfterFunc(100*time.Millisecond, func() { _ = b.Redigo.Close() }) // always nil
+			return nil
+		}
+	}},
 }
+
+// leading makes Lead start calls, and wait as wait says.
+func (b *broken) leading(wait func(ctx context.Context, over <-chan struct{})) {
+	b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+		over := b.awaited(call, done)
+		caller.Started()
+		wait(ctx, over)
+	}
+}
+
+var leadMutants = []mutant{
+	{name: "wrappers are passed by", in: "lead/Leads: a transport that wraps this one is not passed by", plant: func(b *broken) {
+		b.leads = func(transport.Transport) bool { return true }
+	}},
+	{name: "Lead ignores its context", in: "lead/Lead: an ended context ends it, and the call goes on", plant: func(b *broken) {
+		b.leading(func(_ context.Context, over <-chan struct{}) { <-over })
+	}},
+	{name: "Lead cannot be interrupted", in: "lead/Lead: Interrupt ends it, and the call goes on", plant: func(b *broken) {
+		b.leading(func(ctx context.Context, over <-chan struct{}) {
+			select {
+			case <-over:
+			case <-ctx.Done():
+			}
+		})
+	}},
+	{name: "Lead does not notify its caller", in: "lead/Lead: the caller is notified of the start, once", plant: func(b *broken) {
+		b.lead = func(_ context.Context, call *transport.Call, done transport.Done, _ transport.Caller) {
+			b.Redigo.Start(call, done)
+		}
+	}},
+	{name: "Lead runs done twice", in: "lead/Lead: every call ends once, with its own reply", plant: func(b *broken) {
+		b.lead = func(ctx context.Context, call *transport.Call, done transport.Done, caller transport.Caller) {
+			b.Redigo.Lead(ctx, call, twice(call, done), caller)
+		}
+	}},
+}
+
+// forwarded is a subscription with other events, or another Close.
+type forwarded struct {
+	transport.Subscription
+	events chan transport.Event // nil: the subscription's
+	close  func()
+}
+
+func (f *forwarded) Events() <-chan transport.Event {
+	if f.events == nil {
+		return f.Subscription.Events()
+	}
+	return f.events
+}
+
+func (f *forwarded) Close() { f.close() }
+
+// forwards puts what forward returns in place of each subscription.
+func (b *broken) forwards(forward func(sub transport.Subscription) *forwarded) {
+	b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
+		sub, err := b.Redigo.Subscribe(ctx, channel)
+		if err != nil {
+			return nil, err
+		}
+		return forward(sub), nil
+	}
+}
+
+func noGaps(b *broken) {
+	b.forwards(func(sub transport.Subscription) *forwarded {
+		f := &forwarded{sub, make(chan transport.Event, 1), sub.Close}
+		go func() {
+			defer close(f.events)
+			for e := range sub.Events() {
+				if !e.Gap {
+					f.events <- e
+				}
+			}
+		}()
+		return f
+	})
+}
+
+var subscriptionMutants = []mutant{
+	{name: "a listener blocks the others", in: "subscriptions/a listener that does not read delays no other", plant: func(b *broken) {
+		var mu sync.Mutex
+		b.forwards(func(sub transport.Subscription) *forwarded {
+			f := &forwarded{sub, make(chan transport.Event), sub.Close}
+			go func() {
+				for e := range sub.Events() {
+					mu.Lock()
+					f.events <- e
+					mu.Unlock()
+				}
+			}()
+			return f
+		})
+	}},
+	{name: "subscriptions are never closed", in: "subscriptions/closed subscriptions end on the server", plant: func(b *broken) {
+		b.forwards(func(sub transport.Subscription) *forwarded { return &forwarded{sub, nil, func() {}} })
+	}},
+	{name: "contexts are ignored", in: "subscriptions/Subscribe returns when its context ends while the server is frozen", plant: func(b *broken) {
+		b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
+			slow, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2900*time.Millisecond)
+			defer cancel()
+			return b.Redigo.Subscribe(slow, channel)
+		}
+	}},
+	{name: "gaps are swallowed", in: "gaps/every subscription hears of a gap after each cut, and messages after it", plant: noGaps},
+	{name: "wake-ups are lost", in: "gaps/no wake-up is lost while connections are cut", plant: noGaps},
+}
+
+// zeros answers zeros in place of errors.
+func zeros(b *broken) {
+	b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
+		if counts, err := b.Redigo.Listeners(ctx, channels...); err == nil {
+			return counts, nil
+		}
+		return make([]int64, len(channels)), nil
+	}
+}
+
+// errorsOf changes every error of Replicate.
+func (b *broken) errorsOf(change func(err error) error) {
+	b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+		b.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) { done(reply, have, change(err)) })
+	}
+}
+
+func noFence(b *broken) { b.fence = func(context.Context, *transport.Call) error { return nil } }
+
+var optionalMutants = []mutant{
+	{name: "counts are zeros when no server answers", in: "optional/Listeners: what cannot be found out is an error and not a zero", plant: zeros},
+	{name: "counts are zeros when it is forbidden", in: "optional/Listeners: a server that refuses to count is an error, and not a zero", plant: zeros},
+	{name: "counts are in the wrong order", in: "optional/Listeners: each channel has its number, in the order asked, and 0 where there is no subscriber", plant: func(b *broken) {
+		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
+			counts, err := b.Redigo.Listeners(ctx, channels...)
+			slices.Reverse(counts)
+			return counts, err
+		}
+	}},
+	{name: "a count ignores its context", in: "optional/Listeners: an ended context ends it", plant: func(b *broken) {
+		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
+			return b.Redigo.Listeners(context.WithoutCancel(ctx), channels...)
+		}
+	}},
+	{name: "replicas count before they have the write", in: "replicas/Replicate: a replica counts when it has the write, and not before", plant: func(b *broken) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+			b.Redigo.Replicate(call, 0, timeout, func(reply any, _ int64, err error) { done(reply, int64(replicas), err) })
+		}
+	}},
+	{name: "WAIT without an end", in: "replicas/Replicate: its time ends the wait, and the call has run", plant: func(b *broken) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+			b.Redigo.Replicate(call, replicas, timeout+time.Minute, done)
+		}
+	}},
+	{name: "errors are no replicas", in: "replicas/Replicate: what the server refuses is an error", plant: func(b *broken) {
+		b.errorsOf(func(error) error { return nil })
+	}},
+	{name: "calls to replicas cannot be withdrawn", in: "replicas/Replicate: a withdrawn call never runs", plant: func(b *broken) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+			b.Redigo.Replicate(copied(call), replicas, timeout, done)
+		}
+	}},
+	{name: "Close does not end WAIT", in: "replicas/Replicate: Close ends it", plant: func(b *broken) {
+		b.errorsOf(func(err error) error {
+			if errors.Is(err, transport.ErrClosed) {
+				return transport.ErrUncertain
+			}
+			return err
+		})
+	}},
+	{name: "Fence does nothing", in: "optional/Fence: a call whose connection was cut never runs any more", plant: noFence},
+	{name: "Fence takes what it is given", in: "optional/Fence: a call that was never sent, or by another client, cannot be fenced", plant: noFence},
+	{name: "Reconnected is closed from the start", in: "optional/Reconnected: the channel is closed at the next reconnect, and not before", plant: func(b *broken) {
+		closed := make(chan struct{})
+		close(closed)
+		b.reconnected = func() <-chan struct{} { return closed }
+	}},
+	{name: "slots ignore tags", in: "optional/Slot: keys have the slots that Redis gives them", plant: func(b *broken) {
+		b.slot = func(key string) int { return transport.HashSlot(strings.ReplaceAll(key, "{", "[")) }
+	}},
+}
+
+var mutants = slices.Concat(callMutants, leadMutants, subscriptionMutants, optionalMutants)
