@@ -17,6 +17,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -193,7 +194,7 @@ func inBubble(t *testing.T, f *fakeServer, cfg Config, body func(f *fakeServer, 
 	})
 }
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // waitLimit bounds every wait.
 const waitLimit = 30 * time.Second

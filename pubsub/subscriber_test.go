@@ -1,0 +1,249 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestU19OneWaitersTimeoutDoesNotSilenceTheOthers(t *testing.T) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		leaver, stayer := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "c")
+		leaver.Close()
+		leaver.Close()
+		synctest.Wait()
+		require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.commands(), "the two share one")
+		f.publish("message", "c", "0")
+		require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, stayer))
+		requireNoEvent(t, leaver)
+		require.NoError(t, leaver.Err())
+		stayer.Close()
+		synctest.Wait()
+		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c"}, f.commands())
+		require.Equal(t, Stats{Connected: true, Dials: 1}, s.Stats())
+	})
+}
+
+func TestU27AStuckListenerCostsNoOtherSubscriptionAWakeUp(t *testing.T) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		const messages = 1000
+		stuck, sharer, neighbor := mustSubscribe(t, s, "c"), mustSubscribe(t, s, "c"), mustSubscribe(t, s, "d")
+		for i := range 3 {
+			var flood strings.Builder
+			for n := range messages {
+				flood.WriteString(redistest.Array("message", "c", fmt.Sprint(n)))
+			}
+			f.push(flood.String() + redistest.Array("message", "d", fmt.Sprint(i)))
+			require.Equal(t, transport.Event{Payload: "0", Coalesced: messages - 1}, awaitEvent(t, sharer))
+			require.Equal(t, transport.Event{Payload: fmt.Sprint(i)}, awaitEvent(t, neighbor))
+		}
+		require.Equal(t, transport.Event{Payload: "0", Coalesced: 3*messages - 1}, awaitEvent(t, stuck))
+		require.Len(t, f.dialTimes(), 1, "the connection kept up")
+	})
+}
+
+func TestU16KilledPubSubConnectionsAreMadeAnewAndTheGapIsReported(t *testing.T) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		var all []transport.Subscription
+		for i := range 500 {
+			all = append(all, mustSubscribe(t, s, fmt.Sprint("channel:", i/2)))
+		}
+		require.Equal(t, Stats{Channels: 250, Listeners: 500, Connected: true, Dials: 1}, s.Stats())
+		for round := range 3 {
+			before := len(f.commands())
+			f.cut()
+			for _, l := range all {
+				require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
+			}
+			require.Len(t, f.commands(), before+2, "PING, and one command for all channels")
+			f.publish("message", "channel:7", fmt.Sprint(round))
+			require.Equal(t, transport.Event{Payload: fmt.Sprint(round)}, awaitEvent(t, all[14]))
+			require.Equal(t, transport.Event{Payload: fmt.Sprint(round)}, awaitEvent(t, all[15]))
+		}
+	})
+}
+
+func TestCloseEndsAThousandPendingAndAThousandEstablished(t *testing.T) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		const n = 1000
+		var established []transport.Subscription
+		for i := range n {
+			established = append(established, mustSubscribe(t, s, fmt.Sprint("old:", i/2)))
+		}
+		f.mute.Store(true)
+		var pending []<-chan error
+		for i := range n {
+			pending = append(pending, subscribeLater(s, fmt.Sprint("new:", i/2)))
+		}
+		synctest.Wait()
+		require.Equal(t, Stats{Channels: n, Listeners: 2 * n, Pending: n, Connected: true, Dials: 1}, s.Stats())
+		var closers sync.WaitGroup
+		for range 3 {
+			closers.Go(func() { assert.NoError(t, s.Close()) })
+		}
+		closers.Wait()
+		for _, done := range pending {
+			require.Equal(t, transport.ErrClosed, <-done)
+		}
+		for _, l := range established {
+			require.Equal(t, transport.ErrClosed, requireFailed(t, l))
+			l.Close()
+		}
+		_, err := s.Subscribe(t.Context(), "c")
+		require.Equal(t, transport.ErrClosed, err)
+	})
+}
+
+func TestCloseBeforeTheFirstUseDialsNothing(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Dial: func(context.Context) (redis.Conn, error) { panic("dialled") }})
+	mustClose(t, s)
+	mustClose(t, s)
+	_, err := s.Subscribe(t.Context(), "c")
+	require.Equal(t, transport.ErrClosed, err)
+	require.Panics(t, func() { New(Config{}) })
+}
+
+// notes is a sink that records its calls.
+type notes struct {
+	mu       sync.Mutex
+	notified []string
+}
+
+func (n *notes) note(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notified = append(n.notified, text)
+}
+
+func (n *notes) Acked(again bool) {
+	if again {
+		n.note("acked again")
+		return
+	}
+	n.note("acked")
+}
+
+func (n *notes) Message(payload string) { n.note("message " + payload) }
+
+func (n *notes) Failed(err error) { n.note("failed: " + err.Error()) }
+
+// are requires these calls since the last time.
+func (n *notes) are(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	require.Equal(t, want, n.notified)
+	n.notified = nil
+}
+
+func TestASinkIsNotifiedAsASubscriptionIs(t *testing.T) {
+	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		first, second, late := &notes{}, &notes{}, &notes{}
+		stop := s.Listen("c", first)
+		first.are(t, "acked")
+		s.Listen("c", second)
+		second.are(t, "acked")
+		f.publish("message", "c", "hello")
+		first.are(t, "message hello")
+		stop()
+		stop()
+		f.publish("message", "c", "there")
+		second.are(t, "message hello", "message there")
+		f.cut()
+		time.Sleep(time.Second)
+		second.are(t, "acked again")
+		require.NoError(t, s.Close())
+		closed := "failed: " + transport.ErrClosed.Error()
+		second.are(t, closed)
+		s.Listen("c", late)
+		late.are(t, closed)
+		require.Empty(t, first.notified)
+	})
+}
+
+// The sink may be established elsewhere: a full server does not refuse the channel.
+func TestASinkKnowsARefusedConnectionFromARefusedChannel(t *testing.T) {
+	t.Parallel()
+	for refused, want := range map[string]string{
+		"PING":        "failed: redlatch: command not sent: subscribe: redis: ERR max number of clients reached",
+		"SUBSCRIBE c": "failed: redis: ERR max number of clients reached",
+	} {
+		onFakeTime(t, func(f *fakeServer, s *Subscriber) {
+			f.refuse = func(command string) string {
+				if command == refused {
+					return "ERR max number of clients reached"
+				}
+				return ""
+			}
+			sink := &notes{}
+			s.Listen("c", sink)
+			sink.are(t, want)
+		})
+	}
+}
+
+func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
+	onShard(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		sink, other := &notes{}, &notes{}
+		stop := s.Listen("a", sink)
+		s.Listen("b", other)
+		sink.are(t, "acked")
+		f.publish("smessage", "a", "to a")
+		sink.are(t, "message to a")
+		f.cut()
+		time.Sleep(time.Second)
+		sink.are(t, "acked again")
+		other.are(t, "acked", "acked again")
+		stop()
+		synctest.Wait()
+		commands := f.commands()
+		require.Equal(t, []string{"PING", "SSUBSCRIBE a", "SSUBSCRIBE b", "PING"}, commands[:4])
+		require.ElementsMatch(t, []string{"SSUBSCRIBE a", "SSUBSCRIBE b"}, commands[4:6])
+		require.Equal(t, []string{"SUNSUBSCRIBE a"}, commands[6:])
+	})
+}
+
+func TestEachLossAndEachDialThatFailsIsReported(t *testing.T) {
+	t.Parallel()
+	var lost []error
+	inBubble(t, &fakeServer{}, Config{OnLost: func(err error) { lost = append(lost, err) }}, func(f *fakeServer, s *Subscriber) {
+		t := f.t
+		sink := &notes{}
+		s.Listen("c", sink)
+		sink.are(t, "acked")
+		require.Empty(t, lost)
+		f.cut()
+		time.Sleep(time.Second)
+		sink.are(t, "acked again")
+		require.Len(t, lost, 1)
+		f.goAway("nobody home")
+		f.cut()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Greater(t, len(lost), 3, "the connection, and dials")
+		require.False(t, slices.Contains(lost, nil))
+		f.comeBack()
+		time.Sleep(time.Second)
+		sink.are(t, "acked again")
+	})
+}
