@@ -27,9 +27,10 @@ const (
 // peer is a scripted server behind net.Pipe, for fake time. It answers PING and CLIENT unless a handler
 // does.
 type peer struct {
-	t    *testing.T    // of onPeer and onLed
-	stop chan struct{} // closed by tests that use silent
-	led  bool          // callers can read its connections
+	t     *testing.T    // of onPeer and onLed
+	stop  chan struct{} // closed by tests that use silent
+	led   bool          // callers can read its connections
+	delay func()        // if not nil, it delays each reply
 
 	mu      sync.Mutex // guards what follows
 	handle  func(conn int, args []string) (reply string, handled bool)
@@ -114,6 +115,9 @@ func (p *peer) serve(conn int, c net.Conn) {
 		args, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
+		}
+		if p.delay != nil {
+			p.delay()
 		}
 		reply := p.reply(conn, args)
 		if reply == silent {
