@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -144,37 +143,4 @@ func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
 		require.Error(t, m.Fence(t.Context(), c))
 		assert.Empty(t, p.commands())
 	})
-}
-
-func TestFenceStopsACallThatTheNetworkStillHolds(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	proxy := redistest.NewProxy(t, server.Addr())
-	proxy.KeepHalfDead(true)
-	cfg := configFor(proxy.Addr())
-	cfg.ReplyLimit = 3 * time.Second // of a fence, too
-	m := open(t, cfg)
-
-	for _, fence := range []bool{false, true} {
-		key := redistest.Key(t)
-		held := proxy.HoldMatching(redistest.ToServer, key)
-		c := command("SET", key, "ghost")
-		require.ErrorIs(t, do(t, m, c).err, transport.ErrUncertain)
-		require.Equal(t, int64(0), server.Do(t, "EXISTS", key))
-		if fence {
-			require.NoError(t, m.Fence(t.Context(), c))
-		}
-		held.Release()
-		require.Eventually(t, func() bool { return proxy.Holding(redistest.ToServer) == 0 }, patience, time.Millisecond)
-		ran := func() bool { return assert.ObjectsAreEqual(int64(1), server.Do(t, "EXISTS", key)) }
-		if !fence {
-			for limit := time.Now().Add(patience); !ran(); {
-				require.True(t, time.Now().Before(limit), "the trial proves nothing if the call never arrives")
-			}
-			continue
-		}
-		for range 50 { // round trips, in any of which the server would come to it
-			require.False(t, ran(), "the call ran after the fence")
-		}
-	}
 }
