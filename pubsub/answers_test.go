@@ -25,10 +25,10 @@ func TestAnUnsubscribeOfTheServersOwnIsUndoneAndReported(t *testing.T) {
 			f.push(array(word, "c") + ":0\r\n")
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 			require.Zero(t, time.Since(start))
-			require.Equal(t, []string{"PING", "SUBSCRIBE c", "SUBSCRIBE d", "SUBSCRIBE c"}, f.commands())
+			require.Equal(t, []string{"PING", "SUBSCRIBE c", "SUBSCRIBE d", "SUBSCRIBE c"}, f.Commands())
 			requireNoEvent(t, otherSub)
 			f.push(array(word, "stranger") + ":0\r\n")
-			require.Len(t, f.commands(), 4)
+			require.Len(t, f.Commands(), 4)
 		})
 	}
 }
@@ -44,14 +44,14 @@ func TestAnAnswerToAnOlderCommandEstablishesNoSubscription(t *testing.T) {
 		synctest.Wait()
 		done := subscribeLater(s, "c")
 		synctest.Wait()
-		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE c"}, f.commands())
+		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE c"}, f.Commands())
 		for _, answer := range []string{"+PONG\r\n", array("subscribe", "c") + ":1\r\n", array("unsubscribe", "c") + ":0\r\n"} {
 			f.push(answer)
 			require.Equal(t, 1, s.Stats().Pending, "after %q", answer)
 		}
 		f.push(array("subscribe", "c") + ":1\r\n")
 		require.NoError(t, <-done)
-		require.Len(t, f.dialTimes(), 1)
+		require.Len(t, f.Dials(), 1)
 	})
 }
 
@@ -71,7 +71,7 @@ func TestAnAnswerForAnotherChannelIsNotTakenForOnesOwn(t *testing.T) {
 		require.NoError(t, <-done)
 		f.push(array("subscribe", "d") + ":2\r\n")
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, d))
-		require.Len(t, f.dialTimes(), 1)
+		require.Len(t, f.Dials(), 1)
 	})
 }
 
@@ -81,7 +81,7 @@ func TestAnErrorThatAnswersNothingCostsTheConnection(t *testing.T) {
 		l := mustSubscribe(t, s, "c")
 		f.push("-ERR out of the blue\r\n")
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-		require.Len(t, f.dialTimes(), 2)
+		require.Len(t, f.Dials(), 2)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestOneForbiddenChannelFailsAlone(t *testing.T) {
 		require.Equal(t, Stats{Channels: n, Listeners: n, Connected: true, Dials: 1}, s.Stats())
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		commands := strings.Join(f.commands(), "\n")
+		commands := strings.Join(f.Commands(), "\n")
 		require.LessOrEqual(t, strings.Count(commands, "secret"), 2, "an endless loop: %s", commands)
 	})
 }
@@ -134,7 +134,7 @@ func TestAChannelForbiddenMeanwhileFailsForGood(t *testing.T) {
 		secret, other := mustSubscribe(t, s, "secret"), mustSubscribe(t, s, "other")
 		synctest.Wait()
 		f.refuse = refusing(t).refuse
-		f.cut()
+		f.Cut()
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, other))
 		require.True(t, transport.IsCode(requireFailed(t, secret), "NOPERM"))
 		secret.Close()
@@ -169,7 +169,7 @@ func TestARefusalToUnsubscribeWhatIsGoneHarmsNoOtherSubscription(t *testing.T) {
 		f.push(array("unsubscribe", "c") + ":0\r\n") // the server's own
 		done := subscribeLater(s, "d")
 		synctest.Wait()
-		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE d"}, f.commands())
+		require.Equal(t, []string{"PING", "SUBSCRIBE c", "UNSUBSCRIBE c", "SUBSCRIBE d"}, f.Commands())
 		f.push("-NOSUB 'unsubscribe' command executed not in subscribed mode\r\n")
 		require.Equal(t, 1, s.Stats().Pending, "that answers UNSUBSCRIBE c")
 		f.push(array("subscribe", "d") + ":1\r\n")

@@ -1,105 +1,33 @@
 package pubsub
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
-	"net"
-	"os"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/scripted"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeServer is a scripted server behind in-memory pipes, for fake time.
+// fakeServer is a server in memory, for fake time.
 type fakeServer struct {
-	t *testing.T
-
-	mute    atomic.Bool                 // take commands and answer none
-	stalled chan struct{}               // until it is closed, commands are not even taken; see goDeaf
-	away    atomic.Pointer[error]       // dials fail with this
-	refuse  func(command string) string // an error to answer with, or ""; set while no command is under way
-
-	mu    sync.Mutex
-	peer  *peer // the newest connection
-	dials []time.Time
-	sent  []string // every command received
+	scripted.Server
+	t      *testing.T
+	mute   atomic.Bool                 // take commands and answer none
+	refuse func(command string) string // an error to answer with, or ""; set while no command is under way
 }
 
-// peer is the server's end of one connection.
-type peer struct {
-	conn net.Conn
-	mu   sync.Mutex
-}
-
-func (f *fakeServer) dial(context.Context) (redis.Conn, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.dials = append(f.dials, time.Now())
-	if err := f.away.Load(); err != nil {
-		return nil, *err
+func (f *fakeServer) answer(_ int, args []string) string {
+	if f.mute.Load() {
+		return scripted.Silence
 	}
-	ours, theirs := net.Pipe()
-	f.peer = &peer{conn: theirs}
-	go f.serve(f.peer)
-	return redis.NewConn(ours, 0, 0), nil
-}
-
-func (f *fakeServer) serve(p *peer) {
-	defer func() { _ = p.conn.Close() }()
-	in := bufio.NewReader(stalledReader{f, p.conn})
-	for {
-		args, err := redistest.ReadCommand(in)
-		if err != nil {
-			return
-		}
-		f.mu.Lock()
-		f.sent = append(f.sent, strings.Join(args, " "))
-		f.mu.Unlock()
-		if !f.mute.Load() {
-			p.write(f.answer(args))
-		}
-	}
-}
-
-type stalledReader struct {
-	f    *fakeServer
-	conn net.Conn
-}
-
-func (e stalledReader) Read(b []byte) (int, error) {
-	n, err := e.conn.Read(b)
-	for errors.Is(err, os.ErrDeadlineExceeded) {
-		<-e.f.stalled
-		if err = e.conn.SetReadDeadline(time.Time{}); err == nil {
-			n, err = e.conn.Read(b)
-		}
-	}
-	return n, err
-}
-
-// stopReading makes the newest connection read nothing until resume. Pipes have no buffer, so the
-// client's next write blocks.
-func (f *fakeServer) stopReading() (hear func()) {
-	f.stalled = make(chan struct{})
-	require.NoError(f.t, f.newest().conn.SetReadDeadline(time.Now()))
-	synctest.Wait()
-	return sync.OnceFunc(func() { close(f.stalled) })
-}
-
-func (f *fakeServer) answer(args []string) string {
 	if f.refuse != nil {
 		if text := f.refuse(strings.Join(args, " ")); text != "" {
 			return "-" + text + "\r\n"
@@ -121,47 +49,14 @@ func array(word, name string) string {
 	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(name)
 }
 
-func (p *peer) write(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, _ = io.WriteString(p.conn, text) // a client that left is none of its business
-}
-
 // push sends unsolicited data.
 func (f *fakeServer) push(text string) {
-	f.newest().write(text)
+	f.Say(0, text)
 	synctest.Wait()
-}
-
-func (f *fakeServer) newest() *peer {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.peer
 }
 
 func (f *fakeServer) publish(word, name, payload string) {
 	f.push(redistest.Array(word, name, payload))
-}
-
-func (f *fakeServer) cut() { require.NoError(f.t, f.newest().conn.Close()) }
-
-func (f *fakeServer) goAway(text string) {
-	err := errors.New(text)
-	f.away.Store(&err)
-}
-
-func (f *fakeServer) comeBack() { f.away.Store(nil) }
-
-func (f *fakeServer) commands() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.sent)
-}
-
-func (f *fakeServer) dialTimes() []time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.dials)
 }
 
 // onFakeTime runs body with a fake server and a Subscriber to it.
@@ -187,7 +82,8 @@ func onShard(t *testing.T, f *fakeServer, body func(f *fakeServer, s *Subscriber
 func inBubble(t *testing.T, f *fakeServer, cfg Config, body func(f *fakeServer, s *Subscriber)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f.t, cfg.Dial = t, f.dial
+		f.t, cfg.Dial = t, f.Dial
+		f.Answer(f.answer)
 		s := New(cfg)
 		defer mustClose(t, s) // also after a failure: nothing may stay in the bubble
 		body(f, s)

@@ -22,7 +22,7 @@ func TestPayloadsOfAnyKindAreNoMoreThanAWakeUp(t *testing.T) {
 			require.Equal(t, transport.Event{Payload: payload}, awaitEvent(t, l))
 			requireNoEvent(t, other)
 		}
-		require.Len(t, f.dialTimes(), 1)
+		require.Len(t, f.Dials(), 1)
 	})
 }
 
@@ -42,7 +42,7 @@ func TestFloodOfMessagesWithoutSubscriberDoesNoHarm(t *testing.T) {
 		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 1}, s.Stats())
 		f.publish("message", "c", "0")
 		require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
-		require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.commands())
+		require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.Commands())
 	})
 }
 
@@ -55,10 +55,10 @@ func TestServerThatTakesSubscriptionsBackIsAskedOnceForEach(t *testing.T) {
 			f.push(array("unsubscribe", "c") + ":0\r\n")
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 		}
-		require.Len(t, f.commands(), 2+times)
+		require.Len(t, f.Commands(), 2+times)
 		f.push(strings.Repeat(array("unsubscribe", "c")+":0\r\n", times)) // all before the first answer
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-		require.LessOrEqual(t, len(f.commands()), 2+2*times)
+		require.LessOrEqual(t, len(f.Commands()), 2+2*times)
 		l.Close()
 		synctest.Wait()
 		require.Zero(t, s.Stats().Channels)
@@ -77,7 +77,7 @@ func TestNoiseCostsTheConnectionAndIsReportedAsAGap(t *testing.T) {
 			f.push(noise)
 			require.Equal(f.t, transport.Event{Gap: true}, awaitEvent(f.t, l), "%q", noise)
 			require.Less(f.t, time.Since(began), time.Second)
-			require.Len(f.t, f.dialTimes(), 2)
+			require.Len(f.t, f.Dials(), 2)
 		})
 	}
 }
@@ -97,6 +97,6 @@ func TestWhatIsNotUnderstoodDoesNoHarm(t *testing.T) {
 		}
 		f.publish("message", "c", "")
 		require.Equal(f.t, transport.Event{}, awaitEvent(f.t, l))
-		require.Equal(f.t, []string{"PING", "SUBSCRIBE c"}, f.commands(), "on one connection")
+		require.Equal(f.t, []string{"PING", "SUBSCRIBE c"}, f.Commands(), "on one connection")
 	})
 }

@@ -27,17 +27,17 @@ func TestASilentConnectionIsPingedAtEveryInterval(t *testing.T) {
 			time.Sleep(pingInterval - time.Second)
 			f.publish("message", "c", "0")
 			require.Equal(t, transport.Event{Payload: "0"}, awaitEvent(t, l))
-			require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.commands(), "message %d", i)
+			require.Equal(t, []string{"PING", "SUBSCRIBE c"}, f.Commands(), "message %d", i)
 		}
 		for i := range 6 {
 			time.Sleep(pingInterval - time.Nanosecond)
 			synctest.Wait()
-			require.Len(t, f.commands(), 2+i)
+			require.Len(t, f.Commands(), 2+i)
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
-			require.Len(t, f.commands(), 3+i)
+			require.Len(t, f.Commands(), 3+i)
 		}
-		require.Len(t, f.dialTimes(), 1)
+		require.Len(t, f.Dials(), 1)
 		requireNoEvent(t, l)
 	})
 }
@@ -50,11 +50,11 @@ func TestAFrozenServerIsGivenUpAfterOnePingAndTheGapIsReported(t *testing.T) {
 		f.mute.Store(true)
 		time.Sleep(pingInterval + deadAfter - time.Nanosecond)
 		synctest.Wait()
-		require.Len(t, f.dialTimes(), 1)
+		require.Len(t, f.Dials(), 1)
 		f.mute.Store(false)
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 		require.WithinRange(t, time.Now(), start.Add(15*time.Second+10*time.Millisecond), start.Add(15*time.Second+20*time.Millisecond))
-		require.Len(t, f.dialTimes(), 2)
+		require.Len(t, f.Dials(), 2)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestAServerThatTakesNoBytesIsGivenUp(t *testing.T) {
 		t := f.t
 		start := time.Now()
 		l := mustSubscribe(t, s, "c")
-		hear := f.stopReading()
+		hear := f.StopReading()
 		defer hear()
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 		require.Less(t, time.Since(start), pingInterval+2*deadAfter+time.Second)
@@ -77,7 +77,7 @@ func TestMessagesDoNotHideThatCommandsGetNoAnswer(t *testing.T) {
 		f.mute.Store(true)
 		start := time.Now()
 		pending := subscribeLater(s, "other")
-		for len(f.dialTimes()) == 1 {
+		for len(f.Dials()) == 1 {
 			require.LessOrEqual(t, time.Since(start), patience*deadAfter)
 			f.publish("message", "c", "0")
 			time.Sleep(time.Second)
@@ -95,7 +95,7 @@ func TestCloseDoesNotWaitForAWriteThatHangs(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
-		hear := f.stopReading()
+		hear := f.StopReading()
 		defer hear()
 		time.Sleep(pingInterval + time.Second)
 		start := time.Now()
@@ -119,15 +119,16 @@ func TestCloseLogsAndReportsNoLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeServer{t: t}
+				f.Answer(f.answer)
 				f.mute.Store(c.mute)
 				var log bytes.Buffer
 				var lost []error
 				s := New(Config{
 					Dial: func(ctx context.Context) (redis.Conn, error) {
-						if len(f.dialTimes()) == c.dials {
+						if len(f.Dials()) == c.dials {
 							return hangingDial(ctx)
 						}
-						return f.dial(ctx)
+						return f.Dial(ctx)
 					},
 					OnLost: func(err error) { lost = append(lost, err) },
 					Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -135,7 +136,7 @@ func TestCloseLogsAndReportsNoLoss(t *testing.T) {
 				subscribed := subscribeLater(s, "c")
 				synctest.Wait()
 				if c.cut {
-					f.cut()
+					f.Cut()
 					time.Sleep(time.Second)
 					synctest.Wait()
 					require.Len(t, lost, 1)

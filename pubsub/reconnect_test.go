@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
+var errNobody = errors.New("nobody home")
+
 func hangingDial(ctx context.Context) (redis.Conn, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -22,12 +25,12 @@ func TestThePauseBetweenDialsDoublesUpToItsLimit(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
-		f.goAway("nobody home")
-		f.cut()
+		f.Refuse(errNobody)
+		f.Cut()
 		time.Sleep(20 * time.Second)
-		f.comeBack()
+		f.Refuse(nil)
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-		dials := f.dialTimes()[1:]
+		dials := f.Dials()[1:]
 		for i := 1; i < len(dials); i++ {
 			longest := min(20*time.Millisecond<<i, time.Second)
 			pause := dials[i].Sub(dials[i-1])
@@ -44,7 +47,7 @@ func TestAGoodConnectionShortensThePauseAgain(t *testing.T) {
 		l := mustSubscribe(t, s, "c")
 		for range 20 {
 			start := time.Now()
-			f.cut()
+			f.Cut()
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 			require.LessOrEqual(t, time.Since(start), 20*time.Millisecond)
 		}
@@ -56,12 +59,12 @@ func TestReconnectMakesTheConnectionAnewAndTellsOfTheGap(t *testing.T) {
 		t := f.t
 		s.Reconnect() // there is none yet
 		synctest.Wait()
-		require.Empty(t, f.dialTimes())
+		require.Empty(t, f.Dials())
 		l := mustSubscribe(t, s, "c")
 		for i := range 3 {
 			s.Reconnect()
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
-			require.Len(t, f.dialTimes(), i+2)
+			require.Len(t, f.Dials(), i+2)
 		}
 		l.Close()
 		synctest.Wait()
@@ -74,15 +77,15 @@ func TestNothingIsDialledWhileNothingIsWanted(t *testing.T) {
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		time.Sleep(time.Hour)
-		require.Empty(t, f.dialTimes())
+		require.Empty(t, f.Dials())
 		mustSubscribe(t, s, "c").Close()
 		synctest.Wait()
 		require.Zero(t, s.Stats().Channels)
-		f.cut()
+		f.Cut()
 		time.Sleep(time.Hour)
-		require.Len(t, f.dialTimes(), 1)
+		require.Len(t, f.Dials(), 1)
 		mustSubscribe(t, s, "c").Close()
-		require.Len(t, f.dialTimes(), 2)
+		require.Len(t, f.Dials(), 2)
 	})
 }
 
@@ -90,8 +93,8 @@ func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T
 	onServer(t, &fakeServer{}, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		l := mustSubscribe(t, s, "c")
-		f.goAway("nobody home")
-		f.cut()
+		f.Refuse(errNobody)
+		f.Cut()
 		synctest.Wait()
 		for _, name := range []string{"c", "d"} {
 			_, err := s.Subscribe(t.Context(), name)
@@ -99,7 +102,7 @@ func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T
 			require.ErrorContains(t, err, "nobody home")
 		}
 		require.Equal(t, Stats{Channels: 1, Listeners: 1, Dials: 1}, s.Stats())
-		f.comeBack()
+		f.Refuse(nil)
 		require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, l))
 	})
 }
@@ -147,7 +150,7 @@ func TestThreeMuteConnectionsFailWaitingSubscriptions(t *testing.T) {
 		_, err := s.Subscribe(context.Background(), "c")
 		require.ErrorIs(t, err, transport.ErrNotSent)
 		require.ErrorIs(t, err, errDead)
-		require.Len(t, f.dialTimes(), 3)
+		require.Len(t, f.Dials(), 3)
 		require.Less(t, time.Since(start), 3*deadAfter+time.Second)
 		require.Zero(t, s.Stats().Channels)
 	})
@@ -160,9 +163,9 @@ func TestAPendingSubscribeOutlivesABrokenConnection(t *testing.T) {
 		done := subscribeLater(s, "c")
 		synctest.Wait()
 		f.mute.Store(false)
-		f.cut()
+		f.Cut()
 		require.NoError(t, <-done)
-		require.Len(t, f.dialTimes(), 2)
+		require.Len(t, f.Dials(), 2)
 	})
 }
 
@@ -177,9 +180,9 @@ func TestTheContextEndsAWaitingSubscribe(t *testing.T) {
 		_, err = s.Subscribe(ctx, "d")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		f.mute.Store(false)
-		f.cut()
+		f.Cut()
 		synctest.Wait()
 		require.Zero(t, s.Stats().Channels)
-		require.NotContains(t, strings.Join(f.commands(), "\n"), "SUBSCRIBE d")
+		require.NotContains(t, strings.Join(f.Commands(), "\n"), "SUBSCRIBE d")
 	})
 }

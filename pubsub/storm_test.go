@@ -38,14 +38,14 @@ func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
 		f.push(array("sunsubscribe", "lost") + ":4\r\n")
 		time.Sleep(9500 * time.Millisecond)
 		require.Equal(t, uint64(1), s.Stats().Dials)
-		require.Less(t, len(f.commands()), 30)
+		require.Less(t, len(f.Commands()), 30)
 		for _, other := range others {
 			requireNoEvent(t, other)
 		}
 		require.NoError(t, lost.Err())
 
 		// After a lost connection the others are back immediately.
-		f.cut()
+		f.Cut()
 		start := time.Now()
 		for _, other := range others {
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, other))
@@ -53,7 +53,7 @@ func TestOneSlotThatIsNotServedCostsTheOtherChannelsNothing(t *testing.T) {
 		require.Less(t, time.Since(start), time.Second)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, uint64(2), s.Stats().Dials)
-		require.Greater(t, strings.Count(strings.Join(f.commands(), "\n"), "SSUBSCRIBE lost"), 17, "each second")
+		require.Greater(t, strings.Count(strings.Join(f.Commands(), "\n"), "SSUBSCRIBE lost"), 17, "each second")
 
 		requireNoEvent(t, lost)
 		down.Store(false)
@@ -121,7 +121,7 @@ func TestAChannelThatIsRefusedForNowAndNotWantedAnyMoreIsForgotten(t *testing.T)
 		require.True(t, transport.IsCode(err, "CLUSTERDOWN"), "%v", err)
 		time.Sleep(3 * time.Second)
 		require.Equal(t, Stats{Channels: 1, Listeners: 1, Connected: true, Dials: 1}, s.Stats())
-		require.Equal(t, []string{"PING", "SSUBSCRIBE a", "SSUBSCRIBE lost"}, f.commands())
+		require.Equal(t, []string{"PING", "SSUBSCRIBE a", "SSUBSCRIBE lost"}, f.Commands())
 	})
 }
 
@@ -140,20 +140,21 @@ func TestServerThatRefusesEverythingIsDialledAgainAfterPauses(t *testing.T) {
 				}
 				return ""
 			}}
-			s := New(Config{Dial: f.dial})
+			f.Answer(f.answer)
+			s := New(Config{Dial: f.Dial})
 			defer mustClose(t, s)
 			a, b := mustSubscribe(t, s, "a"), mustSubscribe(t, s, "b")
 			synctest.Wait()
 			down.Store(true)
-			f.cut()
+			f.Cut()
 			_, err := s.Subscribe(t.Context(), "c")
 			var se *transport.ServerError
 			require.ErrorAs(t, err, &se)
 			require.Equal(t, refusal, se.Text)
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			require.Greater(t, len(f.dialTimes()), 10)
-			require.Less(t, len(f.dialTimes()), 30, "the pauses grow")
+			require.Greater(t, len(f.Dials()), 10)
+			require.Less(t, len(f.Dials()), 30, "the pauses grow")
 			down.Store(false)
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, a))
 			require.Equal(t, transport.Event{Gap: true}, awaitEvent(t, b))

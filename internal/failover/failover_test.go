@@ -1,10 +1,8 @@
 package failover
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/scripted"
 )
 
 // masters is the servers that Sentinels may name, and a Failover.
@@ -30,7 +29,8 @@ type masters struct {
 	named string     // the Sentinels' answer
 	asked int
 	dials []string // to which addresses
-	peer  net.Conn // the newest connection
+
+	server scripted.Server // all of them
 }
 
 // inFailover runs body on fake time. The server a:1 is the master, and there is a subscription.
@@ -39,6 +39,7 @@ func inFailover(t *testing.T, body func(m *masters)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &masters{t: t, named: "a:1"}
+		m.server.Answer(answer)
 		m.Failover = New(Config{Master: m.master, Dial: m.dialTo, Conn: redisconn.Config{
 			Command: 3 * time.Second, DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		}})
@@ -58,45 +59,29 @@ func (m *masters) master(context.Context) (string, error) {
 	return m.named, nil
 }
 
-func (m *masters) dialTo(_ context.Context, addr string) (redis.Conn, error) {
-	ours, theirs := net.Pipe()
+func (m *masters) dialTo(ctx context.Context, addr string) (redis.Conn, error) {
 	m.mu.Lock()
-	m.dials, m.peer = append(m.dials, addr), theirs
-	m.mu.Unlock()
-	go serve(theirs)
-	return redis.NewConn(ours, 0, 0), nil
+	defer m.mu.Unlock()
+	m.dials = append(m.dials, addr)
+	return m.server.Dial(ctx)
 }
 
-// serve answers PING and subscriptions.
-func serve(conn net.Conn) {
-	in := bufio.NewReader(conn)
-	for {
-		args, err := redistest.ReadCommand(in)
-		if err != nil {
-			return
-		}
-		reply := "+PONG\r\n"
-		if args[0] != "PING" {
-			reply = ""
-			for _, name := range args[1:] {
-				reply += "*3\r\n" + redistest.Bulk(strings.ToLower(args[0])) + redistest.Bulk(name) + ":1\r\n"
-			}
-		}
-		if _, err := io.WriteString(conn, reply); err != nil {
-			return
-		}
+// answer answers PING and subscriptions.
+func answer(_ int, args []string) (reply string) {
+	if args[0] == "PING" {
+		return "+PONG\r\n"
 	}
+	for _, name := range args[1:] {
+		reply += "*3\r\n" + redistest.Bulk(strings.ToLower(args[0])) + redistest.Bulk(name) + ":1\r\n"
+	}
+	return reply
 }
 
 // says publishes that a Sentinel names a master, and waits a second.
 func (m *masters) says(master string, epoch int) {
 	host, port, _ := net.SplitHostPort(master)
 	text := fmt.Sprintf("10.0.0.9,26379,id,%d,m,%s,%s,%d", epoch, host, port, epoch)
-	m.mu.Lock()
-	peer := m.peer
-	m.mu.Unlock()
-	_, err := io.WriteString(peer, redistest.Array("message", Channel, text))
-	assert.NoError(m.t, err)
+	m.server.Say(0, redistest.Array("message", Channel, text))
 	time.Sleep(time.Second)
 }
 

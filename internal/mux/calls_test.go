@@ -16,7 +16,7 @@ import (
 )
 
 func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
-	onPeer(t, &peer{}, func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
 		require.NoError(t, mux.Ping(t.Context(), m))
@@ -39,7 +39,7 @@ func TestUrgentCallsOvertakeQueuedOnes(t *testing.T) {
 }
 
 func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
-	onPeer(t, &peer{}, func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
 		require.NoError(t, mux.Ping(t.Context(), m))
@@ -56,7 +56,7 @@ func TestCallWithdrawnBeforeItIsSentNeverRuns(t *testing.T) {
 }
 
 func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		c := command("SLOW")
 		gone, late := make(chan struct{}), make(chan outcome, 2)
@@ -66,7 +66,7 @@ func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
 		})
 		synctest.Wait()
 		require.False(t, c.Abandon())
-		p.say(1, ok)
+		p.Say(1, ok)
 		for range 3 {
 			require.NoError(t, do(t, m, command("ECHO", "x")).err)
 		}
@@ -77,19 +77,19 @@ func TestLateReplyRunsDoneWithoutDelayingOtherCalls(t *testing.T) {
 }
 
 func TestReplyThatNoCallAskedForEndsTheConnection(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"TWICE": ok + ok}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"TWICE": ok + ok}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, do(t, m, command("TWICE")).err)
 		synctest.Wait()
 		assert.Equal(t, outcome{[]byte("ECHO x"), nil}, do(t, m, command("ECHO", "x")), "not the reply too many")
-		assert.Equal(t, 2, p.dialled())
+		assert.Equal(t, 2, p.dialed())
 	})
 }
 
 func TestServerErrorsAreAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{
+		p := newPeer().answer(map[string]string{
 			"ONE":  "-WRONGTYPE not a hash\r\n",
 			"MANY": "*3\r\n:1\r\n-ERR inside\r\n*1\r\n-OOM deeper\r\n",
 		})
@@ -103,14 +103,14 @@ func TestServerErrorsAreAnswers(t *testing.T) {
 			int64(1), &transport.ServerError{Text: "ERR inside"},
 			[]any{&transport.ServerError{Text: "OOM deeper"}},
 		}, o.reply)
-		assert.Equal(t, 1, p.dialled())
+		assert.Equal(t, 1, p.dialed())
 	})
 }
 
 func TestCloseEndsCallsInFlightAsUncertainAndQueuedOnesAsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"HANG": silence})
+		p := newPeer().answer(map[string]string{"HANG": silence})
 		g := p.gate()
 		m := mux.New(p.config())
 		require.NoError(t, mux.Ping(t.Context(), m))
@@ -156,8 +156,9 @@ func TestCloseEndsADialAndAPause(t *testing.T) {
 		require.NoError(t, m.Close())
 		assert.ErrorIs(t, await(t, dialling).err, transport.ErrClosed)
 
-		p := &peer{dialErr: context.DeadlineExceeded}
-		m = mux.New(mux.Config{Dial: p.dial, BackoffMin: time.Hour})
+		p := newPeer()
+		p.Refuse(context.DeadlineExceeded)
+		m = mux.New(mux.Config{Dial: p.Dial, BackoffMin: time.Hour})
 		require.Error(t, do(t, m, command("ECHO", "x")).err)
 		pausing := start(m, command("ECHO", "x"))
 		synctest.Wait()
@@ -171,7 +172,7 @@ func TestReconnectIsReportedAfterEachConnectionButTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var again atomic.Int32
-		p := (&peer{}).answer(map[string]string{"BREAK": hangUp})
+		p := newPeer().answer(map[string]string{"BREAK": hangUp})
 		cfg := p.config()
 		var m *mux.Mux
 		cfg.OnReconnect = func() {
@@ -201,7 +202,7 @@ func TestALostConnectionIsReportedAtOnceAndByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var notified atomic.Int32
-		p := (&peer{}).answer(map[string]string{"BREAK": hangUp})
+		p := newPeer().answer(map[string]string{"BREAK": hangUp})
 		cfg := p.config()
 		cfg.OnLost = func() { notified.Add(1) }
 		m := open(t, cfg)

@@ -23,23 +23,23 @@ func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 		"-ERR Error running script (call to f_x): @user_script:1: -READONLY You can't write against a read only replica. \r\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := (&peer{}).answer(map[string]string{"WRITE": silence, "SLOW": silence})
+			p := newPeer().answer(map[string]string{"WRITE": silence, "SLOW": silence})
 			cfg := p.config()
 			var again, moved atomic.Int32
 			cfg.OnReconnect, cfg.OnMoved = func() { again.Add(1) }, func() { moved.Add(1) }
 			m := open(t, cfg)
 			write, slow := start(m, command("WRITE")), start(m, command("SLOW"))
 			synctest.Wait()
-			p.say(1, refusal)
+			p.Say(1, refusal)
 			require.True(t, transport.IsCode(await(t, write).err, "READONLY"))
 			queued := start(m, command("ECHO", "queued"))
 			time.Sleep(5 * time.Second)
 			none(t, queued)
-			require.Equal(t, 1, p.dialled())
+			require.Equal(t, 1, p.dialed())
 			require.Equal(t, []string{"WRITE", "SLOW"}, p.commands())
 
 			began := time.Now()
-			p.say(1, ok)
+			p.Say(1, ok)
 			require.Equal(t, outcome{"OK", nil}, await(t, slow))
 			require.Equal(t, outcome{[]byte("ECHO queued"), nil}, await(t, queued))
 			require.LessOrEqual(t, time.Since(began), 20*time.Millisecond)
@@ -47,7 +47,7 @@ func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 			require.EqualValues(t, 1, again.Load())
 			require.EqualValues(t, 1, moved.Load(), "reported when there is a new connection")
 
-			p.say(2, hangUp)
+			p.Say(2, hangUp)
 			synctest.Wait()
 			require.NoError(t, do(t, m, command("ECHO", "x")).err)
 			synctest.Wait()
@@ -60,7 +60,7 @@ func TestServerThatBecameAReplicaIsLeftWhenItHasAnsweredAll(t *testing.T) {
 func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := (&peer{}).answer(map[string]string{"WRITE": readOnly})
+		p := newPeer().answer(map[string]string{"WRITE": readOnly})
 		cfg := p.config()
 		log, logger := redistest.NewJournal()
 		cfg.Logger = logger
@@ -70,9 +70,9 @@ func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 			require.True(t, transport.IsCode(do(t, m, command("WRITE")).err, "READONLY"))
 			refusals++
 		}
-		require.Greater(t, p.dialled(), 20)
-		require.Less(t, p.dialled(), 60, "after pauses")
-		require.Equal(t, p.dialled(), refusals)
+		require.Greater(t, p.dialed(), 20)
+		require.Less(t, p.dialed(), 60, "after pauses")
+		require.Equal(t, p.dialed(), refusals)
 		require.Len(t, log.Lines("level=WARN msg=\"redlatch: the server has become a replica"), 1)
 
 		// Later it happens again.
@@ -91,7 +91,7 @@ func TestReplicaThatStaysOneIsTriedAfterPausesAndLoggedOnce(t *testing.T) {
 }
 
 func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": readOnly, "HANG": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"WRITE": readOnly, "HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
 		began := time.Now()
@@ -112,11 +112,11 @@ func TestReplicaThatOwesAnAnswerIsGivenUp(t *testing.T) {
 }
 
 func TestCloseEndsCallsOfAServerThatBecameAReplica(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"WRITE": silence, "HANG": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"WRITE": silence, "HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		write, hung := start(m, command("WRITE")), start(m, command("HANG"))
 		synctest.Wait()
-		p.say(1, readOnly)
+		p.Say(1, readOnly)
 		require.Error(t, await(t, write).err)
 		queued := start(m, command("ECHO", "x"))
 		began := time.Now()

@@ -16,7 +16,7 @@ import (
 )
 
 func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
 
@@ -33,27 +33,27 @@ func TestConnectionIsGivenUpWhenItsOldestCallIsNotAnsweredWithinReplyLimit(t *te
 		assert.Equal(t, 10*time.Second, time.Since(began))
 		assert.ErrorIs(t, await(t, behind).err, transport.ErrUncertain, "it was sent on the same connection")
 		assert.NoError(t, do(t, m, command("ECHO", "y")).err)
-		assert.Equal(t, 2, p.dialled())
+		assert.Equal(t, 2, p.dialed())
 	})
 }
 
 func TestReplyLimitCountsForTheOldestCallOnly(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"HANG": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		first := start(m, command("HANG"))
 		synctest.Wait()
 		time.Sleep(9 * time.Second)
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, first).err)
 
 		time.Sleep(time.Hour)
 		assert.NoError(t, do(t, m, command("ECHO", "x")).err)
-		assert.Equal(t, 1, p.dialled(), "an idle connection is kept")
+		assert.Equal(t, 1, p.dialed(), "an idle connection is kept")
 	})
 }
 
 func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		var all []<-chan outcome
 		for range 5 {
@@ -62,7 +62,7 @@ func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
 		synctest.Wait()
 		for _, came := range all[:4] {
 			time.Sleep(9 * time.Second)
-			p.say(1, ok)
+			p.Say(1, ok)
 			require.NoError(t, await(t, came).err)
 		}
 		last := time.Now()
@@ -74,12 +74,11 @@ func TestConnectionThatStillAnswersIsNotGivenUp(t *testing.T) {
 func TestReplyLimitCoversWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &peer{stop: make(chan struct{})}
-		p.answer(map[string]string{"STALL": silent})
+		p := newPeer().answer(map[string]string{"STALL": silence})
 		m := open(t, p.config())
-		defer close(p.stop)
 		stalled := start(m, command("STALL"))
 		synctest.Wait()
+		defer p.StopReading()()
 		time.Sleep(time.Second)
 		written := start(m, command("ECHO", "blocks the writer"))
 		synctest.Wait()
@@ -99,7 +98,8 @@ func TestFailedDialEndsQueuedCallsAsNotSentAndTheNextComesAfterAPause(t *testing
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("connection refused")
-		p := &peer{dialErr: refused}
+		p := newPeer()
+		p.Refuse(refused)
 		m := open(t, p.config())
 		var pauses []time.Duration
 		for last := time.Now(); len(pauses) < 12; last = time.Now() {
@@ -116,17 +116,17 @@ func TestFailedDialEndsQueuedCallsAsNotSentAndTheNextComesAfterAPause(t *testing
 			want = min(2*want, time.Second)
 		}
 
-		dials := p.dialled()
+		dials := p.dialed()
 		time.Sleep(time.Hour)
-		assert.Equal(t, dials, p.dialled(), "nothing is dialled while no call waits")
+		assert.Equal(t, dials, p.dialed(), "nothing is dialled while no call waits")
 
-		p.refuse(nil)
+		p.Refuse(nil)
 		began := time.Now()
 		require.NoError(t, do(t, m, command("ECHO", "x")).err)
 		assert.Zero(t, time.Since(began), "the pause is over long since")
 
-		p.refuse(refused)
-		p.say(dials+1, hangUp)
+		p.Refuse(refused)
+		p.Say(dials+1, hangUp)
 		synctest.Wait()
 		require.Error(t, do(t, m, command("ECHO", "x")).err)
 		began = time.Now()
@@ -138,12 +138,13 @@ func TestFailedDialEndsQueuedCallsAsNotSentAndTheNextComesAfterAPause(t *testing
 func TestCallsThatArriveDuringThePauseWaitForTheDialAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &peer{dialErr: errors.New("refused")}
+		p := newPeer()
+		p.Refuse(errors.New("refused"))
 		cfg := p.config()
 		cfg.BackoffMin, cfg.BackoffMax = time.Second, time.Second
 		m := open(t, cfg)
 		require.Error(t, do(t, m, command("ECHO", "x")).err)
-		p.refuse(nil)
+		p.Refuse(nil)
 		began := time.Now()
 		withdrawn := command("ECHO", "withdrawn")
 		first, second := start(m, command("ECHO", "1")), start(m, withdrawn)
@@ -157,7 +158,7 @@ func TestCallsThatArriveDuringThePauseWaitForTheDialAtItsEnd(t *testing.T) {
 }
 
 func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"ECHO": hangUp}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"ECHO": hangUp}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()
 		for range 20 {
@@ -168,7 +169,7 @@ func TestAConnectionThatNeverAnswersACallIsNotDialledInATightLoop(t *testing.T) 
 }
 
 func TestAWorkingConnectionIsReplacedAtOnce(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"BREAK": hangUp}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"BREAK": hangUp}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()
 		for range 20 {
@@ -176,17 +177,17 @@ func TestAWorkingConnectionIsReplacedAtOnce(t *testing.T) {
 			require.ErrorIs(t, do(t, m, command("BREAK")).err, transport.ErrUncertain)
 		}
 		assert.Zero(t, time.Since(began))
-		assert.Equal(t, 20, p.dialled())
+		assert.Equal(t, 20, p.dialed())
 	})
 }
 
 func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := (&peer{})
+		inner := newPeer()
 		slow := func(context.Context) (redis.Conn, error) {
 			time.Sleep(30 * time.Second)
-			return inner.dial(context.Background())
+			return inner.Dial(context.Background())
 		}
 		m := open(t, mux.Config{Dial: slow})
 		began := time.Now()
@@ -200,7 +201,7 @@ func TestDialTimeoutHoldsForADialThatIgnoresItsContext(t *testing.T) {
 }
 
 func TestDialTimeoutCoversTheFirstCommands(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"PING": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"PING": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		began := time.Now()
 		err := mux.Ping(t.Context(), m)

@@ -50,7 +50,7 @@ func TestFenceKillsFormerConnection(t *testing.T) {
 		{"-ERR unknown command 'CLIENT'\r\n", false, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &peer{}
+			p := newPeer()
 			m, call := doubtful(t, p, c.reply)
 			for range 3 {
 				require.Equal(t, c.fenced, m.Fence(t.Context(), call) == nil, c.reply)
@@ -63,10 +63,11 @@ func TestFenceKillsFormerConnection(t *testing.T) {
 func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
-		held := true
+		p := newPeer()
+		held := false // from the first SLOW on
 		p.on(func(_ int, args []string) (string, bool) {
-			return silence, held && (args[0] == "SLOW" || args[0] == "PING" && len(p.seen) > 0)
+			held = held || args[0] == "SLOW"
+			return silence, held && (args[0] == "SLOW" || args[0] == "PING")
 		})
 		m := open(t, p.config())
 		c := command("SLOW")
@@ -77,7 +78,7 @@ func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.
 		go func() { fenced <- m.Fence(t.Context(), c) }()
 		synctest.Wait()
 		assert.Empty(t, fenced)
-		p.say(1, ok+"+PONG\r\n")
+		p.Say(1, ok+"+PONG\r\n")
 		require.NoError(t, <-fenced)
 		require.NoError(t, await(t, late).err)
 
@@ -91,15 +92,17 @@ func TestFenceOfACallOnTheLiveConnectionWaitsBehindItAndKillsNothing(t *testing.
 func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &peer{}
+		p := newPeer()
+		sent := false
 		p.on(func(conn int, args []string) (string, bool) {
 			switch {
 			case args[0] == "SLOW":
+				sent = true
 				return silence, true
 			case args[0] == "CLIENT" && args[1] == "KILL":
 				return ":1\r\n", true
 			}
-			return hangUp, conn == 1 && args[0] == "PING" && len(p.seen) > 0
+			return hangUp, conn == 1 && args[0] == "PING" && sent
 		})
 		m := open(t, p.config())
 		c := command("SLOW")
@@ -112,7 +115,7 @@ func TestFenceKillsWhenTheLiveConnectionBreaksMeanwhile(t *testing.T) {
 }
 
 func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"SLOW": silence}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
 		c := command("SLOW")
@@ -125,7 +128,7 @@ func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
 		fenced := make(chan error, 1)
 		go func() { fenced <- m.Fence(t.Context(), c) }()
 		synctest.Wait() // its PING is queued
-		p.say(1, hangUp)
+		p.Say(1, hangUp)
 		synctest.Wait()
 		close(g.gate)
 		require.NoError(t, <-fenced)
@@ -134,7 +137,7 @@ func TestFenceIsNotSatisfiedWithAnAnswerOfTheNextConnection(t *testing.T) {
 }
 
 func TestFenceOfACallThatThisMuxNeverSentIsAnError(t *testing.T) {
-	onPeer(t, &peer{}, func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		require.NoError(t, mux.Ping(t.Context(), m))
 		c := command("ECHO", "x")

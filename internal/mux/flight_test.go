@@ -17,7 +17,7 @@ const manyCalls = 3000
 // stuck returns a Mux with manyCalls calls that get no reply.
 func stuck(t *testing.T) (m *mux.Mux, p *peer, all []*transport.Call, came []<-chan outcome) {
 	t.Helper()
-	p = (&peer{}).answer(map[string]string{"SLOW": silence})
+	p = newPeer().answer(map[string]string{"SLOW": silence})
 	m = open(t, p.config())
 	require.NoError(t, mux.Ping(t.Context(), m))
 	for range manyCalls {
@@ -43,7 +43,7 @@ func sent(calls []*transport.Call) int {
 // answers makes the peer answer n calls, no faster than others are sent.
 func answers(p *peer, n int) {
 	for i := range n {
-		p.say(1, ok)
+		p.Say(1, ok)
 		if i%256 == 255 {
 			synctest.Wait()
 		}
@@ -55,7 +55,7 @@ func TestNoMoreCallsAreInFlightThanMayBeInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, all, came := stuck(t)
 		require.Equal(t, 1024, sent(all))
-		p.say(1, hangUp)
+		p.Say(1, hangUp)
 		for i, c := range all[:1024] {
 			require.ErrorIs(t, await(t, came[i]).err, transport.ErrUncertain)
 			require.NotZero(t, c.Conn())
@@ -89,7 +89,7 @@ func TestUrgentCallIsSentThoughTheFlightIsFull(t *testing.T) {
 		require.NotZero(t, urgent.Conn())
 		require.Equal(t, 1024, sent(all), "and no other")
 		for range 1025 {
-			p.say(1, ok)
+			p.Say(1, ok)
 		}
 		require.NoError(t, await(t, overtaker).err)
 		none(t, came[manyCalls-1])
@@ -115,11 +115,11 @@ func TestVitalCallIsSentThoughTheFlightIsFullOfUrgentOnes(t *testing.T) {
 		synctest.Wait()
 		require.NotZero(t, vital.Conn())
 		for range 2 * 1024 {
-			p.say(1, ok)
+			p.Say(1, ok)
 		}
 		synctest.Wait()
 		none(t, came)
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, came).err)
 		require.Greater(t, sent(all), 1024, "the others follow")
 	})
@@ -130,11 +130,11 @@ func TestFlightIsFilledAgainWhenAQuarterOfItHasLanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, all, came := stuck(t)
 		for range 255 {
-			p.say(1, ok)
+			p.Say(1, ok)
 		}
 		synctest.Wait()
 		require.Equal(t, 1024, sent(all))
-		p.say(1, ok)
+		p.Say(1, ok)
 		synctest.Wait()
 		require.Equal(t, 1024+256, sent(all))
 		answers(p, manyCalls-256)

@@ -22,7 +22,7 @@ func TestServerThatIsNotReadyIsADialError(t *testing.T) {
 		"NOAUTH Authentication required.": "", "LOADING Redis is loading": "", "ERR max number of clients reached": hangUp,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := (&peer{}).answer(map[string]string{"PING": "-" + refusal + "\r\n" + end})
+			p := newPeer().answer(map[string]string{"PING": "-" + refusal + "\r\n" + end})
 			m := open(t, p.config())
 			err := mux.Ping(t.Context(), m)
 			require.ErrorIs(t, err, transport.ErrNotSent)
@@ -37,7 +37,7 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		noperm := "-NOPERM this user has no permissions\r\n"
-		p := (&peer{}).answer(map[string]string{"PING": noperm, "CLIENT": noperm})
+		p := newPeer().answer(map[string]string{"PING": noperm, "CLIENT": noperm})
 		m := open(t, p.config())
 		require.NoError(t, mux.Ping(t.Context(), m))
 		c := command("ECHO", "x")
@@ -50,7 +50,9 @@ func TestServerThatForbidsPingAndClientIsUsedAllTheSame(t *testing.T) {
 type bareConn struct{ redis.Conn }
 
 func TestDialMustReturnAConnectionThatCanWaitForReplies(t *testing.T) {
-	onPeer(t, &peer{wrap: func(c redis.Conn) redis.Conn { return bareConn{c} }}, func(p *peer, m *mux.Mux) {
+	p := newPeer()
+	p.wrap = func(c redis.Conn) redis.Conn { return bareConn{c} }
+	onPeer(t, p, func(p *peer, m *mux.Mux) {
 		t := p.t
 		err := mux.Ping(t.Context(), m)
 		require.ErrorIs(t, err, transport.ErrNotSent)
@@ -74,7 +76,7 @@ func TestRightThatAFenceMissesIsNamedOnce(t *testing.T) {
 		"+client|kill": {"KILL", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &peer{}
+			p := newPeer()
 			p.on(func(_ int, args []string) (string, bool) {
 				switch {
 				case args[0] == "BREAK":
@@ -119,7 +121,7 @@ func TestOddGreetingsDoNoHarm(t *testing.T) {
 				continue // that is a refusal
 			}
 			synctest.Test(t, func(t *testing.T) {
-				m := open(t, (&peer{}).answer(map[string]string{command: odd}).config())
+				m := open(t, newPeer().answer(map[string]string{command: odd}).config())
 				require.NoError(t, mux.Ping(t.Context(), m))
 				c := transport.NewScript("s", "x")
 				call := eval(c, 0)
@@ -138,14 +140,14 @@ func TestBrokenReplyMakesCallUncertainAndReconnects(t *testing.T) {
 		"$10\r\nabc" + hangUp, "*2\r\n:1\r\n" + hangUp, ":1" + hangUp, "-ER" + hangUp, "+O" + hangUp, "*1\r\n$1\r\n" + hangUp,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &peer{}
+			p := newPeer()
 			p.on(func(conn int, args []string) (string, bool) { return noise, conn == 1 && args[0] == "GET" })
 			m := open(t, p.config())
 			began := time.Now()
 			require.ErrorIs(t, do(t, m, command("GET", "x")).err, transport.ErrUncertain, "%q", noise)
 			require.NoError(t, do(t, m, command("GET", "x")).err, "%q", noise)
 			assert.Less(t, time.Since(began), time.Second)
-			assert.Equal(t, 2, p.dialled())
+			assert.Equal(t, 2, p.dialed())
 		})
 	}
 }

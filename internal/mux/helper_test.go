@@ -1,37 +1,25 @@
 package mux_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds waits on a real server.
+// patience bounds waits, mostly on fake time.
 const patience = 20 * time.Second
 
 type outcome struct {
 	reply any
 	err   error
-}
-
-type dialFunc = func(context.Context) (redis.Conn, error)
-
-func dialTo(addr string) dialFunc { return dialWith(addr) }
-
-func dialWith(addr string, opts ...redis.DialOption) dialFunc {
-	return func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialContext(ctx, "tcp", addr, opts...)
-	}
 }
 
 // open returns a Mux that is closed with the test.
@@ -102,5 +90,3 @@ func none(tb testing.TB, came <-chan outcome) {
 	default:
 	}
 }
-
-func configFor(addr string) mux.Config { return mux.Config{Dial: dialTo(addr)} }

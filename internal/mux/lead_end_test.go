@@ -42,7 +42,7 @@ func TestCloseWaitsForACallerThatHasTheReadToken(t *testing.T) {
 }
 
 func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
-	onLed(t, (&peer{}).answer(map[string]string{"WRITE": readOnly}), func(p *peer, m *mux.Mux) {
+	onLed(t, newPeer().answer(map[string]string{"WRITE": readOnly}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		lost := m.Lost()
 		came := lead(t.Context(), m, command("WRITE"))
@@ -50,7 +50,7 @@ func TestServerThatIsAReplicaWhileACallerReadsIsLeft(t *testing.T) {
 		require.True(t, transport.IsCode((<-came).err, "READONLY"))
 		<-lost
 		require.NoError(t, await(t, lead(t.Context(), m, command("ECHO", "x"))).err)
-		assert.Equal(t, 2, p.dialled())
+		assert.Equal(t, 2, p.dialed())
 	})
 }
 
@@ -65,7 +65,7 @@ func TestFenceIsAnsweredBehindTheReplyOfACallerThatReads(t *testing.T) {
 		go func() { fenced <- m.Fence(t.Context(), old) }()
 		synctest.Wait()
 		require.Empty(t, fenced)
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, <-fenced)
 		require.NoError(t, await(t, l.came).err)
 		for _, c := range p.commands() {
@@ -80,13 +80,13 @@ func TestCallOnAConnectionThatEndedUnreadGoesToTheNextOne(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := slow()
 			m := ledBy(t, p)
-			p.say(1, said)
+			p.Say(1, said)
 			time.Sleep(2 * time.Millisecond)
 			c := command("ECHO", "x")
 			o := await(t, lead(t.Context(), m, c))
 			require.Equal(t, outcome{[]byte("ECHO x"), nil}, o, "it is neither in doubt, nor does it get what none asked for")
 			assert.EqualValues(t, 102, c.Conn())
-			assert.Equal(t, 2, p.dialled())
+			assert.Equal(t, 2, p.dialed())
 		})
 	}
 }
@@ -95,14 +95,14 @@ func TestEndOfAnIdleConnectionIsNoticed(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
 		lost, began := m.Lost(), time.Now()
-		p.say(1, hangUp)
+		p.Say(1, hangUp)
 		<-lost
 		assert.LessOrEqual(t, time.Since(began), 250*time.Millisecond)
 
 		settle(t, m)
 		time.Sleep(time.Hour)
 		lost, began = m.Lost(), time.Now()
-		p.say(2, hangUp)
+		p.Say(2, hangUp)
 		<-lost
 		assert.Zero(t, time.Since(began), "the reader reads it for long since")
 	})
@@ -112,14 +112,14 @@ func TestReplyThatNoneAskedForBehindTheReplyOfACallerEndsTheConnection(t *testin
 	t.Parallel()
 	for _, more := range []string{ok, "$9\r\nhal"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := (&peer{}).answer(map[string]string{"MORE": ok + more})
+			p := newPeer().answer(map[string]string{"MORE": ok + more})
 			m := ledBy(t, p)
 			lost := m.Lost()
 			came := lead(t.Context(), m, command("MORE"))
 			require.Equal(t, outcome{"OK", nil}, await(t, came))
 			<-lost
 			require.Equal(t, outcome{[]byte("ECHO x"), nil}, await(t, lead(t.Context(), m, command("ECHO", "x"))))
-			assert.Equal(t, 2, p.dialled())
+			assert.Equal(t, 2, p.dialed())
 		})
 	}
 }

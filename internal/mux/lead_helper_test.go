@@ -10,25 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/mux"
-	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
-
-// ledDial dials a real server, with connections that callers can read.
-func ledDial(addr string) dialFunc {
-	return func(ctx context.Context) (redis.Conn, error) {
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, err
-		}
-		return respconn.NewConn(conn, 3*time.Second), nil
-	}
-}
 
 type waiter struct {
 	started func() // nil: nothing

@@ -27,7 +27,8 @@ func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 8, 64} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &peer{t: t, led: true, delay: func() { time.Sleep(max(0, upTo(4*time.Millisecond)-3*time.Millisecond)) }}
+			p := newPeer()
+			p.led, p.Delay = true, func() { time.Sleep(max(0, upTo(4*time.Millisecond)-3*time.Millisecond)) }
 			p.on(func(_ int, args []string) (string, bool) { return hangUp, args[0] == "ECHO" && rand.IntN(100) == 0 })
 			m := open(t, p.config())
 			var all sync.WaitGroup
@@ -50,7 +51,8 @@ func TestCallersThatReadGetTheirOwnReplies(t *testing.T) {
 			assert.NotZero(t, led.Load(), "nothing was led")
 			for g := range 8 {
 				all.Go(func() {
-					for i := 0; !errors.Is(call(fmt.Sprintf("late %d:%d", g, i)), transport.ErrClosed); i++ {
+					for closed := false; !closed; {
+						closed = errors.Is(call(fmt.Sprint("late ", g)), transport.ErrClosed)
 					}
 				})
 			}

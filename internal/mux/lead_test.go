@@ -18,7 +18,7 @@ import (
 )
 
 // slow returns a peer that does not answer SLOW.
-func slow() *peer { return (&peer{}).answer(map[string]string{"SLOW": silence}) }
+func slow() *peer { return newPeer().answer(map[string]string{"SLOW": silence}) }
 
 func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
@@ -27,16 +27,16 @@ func TestCallersThatOverlapAreReadByTheReader(t *testing.T) {
 		require.True(t, first.reads())
 		second := begin(t.Context(), m, command("SLOW"))
 		require.False(t, second.reads())
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, first.came).err)
 		synctest.Wait()
 		require.False(t, first.reads(), "it does not read for others")
 		none(t, second.came)
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, second.came).err)
 		third := begin(t.Context(), m, command("SLOW"))
 		require.False(t, third.reads())
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, third.came).err)
 		settle(t, m)
 	})
@@ -52,12 +52,12 @@ func TestContextEndsTheReadingOfACaller(t *testing.T) {
 			cancel()
 			require.Equal(t, 30*time.Millisecond, time.Since(began))
 			none(t, came)
-			p.say(1, ok)
+			p.Say(1, ok)
 			require.Equal(t, outcome{"OK", nil}, await(t, came), "the reader gets the reply")
 			require.Equal(t, 30*time.Millisecond, time.Since(began), "at once")
 			settle(t, m)
 		}
-		assert.Equal(t, 1, p.dialled(), "the connection is as it was")
+		assert.Equal(t, 1, p.dialed(), "the connection is as it was")
 	})
 }
 
@@ -70,14 +70,14 @@ func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) 
 		cancel()
 		synctest.Wait()
 		require.True(t, other.reads())
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, other.came).err)
 		<-other.back
 
 		began := time.Now()
 		came := lead(ctx, m, command("SLOW"))
 		require.Zero(t, time.Since(began))
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, came).err)
 	})
 }
@@ -97,10 +97,10 @@ func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 		require.False(t, l.reads())
 		none(t, l.came)
 		m.Interrupt(call) // too late
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.Equal(t, outcome{"OK", nil}, await(t, l.came))
 		settle(t, m)
-		assert.Equal(t, 1, p.dialled())
+		assert.Equal(t, 1, p.dialed())
 	})
 }
 
@@ -111,7 +111,7 @@ func TestInterruptThatIsTooLateDoesNotEndTheNextReading(t *testing.T) {
 		m.Lead(t.Context(), call, func(any, error) { m.Interrupt(call) }, waiter{})
 		next := begin(t.Context(), m, command("SLOW"))
 		require.True(t, next.reads())
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.NoError(t, await(t, next.came).err)
 	})
 }
@@ -123,7 +123,7 @@ func TestCallerThatWaitsNoMoreDoesNotRead(t *testing.T) {
 		m.Lead(t.Context(), command("SLOW"), func(reply any, err error) { came <- outcome{reply, err} },
 			waiter{left: func() bool { return true }})
 		require.Zero(t, time.Since(began))
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.Equal(t, outcome{"OK", nil}, await(t, came))
 	})
 }
@@ -135,9 +135,9 @@ func TestCallerDoesNotReadForLongerThanASecond(t *testing.T) {
 		came := lead(t.Context(), m, command("SLOW"))
 		require.InDelta(t, 0.75, time.Since(began).Seconds(), 0.25)
 		time.Sleep(5 * time.Second)
-		p.say(1, ok)
+		p.Say(1, ok)
 		require.Equal(t, outcome{"OK", nil}, await(t, came))
-		assert.Equal(t, 1, p.dialled())
+		assert.Equal(t, 1, p.dialed())
 	})
 }
 
@@ -152,7 +152,7 @@ func TestCallerIsNotifiedWhenItsCallIsWritten(t *testing.T) {
 		said := p.commands()
 		require.Equal(t, []string{"SLOW", "SLOW next"}, said[len(said)-2:])
 		none(t, came)
-		p.say(1, ok+":2\r\n")
+		p.Say(1, ok+":2\r\n")
 		require.Equal(t, outcome{"OK", nil}, await(t, came))
 		require.Equal(t, outcome{int64(2), nil}, await(t, next))
 	})
@@ -216,7 +216,7 @@ func TestDoneThatDoesNotReturnHurtsItsOwnCallerOnly(t *testing.T) {
 			o := await(t, lead(t.Context(), m, command("ECHO", "2")))
 			require.NoError(t, o.err, name)
 			require.Equal(t, []byte("ECHO 2"), o.reply, name)
-			assert.Equal(t, 2, p.dialled(), name)
+			assert.Equal(t, 2, p.dialed(), name)
 		})
 	}
 }

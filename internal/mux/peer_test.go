@@ -1,11 +1,9 @@
 package mux_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,37 +13,56 @@ import (
 	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/scripted"
 )
 
 const (
-	ok      = "+OK\r\n"
-	silence = ""      // no reply
-	hangUp  = "\x00"  // close the connection after the reply
-	silent  = "\x00d" // stop reading until stop
+	ok      = scripted.OK
+	silence = scripted.Silence
+	hangUp  = scripted.HangUp
 )
 
-// peer is a scripted server behind net.Pipe, for fake time. It answers PING and CLIENT unless a handler
-// does.
+// peer is a server in memory. It answers PING and CLIENT, and repeats other commands, unless a handler
+// answers.
 type peer struct {
-	t     *testing.T    // of onPeer and onLed
-	stop  chan struct{} // closed by tests that use silent
-	led   bool          // callers can read its connections
-	delay func()        // if not nil, it delays each reply
+	scripted.Server
+	t    *testing.T // of onPeer and onLed
+	led  bool       // callers can read its connections
+	wrap func(redis.Conn) redis.Conn
+}
 
-	mu      sync.Mutex // guards what follows
-	handle  func(conn int, args []string) (reply string, handled bool)
-	dialErr error
-	dials   int
-	seen    []string // all commands except the greeting
-	wrap    func(redis.Conn) redis.Conn
-	conns   map[int]net.Conn
+func newPeer() *peer {
+	p := &peer{}
+	p.Client = func(conn net.Conn) redis.Conn {
+		c := redis.NewConn(conn, 0, 0)
+		if p.led {
+			c = respconn.NewConn(newSeen(conn), 0)
+		}
+		if p.wrap != nil {
+			c = p.wrap(c)
+		}
+		return c
+	}
+	return p.answer(nil)
 }
 
 // on sets the handler of commands.
-func (p *peer) on(f func(conn int, args []string) (string, bool)) *peer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.handle = f
+func (p *peer) on(handle func(conn int, args []string) (reply string, handled bool)) *peer {
+	p.Answer(func(conn int, args []string) string {
+		if r, handled := handle(conn, args); handled {
+			return r
+		}
+		switch command := strings.Join(args, " "); command {
+		case "PING":
+			return "+PONG\r\n"
+		case "CLIENT ID":
+			return fmt.Sprintf(":%d\r\n", 100+conn)
+		case "CLIENT INFO":
+			return redistest.Bulk(fmt.Sprintf("id=%d addr=10.0.0.1:%d laddr=10.0.0.2:6379 name=", 100+conn, conn))
+		default:
+			return redistest.Bulk(command)
+		}
+	})
 	return p
 }
 
@@ -57,121 +74,14 @@ func (p *peer) answer(replies map[string]string) *peer {
 	})
 }
 
-func (p *peer) refuse(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dialErr = err
-}
+func (p *peer) dialed() int { return len(p.Dials()) }
 
-func (p *peer) dialled() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.dials
-}
-
+// commands returns all commands except the greeting.
 func (p *peer) commands() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]string(nil), p.seen...)
+	return slices.DeleteFunc(p.Commands(), func(c string) bool { return c == "PING" || c == "CLIENT ID" || c == "CLIENT INFO" })
 }
 
-// say sends an unsolicited reply.
-func (p *peer) say(conn int, reply string) {
-	p.mu.Lock()
-	c := p.conns[conn]
-	p.mu.Unlock()
-	p.write(c, reply)
-}
-
-func (p *peer) dial(context.Context) (redis.Conn, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dials++
-	if p.dialErr != nil {
-		return nil, p.dialErr
-	}
-	ours, theirs := net.Pipe()
-	if p.conns == nil {
-		p.conns = map[int]net.Conn{}
-	}
-	p.conns[p.dials] = theirs
-	go p.serve(p.dials, theirs)
-	c := redis.NewConn(ours, 0, 0)
-	if p.led {
-		c = respconn.NewConn(newSeen(ours), 0)
-	}
-	if p.wrap != nil {
-		c = p.wrap(c)
-	}
-	return c, nil
-}
-
-func (p *peer) config() mux.Config { return mux.Config{Dial: p.dial} }
-
-func (p *peer) serve(conn int, c net.Conn) {
-	defer func() { _ = c.Close() }()
-	in := bufio.NewReader(c)
-	for {
-		args, err := redistest.ReadCommand(in)
-		if err != nil {
-			return
-		}
-		if p.delay != nil {
-			p.delay()
-		}
-		reply := p.reply(conn, args)
-		if reply == silent {
-			<-p.stop
-			return
-		}
-		if !p.write(c, reply) {
-			return
-		}
-	}
-}
-
-func (p *peer) write(c net.Conn, reply string) bool {
-	text, end := strings.CutSuffix(reply, hangUp)
-	if text != "" {
-		if _, err := io.WriteString(c, text); err != nil {
-			return false
-		}
-	}
-	if end {
-		_ = c.Close()
-	}
-	return !end
-}
-
-func (p *peer) reply(conn int, args []string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.handle != nil {
-		if r, handled := p.handle(conn, args); handled {
-			p.note(args)
-			return r
-		}
-	}
-	switch args[0] {
-	case "PING":
-		return "+PONG\r\n"
-	case "CLIENT":
-		if args[1] == "ID" {
-			return fmt.Sprintf(":%d\r\n", 100+conn)
-		}
-		if args[1] == "INFO" {
-			return redistest.Bulk(fmt.Sprintf("id=%d addr=10.0.0.1:%d laddr=10.0.0.2:6379 name=", 100+conn, conn))
-		}
-	}
-	p.note(args)
-	return redistest.Bulk(strings.Join(args, " "))
-}
-
-func (p *peer) note(args []string) {
-	if args[0] != "PING" && strings.Join(args, " ") != "CLIENT ID" && strings.Join(args, " ") != "CLIENT INFO" {
-		p.seen = append(p.seen, strings.Join(args, " "))
-	}
-}
+func (p *peer) config() mux.Config { return mux.Config{Dial: p.Dial} }
 
 // gated is a connection whose Flush blocks once armed.
 type gated struct {

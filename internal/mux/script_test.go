@@ -17,7 +17,7 @@ import (
 const noScript = "-NOSCRIPT no such script here\r\n"
 
 func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		s := transport.NewScript("s", "return 7")
 		came := start(m, eval(s, 1, "k", "a", 5, int64(6)))
@@ -29,7 +29,7 @@ func TestUnknownScriptIsRepeatedWithItsText(t *testing.T) {
 }
 
 func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": noScript, "EVAL": noScript, "GET": noScript}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		o := do(t, m, eval(transport.NewScript("s", "x"), 0))
 		assert.True(t, transport.IsCode(o.err, "NOSCRIPT"))
@@ -40,7 +40,7 @@ func TestUnknownScriptIsRepeatedOnceOnly(t *testing.T) {
 }
 
 func TestUnknownScriptIsRepeatedOnTheNextConnectionWhenThisOneBreaks(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": silence, "EVAL": ":7\r\n"}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		g := p.gate()
 		c := eval(transport.NewScript("s", "x"), 0)
@@ -49,7 +49,7 @@ func TestUnknownScriptIsRepeatedOnTheNextConnectionWhenThisOneBreaks(t *testing.
 		close(g.armed)
 		stuck := start(m, command("ECHO", "keeps the writer at the gate"))
 		synctest.Wait()
-		p.say(1, noScript+hangUp)
+		p.Say(1, noScript+hangUp)
 		synctest.Wait()
 		close(g.gate)
 		assert.ErrorIs(t, await(t, stuck).err, transport.ErrUncertain)
@@ -62,7 +62,7 @@ func TestUnknownScriptIsNotRepeatedForACallerThatHasLeft(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"before the answer", "after the answer"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := (&peer{}).answer(map[string]string{"EVALSHA": silence})
+			p := newPeer().answer(map[string]string{"EVALSHA": silence})
 			g := p.gate()
 			m := open(t, p.config())
 			c := eval(transport.NewScript("s", "x"), 0)
@@ -74,7 +74,7 @@ func TestUnknownScriptIsNotRepeatedForACallerThatHasLeft(t *testing.T) {
 			if when == "before the answer" {
 				require.False(t, c.Abandon())
 			}
-			p.say(1, noScript)
+			p.Say(1, noScript)
 			synctest.Wait()
 			if when == "after the answer" {
 				none(t, came)
@@ -95,7 +95,7 @@ func redirect(m *mux.Mux, c *transport.Call, asking bool) <-chan outcome {
 }
 
 func TestARedirectedCallIsSentBehindAskingWhereThatIsWanted(t *testing.T) {
-	onPeer(t, (&peer{}).answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"}), func(p *peer, m *mux.Mux) {
+	onPeer(t, newPeer().answer(map[string]string{"EVALSHA": noScript, "EVAL": ":7\r\n", "ASKING": ok, "GET": ":1\r\n"}), func(p *peer, m *mux.Mux) {
 		t := p.t
 		s := transport.NewScript("s", "return 7")
 		assert.Equal(t, outcome{int64(7), nil}, await(t, redirect(m, eval(s, 0), true)))
@@ -110,7 +110,7 @@ func TestARedirectedCallIsNotSentForACallerThatHasLeft(t *testing.T) {
 	t.Parallel()
 	for _, asking := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &peer{}
+			p := newPeer()
 			m := open(t, p.config())
 			left := command("LEFT")
 			require.True(t, left.Claim(1), "sent to another server")
@@ -129,7 +129,7 @@ func TestConnectionsOfATaggedMuxHaveNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const tag = 5 << 36
-		p := &peer{}
+		p := newPeer()
 		cfg := p.config()
 		cfg.Tag = tag
 		m := open(t, cfg)
@@ -161,13 +161,13 @@ func TestTroubleInTheMiddleOfABatchMakesNoUnwrittenCallUncertain(t *testing.T) {
 	for name, trouble := range map[string]func(p *peer, h *hooked) error{
 		"the write fails": func(*peer, *hooked) error { return noSpace },
 		"the reader finds the connection broken": func(p *peer, h *hooked) error {
-			p.say(1, hangUp)
+			p.Say(1, hangUp)
 			<-h.closed
 			return nil
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &peer{}
+			p := newPeer()
 			before := func(h *hooked, args []any) error {
 				if len(args) == 1 && args[0] == "2" {
 					synctest.Wait() // the peer has read the first call

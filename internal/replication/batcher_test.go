@@ -19,7 +19,7 @@ import (
 func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		require.Empty(t, p.dialled(), "nothing is dialled before the first call")
+		require.Empty(t, p.Dials(), "nothing is dialled before the first call")
 		require.Equal(t, "OK", has(t, b, set("a"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("b"), time.Second, 1))
 		require.EqualValues(t, 1, has(t, b, eval("c"), time.Second, 1))
@@ -28,7 +28,7 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 			"EVAL " + script.Text() + " 1 b v", "WAIT 1 1000",
 			"EVALSHA " + script.SHA() + " 1 c v", "WAIT 1 1000",
 		}, p.commands())
-		require.Len(t, p.dialled(), 1)
+		require.Len(t, p.Dials(), 1)
 	})
 }
 
@@ -36,7 +36,7 @@ func TestCallsAreSentWithOneWaitBehindThem(t *testing.T) {
 func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		first := start(b, set("first"), time.Second)
 		synctest.Wait()
 		var rest []chan outcome
@@ -45,11 +45,11 @@ func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 			rest = append(rest, start(b, set("later"), time.Second))
 		}
 		time.Sleep(700 * time.Millisecond)
-		p.say(":0\r\n") // the first has waited for a second
+		p.Say(0, ":0\r\n") // the first has waited for a second
 		require.Zero(t, await(t, first).have)
 		synctest.Wait()
 		require.Equal(t, []string{"SET first v", "WAIT 1 1000", "SET later v", "SET later v", "SET later v", "WAIT 1 300"}, p.commands())
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		for _, came := range rest {
 			require.Equal(t, outcome{"OK", 1, nil}, await(t, came))
 		}
@@ -57,7 +57,7 @@ func TestCallsThatComeMeanwhileShareOneWait(t *testing.T) {
 		late := start(b, set("late"), 100*time.Microsecond)
 		synctest.Wait()
 		require.Equal(t, []string{"SET late v", "WAIT 1 1"}, p.commands(), "no WAIT without an end")
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		require.EqualValues(t, 1, await(t, late).have)
 	})
 }
@@ -82,7 +82,7 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		has(t, b, eval("a"), time.Second, 1)
-		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "EVAL": ":2\r\n", "SET": "+OK\r\n", "WAIT": ":1\r\n"})
+		p.Replies(map[string]string{"EVALSHA": failure("NOSCRIPT"), "EVAL": ":2\r\n", "SET": "+OK\r\n", "WAIT": ":1\r\n"})
 		p.commands()
 		all := together(b, time.Second, eval("b"), set("c"))
 		require.Equal(t, outcome{int64(2), 1, nil}, await(t, all[0]))
@@ -91,7 +91,7 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 			"EVALSHA " + script.SHA() + " 1 b v", "SET c v", "WAIT 1 1000",
 			"EVAL " + script.Text() + " 1 b v", "WAIT 1 1000",
 		}, p.commands(), "only that one once more, and a WAIT for it")
-		p.says(map[string]string{"EVAL": failure("NOSCRIPT"), "EVALSHA": failure("NOSCRIPT"), "WAIT": ":1\r\n"})
+		p.Replies(map[string]string{"EVAL": failure("NOSCRIPT"), "EVALSHA": failure("NOSCRIPT"), "WAIT": ":1\r\n"})
 		require.True(t, transport.IsCode(await(t, start(b, eval("d"), time.Second)).err, "NOSCRIPT"), "a server that never knows is not asked for ever")
 	})
 }
@@ -99,16 +99,16 @@ func TestScriptThatTheServerForgotIsSentAgainWithAWait(t *testing.T) {
 func TestRefusalsConcernTheCallThatIsRefused(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "HSET": failure("WRONGTYPE"), "WAIT": ":1\r\n"})
 		all := together(b, time.Second, set("a"), &transport.Call{Command: "HSET"}, set("b"))
 		require.EqualValues(t, 1, await(t, all[0]).have)
 		require.True(t, transport.IsCode(await(t, all[1]).err, "WRONGTYPE"))
 		require.EqualValues(t, 1, await(t, all[2]).have)
 
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": failure("NOPERM")})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": failure("NOPERM")})
 		require.True(t, transport.IsCode(await(t, start(b, set("a"), time.Second)).err, "NOPERM"))
-		require.Len(t, p.dialled(), 1, "the connection is good")
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": "+many\r\n"})
+		require.Len(t, p.Dials(), 1, "the connection is good")
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": "+many\r\n"})
 		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrUncertain)
 	})
 }
@@ -117,22 +117,22 @@ func TestConnectionThatBrokeWhileIdleCostsNothing(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		has(t, b, set("a"), time.Second, 1)
-		p.cut()
+		p.Cut()
 		has(t, b, set("b"), time.Second, 1)
-		require.Len(t, p.dialled(), 2)
+		require.Len(t, p.Dials(), 2)
 	})
 }
 
 func TestServerThatSaysNothingIsGivenUp(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(nil)
+		p.Replies(nil)
 		began := time.Now()
 		o := await(t, start(b, set("a"), time.Second))
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
 		require.ErrorContains(t, o.err, "no reply within 4s")
 		require.Equal(t, time.Second+command, time.Since(began), "what WAIT may take, and an answer")
-		require.Len(t, p.dialled(), 1, "a connection that was new is not tried again")
+		require.Len(t, p.Dials(), 1, "a connection that was new is not tried again")
 	})
 }
 
@@ -141,23 +141,23 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("connection refused")
 		p := serving()
-		p.refuse(refused)
-		b := opened(t, p.dial)
+		p.Refuse(refused)
+		b := opened(t, p.Dial)
 		for range 10 {
 			o := await(t, start(b, set("a"), time.Second))
 			require.ErrorIs(t, o.err, transport.ErrNotSent)
 			require.ErrorIs(t, o.err, refused)
 		}
-		dials := p.dialled()
+		dials := p.Dials()
 		for i, most := 1, clock.DefaultMin; i < len(dials); i, most = i+1, min(2*most, clock.DefaultMax) {
 			pause := dials[i].Sub(dials[i-1])
 			require.LessOrEqual(t, pause, most)
 			require.GreaterOrEqual(t, pause, most/2)
 		}
-		p.refuse(nil)
+		p.Refuse(nil)
 		has(t, b, set("a"), time.Second, 1)
-		p.cut()
-		p.refuse(refused)
+		p.Cut()
+		p.Refuse(refused)
 		began := time.Now()
 		require.ErrorIs(t, await(t, start(b, set("a"), time.Second)).err, transport.ErrUncertain, "it was sent on the connection that is cut")
 		require.Zero(t, time.Since(began), "it has worked since")
@@ -167,19 +167,19 @@ func TestServerThatCannotBeReachedIsTriedAfterPauses(t *testing.T) {
 func TestServerThatBecameAReplicaIsLeft(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
+		p.Replies(map[string]string{"SET": failure("READONLY"), "WAIT": ":0\r\n"})
 		for range 5 {
 			require.True(t, transport.IsCode(await(t, start(b, set("a"), time.Second)).err, "READONLY"))
 		}
-		dials := p.dialled()
+		dials := p.Dials()
 		require.Len(t, dials, 5)
 		for i := 1; i < len(dials); i++ {
 			require.GreaterOrEqual(t, dials[i].Sub(dials[i-1]), clock.DefaultMin/2, "not without a pause")
 		}
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": ":1\r\n"})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": ":1\r\n"})
 		has(t, b, set("a"), time.Second, 1)
 		has(t, b, set("a"), time.Second, 1)
-		require.Len(t, p.dialled(), 6)
+		require.Len(t, p.Dials(), 6)
 	})
 }
 
@@ -190,24 +190,24 @@ func TestConnectionIsClosedWhenItWasNotUsedForAMinute(t *testing.T) {
 		time.Sleep(idleTime - time.Second)
 		has(t, b, set("a"), time.Second, 1)
 		time.Sleep(idleTime - time.Second)
-		require.Equal(t, 1, p.open())
+		require.Equal(t, 1, p.Open())
 		time.Sleep(2 * time.Second)
-		require.Equal(t, 0, p.open())
+		require.Equal(t, 0, p.Open())
 		has(t, b, set("a"), time.Second, 1)
-		require.Len(t, p.dialled(), 2)
+		require.Len(t, p.Dials(), 2)
 	})
 }
 
 func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		first := start(b, set("first"), time.Second)
 		synctest.Wait()
 		call := set("queued")
 		queued := start(b, call, time.Second)
 		require.True(t, call.Abandon())
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		require.EqualValues(t, 1, await(t, first).have)
 		require.ErrorIs(t, await(t, queued).err, transport.ErrNotSent)
 		require.NotContains(t, strings.Join(p.commands(), "\n"), "queued")
@@ -216,7 +216,7 @@ func TestCallsThatAreTakenBackAreNotSent(t *testing.T) {
 		left := start(b, call, time.Second)
 		synctest.Wait()
 		require.False(t, call.Abandon())
-		p.cut()
+		p.Cut()
 		o := await(t, left)
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
 		require.ErrorIs(t, o.err, io.EOF, "why the reply was lost")
@@ -229,12 +229,12 @@ func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
 		has(t, b, eval("a"), time.Second, 1)
-		p.says(map[string]string{"EVALSHA": failure("NOSCRIPT"), "WAIT": silence})
+		p.Replies(map[string]string{"EVALSHA": failure("NOSCRIPT"), "WAIT": silence})
 		call := eval("b")
 		came := start(b, call, time.Second)
 		synctest.Wait()
 		require.False(t, call.Abandon())
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		require.ErrorIs(t, await(t, came).err, transport.ErrNotSent)
 	})
 }
@@ -242,7 +242,7 @@ func TestAbandonedCallWithUnknownScriptWasNotSent(t *testing.T) {
 func TestCloseEndsAllCalls(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(nil)
+		p.Replies(nil)
 		sent := start(b, set("sent"), time.Hour)
 		synctest.Wait()
 		queued := start(b, set("queued"), time.Hour)
@@ -298,11 +298,11 @@ func TestDialsHaveAnEnd(t *testing.T) {
 
 		p := serving()
 		odd := opened(t, func(ctx context.Context) (redis.Conn, error) {
-			conn, err := p.dial(ctx)
+			conn, err := p.Dial(ctx)
 			return struct{ redis.Conn }{conn}, err
 		})
 		require.ErrorContains(t, await(t, start(odd, set("a"), time.Second)).err, "redis.ConnWithTimeout")
 		synctest.Wait()
-		require.Zero(t, p.open())
+		require.Zero(t, p.Open())
 	})
 }

@@ -1,124 +1,46 @@
 package replication
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
-	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/scripted"
 	"github.com/redlatch/redlatch/transport"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 const (
 	command = 3 * time.Second
-	silence = "" // no reply
+	silence = scripted.Silence
 )
 
-// peer is a scripted server behind net.Pipe, for fake time.
+// peer is a server in memory, for fake time.
 type peer struct {
-	t *testing.T // of onPeer
-
-	mu      sync.Mutex // guards what follows
-	answer  func(args []string) string
-	dialErr error
-	dials   []time.Time
-	seen    []string
-	conns   []net.Conn
-	gone    int // connections that have ended
+	scripted.Server
+	t    *testing.T // of onPeer
+	seen int        // commands returned before
 }
 
-func (p *peer) dial(context.Context) (redis.Conn, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dials = append(p.dials, time.Now())
-	if p.dialErr != nil {
-		return nil, p.dialErr
-	}
-	ours, theirs := net.Pipe()
-	p.conns = append(p.conns, theirs)
-	go p.serve(theirs)
-	return redis.NewConn(ours, 0, 0), nil
-}
-
-func (p *peer) serve(c net.Conn) {
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.gone++
-		_ = c.Close()
-	}()
-	in := bufio.NewReader(c)
-	replies := make(chan string, 4*batchMax) // a pipe has no buffer: the writer must not wait for the reader
-	defer close(replies)
-	go func() {
-		for reply := range replies {
-			if reply != silence {
-				_, _ = io.WriteString(c, reply)
-			}
-		}
-	}()
-	for {
-		args, err := redistest.ReadCommand(in)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		p.seen = append(p.seen, strings.Join(args, " "))
-		reply := p.answer(args)
-		p.mu.Unlock()
-		replies <- reply
-	}
-}
-
-// says sets the replies by command.
-func (p *peer) says(replies map[string]string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answer = func(args []string) string { return replies[args[0]] }
-}
-
+// commands returns the commands since the last time.
 func (p *peer) commands() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	seen := p.seen
-	p.seen = nil
-	return seen
-}
-
-func (p *peer) dialled() []time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]time.Time(nil), p.dials...)
-}
-
-// cut breaks the latest connection.
-func (p *peer) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_ = p.conns[len(p.conns)-1].Close()
-}
-
-// refuse makes dials fail with err, if not nil.
-func (p *peer) refuse(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dialErr = err
+	fresh := p.Commands()[p.seen:]
+	p.seen += len(fresh)
+	return fresh
 }
 
 // serving returns a server with one replica.
 func serving() *peer {
 	p := &peer{}
-	p.says(map[string]string{"SET": "+OK\r\n", "EVAL": ":1\r\n", "EVALSHA": ":1\r\n", "WAIT": ":1\r\n"})
+	p.Buffered = true
+	p.Replies(map[string]string{"SET": "+OK\r\n", "EVAL": ":1\r\n", "EVALSHA": ":1\r\n", "WAIT": ":1\r\n"})
 	return p
 }
 
@@ -137,7 +59,7 @@ func onPeer(t *testing.T, body func(p *peer, b *Batcher)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
 		p.t = t
-		body(p, opened(t, p.dial))
+		body(p, opened(t, p.Dial))
 	})
 }
 
@@ -154,7 +76,7 @@ func start(b *Batcher, call *transport.Call, timeout time.Duration) chan outcome
 	return came
 }
 
-// patience bounds waits on a real server.
+// patience bounds waits.
 const patience = 20 * time.Second
 
 func await(t *testing.T, came <-chan outcome) outcome {
@@ -189,14 +111,6 @@ func eval(key string) *transport.Call {
 
 func failure(code string) string { return fmt.Sprintf("-%s said the server\r\n", code) }
 
-// say sends an unsolicited reply on the latest connection.
-func (p *peer) say(reply string) {
-	p.mu.Lock()
-	c := p.conns[len(p.conns)-1]
-	p.mu.Unlock()
-	_, _ = io.WriteString(c, reply)
-}
-
 // together starts calls that are sent in one batch.
 func together(b *Batcher, timeout time.Duration, calls ...*transport.Call) []chan outcome {
 	all := make([]chan outcome, len(calls))
@@ -216,11 +130,4 @@ func together(b *Batcher, timeout time.Duration, calls ...*transport.Call) []cha
 		b.mu.Unlock()
 	}
 	return all
-}
-
-// open returns the number of connections.
-func (p *peer) open() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns) - p.gone
 }

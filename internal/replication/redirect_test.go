@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,12 +26,12 @@ func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
 func TestACallForASlotOnItsWayIsSentBehindAsking(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(map[string]string{"ASKING": "+OK\r\n", "SET": "+OK\r\n", "EVAL": ":1\r\n", "WAIT": ":1\r\n"})
+		p.Replies(map[string]string{"ASKING": "+OK\r\n", "SET": "+OK\r\n", "EVAL": ":1\r\n", "WAIT": ":1\r\n"})
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("a"), true)))
 		require.Equal(t, outcome{"OK", 1, nil}, await(t, redirect(b, set("b"), false)))
 		require.Equal(t, []string{"ASKING", "SET a v", "WAIT 1 1000", "SET b v", "WAIT 1 1000"}, p.commands())
 
-		p.says(map[string]string{
+		p.Replies(map[string]string{
 			"ASKING": failure("NOPERM"), "EVAL": failure("MOVED"), "EVALSHA": failure("NOSCRIPT"), "SET": "+OK\r\n", "WAIT": ":1\r\n",
 		})
 		require.True(t, transport.IsCode(await(t, redirect(b, eval("a"), true)).err, "MOVED"), "what is said of the call counts")
@@ -53,13 +54,13 @@ func TestARedirectedCallOfACallerThatLeftIsNotSent(t *testing.T) {
 func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
 	onPeer(t, func(p *peer, b *Batcher) {
 		t := p.t
-		p.says(map[string]string{"SET": "+OK\r\n", "HSET": failure("MOVED"), "WAIT": silence})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "HSET": failure("MOVED"), "WAIT": silence})
 		all := together(b, time.Second, &transport.Call{Command: "HSET"}, set("a"))
 		synctest.Wait()
 		require.Len(t, all[0], 1)
 		require.True(t, transport.IsCode(await(t, all[0]).err, "MOVED"))
 		require.Empty(t, all[1])
-		p.cut()
+		p.Cut()
 		require.ErrorIs(t, await(t, all[1]).err, transport.ErrUncertain)
 		require.Empty(t, all[0], "it has ended once")
 	})
@@ -68,41 +69,36 @@ func TestARefusedCallEndsBeforeTheWait(t *testing.T) {
 // replacing returns a Batcher and a function that replaces the client's other connection.
 func replacing(t *testing.T, p *peer) (b *Batcher, replace func()) {
 	t.Helper()
-	replaced := make(chan struct{})
-	b = New(Config{
-		Dial: func(ctx context.Context) (redis.Conn, error) { return p.dial(ctx) }, DialTimeout: time.Second, Command: command,
-		Replaced: func() <-chan struct{} { p.mu.Lock(); defer p.mu.Unlock(); return replaced },
-	})
+	var replaced atomic.Value
+	replaced.Store(make(chan struct{}))
+	b = New(Config{Dial: p.Dial, DialTimeout: time.Second, Command: command, Replaced: func() <-chan struct{} {
+		return replaced.Load().(chan struct{})
+	}})
 	t.Cleanup(b.Close)
-	return b, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		close(replaced)
-		replaced = make(chan struct{})
-	}
+	return b, func() { close(replaced.Swap(make(chan struct{})).(chan struct{})) }
 }
 
 func TestReplicasAreWaitedForAnewWhenTheClientHasGoneElsewhereMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		b, replace := replacing(t, p)
 		came := start(b, set("a"), time.Second)
 		synctest.Wait()
 		replace()
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		synctest.Wait()
 		require.Empty(t, came)
-		require.Len(t, p.dialled(), 2)
-		p.say(":2\r\n")
+		require.Len(t, p.Dials(), 2)
+		p.Say(0, ":2\r\n")
 		require.Equal(t, outcome{"OK", 2, nil}, await(t, came))
 
 		came = start(b, set("b"), time.Second)
 		synctest.Wait()
 		time.Sleep(time.Second)
 		replace()
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		require.Equal(t, outcome{"OK", 0, nil}, await(t, came), "there is no time for another WAIT, and no promise")
 	})
 }
@@ -111,13 +107,13 @@ func TestACallThatMayHaveRunIsUncertainWhenThereIsNoOtherConnection(t *testing.T
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := serving()
-		p.says(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
+		p.Replies(map[string]string{"SET": "+OK\r\n", "WAIT": silence})
 		b, replace := replacing(t, p)
 		sent := start(b, set("a"), time.Second)
 		synctest.Wait()
-		p.refuse(context.DeadlineExceeded)
+		p.Refuse(context.DeadlineExceeded)
 		replace()
-		p.say(":1\r\n")
+		p.Say(0, ":1\r\n")
 		o := await(t, sent)
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
 		require.NotErrorIs(t, o.err, transport.ErrNotSent)
@@ -132,7 +128,7 @@ func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
 		p, isFull := serving(), true
 		b := opened(t, func(ctx context.Context) (redis.Conn, error) {
 			if !isFull {
-				return p.dial(ctx)
+				return p.Dial(ctx)
 			}
 			ours, theirs := net.Pipe()
 			go func() {
@@ -152,7 +148,7 @@ func TestAServerWithoutRoomHasRunNothing(t *testing.T) {
 		began := time.Now()
 		has(t, b, set("a"), time.Second, 1)
 		require.GreaterOrEqual(t, time.Since(began), clock.DefaultMin/2, "a pause after a useless connection")
-		p.cut() // what was sent on this one may have run
+		p.Cut() // what was sent on this one may have run
 		isFull = true
 		o := await(t, start(b, set("b"), time.Second))
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
@@ -166,11 +162,11 @@ func TestConnectionIsReplacedWithTheOthersOfItsClient(t *testing.T) {
 		p := serving()
 		b, replace := replacing(t, p)
 		for _, dials := range []int{1, 1, 2, 2} {
-			if len(p.dialled()) == 1 && dials == 2 {
+			if len(p.Dials()) == 1 && dials == 2 {
 				replace()
 			}
 			has(t, b, set("a"), time.Second, 1)
-			require.Len(t, p.dialled(), dials)
+			require.Len(t, p.Dials(), dials)
 		}
 		require.Equal(t, slices.Repeat([]string{"SET a v", "WAIT 1 1000"}, 4), p.commands(), "sent once each")
 	})
