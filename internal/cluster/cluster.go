@@ -28,20 +28,21 @@ type Cluster struct {
 	cfg    Config
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // refresher, resubscriber, and nodes being closed
+	wg     sync.WaitGroup // refresher, settler, and nodes being closed
 	due    chan struct{}  // cap 1: a refresh is due
 
-	resubscriber resubscriber
+	wake chan struct{} // cap 1: there are unsettled subscriptions
 
 	mu        sync.Mutex // not held across I/O or while a done runs
 	closed    bool
-	running   bool                // refresher and resubscriber have started
+	running   bool                // refresher and settler have started
 	table     [slots]*node        // nil: the master is unknown
 	replicas  map[string][]string // of each master, by address
 	refreshed chan struct{}       // closed after the next refresh
 	err       error               // why the last refresh failed
 	waiting   []*routedCall       // for a refresh
 	subs      map[*subscription]struct{}
+	unsettled []*subscription  // may have to move to another node
 	nodes     map[string]*node // by address
 	byTag     map[int64]*node
 	tags      int64
@@ -65,6 +66,7 @@ func New(cfg Config) *Cluster {
 	c := &Cluster{
 		cfg:       cfg.withDefaults(),
 		due:       make(chan struct{}, 1),
+		wake:      make(chan struct{}, 1),
 		refreshed: make(chan struct{}),
 		subs:      map[*subscription]struct{}{},
 		nodes:     map[string]*node{},
@@ -72,7 +74,6 @@ func New(cfg Config) *Cluster {
 		changed:   make(chan struct{}),
 		lost:      make(chan struct{}),
 	}
-	c.resubscriber.wake = make(chan struct{}, 1)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -178,7 +179,7 @@ func (c *Cluster) begin() {
 	}
 	c.running = true
 	c.wg.Go(c.runRefreshes)
-	c.wg.Go(c.runResubscriber)
+	c.wg.Go(c.runSettler)
 }
 
 // refresh requests a refresh. It does not wait.

@@ -151,7 +151,7 @@ func (c *Cluster) finish(spans []span, err error) {
 		c.retire(time.Now())
 	}
 	for s := range c.subs {
-		c.resubscriber.add(s) // which does nothing if its node is the same
+		c.unsettle(s) // which does nothing if its node is the same
 	}
 	failed := c.release()
 	c.evictLocked(err)

@@ -189,7 +189,7 @@ func (c *Cluster) settle(slot int, n *node) {
 	c.table[slot] = n
 	for s := range c.subs {
 		if s.slot == slot {
-			c.resubscriber.add(s)
+			c.unsettle(s)
 		}
 	}
 	broadcast(&c.changed)

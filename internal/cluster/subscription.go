@@ -296,48 +296,34 @@ func (c *Cluster) channelSubFailed(l *channelSub, err error, r redirection, move
 		c.lacks[l.kind] = true
 		c.cfg.Conn.Logger.Info("redlatch: the cluster's servers know one way to listen only", "error", err)
 	}
-	c.resubscriber.add(l.s)
+	c.unsettle(l.s)
 	if outdated(err) || moved {
 		c.refresh()
 	}
 }
 
-// resubscriber queues subscriptions that may have to move to another node.
-type resubscriber struct {
-	wake chan struct{}
-
-	mu    sync.Mutex
-	queue []*subscription
-}
-
-// add never blocks.
-func (m *resubscriber) add(s *subscription) {
-	m.mu.Lock()
-	m.queue = append(m.queue, s)
-	m.mu.Unlock()
+// unsettle makes the settler settle s. c.mu is held.
+func (c *Cluster) unsettle(s *subscription) {
+	c.unsettled = append(c.unsettled, s)
 	select {
-	case m.wake <- struct{}{}:
-	default:
+	case c.wake <- struct{}{}:
+	default: // a wake-up is pending
 	}
 }
 
-func (m *resubscriber) take() []*subscription {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := m.queue
-	m.queue = nil
-	return all
-}
-
-// runResubscriber settles queued subscriptions until Close.
-func (c *Cluster) runResubscriber() {
+// runSettler settles subscriptions until Close.
+func (c *Cluster) runSettler() {
 	for {
 		select {
-		case <-c.resubscriber.wake:
+		case <-c.wake:
 		case <-c.ctx.Done():
 			return
 		}
-		for _, s := range c.resubscriber.take() {
+		c.mu.Lock()
+		unsettled := c.unsettled
+		c.unsettled = nil
+		c.mu.Unlock()
+		for _, s := range unsettled {
 			s.settle()
 		}
 	}
