@@ -1,7 +1,9 @@
 package pubsub
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -9,9 +11,117 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlatch/redlatch/internal/clock"
 	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/transport"
 )
+
+// maxMute is how many connections in a row may end without an answer for any channel before
+// waiting callers get an error.
+const maxMute = 3
+
+// run connects, again and again while there are channels, until Close.
+func (s *Subscriber) run() {
+	defer close(s.done)
+	pause := clock.Backoff{Min: s.cfg.BackoffMin, Max: s.cfg.BackoffMax}
+	lost := false
+	for s.awaitDemand() && pause.Wait(s.ctx) {
+		conn, err := s.dial()
+		if err != nil && s.ctx.Err() != nil {
+			return // Close ended it
+		}
+		if err != nil {
+			pause.Failed()
+			s.dialFailed(pause.Failures(), err)
+			s.cfg.OnLost(err)
+			continue
+		}
+		if lost {
+			s.cfg.OnReconnect()
+		}
+		useful, err := s.serve(conn)
+		if s.ctx.Err() != nil {
+			return
+		}
+		lost = true
+		level := slog.LevelWarn
+		if errors.Is(err, errUnwanted) {
+			level = slog.LevelDebug // the caller of Reconnect has logged why
+		}
+		s.cfg.Logger.Log(s.ctx, level, "pub/sub connection lost", "error", err)
+		if useful {
+			pause.Reset()
+		}
+		pause.Failed()
+		s.connectionLost(pause.Failures(), useful, err)
+		s.cfg.OnLost(err)
+	}
+}
+
+// awaitDemand waits for a channel. It returns false after Close.
+func (s *Subscriber) awaitDemand() bool {
+	for !s.demand() {
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+	return s.ctx.Err() == nil
+}
+
+func (s *Subscriber) demand() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.table.channels) > 0
+}
+
+func (s *Subscriber) dial() (redis.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.DialTimeout)
+	defer cancel()
+	return respconn.Timed(s.cfg.Dial(ctx))
+}
+
+// dialFailed fails pending listeners. Established ones will get a gap after a reconnect.
+func (s *Subscriber) dialFailed(failures int, err error) {
+	level := slog.LevelDebug
+	if failures == 1 {
+		level = slog.LevelWarn // log once while the server is away
+	}
+	s.cfg.Logger.Log(s.ctx, level, "pub/sub connection not made", "error", err, "failures", failures)
+	s.failPending(notSent(serverError(err)))
+}
+
+// connectionLost fails pending listeners if waiting is pointless.
+func (s *Subscriber) connectionLost(failures int, useful bool, err error) {
+	var se *transport.ServerError
+	switch {
+	case errors.As(err, &se) && !se.IsFull():
+		s.failPending(se)
+	case se != nil:
+		s.failPending(notSent(se))
+	case !useful && failures >= maxMute:
+		s.failPending(notSent(err))
+	}
+}
+
+func (s *Subscriber) failPending(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table.failPending(err)
+}
+
+func notSent(err error) error {
+	return fmt.Errorf("%w: subscribe: %w", transport.ErrNotSent, err)
+}
+
+func serverError(err error) error {
+	var e redis.Error
+	if errors.As(err, &e) {
+		return &transport.ServerError{Text: string(e)}
+	}
+	return err
+}
 
 // errDead ends a connection on which the server has stopped answering.
 var errDead = errors.New("pubsub: no answer from the server")
@@ -160,7 +270,8 @@ func (x *session) read() {
 	}
 }
 
-// take handles a message or an answer. An error ends the connection.
+// take handles a message or an answer. PING is answered with an array on a connection with
+// subscriptions, and with a string on others. Unknown replies are ignored. An error ends the connection.
 func (x *session) take(reply any, refusal *transport.ServerError) error {
 	x.heard.Store(int64(time.Since(x.born)))
 	if refusal != nil {
@@ -170,19 +281,37 @@ func (x *session) take(reply any, refusal *transport.ServerError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.nudgeIfDue()
-	switch p := decode(reply); p.kind {
-	case message:
-		s.table.deliver(p.channel, p.payload)
-	case subscribed:
-		if s.table.acknowledge(subscribe, string(p.channel)) {
-			x.useful.Store(true)
-		}
-	case unsubscribed:
-		s.table.acknowledge(unsubscribe, string(p.channel))
-	case pong:
+	switch r := reply.(type) {
+	case string, []byte:
 		s.table.pong()
+	case []any:
+		if len(r) >= 2 {
+			word, _ := r[0].([]byte)
+			channel, _ := r[1].([]byte)
+			x.takePush(word, channel, r[2:])
+		}
 	}
 	return nil
+}
+
+// takePush handles an array. Shard channels have their own words.
+func (x *session) takePush(word, channel []byte, rest []any) {
+	t := &x.sub.table
+	switch string(word) {
+	case "message", "smessage":
+		if len(rest) == 1 {
+			payload, _ := rest[0].([]byte)
+			t.deliver(channel, payload)
+		}
+	case "subscribe", "ssubscribe":
+		if t.acknowledge(subscribe, string(channel)) {
+			x.useful.Store(true)
+		}
+	case "unsubscribe", "sunsubscribe":
+		t.acknowledge(unsubscribe, string(channel))
+	case "pong":
+		t.pong()
+	}
 }
 
 // refused handles an error reply.
@@ -218,63 +347,4 @@ func (s *Subscriber) nudgeIfDue() {
 	if len(s.table.dirty) > 0 || len(s.table.paused) > 0 && s.table.resumeAt == 0 {
 		s.nudge()
 	}
-}
-
-// pushKind is the kind of a reply on a subscribed connection.
-type pushKind uint8
-
-const (
-	unknown pushKind = iota
-	message
-	subscribed
-	unsubscribed
-	pong
-)
-
-// pushKinds maps the first word of a reply. Shard channels have their own words.
-var pushKinds = map[string]pushKind{
-	"message":      message,
-	"smessage":     message,
-	"subscribe":    subscribed,
-	"ssubscribe":   subscribed,
-	"unsubscribe":  unsubscribed,
-	"sunsubscribe": unsubscribed,
-	"pong":         pong,
-}
-
-// push is a decoded reply.
-type push struct {
-	kind             pushKind
-	channel, payload []byte
-}
-
-// decode decodes a reply. PING is answered with an array on a connection with subscriptions, and
-// with a string on others. Unknown replies are ignored.
-func decode(reply any) push {
-	switch r := reply.(type) {
-	case string:
-		return push{kind: pong}
-	case []byte:
-		return push{kind: pong}
-	case []any:
-		return decodeArray(r)
-	}
-	return push{}
-}
-
-func decodeArray(r []any) push {
-	if len(r) < 2 {
-		return push{}
-	}
-	word, _ := r[0].([]byte)
-	p := push{kind: pushKinds[string(word)]}
-	p.channel, _ = r[1].([]byte)
-	if p.kind != message {
-		return p
-	}
-	if len(r) != 3 {
-		return push{}
-	}
-	p.payload, _ = r[2].([]byte)
-	return p
 }
