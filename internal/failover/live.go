@@ -3,12 +3,12 @@ package failover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch/internal/redisconn"
-	"github.com/redlatch/redlatch/internal/respconn"
 )
 
 // errReplaced ends a dial to a former master.
@@ -56,12 +56,15 @@ func (l *live) begin(addr string, cuts int, cancel context.CancelCauseFunc) (*li
 
 // made ends the dial with its results.
 func (c *liveConn) made(conn redis.Conn, err error) (redis.Conn, error) {
-	timed, err := respconn.Timed(conn, redisconn.AtNode(c.addr, err))
+	timed, ok := conn.(redis.ConnWithTimeout)
+	if err = redisconn.AtNode(c.addr, err); err == nil && !ok {
+		err = fmt.Errorf("the dialled connection, a %T, does not support redis.ConnWithTimeout", conn)
+	}
 	if err = c.enter(timed, err); err == nil {
 		return c, nil
 	}
-	if timed != nil {
-		_ = timed.Close() // err is the error to report
+	if conn != nil {
+		_ = conn.Close() // err is the error to report
 	}
 	return nil, err
 }
