@@ -71,23 +71,23 @@ func (c *Counter) ask(ctx context.Context) ([]string, error) {
 	if c.cfg.Replicas != nil {
 		return c.cfg.Replicas(ctx)
 	}
-	r := newRound(0)
-	defer r.abandon()
-	r.start(c.cfg.Master, "the master", "HELLO", helloArgs)
-	r.start(c.cfg.Master, "the master", "ROLE", nil)
-	who, err := r.await(ctx, 0)
+	hello := begin(c.cfg.Master, "the master", "HELLO", helloArgs)
+	defer hello.Abandon()
+	role := begin(c.cfg.Master, "the master", "ROLE", nil)
+	defer role.Abandon()
+	who, err := hello.await(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := isAlone(who); err != nil {
-		return nil, r.blame(0, err)
+		return nil, hello.blame(err)
 	}
-	role, err := r.await(ctx, 1)
+	reply, err := role.await(ctx)
 	if err != nil {
 		return nil, err
 	}
-	replicas, err := replicasOf(role)
-	return replicas, r.blame(1, err)
+	replicas, err := replicasOf(reply)
+	return replicas, role.blame(err)
 }
 
 // helloArgs keep the connection's version of the protocol, 2.

@@ -33,19 +33,16 @@ const (
 	formerTime = 10 * time.Minute
 )
 
-// Node starts calls.
-type Node = mux.Starter
-
 // Master is the connection to the master.
 type Master interface {
-	Node
+	mux.Starter
 	// Reconnected is transport.Reconnecter's.
 	Reconnected() <-chan struct{}
 }
 
 // Replica is a connection to a replica. It dials when needed.
 type Replica interface {
-	Node
+	mux.Starter
 	// Close closes the connection and ends its calls.
 	Close() error
 }
@@ -125,20 +122,22 @@ func (c *Counter) count(ctx context.Context, s *replicaList, channels []string) 
 		return nil, err
 	}
 	defer c.release(replicas)
-	r := newRound(len(replicas))
-	defer r.abandon()
 	args := c.args(channels)
-	r.start(c.cfg.Master, "the master", "PUBSUB", args)
-	for _, m := range replicas {
-		r.start(m.node, "replica "+m.addr, "HELLO", helloArgs)
-		r.start(m.node, "replica "+m.addr, "PUBSUB", args)
+	own := begin(c.cfg.Master, "the master", "PUBSUB", args)
+	defer own.Abandon()
+	hello, theirs := make([]asked, len(replicas)), make([]asked, len(replicas))
+	for i, m := range replicas {
+		hello[i] = begin(m.node, "replica "+m.addr, "HELLO", helloArgs)
+		defer hello[i].Abandon()
+		theirs[i] = begin(m.node, "replica "+m.addr, "PUBSUB", args)
+		defer theirs[i].Abandon()
 	}
-	sum, err := r.numbers(ctx, 0, len(channels))
+	sum, err := own.numbers(ctx, len(channels))
 	if err != nil {
 		return nil, err
 	}
 	for i, m := range replicas {
-		counts, err := r.replicaNumbers(ctx, 2*(i+1), len(channels))
+		counts, err := replicaNumbers(ctx, hello[i], theirs[i], len(channels))
 		if err != nil && !c.forget(ctx, m, err) {
 			return nil, err
 		}
@@ -163,63 +162,48 @@ func (c *Counter) args(channels []string) []any {
 	return args
 }
 
-// round is a set of concurrent calls.
-type round struct {
-	asked []*asked
-}
-
 // asked is a call to one node.
 type asked struct {
 	*mux.Pending
 	where string
 }
 
-func newRound(replicas int) *round { return &round{asked: make([]*asked, 0, 1+2*replicas)} }
-
-func (r *round) start(node Node, where, command string, args []any) {
-	r.asked = append(r.asked, &asked{mux.Begin(node, &transport.Call{Command: command, Args: args}), where})
+func begin(node mux.Starter, where, command string, args []any) asked {
+	return asked{mux.Begin(node, &transport.Call{Command: command, Args: args}), where}
 }
 
-// await returns the i-th reply. The error names the node and the command.
-func (r *round) await(ctx context.Context, i int) (any, error) {
-	reply, err := r.asked[i].Wait(ctx)
-	return reply, r.blame(i, err)
+// await returns the reply. The error names the node and the command.
+func (a asked) await(ctx context.Context) (any, error) {
+	reply, err := a.Wait(ctx)
+	return reply, a.blame(err)
 }
 
-// blame adds the node and the command of the i-th call to an error. Nil stays nil.
-func (r *round) blame(i int, err error) error {
+// blame adds the node and the command to an error. Nil stays nil.
+func (a asked) blame(err error) error {
 	if err == nil {
 		return nil
 	}
-	a := r.asked[i]
 	return fmt.Errorf("redlatch: subscribers on %s cannot be counted: %s: %w", a.where, a.Name(), err)
 }
 
-// abandon abandons the calls that are still in progress.
-func (r *round) abandon() {
-	for _, a := range r.asked {
-		a.Abandon()
-	}
-}
-
-// numbers returns the n numbers of a node, whose PUBSUB is the i-th call.
-func (r *round) numbers(ctx context.Context, i, n int) ([]int64, error) {
-	reply, err := r.await(ctx, i)
+// numbers returns the n numbers of a node.
+func (a asked) numbers(ctx context.Context, n int) ([]int64, error) {
+	reply, err := a.await(ctx)
 	if err != nil {
 		return nil, err
 	}
 	counts, err := numbers(reply, n)
-	return counts, r.blame(i, err)
+	return counts, a.blame(err)
 }
 
-// replicaNumbers is numbers for a replica, whose HELLO is the call before.
-func (r *round) replicaNumbers(ctx context.Context, i, n int) ([]int64, error) {
-	who, err := r.await(ctx, i-1)
+// replicaNumbers returns the n numbers of a node that is a replica.
+func replicaNumbers(ctx context.Context, hello, theirs asked, n int) ([]int64, error) {
+	who, err := hello.await(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := isReplica(who); err != nil {
-		return nil, r.blame(i-1, err)
+		return nil, hello.blame(err)
 	}
-	return r.numbers(ctx, i, n)
+	return theirs.numbers(ctx, n)
 }
