@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"errors"
 	"math"
 	"testing"
 
@@ -84,32 +83,4 @@ func TestDecodeEvictedReadsOwners(t *testing.T) {
 	}
 	_, err = DecodeEvicted([]any{"a:1", int64(1)})
 	require.ErrorIs(t, err, transport.ErrBadReply)
-}
-
-func FuzzQueueReplies(f *testing.F) {
-	f.Add(uint8(1), int64(30000), []byte("1795225218771"), int64(1))
-	f.Add(uint8(2), int64(-2), []byte(""), int64(64))
-	f.Add(uint8(3), int64(-1), []byte("inf"), int64(0))
-	f.Add(uint8(5), int64(math.MinInt64), []byte("\xff"), int64(-1))
-	f.Fuzz(func(t *testing.T, kind uint8, left int64, text []byte, length int64) {
-		one := [...]any{nil, left, string(text), text, []any{text}, errors.New(string(text))}
-		item := one[int(kind)%len(one)]
-		for _, reply := range []any{
-			item,
-			[]any{item, []any{}, []any{}, length},
-			[]any{left, []any{text, item}, []any{}, length},
-			[]any{left, []any{item, text, "a:1", ""}, []any{item}, length},
-			[]any{left, item, item, item},
-		} {
-			b, err := DecodeBeat(reply)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
-			require.GreaterOrEqual(t, b.Left, int64(-2))
-			require.GreaterOrEqual(t, b.Length, int64(len(b.Front)))
-			owners, err := DecodeEvicted(reply)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
-			require.True(t, err == nil || owners == nil)
-			_, err = Nudged(reply)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
-		}
-	})
 }

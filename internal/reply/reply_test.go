@@ -235,33 +235,47 @@ func TestDecodingCostsNoAllocation(t *testing.T) {
 
 func FuzzReplies(f *testing.F) {
 	f.Add(uint8(0), int64(1), []byte("1"), 0, 1)
+	f.Add(uint8(1), int64(30000), []byte("1795225218771"), 0, 1)
 	f.Add(uint8(3), int64(-1), []byte("-0"), 1, 2)
+	f.Add(uint8(3), int64(-1), []byte("inf"), 1, 2)
 	f.Add(uint8(4), int64(-2), []byte("\xff"), -1, -1)
 	f.Add(uint8(5), int64(math.MaxInt64), []byte{}, math.MaxInt, 0)
 	f.Fuzz(func(t *testing.T, kind uint8, n int64, text []byte, i, size int) {
 		one := [...]any{nil, n, string(text), text, int(n), errors.New(string(text))}
-		reply := one[int(kind)%len(one)]
-		for _, r := range []any{reply, []any{reply}, []any{reply, n}, []any{[]any{reply}}} {
-			ok, ttl, err := Acquired(r)
+		item := one[int(kind)%len(one)]
+		good := func(err error) {
+			t.Helper()
 			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
+			require.True(t, err == nil || len(err.Error()) < 96+4*64, "no error repeats a large reply")
+		}
+		for _, r := range []any{
+			item, []any{item}, []any{item, n}, []any{[]any{item}},
+			[]any{n, []any{text, item}, []any{item}, n}, []any{n, []any{item, text, "a:1", ""}, []any{}, n}, []any{n, item, item, item},
+		} {
+			ok, ttl, err := Acquired(r)
+			good(err)
 			require.True(t, !ok || ttl == 0 && err == nil)
 			require.True(t, ttl >= 0 || ttl == NoTTL)
 			outcome, err := Released(r)
 			require.Equal(t, err != nil, outcome == 0)
-			_, err = Forced(r)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
-			_, err = Exists(r)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
-			_, err = Count(r)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
 			left, err := Millis(r)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
+			good(err)
 			require.GreaterOrEqual(t, left, NoKey)
 			_, err = RenewedAt(r, i, size)
-			require.True(t, err == nil || errors.Is(err, transport.ErrBadReply))
-			if err != nil {
-				require.Less(t, len(err.Error()), 96+4*64, "no error repeats a large reply")
+			good(err)
+			b, err := DecodeBeat(r)
+			good(err)
+			require.GreaterOrEqual(t, b.Left, int64(-2))
+			require.GreaterOrEqual(t, b.Length, int64(len(b.Front)))
+			owners, err := DecodeEvicted(r)
+			good(err)
+			require.True(t, err == nil || owners == nil)
+			for _, decode := range []func(any) (bool, error){Forced, Exists, Nudged} {
+				_, err = decode(r)
+				good(err)
 			}
+			_, err = Count(r)
+			good(err)
 		}
 	})
 }
