@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redlatch/redlatch/internal/mux"
 	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
@@ -118,7 +119,7 @@ func (w *world) do(f func()) {
 // move gives the slot of key to another node.
 func (w *world) move(key, to string) { w.do(func() { w.owner[transport.HashSlot(key)] = to }) }
 
-// takeOver gives all slots of a node to another node.
+// takeOver gives all slots of a node, "" for none, to another.
 func (w *world) takeOver(from, to string) {
 	w.do(func() {
 		for slot, addr := range w.owner {
@@ -296,6 +297,16 @@ func push(word, channel string) string {
 	return "*3\r\n" + redistest.Bulk(word) + redistest.Bulk(channel) + ":1\r\n"
 }
 
+// drop ends the shard subscriptions to a channel at node one, which tells its subscribers.
+func (w *world) drop(channel string) {
+	w.do(func() {
+		for _, c := range w.servers[one].subs["SHARDNUMSUB"+channel] {
+			go func() { _, _ = c.Write([]byte(push("sunsubscribe", channel))) }()
+		}
+		delete(w.servers[one].subs, "SHARDNUMSUB"+channel)
+	})
+}
+
 // listeners returns the number of subscribers at a node.
 func (w *world) listeners(addr, kind, channel string) (n int) {
 	w.do(func() { n = len(w.servers[addr].subs[kind+channel]) })
@@ -313,21 +324,26 @@ func (w *world) publish(addr, kind, channel, payload string) {
 	}
 }
 
+// await returns what comes within a minute.
+func await[T any](w *world, came <-chan T) (first T) {
+	w.t.Helper()
+	select {
+	case first = <-came:
+	case <-time.After(time.Minute):
+		require.FailNow(w.t, "nothing came")
+	}
+	return first
+}
+
+func incr(key string) *transport.Call {
+	return &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
+}
+
 func (w *world) incr(key string) (any, error) {
 	w.t.Helper()
-	type outcome struct {
-		reply any
-		err   error
-	}
-	came := make(chan outcome, 1)
-	w.Start(incr(key), func(reply any, err error) { came <- outcome{reply, err} })
-	select {
-	case o := <-came:
-		return o.reply, o.err
-	case <-time.After(time.Minute):
-		require.Fail(w.t, "no outcome")
-		return nil, nil
-	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	return mux.Do(ctx, w, incr(key))
 }
 
 func (w *world) requireIncr(key string, want int64) {
@@ -348,11 +364,5 @@ func (w *world) subscribe(channel string) transport.Subscription {
 
 func (w *world) requireEvent(sub transport.Subscription, want transport.Event) {
 	w.t.Helper()
-	select {
-	case e, ok := <-sub.Events():
-		require.True(w.t, ok, "%v", sub.Err())
-		require.Equal(w.t, want, e)
-	case <-time.After(time.Minute):
-		require.Fail(w.t, "no event")
-	}
+	require.Equal(w.t, want, await(w, sub.Events()), "%v", sub.Err())
 }

@@ -71,14 +71,8 @@ func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 		t := w.t
 		const three = "10.0.0.3:1"
 		require.ElementsMatch(t, []string{one, two}, addrs(t, w))
-		w.do(func() {
-			w.add(three)
-			for slot, addr := range w.owner {
-				if addr == one {
-					w.owner[slot] = three
-				}
-			}
-		})
+		w.do(func() { w.add(three) })
+		w.takeOver(one, three)
 		masters, err := w.Masters(t.Context())
 		require.NoError(t, err)
 		for _, m := range masters {

@@ -26,10 +26,7 @@ func TestANodeThatIsBusyDoesNotDecideHowMessagesArePublished(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, "SPUBLISH", one, two)
 			w.do(func() { w.servers[one].refuses = map[string]string{"PUBSUB": refusal} })
-			a := Config{
-				Seeds: []string{one, two}, Dial: w.dial,
-				Conn: redisconn.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
-			}
+			a := w.cfg
 			got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
 			require.NoError(t, err, refusal)
 			require.Equal(t, want, got, refusal)
@@ -49,10 +46,7 @@ func TestANodeThatGivesNoAnswerDoesNotDecideEither(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "SPUBLISH", one, two)
 		w.do(func() { w.servers[one].silent = true })
-		a := Config{
-			Seeds: []string{one, two}, Dial: w.dial,
-			Conn: redisconn.Config{Command: 3 * time.Second, DialTimeout: 5 * time.Second},
-		}
+		a := w.cfg
 		got, err := a.publishCommand(t.Context(), transport.ShardingAuto)
 		require.NoError(t, err)
 		require.Equal(t, "SPUBLISH", got)

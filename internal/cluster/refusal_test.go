@@ -125,25 +125,13 @@ func TestACallThatWaitsForALostTopologyIsNotSent(t *testing.T) {
 func TestASubscriptionStaysOnAFormerMasterWhileNoNodeServesItsSlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sub := w.subscribe(key)
-		w.do(func() {
-			for slot, addr := range w.owner {
-				if addr == one {
-					w.owner[slot] = ""
-				}
-			}
-		})
+		w.takeOver(one, "")
 		for range 3 {
 			w.refresh()
 			time.Sleep(formerTime)
 		}
 		require.NoError(w.t, sub.Err())
-		w.do(func() {
-			for slot, addr := range w.owner {
-				if addr == "" {
-					w.owner[slot] = two
-				}
-			}
-		})
+		w.takeOver("", two)
 		w.refresh()
 		w.requireEvent(sub, transport.Event{Gap: true})
 	})
@@ -188,15 +176,10 @@ func TestASubscriptionThatIsSentInCirclesPauses(t *testing.T) {
 	})
 }
 
-// unserve takes the slot of key from all nodes; node one tells its subscribers.
+// unserve takes the slot of key from all nodes.
 func (w *world) unserve(key string) {
-	w.do(func() {
-		w.owner[transport.HashSlot(key)] = ""
-		for _, c := range w.servers[one].subs["SHARDNUMSUB"+key] {
-			go func() { _, _ = c.Write([]byte(push("sunsubscribe", key))) }()
-		}
-		delete(w.servers[one].subs, "SHARDNUMSUB"+key)
-	})
+	w.move(key, "")
+	w.drop(key)
 }
 
 // times counts the commands of one kind sent to a node.

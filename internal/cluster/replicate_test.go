@@ -26,21 +26,6 @@ func (w *world) replicate(key string, timeout time.Duration) <-chan copied {
 	return came
 }
 
-func incr(key string) *transport.Call {
-	return &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}}
-}
-
-func (w *world) awaitCopied(came <-chan copied) copied {
-	w.t.Helper()
-	select {
-	case o := <-came:
-		return o
-	case <-time.After(time.Minute):
-		require.Fail(w.t, "no outcome")
-		return copied{}
-	}
-}
-
 // asked returns the commands sent to a node, and its number of connections.
 func (w *world) asked(addr string) (commands []string, conns int) {
 	w.do(func() { commands, conns = slices.Clone(w.servers[addr].asked), len(w.servers[addr].conns) })
@@ -55,15 +40,15 @@ func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
 		w.requireIncr("{foo}", 1)
 		_, before := w.asked(one)
 		require.Equal(t, 1, before, "one connection, while no call needs more")
-		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
-		require.Equal(t, copied{int64(3), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		require.Equal(t, copied{int64(2), 1, nil}, await(w, w.replicate(key, time.Second)))
+		require.Equal(t, copied{int64(3), 1, nil}, await(w, w.replicate(key, time.Second)))
 		asked, conns := w.asked(one)
 		assert.Equal(t, []string{"INCR", "WAIT", "INCR", "WAIT"}, asked[len(asked)-4:])
 		assert.Equal(t, 2, conns, "one more for all of them")
 		asked, conns = w.asked(two)
 		assert.NotContains(t, asked, "WAIT")
 		assert.Equal(t, 1, conns)
-		require.Equal(t, copied{int64(2), 3, nil}, w.awaitCopied(w.replicate("{foo}", time.Second)))
+		require.Equal(t, copied{int64(2), 3, nil}, await(w, w.replicate("{foo}", time.Second)))
 	})
 }
 
@@ -75,7 +60,7 @@ func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
 		w.do(func() { w.servers[one].hold, w.servers[two].acks = make(chan struct{}), 2 })
 		w.move(key, two)
 		began := time.Now()
-		require.Equal(t, copied{int64(2), 2, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		require.Equal(t, copied{int64(2), 2, nil}, await(w, w.replicate(key, time.Second)))
 		require.Zero(t, time.Since(began))
 		close(w.servers[one].hold)
 	})
@@ -86,7 +71,7 @@ func TestAReplicatedCallOfASlotOnItsWayIsAskedForWhereItIs(t *testing.T) {
 		t := w.t
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].asking[key], w.servers[two].acks = two, 2 })
-		require.Equal(t, copied{int64(2), 2, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		require.Equal(t, copied{int64(2), 2, nil}, await(w, w.replicate(key, time.Second)))
 		asked, _ := w.asked(two)
 		require.Equal(t, []string{"ASKING", "INCR", "WAIT"}, asked[len(asked)-3:])
 	})
@@ -104,7 +89,7 @@ func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
 		w.move(key, two)
 		w.requireIncr(key, 2) // another call finds out
 		close(hold)
-		require.Equal(t, copied{int64(1), 0, nil}, w.awaitCopied(came))
+		require.Equal(t, copied{int64(1), 0, nil}, await(w, came))
 	})
 }
 
@@ -112,16 +97,16 @@ func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		t := w.t
 		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 1 })
-		require.EqualValues(t, 1, w.awaitCopied(w.replicate(key, time.Second)).have)
+		require.EqualValues(t, 1, await(w, w.replicate(key, time.Second)).have)
 		w.kill(one)
 		synctest.Wait()
-		o := w.awaitCopied(w.replicate(key, time.Second))
+		o := await(w, w.replicate(key, time.Second))
 		require.Error(t, o.err)
 		require.Zero(t, o.have)
 		w.takeOver(one, two)
 		w.refresh()
 		time.Sleep(time.Second)
-		require.Equal(t, copied{int64(2), 1, nil}, w.awaitCopied(w.replicate(key, time.Second)))
+		require.Equal(t, copied{int64(2), 1, nil}, await(w, w.replicate(key, time.Second)))
 	})
 }
 
@@ -134,9 +119,9 @@ func TestCloseEndsTheWaitForReplicas(t *testing.T) {
 		synctest.Wait()
 		behind := w.replicate(key, time.Hour)
 		require.NoError(t, w.Close())
-		require.ErrorIs(t, w.awaitCopied(waiting).err, transport.ErrUncertain)
+		require.ErrorIs(t, await(w, waiting).err, transport.ErrUncertain)
 		for _, came := range []<-chan copied{behind, w.replicate(key, time.Second)} {
-			o := w.awaitCopied(came)
+			o := await(w, came)
 			require.ErrorIs(t, o.err, transport.ErrNotSent)
 			require.ErrorIs(t, o.err, transport.ErrClosed)
 		}
@@ -159,7 +144,7 @@ func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
 		}
 		require.Empty(t, came, "it is waited for still")
 		close(hold)
-		require.Zero(t, w.awaitCopied(came).have)
+		require.Zero(t, await(w, came).have)
 		time.Sleep(formerTime)
 		w.refresh()
 		synctest.Wait()

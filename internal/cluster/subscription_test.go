@@ -41,12 +41,7 @@ func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
 		t := w.t
 		sub := w.subscribe(key)
 		w.move(key, two)
-		w.do(func() {
-			for _, c := range w.servers[one].subs["SHARDNUMSUB"+key] {
-				go func() { _, _ = c.Write([]byte(push("sunsubscribe", key))) }()
-			}
-			delete(w.servers[one].subs, "SHARDNUMSUB"+key)
-		})
+		w.drop(key)
 		w.requireEvent(sub, transport.Event{Gap: true})
 		require.Equal(t, 1, w.listeners(two, "NUMSUB", key))
 		require.Equal(t, 1, w.listeners(two, "SHARDNUMSUB", key))
