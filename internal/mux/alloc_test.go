@@ -54,13 +54,6 @@ func (c *instant) DoWithTimeout(time.Duration, string, ...any) (any, error) {
 func (c *instant) Err() error   { return nil }
 func (c *instant) Close() error { close(c.closed); return nil }
 
-func instantMux(tb testing.TB) *mux.Mux {
-	tb.Helper()
-	m := open(tb, mux.Config{Dial: func(context.Context) (redis.Conn, error) { return newInstant(), nil }})
-	require.NoError(tb, mux.Ping(tb.Context(), m))
-	return m
-}
-
 // caller repeats one call, as a lock does.
 type caller struct {
 	call   transport.Call
@@ -88,7 +81,7 @@ func (c *caller) run(m *mux.Mux) error {
 
 // Not parallel: AllocsPerRun counts the whole process.
 func TestCallsCostNoAllocations(t *testing.T) { //nolint:paralleltest // see above
-	m := instantMux(t)
+	m := open(t, mux.Config{Dial: func(context.Context) (redis.Conn, error) { return newInstant(), nil }})
 	c := newCaller()
 	for range 1000 {
 		require.NoError(t, c.run(m))
@@ -97,15 +90,4 @@ func TestCallsCostNoAllocations(t *testing.T) { //nolint:paralleltest // see abo
 	n := testing.AllocsPerRun(5000, func() { failed = errors.Join(failed, c.run(m)) })
 	require.NoError(t, failed)
 	assert.LessOrEqual(t, n, 0.1)
-}
-
-func BenchmarkMuxAlone(b *testing.B) {
-	m := instantMux(b)
-	c := newCaller()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.run(m); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
