@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -112,14 +113,6 @@ func unpublished(t *testing.T, s *redistest.Server, kind string, words ...any) *
 	return c
 }
 
-// bound returns a context that ends a test that waits.
-func bound(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // requireRefusal requires an error of the server that is not ErrNotNotified.
 func requireRefusal(t *testing.T, err error, kind string) {
 	t.Helper()
@@ -139,12 +132,12 @@ func TestUserWithoutChannelsAcquiresNothing(t *testing.T) {
 			for word, lacks := range o.withoutPublishing() {
 				c := unpublished(t, s, kind, "allchannels", word)
 				before := contents(t, s)
-				_, err := o.call(bound(t), c)
+				_, err := o.call(callers.Within(t), c)
 				require.ErrorContains(t, err, lacks, kind)
 				requireRefusal(t, err, kind)
 				require.Equal(t, before, contents(t, s), kind)
 				s.Do(t, "ACL", "SETUSER", "app", "allchannels", "+publish")
-				leave, err := o.call(bound(t), c)
+				leave, err := o.call(callers.Within(t), c)
 				require.NoError(t, err, "%s: the right was granted", kind)
 				require.NoError(t, leave(), kind)
 			}
@@ -160,7 +153,7 @@ func TestUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 		for kind, o := range holdable {
 			for word, lacks := range o.withoutPublishing() {
 				c := unpublished(t, s, kind, "allchannels")
-				leave, err := o.call(bound(t), c)
+				leave, err := o.call(callers.Within(t), c)
 				require.NoError(t, err)
 				if strings.HasPrefix(kind, "fair") { // without a waiter nothing is published
 					(&trial{T: t, server: s}).queuedByHand("k", map[string]time.Duration{foreign: time.Hour}, foreign)
@@ -179,26 +172,12 @@ func TestUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 	})
 }
 
-// The server denies DEL, so the lock is still held.
-func TestFailedUnlockIsNotErrNotNotified(t *testing.T) {
-	t.Parallel()
-	eachServer(t, func(t *testing.T, s *redistest.Server) {
-		t.Helper()
-		c := unpublished(t, s, "plain", "allchannels")
-		hold, err := rlock.New(c, "k").Lock(bound(t), rlock.WithLease(lease))
-		require.NoError(t, err)
-		s.Do(t, "ACL", "SETUSER", "app", "-del")
-		requireRefusal(t, hold.Unlock(), "plain")
-		require.EqualValues(t, 1, s.Do(t, "EXISTS", "k"))
-	})
-}
-
 func TestDoJoinsErrNotNotified(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := unpublished(t, s, "plain", "allchannels")
 	failed := errors.New("failed")
-	err := rlock.New(c, "k").Do(bound(t), func(context.Context) error {
+	err := rlock.New(c, "k").Do(callers.Within(t), func(context.Context) error {
 		s.Do(t, "ACL", "SETUSER", "app", "resetchannels")
 		return failed
 	})
@@ -212,14 +191,14 @@ func TestUserWithoutChannelsAcquiresNothingInCluster(t *testing.T) {
 	for _, s := range cluster.Nodes() {
 		s.Do(t, "ACL", "SETUSER", "app", "reset", "on", ">"+redistest.Password, "+@all", "~*")
 	}
-	c, err := redlatch.Open(bound(t), "redis-cluster://app:"+redistest.Password+"@"+strings.Join(cluster.Addrs(), ","))
+	c, err := redlatch.Open(callers.Within(t), "redis-cluster://app:"+redistest.Password+"@"+strings.Join(cluster.Addrs(), ","))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	for kind, o := range holdable {
 		if kind == "permits" || kind == "multi" {
 			continue
 		}
-		_, err := o.call(bound(t), c)
+		_, err := o.call(callers.Within(t), c)
 		require.ErrorContains(t, err, "the user lacks &"+o.channel, kind)
 	}
 }
@@ -231,7 +210,7 @@ func TestForceUnlockWithoutPublishReturnsErrNotNotified(t *testing.T) {
 		c := unpublished(t, s, "plain", "resetchannels")
 		l := rlock.New(c, "k")
 		s.Do(t, "HSET", "k", foreign, 1)
-		forced, err := l.ForceUnlock(bound(t))
+		forced, err := l.ForceUnlock(callers.Within(t))
 		require.ErrorIs(t, err, redlatch.ErrNotNotified)
 		require.ErrorContains(t, err, "the user lacks &redisson_lock__channel:{k}")
 		require.True(t, forced)
@@ -245,7 +224,7 @@ func TestUnlockWithoutScriptsIsNotErrNotNotified(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *redistest.Server) {
 		t.Helper()
 		for kind, o := range holdable {
-			leave, err := o.call(bound(t), unpublished(t, s, kind, "allchannels"))
+			leave, err := o.call(callers.Within(t), unpublished(t, s, kind, "allchannels"))
 			require.NoError(t, err)
 			s.Do(t, "DEL", "k", "a", "b", "{k}:timeout")
 			s.Do(t, "ACL", "SETUSER", "app", "-eval", "-evalsha")
@@ -256,12 +235,21 @@ func TestUnlockWithoutScriptsIsNotErrNotNotified(t *testing.T) {
 	})
 }
 
-// Redis before version 7.2 does not name the denied command.
-func TestForceUnlockWithoutDelIsNotErrNotNotified(t *testing.T) {
+// The server denies DEL, so the lock is still held. Redis before version 7.2 does not name the command.
+func TestUnlockWithoutDelIsNotErrNotNotified(t *testing.T) {
 	t.Parallel()
-	c := unpublished(t, redistest.StartValkey(t), "plain", "allchannels", "-del")
-	forced, err := rlock.New(c, "k").ForceUnlock(bound(t))
-	requireRefusal(t, err, "plain")
-	require.NotContains(t, err.Error(), "the user lacks")
-	require.False(t, forced)
+	eachServer(t, func(t *testing.T, s *redistest.Server) {
+		t.Helper()
+		c := unpublished(t, s, "plain", "allchannels")
+		l := rlock.New(c, "k")
+		hold, err := l.Lock(callers.Within(t), rlock.WithLease(lease))
+		require.NoError(t, err)
+		s.Do(t, "ACL", "SETUSER", "app", "-del")
+		requireRefusal(t, hold.Unlock(), "plain")
+		forced, err := l.ForceUnlock(callers.Within(t))
+		requireRefusal(t, err, "plain")
+		require.NotContains(t, err.Error(), "the user lacks")
+		require.False(t, forced)
+		require.EqualValues(t, 1, s.Do(t, "EXISTS", "k"))
+	})
 }
