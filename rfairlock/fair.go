@@ -21,6 +21,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/kind"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -40,7 +41,7 @@ import (
 func New(client *redlatch.Client, name string) *rlock.Lock {
 	lock := &rlock.Lock{}
 	*lock.Internal() = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-		f := kind.NewFair(e, mapped)
+		f := kind.NewFair(e, mapped, luasrc.Tokens{})
 		return f, f.Queues.Strategy(f)
 	})
 	return lock

@@ -15,14 +15,16 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// counter is the common part of both kinds: the counter's key, and how to read replies with tokens.
-type counter struct {
-	key   string
-	least int64 // the value it must have reached, 0 for any
+// counter is the common part of both kinds: how to read replies with tokens.
+type counter struct{}
+
+// tokens returns the counter of a lock, which must have reached least, 0 for any.
+func tokens(mapped string, least int64) luasrc.Tokens {
+	return luasrc.Tokens{Counter: codec.TokenKey(mapped), Least: least}
 }
 
 // decode reads the reply to an attempt: a token, or the refusal of a lock without tokens.
-func (n *counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
+func (counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	token, granted, err := reply.Token(answer)
 	switch {
 	case err != nil:
@@ -35,18 +37,17 @@ func (n *counter) decode(k kind.Hash, answer any) (acquire.Outcome, error) {
 	return k.Decode(answer)
 }
 
-func (n *counter) Reentered(answer any) (held bool, token int64, err error) {
+func (counter) Reentered(answer any) (held bool, token int64, err error) {
 	token, held, err = reply.Token(answer)
 	return held, token, err
 }
 
-func (n *counter) Fences() bool { return true }
+func (counter) Fences() bool { return true }
 
 // fenced is the plain lock with tokens, Redisson's getFencedLock. Only its grants differ.
 type fenced struct {
-	*counter
+	counter
 	*kind.Plain
-	grants luasrc.Fenced
 }
 
 var _ interface {
@@ -55,10 +56,9 @@ var _ interface {
 	acquire.Transferable
 } = (*fenced)(nil)
 
-func makePlain(n counter) hold.Make {
+func makePlain(least int64) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-		n.key = codec.TokenKey(mapped)
-		f := &fenced{&n, kind.NewPlain(e, mapped), luasrc.Fenced{Key: mapped, Counter: n.key, Least: n.least}}
+		f := &fenced{Plain: kind.NewPlain(e, mapped, tokens(mapped, least))}
 		return f, localqueue.New(e, f)
 	}
 }
@@ -66,26 +66,12 @@ func makePlain(n counter) hold.Make {
 func (f *fenced) Name() string   { return "fenced" }
 func (f *fenced) Family() string { return "fenced" }
 
-func (f *fenced) Acquire(c *transport.Call, r *acquire.Request) {
-	f.grants.Acquire(c, r.Owner, r.Lease)
-}
-
-// Transfer gives the next caller a new token.
-func (f *fenced) Transfer(c *transport.Call, r *acquire.Request, from any) {
-	f.grants.Pass(c, from, r.Owner, r.Lease)
-}
-
 func (f *fenced) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Hash, answer) }
-
-func (f *fenced) Reenter(c *transport.Call, r *acquire.Request) {
-	f.grants.Reenter(c, r.Owner, r.Lease, r.Target)
-}
 
 // fair is the fair lock with tokens. Only its grants differ.
 type fair struct {
-	*counter
+	counter
 	*kind.Fair
-	grants luasrc.FencedFair
 }
 
 var _ interface {
@@ -95,13 +81,9 @@ var _ interface {
 	fairqueue.Kind
 } = (*fair)(nil)
 
-func makeFair(n counter) hold.Make {
+func makeFair(least int64) hold.Make {
 	return func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-		n.key = codec.TokenKey(mapped)
-		f := &fair{&n, kind.NewFair(e, mapped), luasrc.FencedFair{
-			Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Counter: n.key,
-			Channel: codec.LockChannel(mapped), Least: n.least,
-		}}
+		f := &fair{Fair: kind.NewFair(e, mapped, tokens(mapped, least))}
 		return f, f.Queues.Strategy(f)
 	}
 }
@@ -109,19 +91,7 @@ func makeFair(n counter) hold.Make {
 func (f *fair) Name() string   { return "fair-fenced" }
 func (f *fair) Family() string { return "fair-fenced" }
 
-func (f *fair) Acquire(c *transport.Call, r *acquire.Request) {
-	fill := f.grants.Acquire
-	if r.Try {
-		fill = f.grants.Try
-	}
-	fill(c, f.Queues.NowMillis(), r.Owner, r.Wait, r.Lease)
-}
-
 func (f *fair) Decode(answer any) (acquire.Outcome, error) { return f.decode(f.Hash, answer) }
-
-func (f *fair) Reenter(c *transport.Call, r *acquire.Request) {
-	f.grants.Reenter(c, f.Queues.NowMillis(), r.Owner, r.Lease, r.Target)
-}
 
 func (f *fair) Dequeue(lock string, r *acquire.Request) error { return f.Queues.Dequeue(f, lock, r) }
 func (f *fair) Leave(lock string, r *acquire.Request)         { f.Queues.Leave(f, lock, r) }

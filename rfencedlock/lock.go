@@ -56,7 +56,7 @@ func NewFair(client *redlatch.Client, name string, opts ...Option) *Lock {
 	return newLock(client, name, makeFair, opts)
 }
 
-func newLock(client *redlatch.Client, name string, make func(counter) hold.Make, opts []Option) *Lock {
+func newLock(client *redlatch.Client, name string, make func(least int64) hold.Make, opts []Option) *Lock {
 	var set settings
 	for _, o := range opts {
 		if o != nil {
@@ -64,7 +64,7 @@ func newLock(client *redlatch.Client, name string, make func(counter) hold.Make,
 		}
 	}
 	l := &rlock.Lock{}
-	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, make(counter{least: set.least}))
+	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, make(set.least))
 	if l.Internal().Err == nil {
 		l.Internal().Err = set.err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/kind"
 	"github.com/redlatch/redlatch/internal/localqueue"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -45,7 +46,7 @@ func New(client *redlatch.Client, name string) *Lock {
 }
 
 func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
-	k := kind.NewPlain(e, mapped)
+	k := kind.NewPlain(e, mapped, luasrc.Tokens{})
 	return k, localqueue.New(e, k)
 }
 

@@ -31,11 +31,11 @@ var _ interface {
 	fairqueue.Kind
 } = (*Fair)(nil)
 
-// NewFair returns the kind of the fair lock.
-func NewFair(e *engine.Engine, mapped string) *Fair {
+// NewFair returns the kind of the fair lock, whose grants give tokens if there is a counter.
+func NewFair(e *engine.Engine, mapped string, tokens luasrc.Tokens) *Fair {
 	return &Fair{NewHash(mapped), fairqueue.Of(e), e, luasrc.Fair{
 		Key: mapped, Queue: codec.QueueKey(mapped), Timeouts: codec.TimeoutKey(mapped), Channel: codec.LockChannel(mapped),
-		Publish: e.Publish(),
+		Publish: e.Publish(), Tokens: tokens,
 	}}
 }
 

@@ -107,10 +107,10 @@ var _ interface {
 	acquire.Transferable
 } = (*Plain)(nil)
 
-// NewPlain returns the kind of the plain lock.
-func NewPlain(e *engine.Engine, mapped string) *Plain {
+// NewPlain returns the kind of the plain lock, whose grants give tokens if there is a counter.
+func NewPlain(e *engine.Engine, mapped string, tokens luasrc.Tokens) *Plain {
 	channel := codec.LockChannel(mapped)
-	return &Plain{NewHash(mapped), channel, luasrc.Plain{Key: mapped, Channel: channel, Publish: e.Publish()}}
+	return &Plain{NewHash(mapped), channel, luasrc.Plain{Key: mapped, Channel: channel, Publish: e.Publish(), Tokens: tokens}}
 }
 
 // Name implements acquire.Waitable.

@@ -25,6 +25,7 @@ type Fair struct {
 	// The names of the lock, of its other keys and of its channel, all strings.
 	Key, Queue, Timeouts, Channel any
 	Publish                       any // PUBLISH or SPUBLISH
+	Tokens
 }
 
 func (f *Fair) fill(c *transport.Call, script *transport.Script, args ...any) {
@@ -32,18 +33,37 @@ func (f *Fair) fill(c *transport.Call, script *transport.Script, args ...any) {
 	c.Args = append(c.Args, args...)
 }
 
-// Try fills c with a call of [FairTry] whose refusal names the holder.
+// fenced is fill for a script that gives tokens.
+func (f *Fair) fenced(c *transport.Call, script *transport.Script, args ...any) {
+	fill(c, script, 5, f.Key, f.Queue, f.Timeouts, f.Counter, f.Channel)
+	c.Args = append(append(c.Args, args...), f.Least)
+}
+
+func (f *Fair) take(c *transport.Call, plain, fenced *transport.Script, now, owner, wait, lease any) {
+	if f.Counter != nil {
+		f.fenced(c, fenced, now, owner, wait, lease)
+		return
+	}
+	f.fill(c, plain, now, owner, wait, lease, tell)
+}
+
+// Try fills c with a call of [FairTry] or [FencedFairTry] whose refusal names the holder.
 func (f *Fair) Try(c *transport.Call, now, owner, wait, lease any) {
-	f.fill(c, FairTry, now, owner, wait, lease, tell)
+	f.take(c, FairTry, FencedFairTry, now, owner, wait, lease)
 }
 
-// Acquire fills c with a call of [FairAcquire] whose refusal names the holder and the next waiter.
+// Acquire fills c with a call of [FairAcquire] or [FencedFairAcquire] whose refusal names the holder and the
+// next waiter.
 func (f *Fair) Acquire(c *transport.Call, now, owner, wait, lease any) {
-	f.fill(c, FairAcquire, now, owner, wait, lease, tell)
+	f.take(c, FairAcquire, FencedFairAcquire, now, owner, wait, lease)
 }
 
-// Reenter fills c with [FairReenter].
+// Reenter fills c with [FairReenter] or [FencedFairReenter].
 func (f *Fair) Reenter(c *transport.Call, now, owner, lease any, target int64) {
+	if f.Counter != nil {
+		f.fenced(c, FencedFairReenter, now, owner, lease, target)
+		return
+	}
 	f.fill(c, FairReenter, now, owner, lease, target)
 }
 

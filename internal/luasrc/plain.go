@@ -41,15 +41,24 @@ type Plain struct {
 	// Key and Channel are the names of the lock and of its channel, both strings.
 	Key, Channel any
 	Publish      any // PUBLISH or SPUBLISH
+	Tokens
 }
 
-// Acquire fills c with a call of [Acquire] whose refusal names the holder.
+// Acquire fills c with a call of [Acquire] or [FencedAcquire] whose refusal names the holder.
 func (p *Plain) Acquire(c *transport.Call, owner, lease any) {
+	if p.Counter != nil {
+		fill(c, FencedAcquire, 2, p.Key, p.Counter, owner, lease, p.Least)
+		return
+	}
 	fill(c, Acquire, 1, p.Key, owner, lease, tell)
 }
 
-// Reenter fills c with [Reenter].
+// Reenter fills c with [Reenter] or [FencedReenter].
 func (p *Plain) Reenter(c *transport.Call, owner, lease any, target int64) {
+	if p.Counter != nil {
+		fill(c, FencedReenter, 2, p.Key, p.Counter, owner, lease, target, p.Least)
+		return
+	}
 	fill(c, Reenter, 1, p.Key, owner, lease, target)
 }
 
@@ -68,8 +77,12 @@ func (p *Plain) ForceRelease(c *transport.Call) {
 	fill(c, ForceRelease, 2, p.Key, p.Channel, p.Publish, codec.MessageUnlock)
 }
 
-// Pass fills c with [Pass].
+// Pass fills c with [Pass] or [FencedPass].
 func (p *Plain) Pass(c *transport.Call, owner, heir, lease any) {
+	if p.Counter != nil {
+		fill(c, FencedPass, 2, p.Key, p.Counter, owner, heir, lease, p.Least)
+		return
+	}
 	fill(c, Pass, 1, p.Key, owner, heir, lease)
 }
 
@@ -108,55 +121,12 @@ var (
 // ErrBehind is the error text of a script whose counter is below the least value.
 const ErrBehind = "FENCE_EPOCH"
 
-// Fenced fills calls of the scripts that grant one plain lock with tokens, as [Plain] does.
-type Fenced struct {
-	// Key and Counter are the names of the lock and of its counter, both strings.
-	Key, Counter any
+// Tokens makes a lock fenced: its grants give tokens. The zero value is a lock without tokens.
+type Tokens struct {
+	// Counter is the name of the lock's counter, a string, nil for none.
+	Counter any
 	// Least is the least value of the counter, an int64, 0 for any.
 	Least any
-}
-
-// Acquire fills c with [FencedAcquire].
-func (f *Fenced) Acquire(c *transport.Call, owner, lease any) {
-	fill(c, FencedAcquire, 2, f.Key, f.Counter, owner, lease, f.Least)
-}
-
-// Reenter fills c with [FencedReenter].
-func (f *Fenced) Reenter(c *transport.Call, owner, lease any, target int64) {
-	fill(c, FencedReenter, 2, f.Key, f.Counter, owner, lease, target, f.Least)
-}
-
-// Pass fills c with [FencedPass].
-func (f *Fenced) Pass(c *transport.Call, owner, heir, lease any) {
-	fill(c, FencedPass, 2, f.Key, f.Counter, owner, heir, lease, f.Least)
-}
-
-// FencedFair fills calls of the scripts that grant a fair lock with tokens, as [Fair] does.
-type FencedFair struct {
-	// The names of the lock and of its other keys, all strings.
-	Key, Queue, Timeouts, Counter, Channel any
-	// Least is the least value of the counter, an int64, 0 for any.
-	Least any
-}
-
-func (f *FencedFair) fill(c *transport.Call, script *transport.Script, args ...any) {
-	fill(c, script, 5, f.Key, f.Queue, f.Timeouts, f.Counter, f.Channel)
-	c.Args = append(c.Args, args...)
-}
-
-// Try fills c with [FencedFairTry].
-func (f *FencedFair) Try(c *transport.Call, now, owner, wait, lease any) {
-	f.fill(c, FencedFairTry, now, owner, wait, lease, f.Least)
-}
-
-// Acquire fills c with [FencedFairAcquire].
-func (f *FencedFair) Acquire(c *transport.Call, now, owner, wait, lease any) {
-	f.fill(c, FencedFairAcquire, now, owner, wait, lease, f.Least)
-}
-
-// Reenter fills c with [FencedFairReenter].
-func (f *FencedFair) Reenter(c *transport.Call, now, owner, lease any, target int64) {
-	f.fill(c, FencedFairReenter, now, owner, lease, target, f.Least)
 }
 
 // FillRaise fills c with [Raise].

@@ -156,7 +156,7 @@ var fencedScenarios = []scenario{
 	}},
 	{"fenced: a counter below the least", func(l string) []vector {
 		with := func(least int64) vector {
-			return fencedCall(l, least, func(f *Fenced, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
+			return fencedCall(l, least, func(f *Plain, c *transport.Call) { f.Acquire(c, ownerA, int64(5000)) })
 		}
 		raise := func() vector {
 			return filled(func(c *transport.Call) { FillRaise(c, codec.TokenKey(l), int64(100)) })
@@ -171,7 +171,7 @@ var fencedScenarios = []scenario{
 	}},
 	{"fenced: passed on in one step", func(l string) []vector {
 		pass := func(owner, heir string) vector {
-			return fencedCall(l, 0, func(f *Fenced, c *transport.Call) { f.Pass(c, owner, heir, int64(20000)) })
+			return fencedCall(l, 0, func(f *Plain, c *transport.Call) { f.Pass(c, owner, heir, int64(20000)) })
 		}
 		return []vector{
 			pass(ownerA, ownerB).gives([]any{int64(0)}, "HEXISTS", nothing),
@@ -182,7 +182,7 @@ var fencedScenarios = []scenario{
 	}},
 	{"fenced: entered again by target", func(l string) []vector {
 		enter := func(owner string, lease, target int64) vector {
-			return fencedCall(l, 0, func(f *Fenced, c *transport.Call) { f.Reenter(c, owner, lease, target) })
+			return fencedCall(l, 0, func(f *Plain, c *transport.Call) { f.Reenter(c, owner, lease, target) })
 		}
 		return []vector{
 			enter(ownerA, 30000, 2).gives(nil, "HEXISTS", nothing),
@@ -196,26 +196,26 @@ var fencedScenarios = []scenario{
 	}},
 	// The queue is that of the scripts without tokens, which share the functions.
 	{"fenced: fair", func(l string) []vector {
-		fair := func(fill func(f *FencedFair, c *transport.Call)) vector {
-			f := FencedFair{
-				Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Counter: codec.TokenKey(l),
-				Channel: codec.LockChannel(l), Least: int64(0),
+		fair := func(fill func(f *Fair, c *transport.Call)) vector {
+			f := Fair{
+				Key: l, Queue: codec.QueueKey(l), Timeouts: codec.TimeoutKey(l), Channel: codec.LockChannel(l),
+				Tokens: Tokens{codec.TokenKey(l), int64(0)},
 			}
 			return filled(func(c *transport.Call) { fill(&f, c) })
 		}
 		const now, wait, lease = int64(1795225218771), int64(5000), int64(30000)
 		acquire := func(owner string) vector {
-			return fair(func(f *FencedFair, c *transport.Call) { f.Acquire(c, now, owner, wait, lease) })
+			return fair(func(f *Fair, c *transport.Call) { f.Acquire(c, now, owner, wait, lease) })
 		}
 		try := func(owner string) vector {
-			return fair(func(f *FencedFair, c *transport.Call) { f.Try(c, now, owner, wait, lease) })
+			return fair(func(f *Fair, c *transport.Call) { f.Try(c, now, owner, wait, lease) })
 		}
 		const takes = "LINDEX EXISTS INCR LPOP ZREM ZRANGE HSET PEXPIRE"
 		return []vector{
 			acquire(ownerA).gives(int64(1), takes, at(l, "1", lock(l, lease, ownerA, "1"))),
 			acquire(ownerA).gives(int64(2), "LINDEX EXISTS HEXISTS INCR HINCRBY PEXPIRE", at(l, "2", lock(l, lease, ownerA, "2"))),
 			try(ownerB).gives([]any{about(lease), ownerA}, "LINDEX EXISTS HEXISTS PTTL HKEYS", at(l, "2", lock(l, lease, ownerA, "2"))),
-			fair(func(f *FencedFair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
+			fair(func(f *Fair, c *transport.Call) { f.Reenter(c, now, ownerA, lease-10000, 3) }).
 				gives(int64(3), "LINDEX HEXISTS INCR HGET HSET PTTL", at(l, "3", lock(l, lease, ownerA, "3"))),
 			command("DEL", l).gives(int64(1), "", at(l, "3")),
 			try(ownerB).gives(int64(4), takes, at(l, "4", lock(l, lease, ownerB, "1"))).then("DEL", l, codec.TokenKey(l)),
@@ -228,13 +228,13 @@ func TestFencedScriptsDoWhatTheVectorsSay(t *testing.T) {
 	playOnEachServer(t, newStage, fencedScenarios...)
 }
 
-func fencedCall(l string, least int64, fill func(f *Fenced, c *transport.Call)) vector {
-	f := Fenced{Key: l, Counter: codec.TokenKey(l), Least: least}
+func fencedCall(l string, least int64, fill func(f *Plain, c *transport.Call)) vector {
+	f := Plain{Key: l, Tokens: Tokens{codec.TokenKey(l), least}}
 	return filled(func(c *transport.Call) { fill(&f, c) })
 }
 
 func fencedAcquire(l, owner string, lease int64) vector {
-	return fencedCall(l, 0, func(f *Fenced, c *transport.Call) { f.Acquire(c, owner, lease) })
+	return fencedCall(l, 0, func(f *Plain, c *transport.Call) { f.Acquire(c, owner, lease) })
 }
 
 // at is a state with the counter of a lock.

@@ -149,7 +149,7 @@ func fencedAcquire(_ Release, s Step) Args {
 }
 
 func ourFencedAcquire(s Step, shared bool) Call {
-	l := luasrc.Fenced{Key: s.Names[0], Counter: s.counter(), Least: int64(0)}
+	l := luasrc.Plain{Key: s.Names[0], Tokens: luasrc.Tokens{Counter: s.counter(), Least: int64(0)}}
 	return filled(func(c *transport.Call) {
 		if s.Target == 0 {
 			l.Acquire(c, s.Owner, s.Lease)
