@@ -84,52 +84,45 @@ const (
 	burstMin   = 4 * time.Millisecond
 )
 
-// Yield is how a queue lets other processes go first: until each has freed the lock as often, or
-// none has for too long. The zero Yield doesn't.
-type Yield struct {
-	// Turns is how often each of the others is to free the lock: once for each turn here, or once
+// yield is how a queue lets other processes go first: until each has freed the lock as often, or
+// none has for too long. The zero yield doesn't.
+type yield struct {
+	// turns is how often each of the others is to free the lock: once for each turn here, or once
 	// in all if it frees it once per burst.
-	Turns int
-	// Span is how long each of them may have the lock before that counts: one with a single caller
+	turns int
+	// least is how long each of them may have the lock before that counts: one with a single caller
 	// frees it after each turn.
-	Span time.Duration
-	// Most is how long each of them may have the lock, 0 for no limit: an unknown process may have
+	least time.Duration
+	// most is how long each of them may have the lock, 0 for no limit: an unknown process may have
 	// bursts of any length.
-	Most time.Duration
-	// Patience is how long one of them may need to acquire the lock.
-	Patience time.Duration
+	most time.Duration
+	// patience is how long one of them may need to acquire the lock.
+	patience time.Duration
 }
 
-// countTurn counts a turn of this process, mu held, and returns the next caller's Yield.
-func (q *Queue) countTurn(now time.Time) Yield {
+// countTurn counts a turn of this process, mu held, and returns how the next caller yields.
+func (q *queue) countTurn(now time.Time) yield {
 	if q.ahead == 0 {
 		q.aheadSince = now
 	}
 	q.ahead++
 	took := now.Sub(q.aheadSince)
 	if q.ahead < burstMax && took < burstTime {
-		return Yield{}
+		return yield{}
 	}
-	c := Yield{Turns: q.ahead, Patience: min(max(yieldTimes*took/time.Duration(q.ahead), yieldMin), yieldMax)}
+	c := yield{turns: q.ahead, patience: min(max(yieldTimes*took/time.Duration(q.ahead), yieldMin), yieldMax)}
 	switch {
 	case q.contenders.allRedlatch(q.others, now):
-		c = Yield{Turns: 1, Span: q.burst(took) / burstTimes, Patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
+		c = yield{turns: 1, least: q.burst(took) / burstTimes, patience: min(max(burstTimes*took, burstMin), burstTimes*burstTime)}
 	case !q.contenders.foreign(now):
-		c.Most = took
+		c.most = took
 	}
 	q.ahead = 0
 	return c
 }
 
-// Yielded says that the caller with the turn has yielded. Until then, the next ones must.
-func (q *Queue) Yielded() {
-	q.mu.Lock()
-	q.owed = Yield{}
-	q.mu.Unlock()
-}
-
 // burst returns the duration of a burst without delays, mu held.
-func (q *Queue) burst(took time.Duration) time.Duration {
+func (q *queue) burst(took time.Duration) time.Duration {
 	pace := took / time.Duration(q.ahead)
 	if q.pace != 0 {
 		pace = min(pace, q.pace+q.pace/8)
@@ -139,12 +132,12 @@ func (q *Queue) burst(took time.Duration) time.Duration {
 }
 
 // due reports whether the next turn must yield first, mu held.
-func (q *Queue) due(now time.Time) bool {
+func (q *queue) due(now time.Time) bool {
 	return q.ahead+1 >= burstMax || q.ahead > 0 && now.Sub(q.aheadSince) >= burstTime
 }
 
-// Others records how many other processes wait, and whether they were counted.
-func (q *Queue) Others(n int, counted bool) {
+// count records how many other processes wait, and whether they were counted.
+func (q *queue) count(n int, counted bool) {
 	q.mu.Lock()
 	q.others, q.contenders.counted = n, time.Time{}
 	if counted {

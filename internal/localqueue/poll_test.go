@@ -7,21 +7,24 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTheFirstWaiterIsWokenForEachPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = time.Second
-		qs := NewQueues(uuid.UUID{}, every)
+		qs := newQueues(uuid.UUID{}, every)
 		q, _ := enter(qs)
 		_, first := enter(qs)
 		time.Sleep(every / 2)
 		_, second := enter(qs)
-		polls := func(w *Waiter, says string) {
+		polls := func(w *caller, says string) {
 			t.Helper()
 			synctest.Wait()
 			require.True(t, isReady(w), says)
-			require.False(t, q.HasTurn(w), says)
+			require.NotNil(t, w.place, says)
 		}
 		time.Sleep(every / 2)
 		polls(first, "after one interval")
@@ -29,7 +32,7 @@ func TestTheFirstWaiterIsWokenForEachPoll(t *testing.T) {
 		time.Sleep(every)
 		polls(first, "after two")
 
-		q.Quit(first)
+		q.quit(first)
 		time.Sleep(every)
 		polls(second, "it is the first now")
 
@@ -37,7 +40,7 @@ func TestTheFirstWaiterIsWokenForEachPoll(t *testing.T) {
 		synctest.Wait()
 		q.Pass(true)
 		require.True(t, isReady(second))
-		require.True(t, q.HasTurn(second))
+		require.Nil(t, second.place)
 		require.False(t, isReady(second), "one signal for both")
 		q.Pass(true)
 		requireNoQueue(t, qs)
@@ -47,17 +50,17 @@ func TestTheFirstWaiterIsWokenForEachPoll(t *testing.T) {
 func TestAQueueWithoutWaitersPollsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = time.Second
-		qs := NewQueues(uuid.UUID{}, every)
+		qs := newQueues(uuid.UUID{}, every)
 		q, _ := enter(qs)
 		_, w := enter(qs)
-		q.Quit(w)
+		q.quit(w)
 		time.Sleep(every)
 		synctest.Wait()
 		require.False(t, q.polls, "its only waiter left")
 
 		_, w = enter(qs)
 		require.True(t, q.polls)
-		q.Quit(w)
+		q.quit(w)
 		q.Pass(true)
 		require.False(t, q.polls, "all have left")
 		require.False(t, q.poll.Stop(), "so does its timer")
@@ -68,7 +71,7 @@ func TestAQueueWithoutWaitersPollsNoMore(t *testing.T) {
 		time.Sleep(every)
 		synctest.Wait()
 		require.True(t, isReady(w), "as a new one")
-		again.Quit(w)
+		again.quit(w)
 		again.Pass(true)
 	})
 }

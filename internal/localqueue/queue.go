@@ -1,6 +1,7 @@
 package localqueue
 
 import (
+	"container/list"
 	"sync"
 	"time"
 
@@ -11,78 +12,58 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// Queue is the callers in a process that want one lock. Only the caller with the turn sends calls
+// queue is the callers in a process that want one lock. Only the caller with the turn sends calls
 // about the lock, until its hold ends. It passes the turn on, exactly once, as soon as the release
-// was sent, so that the next attempt follows directly, or together with the lock: see
-// [Queue.PassLock].
-//
-// Get one from [Queues.Join]. A caller gets the turn immediately, or a [Waiter].
-type Queue struct {
+// was sent, so that the next attempt follows directly, or together with the lock: see passLock.
+type queue struct {
 	id     lockID
-	queues *Queues
+	queues *queues
 	refs   int // guarded by queues.mu
 
-	mu          sync.Mutex // guards the fields below; held briefly
-	busy        bool       // a caller has the turn
-	first, last *Waiter
-	sub         transport.Subscription // kept while a caller wants the lock
-	state       acquire.QueueState
-	ahead       int // turns here without as many of others
-	aheadSince  time.Time
-	others      int   // number of other processes, if known
-	theirs      int   // their turns, modulo others
-	owed        Yield // not done yet
-	contenders  contenders
-	pace        time.Duration // of an undelayed turn
-	poll        *time.Timer   // nil until a caller has waited
-	polls       bool          // poll is running
-}
-
-// Waiter is a caller that waits for its turn.
-type Waiter struct {
-	// Ready receives for the turn, and for each poll before.
-	Ready chan struct{}
-	// Yield, valid after Ready, is how to let other processes go first.
-	Yield Yield
-	// Passed, valid after Ready, is true if the turn came with the lock.
-	Passed bool
-	// Transfer, valid after Ready, is the lock itself, nil if it was freed.
-	Transfer *acquire.Transfer
-
-	prev, next *Waiter
-	queued     bool
-	asks       bool
+	mu         sync.Mutex             // guards the fields below, and fields of the callers; held briefly
+	busy       bool                   // a caller has the turn
+	waiting    list.List              // of *caller
+	sub        transport.Subscription // kept while a caller wants the lock
+	state      acquire.QueueState
+	ahead      int // turns here without as many of others
+	aheadSince time.Time
+	others     int   // number of other processes, if known
+	theirs     int   // their turns, modulo others
+	owed       yield // not done yet by the callers with the turn
+	contenders contenders
+	pace       time.Duration // of an undelayed turn
+	poll       *time.Timer   // nil until a caller has waited
+	polls      bool          // poll is running
 }
 
 type lockID struct{ kind, key string }
 
-// Queues are a client's queues by lock. All methods are safe for concurrent use.
-type Queues struct {
+// queues are a client's queues by lock. All methods are safe for concurrent use.
+type queues struct {
 	self      uuid.UUID
 	every     time.Duration // poll interval of first waiters
 	transfers sync.Pool     // of *acquire.Transfer
 	callers   sync.Pool     // of *caller
 
 	mu   sync.Mutex // guards byID and the queues' refs
-	byID map[lockID]*Queue
+	byID map[lockID]*queue
 	free sync.Pool
 }
 
-// NewQueues returns the queues of the client self, whose first waiters poll at the interval every.
-func NewQueues(self uuid.UUID, every time.Duration) *Queues {
-	return &Queues{self: self, every: every, byID: map[lockID]*Queue{}}
+func newQueues(self uuid.UUID, every time.Duration) *queues {
+	return &queues{self: self, every: every, byID: map[lockID]*queue{}}
 }
 
-// Join returns the queue of a lock. The caller leaves it by Pass, PassLock or Quit.
-func (qs *Queues) Join(kind, key string) *Queue {
+// join returns the queue of a lock. The caller leaves it by Pass, passLock or quit.
+func (qs *queues) join(kind, key string) *queue {
 	id := lockID{kind, key}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byID[id]
 	if q == nil {
-		q, _ = qs.free.Get().(*Queue)
+		q, _ = qs.free.Get().(*queue)
 		if q == nil {
-			q = &Queue{queues: qs, contenders: contenders{self: qs.self}}
+			q = &queue{queues: qs, contenders: contenders{self: qs.self}}
 		}
 		q.id = id
 		qs.byID[id] = q
@@ -91,7 +72,7 @@ func (qs *Queues) Join(kind, key string) *Queue {
 	return q
 }
 
-func (q *Queue) put() {
+func (q *queue) put() {
 	q.queues.mu.Lock()
 	defer q.queues.mu.Unlock()
 	if q.refs--; q.refs == 0 {
@@ -102,108 +83,101 @@ func (q *Queue) put() {
 	}
 }
 
-// TryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether the
+// tryEnter takes the turn if it is free. Otherwise it leaves the queue, and reports whether the
 // lock is certainly held, because another caller in this process waits for it.
-func (q *Queue) TryEnter() (has, refused bool, state acquire.QueueState) {
+func (q *queue) tryEnter(c *caller) (refused bool, state acquire.QueueState) {
 	q.mu.Lock()
-	has, state = !q.busy, q.state
-	refused = q.busy && state.Known && state.Away == nil && (q.first != nil || !state.Held)
+	state, c.turn = q.state, !q.busy
+	refused = q.busy && state.Known && state.Away == nil && (q.waiting.Len() > 0 || !state.Held)
 	q.busy = true
 	q.mu.Unlock()
-	if !has {
+	if c.turn {
+		c.queue = q
+	} else {
 		q.put()
 	}
-	return has, refused, state
+	return refused, state
 }
 
-// Enter takes the turn and returns nil, or returns a waiter at the end of the queue.
-func (q *Queue) Enter() *Waiter {
+// enter takes the turn and returns true, or puts c at the end of the queue.
+func (q *queue) enter(c *caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.busy {
+	c.queue, c.turn = q, !q.busy
+	if c.turn {
 		q.busy = true
-		return nil
+		return true
 	}
-	w := &Waiter{Ready: make(chan struct{}, 1), prev: q.last, queued: true}
-	if q.last != nil {
-		q.last.next = w
-	} else {
-		q.first = w
-	}
-	q.last = w
+	c.ready, c.place = make(chan struct{}, 1), q.waiting.PushBack(c)
 	q.startPolls()
-	return w
+	return false
 }
 
-// Quit removes a waiter. If its turn has come, it passes it on.
-func (q *Queue) Quit(w *Waiter) {
+// quit removes a waiting caller. If its turn has come, it passes it on.
+func (q *queue) quit(c *caller) {
+	c.queue = nil
 	q.mu.Lock()
-	queued := w.queued
-	if queued {
-		q.remove(w)
+	waits := c.place != nil
+	if waits {
+		q.waiting.Remove(c.place)
 	}
 	q.mu.Unlock()
-	if queued {
+	if waits {
 		q.put()
 		return
 	}
-	q.PassUnused(w.Transfer)
+	q.passUnused(c.transfer)
 }
 
-// remove removes a waiter, mu held.
-func (q *Queue) remove(w *Waiter) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		q.first = w.next
+// first returns the first waiting caller, nil if there is none, mu held.
+func (q *queue) first() *caller {
+	if front := q.waiting.Front(); front != nil {
+		c, _ := front.Value.(*caller) // always one
+		return c
 	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		q.last = w.prev
-	}
-	w.prev, w.next, w.queued = nil, nil, false
+	return nil
+}
+
+// next gives the turn to the first waiting caller, mu held.
+func (q *queue) next(c *caller) {
+	q.waiting.Remove(c.place)
+	c.place = nil
+	acquire.Signal(c.ready)
 }
 
 // Pass passes the turn to the next waiter, if any, and leaves the queue. Held means that the lock
 // is being freed.
-func (q *Queue) Pass(held bool) {
+func (q *queue) Pass(held bool) {
 	q.mu.Lock()
-	w := q.first
 	var idle transport.Subscription
-	if w != nil {
-		q.remove(w)
-		if held {
-			w.Passed = true
-			if y := q.countTurn(time.Now()); y.Turns > 0 {
+	if c := q.first(); c != nil {
+		if c.passed = held; held {
+			if y := q.countTurn(time.Now()); y.turns > 0 {
 				q.owed = y
 			}
 		}
-		w.Yield = q.owed
+		q.next(c)
 	} else {
 		q.busy, q.ahead = false, 0
 		idle, q.sub = q.sub, nil
-		q.state, q.owed = acquire.QueueState{}, Yield{}
+		q.state, q.owed = acquire.QueueState{}, yield{}
 		q.stopPolls()
 	}
 	q.state.Held = false
 	q.mu.Unlock()
-	if w != nil {
-		acquire.Signal(w.Ready)
-	}
 	if idle != nil {
 		idle.Close()
 	}
 	q.put()
 }
 
-// Granted says that the caller with the turn holds the lock, as owner. It closes the subscription
+// granted says that the caller with the turn holds the lock, as owner. It closes the subscription
 // if no caller waits.
-func (q *Queue) Granted(owner codec.Owner) {
+func (q *queue) granted(owner codec.Owner) {
 	q.mu.Lock()
 	q.state = acquire.QueueState{Known: true, Held: true, Holder: owner}
 	var idle transport.Subscription
-	if q.first == nil {
+	if q.waiting.Len() == 0 {
 		idle, q.sub = q.sub, nil
 	}
 	q.mu.Unlock()
@@ -212,8 +186,8 @@ func (q *Queue) Granted(owner codec.Owner) {
 	}
 }
 
-// Refused says that another process had a turn: holder had the lock, with ttl left.
-func (q *Queue) Refused(holder codec.Owner, ttl time.Duration) {
+// refused says that another process had a turn: holder had the lock, with ttl left.
+func (q *queue) refused(holder codec.Owner, ttl time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.state = acquire.QueueState{Known: true, Holder: holder, TTL: ttl}
@@ -226,44 +200,16 @@ func (q *Queue) Refused(holder codec.Owner, ttl time.Duration) {
 	}
 }
 
-// Away records why Redis did not answer.
-func (q *Queue) Away(err error) {
-	q.mu.Lock()
-	q.state.Away = err
-	q.mu.Unlock()
-}
-
-// State returns the queue's knowledge of the lock.
-func (q *Queue) State() acquire.QueueState {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.state
-}
-
-// IsNext reports whether w is the first waiter.
-func (q *Queue) IsNext(w *Waiter) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.first == w
-}
-
-// Asks says whether w makes attempts while it waits: if so, it cannot take the lock over.
-func (q *Queue) Asks(w *Waiter, asks bool) {
-	q.mu.Lock()
-	w.asks = asks
-	q.mu.Unlock()
-}
-
-// Subscription returns the queue's subscription, nil if there is none.
-func (q *Queue) Subscription() transport.Subscription {
+// subscription returns the queue's subscription, nil if there is none.
+func (q *queue) subscription() transport.Subscription {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.sub
 }
 
-// Keep stores sub for later callers, or removes a broken one if sub is nil. Only the caller with
+// keep stores sub for later callers, or removes a broken one if sub is nil. Only the caller with
 // the turn may call it.
-func (q *Queue) Keep(sub transport.Subscription) {
+func (q *queue) keep(sub transport.Subscription) {
 	q.mu.Lock()
 	q.sub = sub
 	q.mu.Unlock()
@@ -273,7 +219,7 @@ func (q *Queue) Keep(sub transport.Subscription) {
 // waiters, to save memory.
 
 // startPolls starts the timer unless it runs, mu held.
-func (q *Queue) startPolls() {
+func (q *queue) startPolls() {
 	switch {
 	case q.polls:
 		return
@@ -286,7 +232,7 @@ func (q *Queue) startPolls() {
 }
 
 // stopPolls stops the timer, mu held.
-func (q *Queue) stopPolls() {
+func (q *queue) stopPolls() {
 	if q.polls {
 		q.poll.Stop()
 		q.polls = false
@@ -294,68 +240,57 @@ func (q *Queue) stopPolls() {
 }
 
 // wakeToPoll is called by the timer. If that is late, a poll is early.
-func (q *Queue) wakeToPoll() {
+func (q *queue) wakeToPoll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.polls = q.first != nil; q.polls {
-		acquire.Signal(q.first.Ready)
+	first := q.first()
+	if q.polls = first != nil; q.polls {
+		acquire.Signal(first.ready)
 		q.poll.Reset(q.queues.every)
 	}
 }
 
-// HasTurn reports whether a woken waiter has the turn; otherwise a poll is due.
-func (q *Queue) HasTurn(w *Waiter) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return !w.queued
-}
-
 // Transfer implements acquire.Turn.
-func (q *Queue) Transfer(owner any) *acquire.Transfer {
+func (q *queue) Transfer(owner any) *acquire.Transfer {
 	q.mu.Lock()
-	alone := q.first == nil
+	alone := q.waiting.Len() == 0
 	q.mu.Unlock()
 	if alone {
 		return nil
 	}
-	t := q.queues.Transfer(owner)
-	if !q.PassLock(t) {
+	t := acquire.NewTransfer(&q.queues.transfers, owner)
+	if !q.passLock(t) {
 		t.Free()
 		return nil
 	}
 	return t
 }
 
-// Transfer returns a transfer of owner's lock.
-func (qs *Queues) Transfer(owner any) *acquire.Transfer {
-	return acquire.NewTransfer(&qs.transfers, owner)
-}
-
-// PassLock is Pass with a lock that the next waiter takes over. It returns false, without effect,
+// passLock is Pass with a lock that the next waiter takes over. It returns false, without effect,
 // if the lock must be freed: no caller waits, or the next one makes attempts, or other processes
 // are next, or one may be of another kind and would wait too long for a message.
-func (q *Queue) PassLock(t *acquire.Transfer) bool {
+func (q *queue) passLock(t *acquire.Transfer) bool {
 	q.mu.Lock()
 	now := time.Now()
-	w := q.first
-	if w == nil || w.asks || q.due(now) || !q.contenders.allRedlatch(q.others, now) {
+	c := q.first()
+	if c == nil || c.asks || q.due(now) || !q.contenders.allRedlatch(q.others, now) {
 		q.mu.Unlock()
 		return false
 	}
-	q.remove(w)
-	w.Passed, w.Yield, w.Transfer = true, q.countTurn(now), t
+	q.countTurn(now) // not the last of its burst
+	c.passed, c.transfer = true, t
+	q.next(c)
 	q.state.Held = false
 	q.mu.Unlock()
-	acquire.Signal(w.Ready)
 	q.put()
 	return true
 }
 
-// PassUnused passes on a turn with its unused transfer, if any, or else lets the holder free the
+// passUnused passes on a turn with its unused transfer, if any, or else lets the holder free the
 // lock.
-func (q *Queue) PassUnused(t *acquire.Transfer) {
+func (q *queue) passUnused(t *acquire.Transfer) {
 	if t != nil {
-		if q.PassLock(t) {
+		if q.passLock(t) {
 			return
 		}
 		t.Settle(transport.ErrNotSent)

@@ -16,17 +16,22 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func newQueues() *Queues { return NewQueues(uuid.UUID{}, time.Minute) }
+func emptyQueues() *queues { return newQueues(uuid.UUID{}, time.Minute) }
 
-func enter(qs *Queues) (*Queue, *Waiter) {
-	l := qs.Join("plain", "lock")
-	return l, l.Enter()
+func transferOf(qs *queues) *acquire.Transfer { return acquire.NewTransfer(&qs.transfers, "owner") }
+
+func enter(qs *queues) (*queue, *caller) {
+	l, c := qs.join("plain", "lock"), &caller{}
+	if l.enter(c) {
+		return l, nil
+	}
+	return l, c
 }
 
 // withTurn returns queues, and the one of a caller with the turn, which it passes on at the end.
-func withTurn(t *testing.T) (*Queues, *Queue) {
+func withTurn(t *testing.T) (*queues, *queue) {
 	t.Helper()
-	qs := newQueues()
+	qs := emptyQueues()
 	l, _ := enter(qs)
 	t.Cleanup(func() {
 		l.Pass(true)
@@ -35,33 +40,33 @@ func withTurn(t *testing.T) (*Queues, *Queue) {
 	return qs, l
 }
 
-func isReady(p *Waiter) bool {
+func isReady(p *caller) bool {
 	select {
-	case <-p.Ready:
+	case <-p.ready:
 		return true
 	default:
 		return false
 	}
 }
 
-func requireNoQueue(t *testing.T, qs *Queues) {
+func requireNoQueue(t *testing.T, qs *queues) {
 	t.Helper()
 	require.Empty(t, qs.byID)
 }
 
 func TestTurnGoesRoundInOrder(t *testing.T) {
-	qs := newQueues()
+	qs := emptyQueues()
 	first, place := enter(qs)
 	require.Nil(t, place, "no caller has the turn")
-	var places []*Waiter
-	var queues []*Queue
+	var places []*caller
+	var queues []*queue
 	for range 5 {
 		l, p := enter(qs)
 		require.NotNil(t, p)
 		require.Same(t, first, l, "one line for one lock")
 		places, queues = append(places, p), append(queues, l)
 	}
-	require.True(t, first.IsNext(places[0]))
+	require.Same(t, places[0], first.first())
 	first.Pass(true)
 	for i, p := range places {
 		require.True(t, isReady(p))
@@ -74,12 +79,12 @@ func TestTurnGoesRoundInOrder(t *testing.T) {
 }
 
 func TestQueuesAreByKindAndKey(t *testing.T) {
-	qs := newQueues()
-	a, b, c := qs.Join("plain", "a"), qs.Join("plain", "b"), qs.Join("fair", "a")
-	for _, l := range []*Queue{a, b, c} {
-		require.Nil(t, l.Enter())
+	qs := emptyQueues()
+	a, b, c := qs.join("plain", "a"), qs.join("plain", "b"), qs.join("fair", "a")
+	for _, l := range []*queue{a, b, c} {
+		require.True(t, l.enter(&caller{}))
 	}
-	for _, l := range []*Queue{a, b, c} {
+	for _, l := range []*queue{a, b, c} {
 		l.Pass(false)
 	}
 	requireNoQueue(t, qs)
@@ -87,14 +92,14 @@ func TestQueuesAreByKindAndKey(t *testing.T) {
 
 func TestQuitLeavesTheQueueFromAnyPosition(t *testing.T) {
 	for quits := range 3 {
-		qs := newQueues()
+		qs := emptyQueues()
 		l, _ := enter(qs)
-		var places []*Waiter
+		var places []*caller
 		for range 3 {
 			_, p := enter(qs)
 			places = append(places, p)
 		}
-		l.Quit(places[quits])
+		l.quit(places[quits])
 		l.Pass(true)
 		for i, p := range places {
 			if i != quits {
@@ -108,12 +113,12 @@ func TestQuitLeavesTheQueueFromAnyPosition(t *testing.T) {
 }
 
 func TestQuitWithTheTurnGivesItToTheNextWaiter(t *testing.T) {
-	qs := newQueues()
+	qs := emptyQueues()
 	l, _ := enter(qs)
 	_, leaver := enter(qs)
 	_, stayer := enter(qs)
 	l.Pass(true) // the turn belongs to the leaving waiter, which has not looked yet
-	l.Quit(leaver)
+	l.quit(leaver)
 	require.True(t, isReady(stayer))
 	l.Pass(false)
 	requireNoQueue(t, qs)
@@ -121,7 +126,7 @@ func TestQuitWithTheTurnGivesItToTheNextWaiter(t *testing.T) {
 	l, _ = enter(qs)
 	_, last := enter(qs)
 	l.Pass(true)
-	l.Quit(last) // no waiter is left
+	l.quit(last) // no waiter is left
 	requireNoQueue(t, qs)
 	l, p := enter(qs)
 	require.Nil(t, p, "the turn is to be had")
@@ -130,19 +135,19 @@ func TestQuitWithTheTurnGivesItToTheNextWaiter(t *testing.T) {
 
 var otherOwner = codec.NewOwner(uuid.UUID{1}, 7)
 
-func granted(l *Queue)    { l.Granted(otherOwner) }
-func turnedAway(l *Queue) { l.Refused(otherOwner, 30*time.Second) }
+func granted(l *queue)    { l.granted(otherOwner) }
+func turnedAway(l *queue) { l.refused(otherOwner, 30*time.Second) }
 
 func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
-	qs := newQueues()
+	qs := emptyQueues()
 	l, _ := enter(qs)
 	granted(l)
-	require.Equal(t, acquire.QueueState{Known: true, Held: true, Holder: otherOwner}, l.State())
+	require.Equal(t, acquire.QueueState{Known: true, Held: true, Holder: otherOwner}, l.state)
 	l.Pass(true)
 	requireNoQueue(t, qs)
 	l, p := enter(qs)
 	require.Nil(t, p)
-	require.Equal(t, acquire.QueueState{}, l.State(), "a new line knows nothing")
+	require.Equal(t, acquire.QueueState{}, l.state, "a new line knows nothing")
 	l.Pass(false)
 }
 
@@ -150,66 +155,68 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	away := errors.New("away")
 	for _, c := range []struct {
 		name    string
-		state   func(*Queue)
+		state   func(*queue)
 		waiter  bool
 		refused bool
 	}{
-		{"first attempt under way", func(*Queue) {}, false, false},
-		{"first attempt under way, others wait", func(*Queue) {}, true, false},
+		{"first attempt under way", func(*queue) {}, false, false},
+		{"first attempt under way, others wait", func(*queue) {}, true, false},
 		{"held, no waiter: Redis may know better", granted, false, false},
 		{"held, with a waiter", granted, true, true},
 		{"the caller with the turn waits for another process", turnedAway, false, true},
-		{"Redis is away", func(l *Queue) { turnedAway(l); l.Away(away) }, true, false},
-		{"Redis is back", func(l *Queue) { l.Away(away); turnedAway(l) }, false, true},
+		{"Redis is away", func(l *queue) { turnedAway(l); l.state.Away = away }, true, false},
+		{"Redis is back", func(l *queue) { l.state.Away = away; turnedAway(l) }, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			qs := newQueues()
+			qs := emptyQueues()
 			l, _ := enter(qs)
 			c.state(l)
-			var p *Waiter
+			var p *caller
 			if c.waiter {
 				_, p = enter(qs)
 			}
-			want := l.State()
-			has, refused, state := qs.Join("plain", "lock").TryEnter()
-			require.False(t, has)
+			want := l.state
+			try := &caller{}
+			refused, state := qs.join("plain", "lock").tryEnter(try)
+			require.False(t, try.turn)
 			require.Equal(t, c.refused, refused)
 			require.Equal(t, want, state)
 			if p != nil {
-				l.Quit(p)
+				l.quit(p)
 			}
 			l.Pass(true)
 			requireNoQueue(t, qs)
 		})
 	}
-	qs := newQueues()
-	l := qs.Join("plain", "lock")
-	has, refused, _ := l.TryEnter()
-	require.True(t, has)
+	qs := emptyQueues()
+	l := qs.join("plain", "lock")
+	try := &caller{}
+	refused, _ := l.tryEnter(try)
+	require.True(t, try.turn)
 	require.False(t, refused)
 	_, p := enter(qs)
 	require.NotNil(t, p, "it has the turn")
-	l.Quit(p)
+	l.quit(p)
 	l.Pass(false)
 	requireNoQueue(t, qs)
 }
 
 // turns passes the turn on n times, each after pause, and returns the yields, and the number of the
 // first one's turn.
-func turns(l *Queue, qs *Queues, n int, pause time.Duration, held bool) (asked []Yield, first int) {
+func turns(l *queue, qs *queues, n int, pause time.Duration, held bool) (asked []yield, first int) {
 	for i := range n {
 		_, p := enter(qs)
 		time.Sleep(pause)
 		l.Pass(held)
-		<-p.Ready
-		if p.Passed != held {
+		<-p.ready
+		if p.passed != held {
 			panic("the turn says otherwise than how it was passed")
 		}
-		if p.Yield.Turns > 0 {
-			l.Yielded()
-			if asked = append(asked, p.Yield); len(asked) == 1 {
+		if l.owed.turns > 0 {
+			if asked = append(asked, l.owed); len(asked) == 1 {
 				first = i + 1
 			}
+			l.owed = yield{}
 		}
 	}
 	return asked, first
@@ -221,10 +228,10 @@ func TestOthersGoFirstAfterABurst(t *testing.T) {
 		asked, first := turns(l, qs, 10*burstMax, 0, true)
 		require.Len(t, asked, 10)
 		require.Equal(t, burstMax, first)
-		require.Equal(t, Yield{Turns: burstMax, Patience: yieldMin}, asked[0])
+		require.Equal(t, yield{turns: burstMax, patience: yieldMin}, asked[0])
 		asked, _ = turns(l, qs, 100, burstTime/4, true)
 		require.Len(t, asked, 20, "long holds: by time")
-		require.Equal(t, Yield{Turns: 5, Most: burstTime, Patience: yieldMax}, asked[1])
+		require.Equal(t, yield{turns: 5, most: burstTime, patience: yieldMax}, asked[1])
 		asked, _ = turns(l, qs, 10*burstMax, 0, false)
 		require.Empty(t, asked, "nothing was freed")
 	})
@@ -238,28 +245,29 @@ func TestYieldPassesToTheNextWaiterUntilDone(t *testing.T) {
 		_, leaver := enter(qs)
 		_, stayer := enter(qs)
 		l.Pass(true)
-		l.Quit(gone) // its turn came as it left
+		owed := l.owed
+		require.Equal(t, burstMax, owed.turns)
+		l.quit(gone) // its turn came as it left
 		require.True(t, isReady(leaver))
-		require.Equal(t, gone.Yield, leaver.Yield)
-		require.Equal(t, burstMax, leaver.Yield.Turns)
+		require.Equal(t, owed, l.owed)
 		l.Pass(false) // it left while others went first
 		require.True(t, isReady(stayer))
-		require.Equal(t, gone.Yield, stayer.Yield)
-		l.Yielded()
+		require.Equal(t, owed, l.owed)
+		l.owed = yield{}
 		_, next := enter(qs)
 		l.Pass(true)
 		require.True(t, isReady(next))
-		require.Zero(t, next.Yield)
+		require.Zero(t, l.owed)
 	})
 }
 
 func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for others, refusals := range []int{10, 10, 20, 30} {
-			qs := newQueues()
+			qs := emptyQueues()
 			l, _ := enter(qs)
 			if others > 0 { // else they were not counted
-				l.Others(others, true)
+				l.count(others, true)
 			}
 			for range 10 {
 				asked, _ := turns(l, qs, 10, 0, true)
@@ -279,7 +287,7 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 			require.Equal(t, burstMax-5, first, "%d others: half as many turns", others)
 			l.Pass(true)
 			requireNoQueue(t, qs)
-			fresh := &Queue{queues: l.queues, id: l.id, aheadSince: l.aheadSince, poll: l.poll}
+			fresh := &queue{queues: l.queues, id: l.id, aheadSince: l.aheadSince, poll: l.poll, waiting: l.waiting}
 			require.Equal(t, fresh, l, "what is used again")
 		}
 	})
@@ -294,21 +302,21 @@ type idle struct {
 func (s *idle) Close() { s.closed++ }
 
 func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
-	qs := newQueues()
+	qs := emptyQueues()
 	l, _ := enter(qs)
 	_, next := enter(qs)
 	sub := &idle{}
-	l.Keep(sub)
+	l.keep(sub)
 	granted(l)
 	l.Pass(true)
 	require.True(t, isReady(next))
-	require.Same(t, sub, l.Subscription())
+	require.Same(t, sub, l.subscription())
 	require.Zero(t, sub.closed)
 	granted(l) // no waiter is left to use it
 	require.Equal(t, 1, sub.closed)
-	require.Nil(t, l.Subscription())
+	require.Nil(t, l.subscription())
 	again := &idle{}
-	l.Keep(again)
+	l.keep(again)
 	l.Pass(true)
 	require.Equal(t, 1, again.closed)
 	require.Equal(t, 1, sub.closed)
@@ -317,7 +325,7 @@ func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
 
 func TestManyGoroutinesPassOneTurn(t *testing.T) {
 	t.Parallel()
-	qs := newQueues()
+	qs := emptyQueues()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	inside := 0 // the turn guards it
@@ -327,12 +335,12 @@ func TestManyGoroutinesPassOneTurn(t *testing.T) {
 			for i := range 500 {
 				l, p := enter(qs)
 				if p != nil && (g+i)%3 == 0 {
-					l.Quit(p)
+					l.quit(p)
 					continue
 				}
 				if p != nil {
 					select {
-					case <-p.Ready:
+					case <-p.ready:
 					case <-ctx.Done():
 						t.Error("the turn was lost")
 						return

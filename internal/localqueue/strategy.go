@@ -1,17 +1,18 @@
 // Package localqueue is the strategy for locks with one owner at a time: the callers in a process
 // wait in a FIFO queue, and only the first one sends calls. Other processes get their share: after
-// a burst of local turns, the next caller yields until the others had as many, see [Yield]. While
+// a burst of local turns, the next caller yields until the others had as many, see yield. While
 // all other processes are clients of this library, the lock itself is transferred within a burst.
 //
-//	          Enter                     Pass, PassLock
-//	caller ──────────▶ waiter ─────────────────────────▶ has the turn
-//	   │ the turn is free  │ Quit                          │  Granted, Refused, Away
+//	          enter                     Pass, passLock
+//	caller ──────────▶ waits ──────────────────────────▶ has the turn
+//	   │ the turn is free  │ quit                          │  granted, refused
 //	   └─────────────────▶ has the turn                    ▼
 //	                                   Pass      the lock is freed, the next caller acquires it
-//	                                   PassLock  the next caller takes the lock over
+//	                                   passLock  the next caller takes the lock over
 package localqueue
 
 import (
+	"container/list"
 	"context"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-var slot = engine.Slot[*Queues]{Make: func(e *engine.Engine) *Queues { return NewQueues(e.ClientID, e.PollCap) }}
+var slot = engine.Slot[*queues]{Make: func(e *engine.Engine) *queues { return newQueues(e.ClientID, e.PollCap) }}
 
 // New returns the strategy for a lock whose owners all have one channel. Locks with the same name
 // and kind share a queue.
@@ -29,7 +30,7 @@ func New(e *engine.Engine, k acquire.Transferable) acquire.Strategy {
 }
 
 type strategy struct {
-	queues *Queues
+	queues *queues
 	kind   acquire.Transferable
 }
 
@@ -49,14 +50,20 @@ func (s *strategy) Waiter(a *acquire.Acquisition) acquire.Waiter {
 	return c
 }
 
+// caller is one acquisition.
 type caller struct {
 	*strategy
-	queue   *Queue                 // while it has the turn
-	waitsIn *Queue                 // while it waits for the turn
-	place   *Waiter                // in waitsIn
-	turn    bool                   // the turn has come
-	sub     transport.Subscription // nil while it does not listen
-	yield   *yielding              // while others go first
+	queue  *queue                 // while it waits for the turn, or has it
+	turn   bool                   // the turn has come
+	ready  chan struct{}          // while it waits, receives for the turn, and for each poll before
+	sub    transport.Subscription // nil while it does not listen
+	yields *yielding              // while others go first
+
+	// Guarded by queue.mu until it has the turn.
+	place    *list.Element     // in queue.waiting, or nil
+	asks     bool              // makes an attempt while it waits, so it cannot take the lock over
+	passed   bool              // the turn came with the lock
+	transfer *acquire.Transfer // the lock itself, nil if it was freed
 }
 
 func (c *caller) free() {
@@ -67,36 +74,28 @@ func (c *caller) free() {
 
 // Enter waits for the turn, and yields to other processes.
 func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error) {
-	q := c.queues.Join(c.kind.Name(), c.kind.Key())
+	q := c.queues.join(c.kind.Name(), c.kind.Key())
 	if a.Try {
-		has, refused, state := q.TryEnter()
-		if has {
-			c.queue = q
-		}
-		if refused {
+		if refused, state := q.tryEnter(c); refused {
 			a.Learn(state)
 			return false, engine.ErrNotAcquired
 		}
 		return false, nil // makes an attempt without the turn: only Redis knows
 	}
-	place := q.Enter()
-	if place == nil {
-		c.queue = q
+	if q.enter(c) {
 		return false, nil
 	}
-	c.waitsIn, c.place = q, place
 	granted, err := a.AwaitTurn(ctx, c, 0)
-	c.waitsIn, c.place = nil, nil
 	if granted || err != nil {
-		q.Quit(place)
+		q.quit(c)
 		return granted, err
 	}
-	c.queue, a.Passed, a.Transfer = q, place.Passed, place.Transfer
-	if !c.letOthersGo(ctx, a, place.Yield) {
+	c.ready = nil
+	a.Passed, a.Transfer = c.passed, c.transfer
+	if !c.letOthersGo(ctx, a) {
 		return false, a.GaveUp(ctx)
 	}
-	q.Yielded()
-	return false, a.IsLate(ctx, q.State())
+	return false, a.IsLate(ctx, c.State())
 }
 
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error) {
@@ -108,14 +107,14 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) (err error)
 
 // subscription returns the queue's subscription, which later callers share.
 func (c *caller) subscription(ctx context.Context, a *acquire.Acquisition) (transport.Subscription, error) {
-	if sub := c.queue.Subscription(); sub != nil {
+	if sub := c.queue.subscription(); sub != nil {
 		select {
 		case _, works := <-sub.Events():
 			if works {
 				return sub, nil // the message is an old one
 			}
 			sub.Close()
-			c.queue.Keep(nil)
+			c.queue.keep(nil)
 		default:
 			return sub, nil
 		}
@@ -124,23 +123,19 @@ func (c *caller) subscription(ctx context.Context, a *acquire.Acquisition) (tran
 	if err != nil {
 		return nil, err
 	}
-	c.queue.Keep(sub)
+	c.queue.keep(sub)
 	return sub, nil
 }
 
 func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
-	if c.place != nil {
-		wake = c.place.Ready
-	}
 	if c.sub != nil {
 		events = c.sub.Events()
 	}
-	return events, wake
+	return events, c.ready
 }
 
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
-	if c.yield != nil {
-		y := c.yield
+	if y := c.yields; y != nil {
 		y.had += 1 + e.Coalesced
 		took := time.Since(y.began)
 		return y.had >= y.turns && took >= y.least || y.most > 0 && took >= y.most, y.patience
@@ -151,22 +146,25 @@ func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d
 
 // Woken is called for the turn and for polls.
 func (c *caller) Woken() (ask bool, d time.Duration) {
-	if c.turn = c.waitsIn.HasTurn(c.place); c.turn {
+	c.queue.mu.Lock()
+	c.turn = c.place == nil
+	c.queue.mu.Unlock()
+	if c.turn {
 		return true, 0
 	}
 	return false, 1 // to poll
 }
 
 func (c *caller) Broken() error {
-	c.queue.Keep(nil)
+	c.queue.keep(nil)
 	c.sub.Close()
 	return c.sub.Err()
 }
 
 func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duration {
 	a.Passed = false // another owner came first
-	if c.queue != nil {
-		c.queue.Refused(o.Holder, o.TTL)
+	if c.turn {
+		c.queue.refused(o.Holder, o.TTL)
 	}
 	return o.TTL
 }
@@ -174,8 +172,10 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 func (c *caller) Sleep(nap, _ time.Duration) time.Duration { return nap }
 
 func (c *caller) Unanswered(err error) {
-	if c.queue != nil {
-		c.queue.Away(err)
+	if c.turn {
+		c.queue.mu.Lock()
+		c.queue.state.Away = err
+		c.queue.mu.Unlock()
 	}
 }
 
@@ -184,7 +184,7 @@ func (c *caller) Abandon() {}
 // Granted leaves the turn to the hold, which has passed on nothing if it has ended.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	if q := c.queue; q != nil {
-		q.Granted(a.Claim().ID())
+		q.granted(a.Claim().ID())
 		if !a.Claim().KeepTurn(q) {
 			q.Pass(true)
 		}
@@ -198,58 +198,80 @@ func (c *caller) Leave(a *acquire.Acquisition) {
 	switch d := a.InDoubt(); {
 	case c.queue == nil:
 	case a.Transfer != nil:
-		c.queue.PassUnused(a.Transfer)
+		c.queue.passUnused(a.Transfer)
 	case d == nil || !d.PassWhenResolved(c.queue):
 		c.queue.Pass(false)
 	}
 	c.free()
 }
 
-func (c *caller) State() acquire.QueueState { return c.waitsIn.State() }
-func (c *caller) Came() bool                { return c.turn }
+func (c *caller) State() acquire.QueueState {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	return c.queue.state
+}
+
+func (c *caller) Came() bool { return c.turn }
 
 // Poll makes an attempt for the first waiter.
 func (c *caller) Poll(ctx context.Context, a *acquire.Acquisition) (granted bool, err error) {
-	q, place := c.waitsIn, c.place
-	if !q.IsNext(place) || !q.State().Held {
+	q := c.queue
+	q.mu.Lock()
+	c.asks = q.first() == c && q.state.Held
+	asks := c.asks
+	q.mu.Unlock()
+	if !asks {
 		return false, nil // another caller does
 	}
-	q.Asks(place, true)
-	defer q.Asks(place, false)
-	return a.Peek(ctx)
+	granted, err = a.Peek(ctx)
+	q.mu.Lock()
+	c.asks = false
+	q.mu.Unlock()
+	return granted, err
 }
 
 // manyOthers is the guess if processes cannot be counted.
 const manyOthers = 4
 
-// letOthersGo yields to other processes. The release has woken their waiters, which get as many
-// turns each as this process had: a mere pause would favor fast processes. It returns false if ctx
-// has ended.
-func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition, y Yield) bool {
-	switch {
-	case y.Turns == 0:
-		return true
-	case a.Deaf: // does not receive their messages
-		a.Engine.Sleep(ctx, y.Patience) // Closing ends what follows
-		return ctx.Err() == nil
+// letOthersGo yields to other processes, if that is due: until it is done, the next callers must. The
+// release has woken the others' waiters, which get as many turns each as this process had: a mere
+// pause would favor fast processes. It returns false if ctx has ended.
+func (c *caller) letOthersGo(ctx context.Context, a *acquire.Acquisition) bool {
+	q := c.queue
+	q.mu.Lock()
+	y := q.owed
+	q.mu.Unlock()
+	if y.turns > 0 {
+		c.yieldTo(ctx, a, y)
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+	q.mu.Lock()
+	q.owed = yield{}
+	q.mu.Unlock()
+	return true
+}
+
+func (c *caller) yieldTo(ctx context.Context, a *acquire.Acquisition, y yield) {
+	if a.Deaf { // does not receive their messages
+		a.Engine.Sleep(ctx, y.patience) // Closing ends what follows
+		return
 	}
 	others, counted := c.countOthers(ctx, a)
 	if ctx.Err() != nil {
-		return false
+		return
 	}
-	c.queue.Others(others, counted)
+	c.queue.count(others, counted)
 	if others <= 0 {
-		return true
+		return
 	}
 	if sub, err := c.subscription(ctx, a); err == nil {
-		c.sub, c.yield = sub, &yielding{
-			began: time.Now(), turns: y.Turns * others,
-			least: y.Span * time.Duration(others), most: y.Most * time.Duration(others), patience: y.Patience,
-		}
-		_ = a.Sleep(ctx, y.Patience) // an error ends what follows
-		c.sub, c.yield = nil, nil
+		y.turns, y.least, y.most = y.turns*others, y.least*time.Duration(others), y.most*time.Duration(others)
+		c.sub, c.yields = sub, &yielding{yield: y, began: time.Now()}
+		_ = a.Sleep(ctx, y.patience) // an error ends what follows
+		c.sub, c.yields = nil, nil
 	}
-	return ctx.Err() == nil
 }
 
 // countOthers returns how many other processes wait, or a guess.
@@ -258,7 +280,7 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 	switch {
 	case !counted:
 		return manyOthers, false
-	case c.queue.Subscription() != nil:
+	case c.queue.subscription() != nil:
 		return max(n-1, 0), true
 	}
 	return n, true
@@ -266,8 +288,7 @@ func (c *caller) countOthers(ctx context.Context, a *acquire.Acquisition) (n int
 
 // yielding is a wait until the others had their turns, or none came for too long.
 type yielding struct {
-	began       time.Time
-	turns, had  int
-	least, most time.Duration // most 0: no limit
-	patience    time.Duration
+	yield // for all others together
+	began time.Time
+	had   int
 }

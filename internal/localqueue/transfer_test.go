@@ -23,43 +23,43 @@ func native(t *testing.T) codec.Owner {
 
 func TestLockIsTransferredOnlyToTheNextWaiter(t *testing.T) {
 	qs, l := withTurn(t)
-	l.Others(0, true)
-	b := qs.Transfer("owner")
-	require.False(t, l.PassLock(b), "there is no next waiter")
+	l.count(0, true)
+	b := transferOf(qs)
+	require.False(t, l.passLock(b), "there is no next waiter")
 	_, p := enter(qs)
 	_, last := enter(qs)
 	granted(l)
-	require.True(t, l.PassLock(b))
+	require.True(t, l.passLock(b))
 	require.True(t, isReady(p))
 	require.False(t, isReady(last))
-	require.Same(t, b, p.Transfer)
-	require.True(t, p.Passed)
-	require.Equal(t, Yield{}, p.Yield)
-	require.False(t, l.State().Held, "it is on its way")
+	require.Same(t, b, p.transfer)
+	require.True(t, p.passed)
+	require.Equal(t, yield{}, l.owed)
+	require.False(t, l.state.Held, "it is on its way")
 	l.Pass(true)
 	require.True(t, isReady(last))
-	require.Nil(t, last.Transfer)
+	require.Nil(t, last.transfer)
 }
 
 func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
-	qs := newQueues()
+	qs := emptyQueues()
 	l, _ := enter(qs)
 	_, p := enter(qs)
-	b := qs.Transfer("owner")
-	require.False(t, l.PassLock(b))
+	b := transferOf(qs)
+	require.False(t, l.passLock(b))
 	for range 4 {
-		l.Refused(native(t), 30*time.Second)
+		l.refused(native(t), 30*time.Second)
 	}
-	l.Others(4, false)
-	require.False(t, l.PassLock(b), "a guess")
-	l.Others(0, true)
-	require.True(t, l.PassLock(b))
+	l.count(4, false)
+	require.False(t, l.passLock(b), "a guess")
+	l.count(0, true)
+	require.True(t, l.passLock(b))
 	require.True(t, isReady(p))
 	l.Pass(true)
 	requireNoQueue(t, qs)
 	l, _ = enter(qs)
 	_, _ = enter(qs)
-	require.False(t, l.PassLock(b), "a new line knows nothing")
+	require.False(t, l.passLock(b), "a new line knows nothing")
 	l.Pass(true)
 	l.Pass(true)
 	requireNoQueue(t, qs)
@@ -68,17 +68,18 @@ func TestLockIsNotTransferredBeforeRemoteContendersWereCounted(t *testing.T) {
 func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, l := withTurn(t)
-		l.Others(0, true)
+		l.count(0, true)
 		round := func() bool {
 			_, p := enter(qs)
-			passed := l.PassLock(qs.Transfer("owner"))
+			passed := l.passLock(transferOf(qs))
 			if !passed {
 				l.Pass(true)
 			}
-			<-p.Ready
-			require.Equal(t, !passed, p.Yield.Turns > 0, "that is the others' turn")
+			<-p.ready
+			require.Equal(t, !passed, l.owed.turns > 0, "that is the others' turn")
 			if !passed {
-				require.Equal(t, 1, p.Yield.Turns, "each frees the lock once for a burst")
+				require.Equal(t, 1, l.owed.turns, "each frees the lock once for a burst")
+				l.owed = yield{}
 			}
 			return passed
 		}
@@ -104,11 +105,11 @@ func TestPatienceIsForBurstsAmongContendersThatTransfer(t *testing.T) {
 			100 * time.Millisecond: burstTimes * burstTime,
 		} {
 			qs, l := withTurn(t)
-			l.Others(0, true)
+			l.count(0, true)
 			asked, _ := turns(l, qs, burstMax, pause, true)
 			require.NotEmpty(t, asked)
-			require.Equal(t, 1, asked[0].Turns)
-			require.Equal(t, patience, asked[0].Patience)
+			require.Equal(t, 1, asked[0].turns)
+			require.Equal(t, patience, asked[0].patience)
 		}
 	})
 }
@@ -117,37 +118,37 @@ func TestYieldIsBoundByTimeUntilRemoteContendersAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		qs, l := withTurn(t)
 		asked, _ := turns(l, qs, 5, burstTime/4, true)
-		require.Equal(t, burstTime, asked[0].Most)
-		l.Refused(otherOwner, 30*time.Second)
+		require.Equal(t, burstTime, asked[0].most)
+		l.refused(otherOwner, 30*time.Second)
 		asked, _ = turns(l, qs, 6, burstTime/4, true)
-		require.Zero(t, asked[0].Most, "Redisson's turns are what it is to have")
+		require.Zero(t, asked[0].most, "Redisson's turns are what it is to have")
 	})
 }
 
 func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
-	qs := newQueues()
+	qs := emptyQueues()
 	l, _ := enter(qs)
-	l.Others(0, true)
+	l.count(0, true)
 	_, leaver := enter(qs)
 	_, stayer := enter(qs)
-	b := qs.Transfer("owner")
-	require.True(t, l.PassLock(b))
-	l.Quit(leaver)
+	b := transferOf(qs)
+	require.True(t, l.passLock(b))
+	l.quit(leaver)
 	require.True(t, isReady(stayer))
-	require.Same(t, b, stayer.Transfer)
-	l.Quit(stayer)
+	require.Same(t, b, stayer.transfer)
+	l.quit(stayer)
 	require.ErrorIs(t, b.Wait(time.Second), transport.ErrNotSent)
 	requireNoQueue(t, qs)
 
 	l, _ = enter(qs)
-	l.Others(0, true)
+	l.count(0, true)
 	_, leaver = enter(qs)
-	require.True(t, l.PassLock(b))
+	require.True(t, l.passLock(b))
 	_, stayer = enter(qs)
-	l.Others(1, true) // and their kind is not known
-	l.Quit(leaver)
+	l.count(1, true) // and their kind is not known
+	l.quit(leaver)
 	require.True(t, isReady(stayer), "the turn, without the lock")
-	require.Nil(t, stayer.Transfer)
+	require.Nil(t, stayer.transfer)
 	require.ErrorIs(t, b.Wait(time.Second), transport.ErrNotSent)
 	l.Pass(true)
 	requireNoQueue(t, qs)
@@ -155,22 +156,22 @@ func TestWhatWasNotUsedGoesToTheNextOrBack(t *testing.T) {
 
 func TestWaitForATransferIsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		qs := newQueues()
-		b := qs.Transfer("owner")
+		qs := emptyQueues()
+		b := transferOf(qs)
 		began := time.Now()
 		require.ErrorIs(t, b.Wait(time.Second), transport.ErrUncertain)
 		require.Equal(t, time.Second, time.Since(began))
 		b.Settle(nil) // does not block
-		b = qs.Transfer("owner")
+		b = transferOf(qs)
 		late := b
 		require.ErrorIs(t, b.Wait(time.Minute), transport.ErrUncertain)
 		defer late.Settle(engine.ErrLost) // and has no effect
 		require.Equal(t, time.Second+time.Minute, time.Since(began))
-		b = qs.Transfer("owner")
+		b = transferOf(qs)
 		b.Settle(engine.ErrLost)
 		require.ErrorIs(t, b.Wait(time.Minute), engine.ErrLost)
 		time.Sleep(time.Hour)
-		b = qs.Transfer("owner") // the same, maybe: nothing is left of its timer
+		b = transferOf(qs) // the same, maybe: nothing is left of its timer
 		b.Settle(nil)
 		require.NoError(t, b.Wait(time.Hour))
 	})
@@ -211,18 +212,18 @@ func TestRemoteContendersAreAlikeWhenEachWasSeenAMomentAgo(t *testing.T) {
 func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		self := native(t)
-		qs := NewQueues(self.Client(), time.Minute)
+		qs := newQueues(self.Client(), time.Minute)
 		l, _ := enter(qs)
 		turns(l, qs, 5, 0, true)
 		ahead := l.ahead
-		l.Others(1, true)
-		l.Refused(self, 30*time.Second)
+		l.count(1, true)
+		l.refused(self, 30*time.Second)
 		require.Equal(t, ahead, l.ahead)
 		_, p := enter(qs)
-		require.False(t, l.PassLock(qs.Transfer("owner")))
-		l.Refused(native(t), 30*time.Second)
+		require.False(t, l.passLock(transferOf(qs)))
+		l.refused(native(t), 30*time.Second)
 		require.Equal(t, ahead-1, l.ahead)
-		require.True(t, l.PassLock(qs.Transfer("owner")))
+		require.True(t, l.passLock(transferOf(qs)))
 		require.True(t, isReady(p))
 		l.Pass(true)
 		requireNoQueue(t, qs)
@@ -231,13 +232,13 @@ func TestACallerRefusedByItsOwnClientHasSeenNoRemoteContender(t *testing.T) {
 
 func TestThePollingWaiterDoesNotTakeTheLockOver(t *testing.T) {
 	qs, l := withTurn(t)
-	l.Others(0, true)
+	l.count(0, true)
 	_, p := enter(qs)
-	b := qs.Transfer("owner")
-	l.Asks(p, true)
-	require.False(t, l.PassLock(b), "it waits for a reply, which may take long")
-	l.Asks(p, false)
-	require.True(t, l.PassLock(b))
+	b := transferOf(qs)
+	p.asks = true
+	require.False(t, l.passLock(b), "it waits for a reply, which may take long")
+	p.asks = false
+	require.True(t, l.passLock(b))
 	require.True(t, isReady(p))
 }
 
