@@ -9,22 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func wakeUp(p *Place) (woken, called, leads bool) {
+func wakeUp(p *caller) (woken, called, leads bool) {
 	select {
 	case <-p.wake:
 	default:
 		return false, false, false
 	}
-	called, leads, _ = p.woken()
-	return true, called, leads
+	called, p.called = p.called, false
+	return true, called, p.leads()
 }
 
-func wasCalled(p *Place) bool {
+func wasCalled(p *caller) bool {
 	_, called, _ := wakeUp(p)
 	return called
 }
 
-func requireAsleep(t *testing.T, places ...*Place) {
+func requireAsleep(t *testing.T, places ...*caller) {
 	t.Helper()
 	for _, p := range places {
 		woken, _, _ := wakeUp(p)
@@ -33,9 +33,9 @@ func requireAsleep(t *testing.T, places ...*Place) {
 }
 
 // requireLeads requires that a place leads and was woken, not called.
-func requireLeads(t *testing.T, p *Place) {
+func requireLeads(t *testing.T, p *caller) {
 	t.Helper()
-	require.True(t, p.Leads())
+	require.True(t, p.leads())
 	woken, called, leads := wakeUp(p)
 	require.True(t, woken, "it was not woken")
 	require.True(t, leads)
@@ -44,11 +44,14 @@ func requireLeads(t *testing.T, p *Place) {
 
 func requireNoGroup(t *testing.T, qs *Queues, ids ...lockID) {
 	t.Helper()
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
 	for _, id := range append(ids, theLock) {
-		made := false
-		qs.groups.Join(id, func() *Group { made = true; return nil })
-		qs.groups.Leave(id)
-		require.True(t, made, "there is still a group")
+		if g := qs.groups[id]; g != nil {
+			require.Zero(t, g.users)
+			require.Zero(t, g.waiting.Len())
+			require.Empty(t, g.byOwner)
+		}
 	}
 }
 
@@ -57,12 +60,12 @@ func TestFirstOfAGroupLeads(t *testing.T) {
 	all := joinAll(qs, "a", "b", "c")
 	requireAsleep(t, all[0])
 	for i, p := range all {
-		require.True(t, p.Leads())
+		require.True(t, p.leads())
 		for _, later := range all[i+1:] {
-			require.False(t, later.Leads())
+			require.False(t, later.leads())
 			requireAsleep(t, later)
 		}
-		p.Leave()
+		p.leaveGroup()
 		if i+1 < len(all) {
 			requireLeads(t, all[i+1])
 		}
@@ -73,32 +76,32 @@ func TestFirstOfAGroupLeads(t *testing.T) {
 func TestPlaceThatDidNotLeadLeavesWithoutWakingAnother(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c", "d")
-	all[1].Leave()
-	all[3].Leave()
-	require.True(t, all[0].Leads())
+	all[1].leaveGroup()
+	all[3].leaveGroup()
+	require.True(t, all[0].leads())
 	requireAsleep(t, all...)
-	all[0].Leave()
+	all[0].leaveGroup()
 	requireLeads(t, all[2])
-	all[2].Leave()
+	all[2].leaveGroup()
 	requireNoGroup(t, qs)
 }
 
 func TestPlaceThatIsQueuedAnewGoesBehindTheOthers(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
-	all[0].Back()
+	all[0].back()
 	requireLeads(t, all[1])
-	all[2].Back() // from between the others
-	require.True(t, all[1].Leads())
+	all[2].back() // from between the others
+	require.True(t, all[1].leads())
 	requireAsleep(t, all...)
-	all[1].Leave()
+	all[1].leaveGroup()
 	requireLeads(t, all[0])
-	all[0].Leave()
+	all[0].leaveGroup()
 	requireLeads(t, all[2])
-	all[2].Back() // alone
-	require.True(t, all[2].Leads())
+	all[2].back() // alone
+	require.True(t, all[2].leads())
 	requireAsleep(t, all[2])
-	all[2].Leave()
+	all[2].leaveGroup()
 	requireNoGroup(t, qs)
 }
 
@@ -106,39 +109,40 @@ func TestPlaceThatIsQueuedAnewGoesBehindTheOthers(t *testing.T) {
 func TestWakeUpSaysWhatIsTrueWhenItIsRead(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
-	all[0].Leave()
-	all[1].Back()
+	all[0].leaveGroup()
+	all[1].back()
 	woken, called, leads := wakeUp(all[1])
 	require.True(t, woken)
 	require.False(t, called)
 	require.False(t, leads, "it leads no longer")
 
-	all[1].Call("c")
+	all[1].group.call("c")
 	woken, called, leads = wakeUp(all[2])
 	require.True(t, woken && called && leads, "one wake-up says both")
 	requireAsleep(t, all...)
-	all[2].Back()
+	all[2].back()
 	requireLeads(t, all[1])
-	all[1].Leave()
+	all[1].leaveGroup()
 	requireLeads(t, all[2]) // it was called earlier, which is over
-	all[2].Leave()
+	all[2].leaveGroup()
 	requireNoGroup(t, qs)
 }
 
 func TestGroupsAreByKindAndKey(t *testing.T) {
 	qs := newQueues(t)
 	ids := []lockID{{"fair", "a"}, {"fair", "b"}, {"other", "a"}}
-	var all []*Place
+	var all []*caller
 	for _, id := range ids {
 		all = append(all, join(qs, id, "x"))
 	}
 	for _, p := range all {
-		require.True(t, p.Leads())
+		require.True(t, p.leads())
 	}
-	all[0].Call("x")
+	all[0].group.call("x")
+	require.True(t, wasCalled(all[0]))
 	for _, p := range all {
 		requireAsleep(t, p)
-		p.Leave()
+		p.leaveGroup()
 	}
 	requireNoGroup(t, qs, ids...)
 }
@@ -146,58 +150,42 @@ func TestGroupsAreByKindAndKey(t *testing.T) {
 func TestCallWakesTheWaiterThatIsMeantAndNoOther(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c")
-	all[0].Call("c")
-	all[0].Call("c") // one is enough
-	all[0].Call("a") // itself
-	all[0].Call("of another process")
+	all[0].group.call("c")
+	all[0].group.call("c") // one is enough
+	all[0].group.call("of another process")
 	require.True(t, wasCalled(all[2]))
 	requireAsleep(t, all...)
 
-	require.False(t, all[2].Gap())
+	require.False(t, all[2].sawGap())
 	require.True(t, wasCalled(all[0]))
 	requireAsleep(t, all...)
-	require.True(t, all[0].Gap())
+	require.True(t, all[0].sawGap())
 	requireAsleep(t, all...)
 
-	all[2].Leave()
-	all[0].Call("c")
+	all[2].leaveGroup()
+	all[0].group.call("c")
 	require.False(t, wasCalled(all[2]), "it has left")
-	all[0].Leave()
-	all[1].Leave()
-	requireNoGroup(t, qs)
-}
-
-func TestPlaceThatLeadsKnowsWhenTheFirstIsToAsk(t *testing.T) {
-	qs := newQueues(t)
-	all := joinAll(qs, "a", "b")
-	_, _, planned := all[1].woken()
-	require.Zero(t, planned)
-	at := time.Now().Add(time.Minute)
-	all[0].Plan(at)
-	all[0].Leave()
-	_, leads, planned := all[1].woken()
-	require.True(t, leads)
-	require.Equal(t, at, planned)
-	all[1].Leave()
+	all[0].leaveGroup()
+	all[1].leaveGroup()
 	requireNoGroup(t, qs)
 }
 
 func TestOneOfAnOwnersPlacesIsLeftAndTheOthersAsk(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "x", "first", "x", "y", "x")
-	all[3].Leave()
+	all[3].leaveGroup()
 	requireAsleep(t, all...)
-	for _, p := range []*Place{all[4], all[0]} { // the newest, and the oldest
-		p.Leave()
+	for _, p := range []*caller{all[4], all[0]} { // the newest, and the oldest
+		p.leaveGroup()
 		require.False(t, wasCalled(all[1]))
 		require.True(t, wasCalled(all[2]))
 	}
-	all[1].Call("x")
+	all[1].group.call("x")
 	require.True(t, wasCalled(all[2]), "it is found")
-	all[2].Leave()
-	all[1].Call("x")
+	all[2].leaveGroup()
+	all[1].group.call("x")
 	require.False(t, wasCalled(all[2]))
-	all[1].Leave()
+	all[1].leaveGroup()
 	requireNoGroup(t, qs)
 }
 
@@ -213,36 +201,36 @@ func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 				p := join(qs, theLock, owner)
 				switch rand.IntN(4) {
 				case 0:
-					p.Back()
+					p.back()
 				case 1:
-					p.Gap()
+					p.sawGap()
 				case 2:
-					p.Call("a")
+					p.group.call("a")
 				}
-				p.Plan(time.Now())
-				p.Leads()
-				p.woken()
-				p.Leave()
+				p.group.plan(time.Minute, false)
+				p.leads()
+				p.Woken()
+				p.leaveGroup()
 			}
 		})
 	}
 	wg.Go(func() {
 		for range rounds {
-			anchor.Back()
+			anchor.back()
 		}
 	})
 	wg.Wait()
-	require.True(t, anchor.Leads())
-	require.Same(t, anchor.group.first, anchor.group.last)
+	require.True(t, anchor.leads())
+	require.Equal(t, 1, anchor.group.waiting.Len())
 	require.Len(t, anchor.group.byOwner, 1)
 	woken, _, _ := wakeUp(anchor)
 	require.True(t, woken, "it has come to lead, or was called")
-	anchor.Leave()
+	anchor.leaveGroup()
 	requireNoGroup(t, qs)
 	for range workers { // groups come and go with their places
 		wg.Go(func() {
 			for range rounds {
-				join(qs, theLock, "x").Leave()
+				join(qs, theLock, "x").leaveGroup()
 			}
 		})
 	}

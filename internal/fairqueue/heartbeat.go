@@ -28,8 +28,8 @@ const (
 )
 
 // beginHeartbeats starts the group's heartbeats, mu held, with the first after one period, so that a
-// short wait needs none, or at [Place.Idle].
-func (g *Group) beginHeartbeats() {
+// short wait needs none, or when the lock seems to be left free.
+func (g *group) beginHeartbeats() {
 	if g.beating {
 		return
 	}
@@ -37,21 +37,21 @@ func (g *Group) beginHeartbeats() {
 	g.start = time.AfterFunc(period, func() { g.engine.Go(g.heartbeats) })
 }
 
-// Idle starts the heartbeats now: the lock has been free for about a second, and its next owner, of
-// another process, may be dead.
-func (p *Place) Idle() {
-	g := p.group
+// plan sets the time of the next poll, by the then first of the group. If the lock is idle, it starts the
+// heartbeats now: it has been free for about a second, and its next owner, of another process, may be dead.
+func (g *group) plan(nap time.Duration, isIdle bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.beating && g.start.Stop() {
+	g.next = time.Now().Add(nap)
+	if isIdle && g.beating && g.start.Stop() {
 		g.start.Reset(0)
 	}
 }
 
 // endHeartbeats ends the heartbeats of an empty group, mu held.
-func (g *Group) endHeartbeats() {
+func (g *group) endHeartbeats() {
 	switch {
-	case g.first != nil || !g.beating:
+	case g.waiting.Len() > 0 || !g.beating:
 	case g.start.Stop():
 		g.beating = false
 	default:
@@ -59,47 +59,37 @@ func (g *Group) endHeartbeats() {
 	}
 }
 
-// waiting returns the waiters, the last subscribed one, and whether messages may have been missed
-// since the last time. In an empty group it ends the heartbeats. An earlier subscribed waiter might get
-// the lock, and unsubscribe, before the listeners are counted.
-func (g *Group) waiting() (waiters []Waiter, subscribed string, gap bool) {
+// due returns the waiters, the last subscribed one, and whether messages may have been missed since the last
+// time. In an empty group it ends the heartbeats. An earlier subscribed waiter might get the lock, and
+// unsubscribe, before the listeners are counted.
+func (g *group) due() (waiters []Waiter, subscribed string, gap bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiters = make([]Waiter, 0, len(g.byOwner))
-	for p := g.first; p != nil; p = p.next {
-		if g.byOwner[p.waiter.Owner] != p {
+	for e := g.waiting.Front(); e != nil; e = e.Next() {
+		c, _ := e.Value.(*caller) // always one
+		if all := g.byOwner[c.waiter.Owner]; all[len(all)-1] != c {
 			continue // another place of the owner counts
 		}
-		waiters = append(waiters, p.waiter)
-		if p.subscribed {
-			subscribed = p.waiter.Owner
+		waiters = append(waiters, c.waiter)
+		if c.sub != nil {
+			subscribed = c.waiter.Owner
 		}
 	}
 	gap, g.gap = g.gap, false
-	g.beating = g.first != nil
+	g.beating = len(waiters) > 0
 	return waiters, subscribed, gap
 }
 
-// call calls waiters of the group.
-func (g *Group) call(owners ...string) {
+func (g *group) empty() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, owner := range owners {
-		if p := g.byOwner[owner]; p != nil {
-			p.call()
-		}
-	}
-}
-
-func (g *Group) empty() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.first == nil
+	return g.waiting.Len() == 0
 }
 
 // heartbeater sends a group's heartbeats. It belongs to one goroutine.
 type heartbeater struct {
-	*Group
+	*group
 	detector *liveness.Detector
 	ctx      context.Context //nolint:containedctx // ends when the client begins to close
 	failing  map[string]bool // the logged steps
@@ -107,11 +97,11 @@ type heartbeater struct {
 
 // heartbeats keeps the places of the group's waiters, evicts dead waiters before them and nudges the next
 // owner of a free lock until the group is empty or the client closes.
-func (g *Group) heartbeats() {
+func (g *group) heartbeats() {
 	ctx, cancel := g.engine.Open(context.Background())
 	defer cancel()
 	b := &heartbeater{
-		Group: g, ctx: ctx, failing: map[string]bool{},
+		group: g, ctx: ctx, failing: map[string]bool{},
 		detector: liveness.New(liveness.Config{Grace: g.engine.Grace, Period: period}),
 	}
 	timer := time.NewTimer(time.Hour)
@@ -156,7 +146,7 @@ func (b *heartbeater) pause(timer *time.Timer, next time.Duration, reconnected <
 // beat sends one heartbeat and acts on its reply. It returns the time to the next, and false if no waiter
 // is left.
 func (b *heartbeater) beat() (time.Duration, bool) {
-	waiters, subscribed, gap := b.waiting()
+	waiters, subscribed, gap := b.due()
 	if len(waiters) == 0 {
 		return 0, false
 	}

@@ -28,13 +28,13 @@ func TestHeartbeatsBeginAtOnceWhereTheLockLiesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
 		for range 3 {
-			s.place.Idle()
+			s.place.group.plan(time.Minute, true)
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			require.Equal(t, 1, count(s.Fake, "HEARTBEAT"), "more do not come sooner")
 		}
 		s.leave()
-		join(s.queues, theLock, "next").Leave()
+		join(s.queues, theLock, "next").leaveGroup()
 		time.Sleep(time.Hour)
 		require.Equal(t, 1, count(s.Fake, "HEARTBEAT"), "all have left")
 	})
@@ -43,7 +43,7 @@ func TestHeartbeatsBeginAtOnceWhereTheLockLiesFree(t *testing.T) {
 func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
-		others := []*Place{join(s.queues, theLock, "b"), join(s.queues, theLock, "c"), join(s.queues, theLock, "c")}
+		others := []*caller{join(s.queues, theLock, "b"), join(s.queues, theLock, "c"), join(s.queues, theLock, "c")}
 		time.Sleep(10*period + time.Second)
 		require.Equal(t, 10, count(s.Fake, "HEARTBEAT"))
 		require.Equal(t, []any{70, "mine", "b", "c"}, s.said("HEARTBEAT"))
@@ -52,7 +52,7 @@ func TestGroupSendsOneHeartbeatForAll(t *testing.T) {
 		}
 		s.leave()
 		for _, o := range others {
-			o.Leave()
+			o.leaveGroup()
 		}
 		before := len(names(s.Fake))
 		time.Sleep(time.Hour)
@@ -98,7 +98,7 @@ func TestWaitersWithoutAPlaceAndTheHeadOfAFreeLockAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 0)
 		other := join(s.queues, theLock, "other")
-		defer other.Leave()
+		defer other.leaveGroup()
 		s.set(func() { s.missing = []string{"other"} })
 		time.Sleep(period + time.Second)
 		require.True(t, wasCalled(other), "it lost its place")
@@ -128,7 +128,7 @@ func TestGapsAndNewConnectionsHurryTheHeartbeat(t *testing.T) {
 		time.Sleep(period + time.Second)
 		require.Equal(t, 1, count(s.Fake, "HEARTBEAT"))
 		for range 100 {
-			s.place.Gap() // of many waiters
+			s.place.sawGap() // of many waiters
 		}
 		synctest.Wait()
 		require.Equal(t, 2, count(s.Fake, "HEARTBEAT"), "at once, and once for all")
@@ -147,7 +147,7 @@ func TestHurriedHeartbeatsHaveAPauseBetweenThem(t *testing.T) {
 		time.Sleep(period + time.Second)
 		before := count(s.Fake, "HEARTBEAT")
 		for range 500 {
-			s.place.Gap()
+			s.place.sawGap()
 			time.Sleep(10 * time.Millisecond)
 		}
 		sent := count(s.Fake, "HEARTBEAT") - before
@@ -205,8 +205,7 @@ func TestHeartbeatsEndWithTheClient(t *testing.T) {
 func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := beating(t, 10*time.Second)
-		group := s.queues.groups.Join(theLock, nil) // it is there all the while
-		require.Same(t, s.place.group, group)
+		group := s.place.group
 		time.Sleep(period + time.Second)
 		s.leave()
 		synctest.Wait()
@@ -217,7 +216,6 @@ func TestHeartbeatsThatHaveEndedBeginAgain(t *testing.T) {
 		time.Sleep(period + time.Second)
 		require.Equal(t, before+1, count(s.Fake, "HEARTBEAT"))
 		s.leave()
-		s.queues.groups.Leave(theLock)
 		requireNoGroup(t, s.queues)
 	})
 }
@@ -276,7 +274,7 @@ func TestHeartbeatsCompareTheClocksOnceAMinute(t *testing.T) {
 
 func TestGapsAndNewConnectionsDelayEvictions(t *testing.T) {
 	for name, cut := range map[string]func(s *fakeServer){
-		"gap": func(s *fakeServer) { s.place.Gap() }, "new connection": (*fakeServer).reconnect,
+		"gap": func(s *fakeServer) { s.place.sawGap() }, "new connection": (*fakeServer).reconnect,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -292,9 +290,9 @@ func TestGapsAndNewConnectionsDelayEvictions(t *testing.T) {
 }
 
 func TestProofIsTheLastSubscribedWaiter(t *testing.T) {
-	for name, prepare := range map[string]func(s *fakeServer, other *Place){
-		"the other is no longer subscribed": func(_ *fakeServer, other *Place) { other.SetSubscribed(false) },
-		"the first has just got the lock": func(s *fakeServer, _ *Place) {
+	for name, prepare := range map[string]func(s *fakeServer, other *caller){
+		"the other is no longer subscribed": func(_ *fakeServer, other *caller) { other.setSub(nil) },
+		"the first has just got the lock": func(s *fakeServer, _ *caller) {
 			s.set(func() { s.listeners["mine"], s.listeners["other"] = 0, 1 })
 		},
 	} {
@@ -302,8 +300,8 @@ func TestProofIsTheLastSubscribedWaiter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := beating(t, 10*time.Second)
 				other := join(s.queues, theLock, "other")
-				defer other.Leave()
-				other.SetSubscribed(true)
+				defer other.leaveGroup()
+				other.setSub(newFakeSub())
 				prepare(s, other)
 				time.Sleep(period + 10*time.Second + time.Second)
 				require.Equal(t, 1, count(s.Fake, "EVICT"))

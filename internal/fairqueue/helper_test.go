@@ -135,12 +135,14 @@ func (k *fakeKind) Nudge(c *transport.Call, owner string) {
 	c.Args = append(c.Args, owner)
 }
 
-func join(qs *Queues, id lockID, owner string) *Place {
-	return qs.Join(kindOf(id), id.key, Waiter{Owner: owner, Wait: int64(300_000)})
+func join(qs *Queues, id lockID, owner string) *caller {
+	c := &caller{strategy: &strategy{queues: qs, kind: kindOf(id)}}
+	c.join(id.key, Waiter{Owner: owner, Wait: int64(300_000)})
+	return c
 }
 
-func joinAll(qs *Queues, owners ...string) []*Place {
-	var all []*Place
+func joinAll(qs *Queues, owners ...string) []*caller {
+	var all []*caller
 	for _, owner := range owners {
 		all = append(all, join(qs, theLock, owner))
 	}

@@ -27,28 +27,28 @@ func (s *fakeSub) Events() <-chan transport.Event { return s.events }
 func (s *fakeSub) Err() error                     { return nil }
 func (s *fakeSub) Close()                         { s.closed.Add(1) }
 
-func newSubscription(qs *Queues, n int64) (*Subscription, *fakeSub) {
+func newSubscription(qs *Queues, n int64) (*subscription, *fakeSub) {
 	sub := newFakeSub()
 	owner := codec.NewOwner(uuid.UUID{}, n)
-	return &Subscription{owner: owner, text: owner.String(), sub: sub, pool: &qs.pool}, sub
+	return &subscription{owner: owner, text: owner.String(), sub: sub, queues: qs}, sub
 }
 
-func keptSubscriptions(qs *Queues, n int) (all []*Subscription, subs []*fakeSub) {
+func keptSubscriptions(qs *Queues, n int) (all []*subscription, subs []*fakeSub) {
 	for i := range n {
 		s, sub := newSubscription(qs, int64(i))
-		qs.pool.keep(theLock, s, true)
+		qs.keep(kindOf(theLock), "lock", s, true)
 		all, subs = append(all, s), append(subs, sub)
 	}
 	return all, subs
 }
 
-func got(qs *Queues) *Subscription {
-	s, _ := qs.pool.get(theLock)
+func got(qs *Queues) *subscription {
+	s, _ := qs.get(theLock)
 	return s
 }
 
 func isContended(qs *Queues) bool {
-	_, yes := qs.pool.get(theLock)
+	_, yes := qs.get(theLock)
 	return yes
 }
 
@@ -69,9 +69,9 @@ func TestSubscriptionIsGivenOnceItWasPutAndOnlyOnce(t *testing.T) {
 		all[0].Put()
 		all[2].Put()
 		all[2].Put()
-		other, _ := qs.pool.get(lockID{"fair", "other"})
+		other, _ := qs.get(lockID{"fair", "other"})
 		require.Nil(t, other)
-		other, _ = qs.pool.get(lockID{"plain", "lock"})
+		other, _ = qs.get(lockID{"plain", "lock"})
 		require.Nil(t, other)
 		require.Same(t, all[2], got(qs), "the latest first")
 		require.Same(t, all[0], got(qs))
@@ -92,7 +92,7 @@ func TestSubscriptionEndsWhenItsSecondIsOver(t *testing.T) {
 			again[0].Put()
 			time.Sleep(900 * time.Millisecond)
 			require.Same(t, again[0], got(qs))
-			qs.pool.keep(theLock, again[0], true)
+			qs.keep(kindOf(theLock), "lock", again[0], true)
 		}
 		require.Equal(t, "0", closes(one))
 		all, subs := keptSubscriptions(qs, 3)
@@ -100,7 +100,7 @@ func TestSubscriptionEndsWhenItsSecondIsOver(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		require.Equal(t, "000", closes(subs))
 		require.Same(t, all[0], got(qs))
-		qs.pool.keep(theLock, all[0], false)
+		qs.keep(kindOf(theLock), "lock", all[0], false)
 		all[2].Close()
 		require.Equal(t, "001", closes(subs))
 		time.Sleep(700 * time.Millisecond)
@@ -108,12 +108,12 @@ func TestSubscriptionEndsWhenItsSecondIsOver(t *testing.T) {
 		require.Equal(t, "111", closes(subs), "one that did not have to wait gets no further second")
 		all[1].Put()
 		require.Nil(t, got(qs))
-		qs.pool.keep(theLock, all[0], false)
+		qs.keep(kindOf(theLock), "lock", all[0], false)
 		require.Equal(t, int64(2), subs[0].closed.Load(), "it comes too late")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Empty(t, qs.pool.locks)
-		require.Nil(t, qs.pool.timer)
+		require.Empty(t, qs.groups)
+		require.Nil(t, qs.timer)
 	})
 }
 
@@ -138,19 +138,19 @@ func TestLockIsContendedWhileACallerWaitsAndForASecond(t *testing.T) {
 		all := joinAll(qs, "a", "b")
 		time.Sleep(2 * time.Second)
 		require.True(t, isContended(qs))
-		require.Nil(t, qs.pool.timer, "there is nothing to do meanwhile")
-		all[0].Leave()
+		require.Nil(t, qs.timer, "there is nothing to do meanwhile")
+		all[0].leaveGroup()
 		time.Sleep(2 * time.Second)
 		require.True(t, isContended(qs))
-		all[1].Leave()
+		all[1].leaveGroup()
 		time.Sleep(900 * time.Millisecond)
 		require.True(t, isContended(qs))
 		time.Sleep(200 * time.Millisecond)
 		require.False(t, isContended(qs))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Empty(t, qs.pool.locks)
-		require.Nil(t, qs.pool.timer)
+		require.Empty(t, qs.groups)
+		require.Nil(t, qs.timer)
 	})
 }
 
@@ -163,7 +163,7 @@ func TestClosedClientKeepsNoSubscription(t *testing.T) {
 		all[1].Put()
 		require.NoError(t, qs.engine.Close())
 		require.Equal(t, "011", closes(subs))
-		qs.pool.keep(theLock, all[0], true)
+		qs.keep(kindOf(theLock), "lock", all[0], true)
 		all[2].Put()
 		require.Equal(t, "111", closes(subs))
 		require.Nil(t, got(qs))
@@ -176,8 +176,8 @@ func TestSubscriptionsHaveOneUserAtATime(t *testing.T) {
 	var made atomic.Int64
 	var mu sync.Mutex
 	var subs []*fakeSub
-	users := map[*Subscription]int{}
-	use := func(s *Subscription, n int) {
+	users := map[*subscription]int{}
+	use := func(s *subscription, n int) {
 		mu.Lock()
 		defer mu.Unlock()
 		if users[s] += n; users[s] > 1 {
@@ -202,7 +202,7 @@ func TestSubscriptionsHaveOneUserAtATime(t *testing.T) {
 					s.sub.Close() // it gave up
 					continue
 				}
-				qs.pool.keep(theLock, s, true)
+				qs.keep(kindOf(theLock), "lock", s, true)
 				use(s, -1)
 				if i%5 == 0 {
 					s.Close()

@@ -12,7 +12,7 @@
 //	                                              ▼        the group or a heartbeat calls it, or
 //	                                          dequeuer     as the first, each poll cap
 //
-// A [Group] has the waiters of one process for one lock. Its first polls Redis for all of them, and calls
+// A group has the waiters of one process for one lock. Its first polls Redis for all of them, and calls
 // the waiter whose turn has come. Heartbeats keep their places on the server, detect dead waiters (package
 // liveness), evict dead ones in front, and nudge a head that sleeps before a free lock.
 //
@@ -21,8 +21,10 @@
 package fairqueue
 
 import (
+	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,39 +71,39 @@ type lockID struct{ kind, key string }
 
 func idOf(k Kind) lockID { return lockID{k.Name(), k.Key()} }
 
-// Queues are the waiters of a client, by lock. All methods are safe for concurrent use.
+// Queues are the waiters and the kept subscriptions of a client. All methods are safe for concurrent use.
 type Queues struct {
 	engine   *engine.Engine
-	clock    *engine.Clock
-	groups   engine.Registry[lockID, *Group]
-	pool     pool
 	dequeuer dequeuer
 	health   evictionHealth
 	places   atomic.Int64 // of queued waiters, in the order in which they were queued
 	callers  sync.Pool    // of *caller
+
+	mu     sync.Mutex // guards the fields below; never held while a subscription closes
+	groups map[lockID]*group
+	timer  *time.Timer // of the next sweep, or nil
+	closed bool
 }
 
-var slot = engine.Slot[*Queues]{Make: NewQueues, Close: func(qs *Queues) { qs.pool.close() }}
+var slot = engine.Slot[*Queues]{
+	Make: func(e *engine.Engine) *Queues {
+		return &Queues{engine: e, dequeuer: dequeuer{engine: e}, groups: map[lockID]*group{}}
+	},
+	Close: (*Queues).close,
+}
 
 // Of returns the queues of an engine's client.
 func Of(e *engine.Engine) *Queues { return slot.Of(e) }
-
-// NewQueues returns the queues of an engine's client.
-func NewQueues(e *engine.Engine) *Queues {
-	qs := &Queues{engine: e, clock: &e.Clock}
-	qs.pool.engine, qs.dequeuer.engine = e, e
-	return qs
-}
 
 // Strategy returns how callers wait for one lock. All locks of one name and kind have the same
 // group.
 func (qs *Queues) Strategy(k Kind) acquire.Strategy { return &strategy{queues: qs, kind: k} }
 
 // NowMillis returns the time for scripts, in milliseconds since 1970.
-func (qs *Queues) NowMillis() int64 { return qs.clock.NowMillis() }
+func (qs *Queues) NowMillis() int64 { return qs.engine.Clock.NowMillis() }
 
 // Prepare makes sure that the time is known.
-func (qs *Queues) Prepare(ctx context.Context) { qs.clock.Keep(ctx) }
+func (qs *Queues) Prepare(ctx context.Context) { qs.engine.Clock.Keep(ctx) }
 
 // Lasts returns the longest time for which the place of r can block others.
 func (qs *Queues) Lasts(r *acquire.Request) time.Duration { return qs.dequeuer.lasts(r) }
@@ -126,8 +128,9 @@ func (qs *Queues) Leave(k Kind, name string, r *acquire.Request) {
 	qs.dequeuer.leave(&departure{kind: k, name: name, request: *r})
 }
 
-// Group has one process's waiters for one lock, in the order in which they were queued.
-type Group struct {
+// group has one process's waiters for one lock, in the order in which they were queued, and the subscriptions
+// kept for the lock.
+type group struct {
 	id     lockID
 	queues *Queues
 	engine *engine.Engine
@@ -135,178 +138,152 @@ type Group struct {
 	kind   Kind
 	hurry  chan struct{} // receives if the next heartbeat is due immediately
 
-	mu          sync.Mutex // guards what follows; held for a few instructions only
-	first, last *Place
-	byOwner     map[string]*Place
-	next        time.Time   // of the first's poll
-	beating     bool        // heartbeats are sent, or will be
-	start       *time.Timer // of the heartbeats
-	gap         bool        // messages may have been missed
+	// Guarded by queues.mu.
+	users     int       // its waiters
+	contended time.Time // the lock counts as contended until then
+	kept      map[*subscription]struct{}
+	idle      []*subscription // of kept; the newest is reused first
+
+	mu      sync.Mutex // guards what follows; held for a few instructions only
+	waiting list.List  // of *caller
+	byOwner map[string][]*caller
+	next    time.Time   // of the first's poll
+	beating bool        // heartbeats are sent, or will be
+	start   *time.Timer // of the heartbeats
+	gap     bool        // messages may have been missed
 }
 
-// Place is one waiter's place in a group, to be left exactly once.
-type Place struct {
-	wake       chan struct{} // receives when the waiter is called, or becomes the first
-	group      *Group
-	waiter     Waiter
-	number     int64 // higher for waiters that were queued later
-	called     bool  // the waiter must poll Redis
-	shared     bool  // this owner has, or had, another place
-	subscribed bool  // to its channel
-	prev, next *Place
-}
-
-// Join puts a waiter that the server has queued for the lock called name at the end of its group.
-func (qs *Queues) Join(k Kind, name string, w Waiter) *Place {
+// group returns the group of the lock called name, mu held.
+func (qs *Queues) group(k Kind, name string) *group {
 	id := idOf(k)
-	g := qs.groups.Join(id, func() *Group {
-		return &Group{
-			id: id, queues: qs, engine: qs.engine, name: name, kind: k,
-			byOwner: map[string]*Place{}, hurry: make(chan struct{}, 1),
+	g := qs.groups[id]
+	if g == nil {
+		g = &group{
+			id: id, queues: qs, engine: qs.engine, name: name, kind: k, hurry: make(chan struct{}, 1),
+			kept: map[*subscription]struct{}{}, byOwner: map[string][]*caller{},
 		}
-	})
-	qs.pool.waiting(id, 1)
-	p := &Place{wake: make(chan struct{}, 1), group: g, waiter: w, number: qs.places.Add(1)}
+		qs.groups[id] = g
+	}
+	return g
+}
+
+// use counts the group's waiters, queues.mu held.
+func (g *group) use(n int) {
+	g.users += n
+	g.contended = time.Now().Add(keepOpen)
+	g.queues.arm()
+}
+
+// join puts a waiter that the server has queued for the lock called name at the end of its group.
+func (c *caller) join(name string, w Waiter) {
+	qs := c.queues
+	qs.mu.Lock()
+	g := qs.group(c.kind, name)
+	g.use(1)
+	qs.mu.Unlock()
+	c.group, c.waiter, c.number, c.wake = g, w, qs.places.Add(1), make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if other := g.byOwner[w.Owner]; other != nil {
-		other.shared, p.shared = true, true
-	}
-	g.byOwner[w.Owner] = p
-	g.push(p)
+	g.byOwner[w.Owner] = append(g.byOwner[w.Owner], c)
+	c.place = g.waiting.PushBack(c)
 	g.beginHeartbeats()
-	return p
 }
 
-// push puts a place at the end, mu held.
-func (g *Group) push(p *Place) {
-	p.prev, p.next = g.last, nil
-	if g.last != nil {
-		g.last.next = p
-	} else {
-		g.first = p
+// leaveGroup leaves the group, if it is in one, and calls others of the same owner.
+func (c *caller) leaveGroup() {
+	g := c.group
+	if g == nil {
+		return
 	}
-	g.last = p
+	g.mu.Lock()
+	led := g.first() == c
+	g.waiting.Remove(c.place)
+	g.wakeFirst(led)
+	others := slices.DeleteFunc(g.byOwner[c.waiter.Owner], func(other *caller) bool { return other == c })
+	if g.byOwner[c.waiter.Owner] = others; len(others) == 0 {
+		delete(g.byOwner, c.waiter.Owner)
+	}
+	g.endHeartbeats()
+	g.mu.Unlock()
+	g.callAll(c.waiter.Owner)
+	g.queues.mu.Lock()
+	g.use(-1)
+	g.queues.mu.Unlock()
+	c.group, c.wake = nil, nil
 }
 
-// remove removes a place, mu held. If it led, the next one leads.
-func (g *Group) remove(p *Place) {
-	led := g.first == p
-	if p.prev != nil {
-		p.prev.next = p.next
-	} else {
-		g.first = p.next
+// first returns the waiter that leads, nil if there is none, mu held.
+func (g *group) first() *caller {
+	if front := g.waiting.Front(); front != nil {
+		c, _ := front.Value.(*caller) // always one
+		return c
 	}
-	if p.next != nil {
-		p.next.prev = p.prev
-	} else {
-		g.last = p.prev
-	}
-	if led && g.first != nil {
-		acquire.Signal(g.first.wake)
+	return nil
+}
+
+// wakeFirst wakes the waiter that leads now, mu held, if one that led has gone.
+func (g *group) wakeFirst(led bool) {
+	if first := g.first(); led && first != nil {
+		acquire.Signal(first.wake)
 	}
 }
 
-// SetSubscribed sets whether the waiter is subscribed, acknowledged by the server.
-func (p *Place) SetSubscribed(yes bool) {
-	p.group.mu.Lock()
-	defer p.group.mu.Unlock()
-	p.subscribed = yes
+// back moves the waiter to the end: the server has queued it again.
+func (c *caller) back() {
+	g := c.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	led := g.first() == c
+	g.waiting.MoveToBack(c.place)
+	g.wakeFirst(led && g.first() != c)
 }
 
-// Gap reports that messages may have been missed. If the waiter leads, it must ask, else Gap calls the first:
-// one reply shows all of the group what was missed.
-func (p *Place) Gap() (leads bool) {
-	g := p.group
+func (c *caller) leads() bool {
+	c.group.mu.Lock()
+	defer c.group.mu.Unlock()
+	return c.group.first() == c
+}
+
+// call makes the waiter poll Redis, the group's mu held.
+func (c *caller) call() {
+	c.called = true
+	acquire.Signal(c.wake)
+}
+
+// call calls the waiters of these owners, of each the last.
+func (g *group) call(owners ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, owner := range owners {
+		if all := g.byOwner[owner]; len(all) > 0 {
+			all[len(all)-1].call()
+		}
+	}
+}
+
+// callAll calls all waiters of an owner: their common place on the server is gone when one of them has given
+// it up, or holds the lock.
+func (g *group) callAll(owner string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.byOwner[owner] {
+		c.call()
+	}
+}
+
+// sawGap reports that messages may have been missed. If the waiter leads, it must ask, else the first is
+// called: one reply shows all of the group what was missed.
+func (c *caller) sawGap() (leads bool) {
+	g := c.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.gap {
 		g.gap = true
 		acquire.Signal(g.hurry)
 	}
-	if g.first != p {
-		g.first.call()
+	first := g.first()
+	if first != c {
+		first.call()
 	}
-	return g.first == p
-}
-
-// Leave leaves the place, and calls others of the same owner.
-func (p *Place) Leave() {
-	g := p.group
-	g.mu.Lock()
-	g.remove(p)
-	if g.byOwner[p.waiter.Owner] == p {
-		delete(g.byOwner, p.waiter.Owner)
-	}
-	g.endHeartbeats()
-	g.mu.Unlock()
-	p.WakeSameOwner()
-	g.queues.pool.waiting(g.id, -1)
-	g.queues.groups.Leave(g.id)
-}
-
-// WakeSameOwner calls others of the same owner: their common place on the server is gone when this one
-// has given it up, or holds the lock.
-func (p *Place) WakeSameOwner() {
-	g := p.group
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !p.shared {
-		return
-	}
-	for other := g.first; other != nil; other = other.next {
-		if other.waiter.Owner == p.waiter.Owner && other != p {
-			g.byOwner[p.waiter.Owner] = other
-			other.call()
-		}
-	}
-}
-
-// Back moves the waiter to the end: the server has queued it again.
-func (p *Place) Back() {
-	g := p.group
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.last == p {
-		return
-	}
-	g.remove(p)
-	g.push(p)
-}
-
-// Leads reports whether the waiter is the first of its group.
-func (p *Place) Leads() bool {
-	p.group.mu.Lock()
-	defer p.group.mu.Unlock()
-	return p.group.first == p
-}
-
-// Plan sets the time of the next poll, by the then first of the group.
-func (p *Place) Plan(at time.Time) {
-	p.group.mu.Lock()
-	defer p.group.mu.Unlock()
-	p.group.next = at
-}
-
-// woken returns whether the waiter was called, whether it leads, and the time of the next poll.
-func (p *Place) woken() (called, leads bool, planned time.Time) {
-	p.group.mu.Lock()
-	defer p.group.mu.Unlock()
-	called, p.called = p.called, false
-	return called, p.group.first == p, p.group.next
-}
-
-// call makes the waiter poll Redis, the group's mu held.
-func (p *Place) call() {
-	p.called = true
-	acquire.Signal(p.wake)
-}
-
-// Call calls another waiter, if it is in this group.
-func (p *Place) Call(owner string) {
-	p.group.mu.Lock()
-	defer p.group.mu.Unlock()
-	if other := p.group.byOwner[owner]; other != nil && other != p {
-		other.call()
-	}
+	return first == c
 }

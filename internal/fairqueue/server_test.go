@@ -19,7 +19,7 @@ type fakeServer struct {
 	*faketransport.Fake
 	queues *Queues
 	log    *faketransport.Log
-	place  *Place // of a waiter called mine
+	place  *caller // of a waiter called mine
 
 	mu          sync.Mutex // guards what follows
 	reconnected chan struct{}
@@ -51,14 +51,14 @@ func beating(t *testing.T, grace time.Duration) *fakeServer {
 	s.queues, s.log = queuesOver(t, s)
 	s.queues.engine.Grace = grace
 	s.place = join(s.queues, theLock, "mine")
-	s.place.SetSubscribed(true)
+	s.place.setSub(newFakeSub())
 	t.Cleanup(s.leave)
 	return s
 }
 
 func (s *fakeServer) leave() {
 	if s.place != nil {
-		s.place.Leave()
+		s.place.leaveGroup()
 	}
 	s.place = nil
 }

@@ -1,6 +1,7 @@
 package fairqueue
 
 import (
+	"container/list"
 	"context"
 	"time"
 
@@ -27,12 +28,19 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 // caller is one acquisition.
 type caller struct {
 	*strategy
-	place *Place // while its owner is in the server's queue
-
-	sub     transport.Subscription
 	channel string         // of sub
-	pooled  *Subscription  // if sub came from the pool
+	pooled  *subscription  // if sub came from the pool
 	pause   engine.Backoff // while the lock is free for another waiter
+
+	group  *group // while its owner is in the server's queue, nil else
+	waiter Waiter
+	number int64         // higher for waiters that were queued later
+	wake   chan struct{} // receives when it is called, or becomes the first
+
+	// Guarded by group.mu.
+	place  *list.Element
+	called bool                   // it must poll Redis
+	sub    transport.Subscription // of its channel, acknowledged by the server
 }
 
 // free returns a caller to the pool.
@@ -50,7 +58,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	if a.Try || a.Given {
 		return false, nil
 	}
-	pooled, contended := c.queues.pool.get(idOf(c.kind))
+	pooled, contended := c.queues.get(idOf(c.kind))
 	switch {
 	case pooled != nil:
 		a.Renew(pooled)
@@ -97,10 +105,8 @@ func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
 	if err != nil || sub == nil {
 		return err
 	}
-	c.sub, c.channel = sub, channel
-	if c.place != nil {
-		c.place.SetSubscribed(true)
-	}
+	c.setSub(sub)
+	c.channel = channel
 	return nil
 }
 
@@ -108,29 +114,37 @@ func (c *caller) unsubscribe() {
 	if c.sub != nil {
 		c.sub.Close()
 	}
-	c.sub, c.pooled = nil, nil
-	if c.place != nil {
-		c.place.SetSubscribed(false)
+	c.setSub(nil)
+	c.pooled = nil
+}
+
+// setSub sets the subscription, which a heartbeat may read.
+func (c *caller) setSub(sub transport.Subscription) {
+	if c.group != nil {
+		c.group.mu.Lock()
+		defer c.group.mu.Unlock()
 	}
+	c.sub = sub
 }
 
 func (c *caller) Signals() (events <-chan transport.Event, wake <-chan struct{}) {
 	if c.sub != nil {
 		events = c.sub.Events()
 	}
-	if c.place != nil {
-		wake = c.place.wake
-	}
-	return events, wake
+	return events, c.wake
 }
 
 func (c *caller) OnEvent(a *acquire.Acquisition, e transport.Event) (ask bool, d time.Duration) {
 	a.ObserveGap(e)
-	return !e.Gap || c.place == nil || c.place.Gap(), 0
+	return !e.Gap || c.group == nil || c.sawGap(), 0
 }
 
 func (c *caller) Woken() (ask bool, d time.Duration) {
-	called, leads, planned := c.place.woken()
+	g := c.group
+	g.mu.Lock()
+	called, leads, planned := c.called, g.first() == c, g.next
+	c.called = false
+	g.mu.Unlock()
 	switch {
 	case called:
 		return true, 0
@@ -149,16 +163,15 @@ func (c *caller) Refused(a *acquire.Acquisition, o acquire.Outcome) time.Duratio
 	claim := a.Claim()
 	claim.Placed(o.Queued)
 	switch {
-	case c.place == nil:
+	case c.group == nil:
 		r := claim.Place()
 		owner, _ := r.Owner.(string) // always one
-		c.place = c.queues.Join(c.kind, a.Lock, Waiter{Owner: owner, Wait: r.Wait})
-		c.place.SetSubscribed(c.sub != nil)
+		c.join(a.Lock, Waiter{Owner: owner, Wait: r.Wait})
 	case o.Queued:
-		c.place.Back() // it had lost its place on the server
+		c.back() // it had lost its place on the server
 	}
-	if o.Free {
-		c.place.Call(o.Head)
+	if o.Free && o.Head != c.waiter.Owner {
+		c.group.call(o.Head)
 	}
 	return leaseLeft(claim.Request().Owner, o)
 }
@@ -186,16 +199,13 @@ func (c *caller) Sleep(nap, ttl time.Duration) time.Duration {
 		nap = min(c.pause.Next(), c.queues.engine.PollCap)
 	}
 	switch {
-	case c.place == nil:
+	case c.group == nil:
 	case c.sub == nil:
 		return min(nap, time.Second) // then it tries to subscribe again
-	case !c.place.Leads():
+	case !c.leads():
 		return -1
 	default:
-		if ttl == 0 && nap >= idle {
-			c.place.Idle()
-		}
-		c.place.Plan(time.Now().Add(nap))
+		c.group.plan(nap, ttl == 0 && nap >= idle)
 	}
 	return nap
 }
@@ -208,17 +218,10 @@ func (c *caller) Abandon() {
 	c.leaveGroup()
 }
 
-func (c *caller) leaveGroup() {
-	if c.place != nil {
-		c.place.Leave()
-		c.place = nil
-	}
-}
-
 // Granted keeps the subscription with the hold for a second, unless others may use the owner.
 func (c *caller) Granted(a *acquire.Acquisition) {
 	defer c.free()
-	waited := c.place != nil
+	waited := c.group != nil
 	c.leaveGroup()
 	if c.sub == nil || a.Given {
 		c.unsubscribe()
@@ -226,23 +229,23 @@ func (c *caller) Granted(a *acquire.Acquisition) {
 	}
 	if c.pooled == nil {
 		claim := a.Claim()
-		c.pooled = &Subscription{owner: claim.ID(), text: claim.Request().Owner, sub: c.sub, pool: &c.queues.pool}
+		c.pooled = &subscription{owner: claim.ID(), text: claim.Request().Owner, sub: c.sub, queues: c.queues}
 	}
 	a.Claim().KeepSubscription(c.pooled)
-	c.queues.pool.keep(idOf(c.kind), c.pooled, waited)
+	c.queues.keep(c.kind, a.Lock, c.pooled, waited)
 }
 
 // Leave gives up the place in the queue.
 func (c *caller) Leave(a *acquire.Acquisition) {
 	defer c.free()
 	c.unsubscribe()
-	place := c.place
-	if place == nil {
+	g, owner := c.group, c.waiter.Owner
+	if g == nil {
 		return
 	}
 	c.leaveGroup()
 	c.queues.dequeuer.leave(&departure{
-		kind: c.kind, name: a.Lock, request: a.Claim().Place(), place: place.number,
-		done: place.WakeSameOwner, // it was also their place
+		kind: c.kind, name: a.Lock, request: a.Claim().Place(), place: c.number,
+		done: func() { g.callAll(owner) }, // it was also their place
 	})
 }
