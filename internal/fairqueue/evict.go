@@ -63,6 +63,8 @@ type sighting struct {
 	first int // the index of the part's first place in the queue
 }
 
+func (s *sighting) at(i int) TakenOut { return TakenOut{Was: s.Queue[i], Index: s.first + i} }
+
 // Run evicts the one Owner.
 func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 	for range maxLooks {
@@ -74,19 +76,17 @@ func (e *Eviction) Run(ctx context.Context) (*TakenOut, error) {
 		if err != nil {
 			return nil, err
 		}
-		out := []TakenOut{{Was: seen.Queue[i], Index: seen.first + i, Listeners: listeners, Next: next}}
-		gone, err := e.takeOut(ctx, seen, out)
-		if err != nil {
+		out, after, gone, err := e.takeOut(ctx, seen, []TakenOut{seen.at(i)})
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if !gone {
+		case !gone:
 			continue
-		}
-		after, out := e.after(ctx, seen, out)
-		if len(out) == 0 {
+		case len(out) == 0:
 			return nil, engine.ErrNotQueued // it acquired the lock first
 		}
-		out[0].Woken = after != nil && next != "" && seen.Left == reply.NoKey && (after.Left == reply.NoKey || holds(after, next))
+		out[0].Listeners, out[0].Next = listeners, next
+		out[0].Woken = next != "" && seen.Left == reply.NoKey && (after.Left == reply.NoKey || holds(after, next))
 		return &out[0], nil
 	}
 	return nil, errChanged
@@ -167,9 +167,10 @@ func (qs *Queues) Listeners(ctx context.Context, k Kind, owners ...string) ([]in
 	return qs.engine.ProvenListeners(ctx, proof, channels...)
 }
 
-// takeOut evicts waiters of the part that was read, and reports whether they are gone: the head, which
-// comes alone, stays if its deadline has changed.
-func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (bool, error) {
+// takeOut evicts waiters of the part that was read, and reads the lock again. It reports whether they are gone:
+// the head, which comes alone, stays if its deadline has changed. It returns those that did not acquire the lock
+// first, and the state afterwards, the zero value if unknown.
+func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) (_ []TakenOut, after reply.Inspection, gone bool, _ error) {
 	isHead := out[0].Index == 0
 	answer, err := e.Ask(ctx, func(c *transport.Call) {
 		e.Queues.Prepare(ctx)
@@ -183,11 +184,21 @@ func (e *Eviction) takeOut(ctx context.Context, seen *sighting, out []TakenOut) 
 			e.Kind.GiveUp(c, &acquire.Request{Owner: o.Was.Owner, Wait: wait.Milliseconds()})
 		}
 	})
-	if err != nil || !isHead {
-		return err == nil, err
+	if err == nil && isHead {
+		var evicted []string
+		if evicted, err = reply.DecodeEvicted(answer); len(evicted) == 0 {
+			return nil, after, false, err
+		}
 	}
-	evicted, err := reply.DecodeEvicted(answer)
-	return len(evicted) > 0, err
+	if err != nil {
+		return nil, after, false, err
+	}
+	if now, err := e.look(ctx, 0, 0); err == nil {
+		after = now.Inspection
+	}
+	return slices.DeleteFunc(out, func(o TakenOut) bool {
+		return holds(after, o.Was.Owner) && !holds(seen.Inspection, o.Was.Owner)
+	}), after, true, nil
 }
 
 // waitAt returns the probable wait of the waiter at place i: the distance of its deadline from that
@@ -204,20 +215,8 @@ func waitAt(queue []reply.Queued, i int, now time.Time, most time.Duration) time
 	return max(0, min(own.Sub(before), most))
 }
 
-// after reads the lock after an eviction, nil if that failed, and returns the waiters that did not
-// acquire the lock first.
-func (e *Eviction) after(ctx context.Context, before *sighting, out []TakenOut) (*reply.Inspection, []TakenOut) {
-	after, err := e.look(ctx, 0, 0)
-	if err != nil {
-		return nil, out // they are gone; whether the next was woken is unknown
-	}
-	return &after.Inspection, slices.DeleteFunc(out, func(o TakenOut) bool {
-		return holds(&after.Inspection, o.Was.Owner) && !holds(&before.Inspection, o.Was.Owner)
-	})
-}
-
 // holds reports whether an owner holds the lock.
-func holds(in *reply.Inspection, owner string) bool {
+func holds(in reply.Inspection, owner string) bool {
 	return slices.ContainsFunc(in.Held, func(h reply.Held) bool { return h.Owner == owner })
 }
 
@@ -260,7 +259,7 @@ func (e *Eviction) behind(ctx context.Context, asked map[string]bool, first, las
 	var out []TakenOut
 	for i := len(seen.Queue) - 1; i > 0; i-- {
 		if asked[seen.Queue[i].Owner] {
-			out = append(out, TakenOut{Was: seen.Queue[i], Index: seen.first + i})
+			out = append(out, seen.at(i))
 			delete(asked, seen.Queue[i].Owner)
 		}
 	}
@@ -275,7 +274,7 @@ func (e *Eviction) heads(ctx context.Context, asked map[string]bool, done *Evict
 		if err != nil || len(seen.Queue) == 0 || !asked[seen.Queue[0].Owner] {
 			return err
 		}
-		if none, err := e.dead(ctx, seen, []TakenOut{{Was: seen.Queue[0]}}, done); err != nil || none {
+		if none, err := e.dead(ctx, seen, []TakenOut{seen.at(0)}, done); err != nil || none {
 			return err
 		}
 	}
@@ -304,14 +303,10 @@ func (e *Eviction) dead(ctx context.Context, seen *sighting, waiters []TakenOut,
 	if len(dead) == 0 {
 		return true, nil
 	}
-	gone, err := e.takeOut(ctx, seen, dead)
-	if err != nil || !gone {
-		return false, err
-	}
-	after, dead := e.after(ctx, seen, dead)
-	done.Out = append(done.Out, dead...)
-	if len(dead) > 0 && after != nil && seen.Left == reply.NoKey && after.Left == reply.NoKey && len(after.Queue) > 0 {
+	out, after, _, err := e.takeOut(ctx, seen, dead)
+	done.Out = append(done.Out, out...)
+	if len(out) > 0 && seen.Left == reply.NoKey && after.Left == reply.NoKey && len(after.Queue) > 0 {
 		done.Woken = after.Queue[0].Owner
 	}
-	return false, nil
+	return false, err
 }
