@@ -35,22 +35,20 @@ func (silence) Events() <-chan transport.Event { return nil }
 func (silence) Close()                         {}
 func (silence) Err() error                     { return nil }
 
-// newTaking returns a call for one permit, whose attempts answer or the test ends.
-func newTaking(answer func(*faketransport.SentCall) (any, error, bool)) (*taking, *faketransport.Fake) {
+// oneTaking returns a call for one permit, whose attempts answer or the test ends.
+func oneTaking(answer func(*faketransport.SentCall) (any, error, bool)) (*taking, *faketransport.Fake) {
 	fake := &faketransport.Fake{Conn: 1, Answer: answer}
 	e := engine.New(engine.Config{
 		Transport: quiet{fake}, ClientID: uuid.New(), Lease: 30 * time.Second, Command: 3 * time.Second,
 		PollCap: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})
-	s := &Semaphore{engine: e, name: "job", kind: newCounter(e, "job")}
-	a := &taking{semaphore: s, kind: s.kind, n: 1}
-	a.kind.n = 1
-	a.Engine, a.Kind, a.Lock, a.Claims, a.Given, a.Began = e, &a.kind, "job", a, true, time.Now()
+	a := newTaking(&Semaphore{engine: e, name: "job", kind: newCounter(e, "job")}, 1)
+	a.Began = time.Now()
 	return a, fake
 }
 
 func (a *taking) wait(ctx context.Context) error {
-	return a.Run(ctx, countqueue.New(a.Engine, &a.kind, a.n, false))
+	return a.Run(ctx, countqueue.New(a.Engine, &a.kind, 1, false))
 }
 
 // lateClaims makes claims whose replies arrive between timeout and Settle.
@@ -59,19 +57,11 @@ type lateClaims struct {
 	arrives func()
 }
 
-func (l lateClaims) Claim(s acquire.Reusable) acquire.Claim {
-	c, _ := l.taking.Claim(s).(*claim)
-	return &lateClaim{c, l.arrives}
-}
+func (l lateClaims) Claim(acquire.Reusable) acquire.Claim { return l }
 
-type lateClaim struct {
-	*claim
-	arrives func()
-}
-
-func (l *lateClaim) Settle(ctx context.Context, err error) (any, error) {
+func (l lateClaims) Settle(ctx context.Context, err error) (any, error) {
 	l.arrives()
-	return l.claim.Settle(ctx, err)
+	return l.taking.Settle(ctx, err)
 }
 
 // If only the command timeout ended the attempt, the call goes on as if the reply were in time.
@@ -97,7 +87,7 @@ func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var fake *faketransport.Fake
-				a, fake := newTaking(func(*faketransport.SentCall) (any, error, bool) {
+				a, fake := oneTaking(func(*faketransport.SentCall) (any, error, bool) {
 					switch n := len(fake.Sent()); {
 					case n < c.attempt:
 						return refusal, nil, true
@@ -123,7 +113,7 @@ func TestReplyBetweenTimeoutAndSettle(t *testing.T) {
 func TestLateRefusalAfterTheWaitIsNotAcquired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, fake := newTaking(nil)
+		a, fake := oneTaking(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.AfterFunc(time.Second+acquire.Overdue/2, func() { fake.Last(t).Ends(refusal, nil) })
@@ -139,14 +129,13 @@ func TestLateRefusalAfterTheWaitIsNotAcquired(t *testing.T) {
 func TestLateGrantBesideSettleIsAcquiredOrReleased(t *testing.T) {
 	t.Parallel()
 	for range 300 {
-		a, fake := newTaking(func(*faketransport.SentCall) (any, error, bool) { return int64(1), nil, true })
-		c, _ := a.Claim(nil).(*claim)
+		a, fake := oneTaking(func(*faketransport.SentCall) (any, error, bool) { return int64(1), nil, true })
 		begin := make(chan struct{})
 		var reply any
 		var err error
 		var both sync.WaitGroup
-		both.Go(func() { <-begin; c.Late(grant, nil) })
-		both.Go(func() { <-begin; reply, err = c.Settle(t.Context(), engine.ErrUncertain) })
+		both.Go(func() { <-begin; a.Late(grant, nil) })
+		both.Go(func() { <-begin; reply, err = a.Settle(t.Context(), engine.ErrUncertain) })
 		close(begin)
 		both.Wait()
 		require.NoError(t, a.Engine.Close())

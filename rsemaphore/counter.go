@@ -62,9 +62,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int, opts ...AcquireOption
 
 func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) error {
 	engine.NeedContext(ctx)
-	a := &taking{semaphore: s, kind: s.kind, n: n}
-	a.kind.n = n
-	a.Engine, a.Kind, a.Lock, a.Op = s.engine, &a.kind, s.name, op
+	a := newTaking(s, n)
+	a.Op = op
 	a.Start(ctx, 1)
 	err := a.begin(ctx, op == "try-acquire", t)
 	if err != nil {
@@ -77,12 +76,37 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int64, t *terms) e
 	return failed(op, s.name, err)
 }
 
-// taking is one call of Acquire or TryAcquire.
+// taking is one call of Acquire or TryAcquire, and its claim. The server does not know the holders, so an
+// attempt whose reply was lost stays in doubt.
 type taking struct {
 	acquire.Acquisition
+	acquire.BareClaim
 	semaphore *Semaphore
 	kind      counter
-	n         int64
+	request   acquire.Request
+	late      chan lateReply // the result of the last attempt; buffered
+
+	mu   sync.Mutex // guards left
+	left bool       // the caller has returned
+}
+
+// lateReply is the result of an attempt in doubt.
+type lateReply struct {
+	reply any
+	err   error
+}
+
+var _ interface {
+	acquire.Claims
+	acquire.Claim
+} = (*taking)(nil)
+
+func newTaking(s *Semaphore, n int64) *taking {
+	a := &taking{semaphore: s, kind: s.kind, late: make(chan lateReply, 1)}
+	a.kind.n = n
+	a.Engine, a.Kind, a.Lock, a.Claims = s.engine, &a.kind, s.name, a
+	a.Given = true // a retry could count twice
+	return a
 }
 
 // begin checks the arguments and acquires.
@@ -91,7 +115,7 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 	if err := acquire.Check(ctx, s.err); err != nil {
 		return err
 	}
-	if err := checkCount(a.n, 1, maxCount); err != nil {
+	if err := checkCount(a.kind.n, 1, maxCount); err != nil {
 		return err
 	}
 	if err := t.check(try); err != nil {
@@ -107,13 +131,8 @@ func (a *taking) begin(ctx context.Context, try bool, t *terms) error {
 		ctx, cancel = a.Within(ctx, t.wait)
 		defer cancel()
 	}
-	a.Claims = a
-	a.Try, a.Given = try || t.bounded && t.wait == 0, true // a retry could count twice
-	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.n, s.strict))
-}
-
-func (a *taking) Claim(acquire.Reusable) acquire.Claim {
-	return &claim{taking: a, late: make(chan lateReply, 1)}
+	a.Try = try || t.bounded && t.wait == 0
+	return a.Run(ctx, countqueue.New(s.engine, &a.kind, a.kind.n, s.strict))
 }
 
 // Release releases n permits, 1 to 2^31-1, and wakes waiters. The counter does not know how many were
@@ -209,85 +228,60 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 	return out, err
 }
 
-// claim is the claim of a counter's caller. The server does not know the holders, so an attempt whose reply
-// was lost stays in doubt.
-type claim struct {
-	acquire.BareClaim
-	*taking
-	request acquire.Request
-	late    chan lateReply // the result of the last attempt; buffered
+// Claim returns the call itself, in whose name only one attempt at a time can be in doubt.
+func (a *taking) Claim(acquire.Reusable) acquire.Claim { return a }
 
-	mu   sync.Mutex // guards left
-	left bool       // the caller has returned
-}
-
-// lateReply is the result of an attempt in doubt.
-type lateReply struct {
-	reply any
-	err   error
-}
-
-var _ acquire.Claim = (*claim)(nil)
-
-func (c *claim) Request() *acquire.Request            { return &c.request }
-func (*claim) Grant(time.Time, acquire.Outcome) error { return nil }
-func (*claim) Disown()                                {}
+func (a *taking) Request() *acquire.Request            { return &a.request }
+func (*taking) Grant(time.Time, acquire.Outcome) error { return nil }
+func (*taking) Disown()                                {}
 
 // Late passes the result to the caller, or releases the permits if the caller has returned.
-func (c *claim) Late(answer any, err error) *engine.InDoubt {
+func (a *taking) Late(answer any, err error) *engine.InDoubt {
 	if errors.Is(err, engine.ErrUncertain) {
 		return nil // there is no result
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.left {
-		c.late <- lateReply{answer, err}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.left {
+		a.late <- lateReply{answer, err}
 		return nil
 	}
 	if err != nil {
 		return nil
 	}
-	if out, err := c.kind.Decode(answer); err == nil && out.Granted {
-		c.giveBack()
+	if out, err := a.kind.Decode(answer); err == nil && out.Granted {
+		a.giveBack()
 	}
 	return nil
 }
 
 // Settle returns the result of an attempt in doubt, or err if there is none: then permits that are granted
-// later are released.
-func (c *claim) Settle(ctx context.Context, err error) (any, error) {
+// later are released. If ctx has ended, it waits briefly for the result.
+func (a *taking) Settle(ctx context.Context, err error) (any, error) {
 	if ctx.Err() != nil {
-		if out, ok := c.awaitLate(); ok {
+		timer := time.NewTimer(acquire.Overdue)
+		defer timer.Stop()
+		select {
+		case out := <-a.late:
 			return out.reply, out.err
+		case <-timer.C:
+		case <-a.Engine.Closing():
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	select {
-	case out := <-c.late:
+	case out := <-a.late:
 		return out.reply, out.err
 	default:
-		c.left = true
+		a.left = true
 		return nil, err
 	}
 }
 
-// awaitLate waits briefly for the result of an attempt whose context has ended.
-func (c *claim) awaitLate() (out lateReply, ok bool) {
-	timer := time.NewTimer(acquire.Overdue)
-	defer timer.Stop()
-	select {
-	case out = <-c.late:
-		return out, true
-	case <-timer.C:
-	case <-c.semaphore.engine.Closing():
-	}
-	return lateReply{}, false
-}
-
 // giveBack releases the permits of a caller that has returned.
-func (c *claim) giveBack() {
-	e, name, scripts, n := c.semaphore.engine, c.semaphore.name, c.kind.scripts, c.n
+func (a *taking) giveBack() {
+	e, name, scripts, n := a.Engine, a.Lock, a.kind.scripts, a.kind.n
 	e.Join() // Close waits for it, or the permits would be lost
 	give := func() {
 		defer e.Leave()
