@@ -262,16 +262,25 @@ func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
 	return evict(ctx, of.Internal(), owner, true)
 }
 
+// queueOf returns the kind of a lock with a queue on the server.
+func queueOf(ctx context.Context, l *hold.Lock) (fairqueue.Inspected, error) {
+	engine.NeedContext(ctx)
+	if err := l.Check(ctx); err != nil {
+		return nil, err
+	}
+	kind, queues := l.Kind.(fairqueue.Inspected)
+	if !queues {
+		return nil, errNoQueue
+	}
+	return kind, nil
+}
+
 var errNoQueue = fmt.Errorf("%w: a lock of this kind has no queue on the server", redlatch.ErrInvalid)
 
 func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Eviction, error) {
-	kind, queues := l.Kind.(fairqueue.Inspected)
-	engine.NeedContext(ctx)
-	if err := l.Check(ctx); err != nil {
+	kind, err := queueOf(ctx, l)
+	if err != nil {
 		return nil, wrap(l, "evict", owner, err)
-	}
-	if !queues {
-		return nil, wrap(l, "evict", owner, errNoQueue)
 	}
 	e := fairqueue.Eviction{Queues: fairqueue.Of(l.Engine), Kind: kind, Ask: l.Ask, Owner: owner, Force: force}
 	out, err := e.Run(ctx)
@@ -296,22 +305,11 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 // replicas, and [redlatch.ErrInvalid] if the lock is not fair. It sends SUBSCRIBE and UNSUBSCRIBE, one
 // PUBSUB to the master and to each replica, and at most once in ten seconds ROLE.
 func Listeners(ctx context.Context, of Lock, owners ...string) ([]int64, error) {
-	engine.NeedContext(ctx)
 	l := of.Internal()
-	counts, err := listeners(ctx, l, owners)
-	return counts, wrap(l, "listeners", "", err)
-}
-
-func listeners(ctx context.Context, l *hold.Lock, owners []string) ([]int64, error) {
-	kind, queues := l.Kind.(fairqueue.Kind)
-	err := l.Check(ctx)
-	switch {
-	case l.Err != nil:
-		return nil, err
-	case !queues:
-		return nil, errNoQueue
-	case err != nil || len(owners) == 0:
-		return nil, err
+	var counts []int64
+	kind, err := queueOf(ctx, l)
+	if err == nil && len(owners) > 0 {
+		counts, err = fairqueue.Of(l.Engine).Listeners(ctx, kind, owners...)
 	}
-	return fairqueue.Of(l.Engine).Listeners(ctx, kind, owners...)
+	return counts, wrap(l, "listeners", "", err)
 }

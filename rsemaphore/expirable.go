@@ -112,7 +112,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 		return 0, failed("release", s.Name(), err)
 	}
 	answer, err := s.run(ctx, "release", s.Internal().Publish, func(c *transport.Call) {
-		s.semaphore.scripts.Release(c, s.semaphore.clock.NowMillis(), raw, idBytes)
+		s.semaphore.scripts.Release(c, s.semaphore.engine.Clock.NowMillis(), raw, idBytes)
 	})
 	if err != nil {
 		return 0, err
@@ -192,7 +192,7 @@ func (s *Expirable) Permits(ctx context.Context) (int, error) {
 }
 
 func (s *Expirable) count(ctx context.Context, op string) (exists bool, available, taken int64, err error) {
-	answer, err := s.run(ctx, op, s.Internal().Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.clock.NowMillis()) })
+	answer, err := s.run(ctx, op, s.Internal().Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
 	if err != nil {
 		return false, 0, 0, err
 	}
@@ -291,7 +291,7 @@ func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	} else if in.Available, err = strconv.Atoi(seen.Available); err != nil {
 		return nil, failed(op, s.Name(), fmt.Errorf("%w: the key must be a number of permits", redlatch.ErrWrongType))
 	}
-	now := float64(s.semaphore.clock.NowMillis())
+	now := float64(s.semaphore.engine.Clock.NowMillis())
 	for _, p := range seen.Permits {
 		left := redlatch.NoTTL
 		if p.Ends < codec.PermitForever {

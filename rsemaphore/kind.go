@@ -32,19 +32,19 @@ type semaphore struct {
 	engine       *engine.Engine
 	strict       bool
 	scripts      luasrc.Permits
-	*client
 }
 
-// client is shared by the semaphores of one client.
-type client struct {
-	clock   *engine.Clock
-	renewal watchdog.Renewal
-}
-
-var slot = engine.Slot[*client]{Make: func(e *engine.Engine) *client {
-	c := &client{clock: &e.Clock}
-	c.renewal = watchdog.Renewal{Fill: c.fillRenewal, Renewed: reply.RenewedAt}
-	return c
+// renewal renews the permits of all semaphores of a client together.
+var renewal = engine.Slot[*watchdog.Renewal]{Make: func(e *engine.Engine) *watchdog.Renewal {
+	fill := func(call *transport.Call, n int, lease func(i int) (key, owner, ttl any)) {
+		e.Clock.Refresh()
+		luasrc.FillPermitRenew(call, e.Clock.NowMillis(), n, func(i int) (any, any, any) {
+			key, ids, ttl := lease(i)
+			name, _ := key.(string) // always one
+			return codec.PermitsKey(name), rawIDs(ids), ttl
+		})
+	}
+	return &watchdog.Renewal{Fill: fill, Renewed: reply.RenewedAt}
 }}
 
 var _ interface {
@@ -55,7 +55,7 @@ var _ interface {
 func newSemaphore(e *engine.Engine, mapped string, strict bool) *semaphore {
 	channel := codec.SemaphoreChannel(mapped)
 	return &semaphore{
-		key: mapped, channel: channel, engine: e, strict: strict, client: slot.Of(e),
+		key: mapped, channel: channel, engine: e, strict: strict,
 		scripts: luasrc.Permits{
 			Counter: luasrc.Counter{Key: mapped, Channel: channel, Publish: e.Publish()},
 			Permits: codec.PermitsKey(mapped),
@@ -75,10 +75,10 @@ func (p *permits) Key() string  { return p.key }
 
 func (p *permits) Channel(any) string          { return p.channel }
 func (p *permits) NewID() string               { return newIDs(p.n) }
-func (p *permits) Prepare(ctx context.Context) { p.clock.Keep(ctx) }
+func (p *permits) Prepare(ctx context.Context) { p.engine.Clock.Keep(ctx) }
 
 func (p *permits) Acquire(c *transport.Call, r *acquire.Request) {
-	p.scripts.Acquire(c, p.clock.NowMillis(), rawIDs(r.Owner), r.Lease)
+	p.scripts.Acquire(c, p.engine.Clock.NowMillis(), rawIDs(r.Owner), r.Lease)
 }
 
 func (p *permits) Decode(answer any) (acquire.Outcome, error) {
@@ -94,7 +94,7 @@ func (p *permits) Decode(answer any) (acquire.Outcome, error) {
 }
 
 func (p *permits) Release(c *transport.Call, r *acquire.Request) {
-	p.scripts.Release(c, p.clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
+	p.scripts.Release(c, p.engine.Clock.NowMillis(), rawIDs(r.Owner), sizeOf(r.Owner))
 }
 
 // Released: a hold that has lost a permit was lost, even if the others were released now.
@@ -109,17 +109,7 @@ func (p *permits) Released(answer any) (reply.ReleaseOutcome, error) {
 	return reply.Free, nil
 }
 
-// Renewal renews the permits of all semaphores of a client together.
-func (p *permits) Renewal() *watchdog.Renewal { return &p.renewal }
-
-func (c *client) fillRenewal(call *transport.Call, n int, lease func(i int) (key, owner, ttl any)) {
-	c.clock.Refresh()
-	luasrc.FillPermitRenew(call, c.clock.NowMillis(), n, func(i int) (any, any, any) {
-		key, ids, ttl := lease(i)
-		name, _ := key.(string) // always one
-		return codec.PermitsKey(name), rawIDs(ids), ttl
-	})
-}
+func (p *permits) Renewal() *watchdog.Renewal { return renewal.Of(p.engine) }
 
 func (p *permits) Replicate(c *transport.Call, ids any) { p.scripts.Replicate(c, rawIDs(ids)) }
 func (*permits) Replicated(answer any) (bool, error)    { return reply.Holds(answer) }

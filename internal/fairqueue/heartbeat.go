@@ -100,10 +100,7 @@ type heartbeater struct {
 func (g *group) heartbeats() {
 	ctx, cancel := g.engine.Open(context.Background())
 	defer cancel()
-	b := &heartbeater{
-		group: g, ctx: ctx, failing: map[string]bool{},
-		detector: liveness.New(liveness.Config{Grace: g.engine.Grace, Period: period}),
-	}
+	b := &heartbeater{group: g, ctx: ctx, failing: map[string]bool{}, detector: liveness.New(g.engine.Grace, period)}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -60,16 +60,10 @@ func RedissonGrace(grace time.Duration) time.Duration {
 	return redissonFactor * max(grace, DefaultGrace)
 }
 
-// Config configures a [Detector].
-type Config struct {
-	// Grace is how long a waiter of this library must be absent to be dead. 0: no waiter is ever dead.
-	Grace  time.Duration
-	Period time.Duration
-}
-
 // Detector observes the queue of one fair lock. It is not safe for concurrent use.
 type Detector struct {
-	cfg     Config
+	grace   time.Duration
+	period  time.Duration
 	members map[string]*member
 	front   []reply.Place
 	ours    func(owner string) bool
@@ -104,11 +98,11 @@ type Death struct {
 	WasSubscribed bool
 }
 
-// New returns a detector without members.
-func New(cfg Config) *Detector {
+// New returns a detector without members. A waiter of this library is dead when it was absent for grace; with
+// a grace of 0, no waiter is ever dead. There is a heartbeat each period.
+func New(grace, period time.Duration) *Detector {
 	// A very long grace must not overflow into none at all.
-	cfg.Grace = min(cfg.Grace, math.MaxInt64/redissonFactor)
-	return &Detector{cfg: cfg, members: map[string]*member{}}
+	return &Detector{grace: min(grace, math.MaxInt64/redissonFactor), period: period, members: map[string]*member{}}
 }
 
 // Window returns how many places of the queue the next look needs. It grows with the absent members.
@@ -202,7 +196,7 @@ func (d *Detector) Counted(now time.Time, counts []int64) bool {
 	if len(counts) == 0 || len(counts) != len(d.asked) || counts[0] < 1 {
 		return false
 	}
-	if d.looked.Sub(d.counted) > 2*d.cfg.Period {
+	if d.looked.Sub(d.counted) > 2*d.period {
 		d.Gap()
 	}
 	d.counted, d.known = d.looked, true
@@ -233,11 +227,11 @@ func (d *Detector) Evict() []Death {
 	for _, p := range d.front {
 		m := d.members[p.Owner]
 		redlatch := IsRedlatch(p.Owner)
-		if !d.known || d.cfg.Grace <= 0 || d.ours(p.Owner) || m.absent.IsZero() {
+		if !d.known || d.grace <= 0 || d.ours(p.Owner) || m.absent.IsZero() {
 			break
 		}
 		absent := d.looked.Sub(m.absent)
-		if absent < d.grace(redlatch) {
+		if absent < d.graceOf(redlatch) {
 			break
 		}
 		dead = append(dead, Death{Place: p, Absent: absent, IsRedlatch: redlatch, WasSubscribed: m.heard})
@@ -245,11 +239,11 @@ func (d *Detector) Evict() []Death {
 	return dead
 }
 
-func (d *Detector) grace(native bool) time.Duration {
+func (d *Detector) graceOf(native bool) time.Duration {
 	if native {
-		return d.cfg.Grace
+		return d.grace
 	}
-	return RedissonGrace(d.cfg.Grace)
+	return RedissonGrace(d.grace)
 }
 
 // Nudge returns the first in the queue if it is alive and has left a free lock untouched for so long that
@@ -265,16 +259,16 @@ func (d *Detector) Nudge(now time.Time) string {
 // Next returns the time to the next heartbeat: one period, less while the lock is free, or until the grace
 // of an absent member at the front is over.
 func (d *Detector) Next(now time.Time) time.Duration {
-	next := d.cfg.Period
+	next := d.period
 	if d.isFree && len(d.front) > 0 {
 		next = free
 	}
 	for _, p := range d.front {
 		m := d.members[p.Owner]
-		if m.absent.IsZero() || d.cfg.Grace <= 0 {
+		if m.absent.IsZero() || d.grace <= 0 {
 			break
 		}
-		if due := m.absent.Add(d.grace(IsRedlatch(p.Owner))).Sub(now); due > 0 {
+		if due := m.absent.Add(d.graceOf(IsRedlatch(p.Owner))).Sub(now); due > 0 {
 			next = min(next, due)
 		}
 	}

@@ -33,7 +33,7 @@ type scene struct {
 func newScene(t *testing.T, queue ...string) *scene {
 	t.Helper()
 	s := &scene{
-		Detector: liveness.New(liveness.Config{Grace: grace, Period: period}),
+		Detector: liveness.New(grace, period),
 		t:        t, now: time.Unix(1_000_000, 0), left: 3_600_000, queue: queue,
 		listeners: map[string]int64{}, ours: native(t),
 	}
@@ -124,7 +124,7 @@ func TestAbsentOwnerIsNotDead(t *testing.T) {
 	} {
 		for _, owner := range []string{native(t), foreign()} {
 			s := newScene(t, owner)
-			s.Detector = liveness.New(liveness.Config{Grace: c.grace, Period: period})
+			s.Detector = liveness.New(c.grace, period)
 			s.queue = append(s.queue, s.ours)
 			s.listeners[owner] = 0
 			for range 100 {
