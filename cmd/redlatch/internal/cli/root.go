@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
@@ -38,20 +39,49 @@ func execute(ctx context.Context, args []string, commands []Constructor) int {
 	refuseTheUnknown(root)
 	root.SetOut(out)
 	root.SetArgs(args)
-	err := written(root.ExecuteContext(ctx), out.Err())
-	if err == nil {
+	ran := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { ran = true }
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil {
+		err = coded(cmd, ran || out.Err() != nil, wrongCommand(root, err))
+	}
+	err = written(err, out.Err())
+	var exit *ExitError
+	if !errors.As(err, &exit) {
 		return 0
 	}
-	err = wrongCommand(root, err)
-	code, exit := CodeUsage, (*ExitError)(nil) // what has no code was not run, see explained
-	if errors.As(err, &exit) {
-		code = exit.Code
-		if exit.Err == nil {
-			return code
-		}
+	if exit.Err != nil {
+		Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
 	}
-	Messagef(os.Stderr, "%s", sanitize.Message(sanitize.WithoutPrefix(err.Error())))
-	return code
+	return exit.Code
+}
+
+// runFails is the annotation of RunFails.
+const runFails = "run fails"
+
+// RunFails are the annotations of a command that passes on the code of another program: its own
+// errors exit with [CodeRunFailed].
+var RunFails = map[string]string{runFails: "true"}
+
+// coded gives the error of a command an exit code, unless it has one. ran reports whether flags and
+// arguments were right.
+func coded(cmd *cobra.Command, ran bool, err error) error {
+	var exit *ExitError
+	code := CodeFailed
+	switch said := errors.As(err, &exit); {
+	case said && exit.Err == nil:
+		return exit
+	case said:
+		code = exit.Code
+	case cmd.Annotations[runFails] != "":
+		code = CodeRunFailed
+	case !ran:
+		code = CodeUsage
+	}
+	if code == CodeFailed && errors.Is(err, redlatch.ErrInvalid) {
+		code = CodeUsage // such as an invalid lock name
+	}
+	return &ExitError{Code: code, Err: err}
 }
 
 // written returns the error to report for a command that returned err and whose output failed with

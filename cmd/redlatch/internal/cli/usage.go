@@ -7,31 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
-// explained makes argument errors describe the usage, and gives every error of RunE an exit code.
-// An error without a code is therefore a usage error.
+// explained makes argument errors describe the usage.
 func explained(cmd *cobra.Command) *cobra.Command {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(c *cobra.Command, args []string) error {
-			err := run(c, args)
-			code, coded := CodeFailed, (*ExitError)(nil)
-			if errors.As(err, &coded) {
-				code = coded.Code
-			}
-			switch {
-			case err == nil:
-				return nil
-			case errors.Is(err, redlatch.ErrInvalid) && code == CodeFailed:
-				code = CodeUsage // such as an invalid lock name
-			case coded != nil:
-				return err
-			}
-			return &ExitError{Code: code, Err: err}
-		}
-	}
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			err := check(c, args)
@@ -39,7 +19,7 @@ func explained(cmd *cobra.Command) *cobra.Command {
 			if err == nil || errors.As(err, &said) {
 				return err
 			}
-			return WrongArgs(c, args)
+			return wrongUse(c, args)
 		}
 	}
 	return cmd
@@ -73,13 +53,13 @@ func refuseTheUnknown(root *cobra.Command) {
 	}
 }
 
-// WrongArgs returns an error about cmd's arguments, with [CodeUsage].
-func WrongArgs(cmd *cobra.Command, args []string) error {
+// wrongUse returns an error about cmd's arguments.
+func wrongUse(cmd *cobra.Command, args []string) error {
 	usage := cmd.Use
 	if cmd.HasParent() {
 		usage = cmd.Parent().CommandPath() + " " + usage
 	}
-	return Usagef("%s. Usage: %s; `%s --help` tells more", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
+	return fmt.Errorf("%s. Usage: %s; `%s --help` tells more", wrongArgs(cmd.Use, args), usage, cmd.CommandPath())
 }
 
 // wrongArgs names the missing or surplus argument according to the usage line.

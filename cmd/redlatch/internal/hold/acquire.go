@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -28,50 +29,63 @@ import (
 // undoLimit bounds how long a failed acquire undoes its attempt. It adds to --wait.
 const undoLimit = 500 * time.Millisecond
 
-type acquired struct {
+// held is an acquired lock or permit.
+type held struct {
+	*lockFlags
+
 	hold  *rlock.Hold
 	lock  locker
-	since time.Time // a moment at which it was held
+	lost  context.Context // ends with the hold
+	since time.Time       // a moment at which it was held
 
 	srv    *connect.Server
 	client *redlatch.Client
 }
 
 // disconnect closes the client, which briefly retries an uncertain Unlock.
-func (h *acquired) disconnect() { _ = h.client.Close() }
+func (h *held) disconnect() { _ = h.client.Close() }
 
-// acquire connects and acquires the lock. A signal ends the wait. Errors are of type
-// *cli.ExitError.
-func (o *lockFlags) acquire(ctx context.Context, name string, signals <-chan os.Signal) (*acquired, error) {
-	ctx, cancel := context.WithCancel(ctx)
+// errNotNeeded means that the process ended for which the lock was acquired.
+var errNotNeeded = errors.New("it is no longer needed")
+
+// acquire connects and acquires the lock. A signal ends the wait, and so does over, which then is an
+// errNotNeeded.
+func (o *lockFlags) acquire(parent context.Context, name string, signals <-chan os.Signal, over <-chan struct{}) (*held, error) {
+	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	caught := make(chan os.Signal, 1)
+	caught := make(chan error, 1)
 	go func() {
 		defer close(caught)
 		select {
 		case sig := <-signals:
-			caught <- sig
+			caught <- &cli.ExitError{Code: cli.SignalCode(sig)}
+			cancel()
+		case <-over:
+			caught <- errNotNeeded
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	h, err := o.open(ctx, name)
 	cancel()
-	sig := <-caught
-	if sig == nil {
-		return h, err
-	}
-	if err == nil {
+	stopped := <-caught
+	switch {
+	case err == nil && (stopped == nil || errors.Is(stopped, errNotNeeded)):
+		h.lost = h.hold.Context(parent)
+		return h, nil
+	case stopped == nil:
+		return nil, err
+	case err == nil:
 		_ = h.hold.Unlock() // the lease frees it at worst
 		h.disconnect()
 	}
-	return nil, &cli.ExitError{Code: cli.SignalCode(sig)}
+	return nil, stopped
 }
 
-// open connects and acquires the lock. Errors are of type *cli.ExitError.
-func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
+// open connects and acquires the lock.
+func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 	if err := limits.Name(name); err != nil {
-		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+		return nil, err
 	}
 	srv, err := o.Server()
 	if err != nil {
@@ -82,7 +96,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
 		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin().Truncate(time.Millisecond)))
 	connected()
 	if err != nil {
-		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+		return nil, err
 	}
 	lock, hold, err := o.lockOrPermit(ctx, srv, client, name)
 	if err != nil {
@@ -95,7 +109,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*acquired, error) {
 		<-closed
 		return nil, err
 	}
-	return &acquired{hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
+	return &held{lockFlags: o, hold: hold, lock: lock, since: time.Now(), srv: srv, client: client}, nil
 }
 
 func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) {
@@ -115,7 +129,7 @@ func (o *lockFlags) take(ctx context.Context, lock locker) (*rlock.Hold, error) 
 	return lock.Lock(ctx, opts...)
 }
 
-// notTaken returns the *cli.ExitError for a failed acquire.
+// notTaken describes a failed acquire.
 func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name string, err error) error {
 	var refusal *transport.ServerError
 	var odd *inspect.NotLock
@@ -130,19 +144,19 @@ func (o *lockFlags) notTaken(ctx context.Context, srv *connect.Server, name stri
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return cli.Errorf(o.conflict, "lock %q is %s", name, o.heldBy(err))
 	case errors.Is(err, rfencedlock.ErrCounter):
-		return cli.Errorf(cli.CodeRunFailed, "lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
+		return fmt.Errorf("lock %q: its token counter cannot be raised: the key %q must hold a number from 0 on",
 			name, codec.TokenKey(name))
 	case errors.Is(err, redlatch.ErrWrongType) && (o.read || o.write):
-		return cli.Errorf(cli.CodeRunFailed, "lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
+		return fmt.Errorf("lock %q: the key holds something that is no read/write lock, such as a plain lock of this name", name)
 	case errors.Is(err, redlatch.ErrWrongType) && !errors.As(err, &refusal): // a hash of another program, which it names
 	case errors.Is(err, redlatch.ErrWrongType):
 		err = inspect.WrongType(ctx, srv, name)
 	case connect.Denied(err):
-		return cli.Errorf(cli.CodeRunFailed, "Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
+		return fmt.Errorf("Redis at %s refuses: %s", srv, o.denied(ctx, srv, name, err))
 	case errors.Is(err, redlatch.ErrNotSent), errors.Is(err, redlatch.ErrUncertain), errors.As(err, &refusal):
 		err = srv.Problem(err)
 	}
-	return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	return err
 }
 
 func (o *lockFlags) heldBy(err error) string {
@@ -186,14 +200,15 @@ func (o *lockFlags) needs() []string {
 	return needs
 }
 
-func (o *lockFlags) why(ctx context.Context, h *acquired, err error) string {
+// why is the reason of an error after the acquire.
+func (h *held) why(ctx context.Context, err error) string {
 	if connect.Denied(err) {
-		return o.denied(ctx, h.srv, h.lock.Name(), err)
+		return h.denied(ctx, h.srv, h.lock.Name(), err)
 	}
 	return sanitize.WithoutPrefix(connect.Reason(err))
 }
 
-func (h *acquired) owner() string {
+func (h *held) owner() string {
 	if owner := h.hold.Owner(); !owner.IsZero() {
 		return owner.String()
 	}
@@ -202,7 +217,7 @@ func (h *acquired) owner() string {
 }
 
 // token returns the fencing token, "" for none.
-func (h *acquired) token() string {
+func (h *held) token() string {
 	if token := h.hold.Internal().Token(); token > 0 {
 		return strconv.FormatInt(token, 10)
 	}
@@ -225,7 +240,7 @@ const (
 var variables = []string{envLock, envOwner, envPermit, envToken, envHold, envPID}
 
 // environment returns the variables for the command.
-func (h *acquired) environment() []string {
+func (h *held) environment() []string {
 	id := envOwner
 	if h.hold.Owner().IsZero() {
 		id = envPermit
@@ -237,6 +252,7 @@ func (h *acquired) environment() []string {
 	return env
 }
 
+// locker is a lock of any kind.
 type locker interface {
 	Name() string
 	Lock(ctx context.Context, opts ...rlock.Option) (*rlock.Hold, error)
@@ -260,6 +276,7 @@ func (o *lockFlags) lock(client *redlatch.Client, name string) locker {
 	return rlock.New(client, name)
 }
 
+// fenced is a fenced lock as a locker.
 type fenced struct{ lock *rfencedlock.Lock }
 
 func (f fenced) Name() string { return f.lock.Name() }
@@ -312,14 +329,13 @@ func (o *lockFlags) setPermits(ctx context.Context, sem *rsemaphore.Expirable) e
 	case in.Available+in.Taken == o.count:
 		return nil
 	case in.Taken == 0 && in.Exists:
-		return cli.Errorf(cli.CodeRunFailed, "semaphore %q: the key holds the number %d, and no permit is taken: it may be that of "+
+		return fmt.Errorf("semaphore %q: the key holds the number %d, and no permit is taken: it may be that of "+
 			"something else. If it is this semaphore with another number of permits, delete the key", o.semaphore, in.Available)
 	}
 	return sem.SetPermits(ctx, o.count)
 }
 
-// noPermit returns the *cli.ExitError for a failed acquire of a permit, nil if the error is a
-// general one.
+// noPermit describes a failed acquire of a permit. It returns nil for an error of any lock.
 func (o *lockFlags) noPermit(err error) error {
 	switch {
 	case errors.Is(err, redlatch.ErrNotAcquired) && o.count == 1:
@@ -327,7 +343,7 @@ func (o *lockFlags) noPermit(err error) error {
 	case errors.Is(err, redlatch.ErrNotAcquired):
 		return cli.Errorf(o.conflict, "semaphore %q: all %d permits are taken", o.semaphore, o.count)
 	case errors.Is(err, redlatch.ErrWrongType):
-		return cli.Errorf(cli.CodeRunFailed, "semaphore %q: the key holds something that is no semaphore, such as a lock of this name", o.semaphore)
+		return fmt.Errorf("semaphore %q: the key holds something that is no semaphore, such as a lock of this name", o.semaphore)
 	}
 	return nil
 }

@@ -19,8 +19,7 @@ import (
 // for clock drift.
 func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
 
-// findCommand returns the path of a command as exec.LookPath does. Its errors are of type
-// *cli.ExitError.
+// findCommand returns the path of a command as exec.LookPath does.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -76,50 +75,31 @@ func forwardedSignals() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// commandEnd is how a command ended.
-type commandEnd struct {
-	code int  // its exit code, or 128 plus the number of the signal that ended it
-	lost bool // the lock was lost before
-}
-
-// lossAction is a value of --on-lost.
-type lossAction int
-
-const (
-	terminateCommand lossAction = iota // SIGTERM to the group, and SIGKILL after the grace
-	killCommand                        // SIGKILL
-	ignoreLoss                         // let the command go on without the lock
-)
-
 // supervise waits for the command to end, and passes signals on to it. If held, the context of the
-// hold, ends first, supervise ends the command as onLoss says.
-func supervise(held context.Context, p *process, signals <-chan os.Signal, onLoss lossAction, grace time.Duration) commandEnd {
+// hold, ends first, supervise ends the command as onLost says. It reports whether the lock was lost
+// before the end.
+func supervise(held context.Context, p *process, signals <-chan os.Signal, onLost string, grace time.Duration) bool {
 	defer p.release()
 	watched := held
-	if onLoss == ignoreLoss {
+	if onLost == lossIgnore {
 		watched = context.Background()
 	}
 	for {
 		select {
 		case <-p.done:
-			return commandEnd{code: p.code, lost: held.Err() != nil}
+			return held.Err() != nil
 		case <-watched.Done():
-			p.end(onLoss, grace)
-			return commandEnd{code: p.code, lost: true}
+			if onLost == lossTerm {
+				p.terminate()
+				time.Sleep(grace) // in full: the command's children may outlive it
+			}
+			p.kill()
+			<-p.done
+			return true
 		case sig := <-signals:
 			p.pass(sig)
 		case <-p.stops:
 			p.suspend(watched)
 		}
 	}
-}
-
-// end ends the command and the rest of its group.
-func (p *process) end(onLoss lossAction, grace time.Duration) {
-	if onLoss == terminateCommand {
-		p.terminate()
-		time.Sleep(grace) // in full: the command's children may outlive it
-	}
-	p.kill()
-	<-p.done
 }

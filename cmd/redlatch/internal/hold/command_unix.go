@@ -35,12 +35,11 @@ type process struct {
 }
 
 // startCommand starts the program at path as a new process group, with the standard input and
-// outputs of this process. Its errors are of type *cli.ExitError. Every process must go through
-// supervise.
+// outputs of this process. Every process must go through supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
 	g, err := startGuard()
 	if err != nil {
-		return nil, cli.Errorf(cli.CodeRunFailed, "start the guard of %s: %w", argv[0], err)
+		return nil, fmt.Errorf("start the guard of %s: %w", argv[0], err)
 	}
 	p := &process{
 		guard:   g,

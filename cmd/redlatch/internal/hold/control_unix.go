@@ -41,7 +41,7 @@ const codeOther = -1
 type socket struct {
 	owner    string
 	listener *net.UnixListener
-	requests chan request
+	requests chan *request
 	stop     chan struct{}
 	done     chan struct{}
 }
@@ -58,7 +58,7 @@ func listen(owner string) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{owner: owner, listener: l, requests: make(chan request), stop: make(chan struct{}), done: make(chan struct{})}
+	s := &socket{owner: owner, listener: l, requests: make(chan *request), stop: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s, nil
 }
@@ -97,17 +97,17 @@ func (s *socket) read(conn net.Conn) {
 		return
 	}
 	if owner != s.owner {
-		request{conn}.answer(answer{Code: codeOther})
+		(&request{conn}).answer(answer{Code: codeOther})
 		return
 	}
 	select {
-	case s.requests <- request{conn}:
+	case s.requests <- &request{conn}:
 	case <-s.stop: // the closed socket says that the hold has ended
 		_ = conn.Close()
 	}
 }
 
-func (r request) answer(a answer) {
+func (r *request) answer(a answer) {
 	_ = r.conn.SetDeadline(time.Now().Add(socketLimit))
 	_ = json.NewEncoder(r.conn).Encode(a) // the client may be gone
 	_ = r.conn.Close()

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func (o *lockFlags) register(f *pflag.FlagSet, command bool) {
 
 func (o *lockFlags) check(cmd *cobra.Command) error {
 	if why := o.wrong(cmd.Flags().Changed); why != "" {
-		return cli.Errorf(cli.CodeRunFailed, "%s", why)
+		return errors.New(why)
 	}
 	return nil
 }

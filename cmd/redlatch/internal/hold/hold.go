@@ -51,6 +51,7 @@ type holdFlags struct {
 	shell        bool
 	forPID       int
 	onLostSignal string
+	watched      *watched // the process of --for-pid, nil for none
 }
 
 // New returns the command hold.
@@ -76,6 +77,7 @@ func NewDetached(g *cli.Globals) *cobra.Command {
 // command returns a command with the flags of hold.
 func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
+		Annotations:       cli.RunFails,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args: func(cmd *cobra.Command, args []string) error {
 			n, why := names(cmd, args)
@@ -86,7 +88,7 @@ func (o *holdFlags) command(do func(cmd *cobra.Command, args []string) error) *c
 				why = "there are too many arguments: " + sanitize.Word(args[n])
 			}
 			if why != "" {
-				return refuse(cmd, fmt.Errorf("%s. Usage: redlatch %s; `redlatch hold --help` tells more", why, cmd.Use))
+				return refuse(cmd, cli.Errorf(cli.CodeRunFailed, "%s. Usage: redlatch %s; `redlatch hold --help` tells more", why, cmd.Use))
 			}
 			return nil
 		},
@@ -114,13 +116,13 @@ func (o *holdFlags) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case changed("for-pid") && o.forPID < 1:
-		return cli.Errorf(cli.CodeRunFailed, "--for-pid must be the number of a process, such as $$")
+		return errors.New("--for-pid must be the number of a process, such as $$")
 	case changed("on-lost-signal") && signals[o.onLostSignal] == 0:
-		return cli.Errorf(cli.CodeRunFailed, "--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL, as far as this system has it")
+		return errors.New("--on-lost-signal must be TERM, INT, HUP, USR1, USR2 or KILL, as far as this system has it")
 	case o.shell && o.conflict == 0:
-		return cli.Errorf(cli.CodeRunFailed, "-s and --conflict-exit-code 0 contradict each other: eval would succeed, and the script go on without the lock")
+		return errors.New("-s and --conflict-exit-code 0 contradict each other: eval would succeed, and the script go on without the lock")
 	case changed("on-lost-signal") && o.forPID == 0 && !o.shell:
-		return cli.Errorf(cli.CodeRunFailed, "--on-lost-signal needs --for-pid")
+		return errors.New("--on-lost-signal needs --for-pid")
 	}
 	return nil
 }
@@ -143,19 +145,19 @@ func (o *holdFlags) foreground(cmd *cobra.Command, args []string) error {
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil {
 		_ = h.hold.Unlock() // the lease frees it at worst
-		return cli.Errorf(cli.CodeRunFailed, "the owner could not be printed: %w", err)
+		return fmt.Errorf("the owner could not be printed: %w", err)
 	}
 	notify(notifyReady, h.status())
 	select {
 	case <-h.lost.Done():
-		a := h.loss(cmd.Context())
+		a := o.end(cmd.Context(), h)
 		notify(notifyStopping, notifyStatus(a.Text))
 		return a.exit()
 	case <-ended:
-	case <-h.watched.ended():
+	case <-o.watched.ended():
 	}
 	notify(notifyStopping)
-	return h.release(cmd.Context()).exit()
+	return o.end(cmd.Context(), h).exit()
 }
 
 // endings returns the signals that end a hold. A signal that is ignored, as under nohup, stays
@@ -171,62 +173,37 @@ func endings() (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-type held struct {
-	*acquired
-
-	o       *holdFlags
-	watched *watched        // nil for none
-	lost    context.Context // ends with the hold
-}
-
-var errNotNeeded = errors.New("it is no longer needed")
-
+// begin acquires the lock, unless the process of --for-pid ends first.
 func (o *holdFlags) begin(ctx context.Context, name string, ended <-chan os.Signal) (*held, error) {
-	var w *watched
 	if o.forPID != 0 {
 		var err error
-		if w, err = watch(o.forPID); err != nil {
-			return nil, cli.Errorf(cli.CodeRunFailed, "--for-pid: %w", err)
+		if o.watched, err = watch(o.forPID); err != nil {
+			return nil, fmt.Errorf("--for-pid: %w", err)
 		}
 	}
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-w.ended():
-			cancel(errNotNeeded)
-		case <-waiting.Done():
-		}
-	}()
 	notify(notifyStatus("waits for lock " + sanitize.Word(name)))
-	got, err := o.acquire(waiting, name, ended)
-	switch {
-	case err == nil:
-		return &held{acquired: got, o: o, watched: w, lost: got.hold.Context(ctx)}, nil
-	case errors.Is(context.Cause(waiting), errNotNeeded):
-		return nil, cli.Errorf(cli.CodeRunFailed, "lock %q is not waited for any more: process %d has ended", name, o.forPID)
+	h, err := o.acquire(ctx, name, ended, o.watched.ended())
+	if errors.Is(err, errNotNeeded) {
+		return nil, fmt.Errorf("lock %q is not waited for any more: process %d has ended", name, o.forPID)
 	}
-	return nil, err
+	return h, err
 }
 
-// loss signals the process in --for-pid, and says why the hold ended. A lock whose --max-hold is
-// over is still to be released.
-func (h *held) loss(ctx context.Context) answer {
+// end releases the lock, or says why it was lost, and then signals the process of --for-pid. A lock
+// whose --max-hold is over is still to be released.
+func (o *holdFlags) end(ctx context.Context, h *held) answer {
 	over, failed := h.hold.Err(), error(nil)
-	if h.o.onLostSignal != "" {
-		failed = h.watched.signal(signals[h.o.onLostSignal])
+	if over != nil && o.onLostSignal != "" {
+		failed = o.watched.signal(signals[o.onLostSignal])
 	}
-	a := h.outcome(over, h.o.giveUp(ctx, h.acquired, nil))
+	a := h.outcome(over != nil, over, h.giveUp(ctx, nil), "", "it was freed")
 	if failed != nil {
 		a.Text += "; " + failed.Error()
 	}
 	return a
 }
 
-func (h *held) release(ctx context.Context) answer {
-	return h.outcome(h.hold.Err(), h.o.giveUp(ctx, h.acquired, nil))
-}
-
+// answer is how a hold ended.
 type answer struct {
 	Code int `json:"code"`
 	// Text is the message, "" for success.
@@ -234,15 +211,15 @@ type answer struct {
 }
 
 // outcome describes how a hold ended, given the hold's error and that of the unlock.
-func (h *held) outcome(over, unlocked error) answer {
+func (h *held) outcome(lost bool, over, unlocked error, during, then string) answer {
 	name := h.lock.Name()
 	switch {
-	case errors.Is(over, redlatch.ErrMaxHold):
-		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was held for %v, which is the most by --max-hold: it was freed", name, h.o.maxHold)}
-	case over != nil || errors.Is(unlocked, redlatch.ErrLost):
-		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was lost: %s", name, h.o.lossOf(over, unlocked))}
+	case lost && errors.Is(over, redlatch.ErrMaxHold):
+		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was held for %v, which is the most by --max-hold: %s", name, h.maxHold, then)}
+	case lost || errors.Is(unlocked, redlatch.ErrLost):
+		return answer{cli.CodeRunFailed, fmt.Sprintf("lock %q was lost%s: %s", name, during, h.lossOf(over, unlocked))}
 	}
-	return answer{0, h.o.notFreed(name, unlocked)}
+	return answer{0, h.notFreed(name, unlocked)}
 }
 
 // exit prints the message or returns it with the exit code.

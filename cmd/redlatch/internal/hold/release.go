@@ -19,22 +19,21 @@ import (
 
 // giveUp releases the lock, or keeps it for --at-least: it waits if the rest is at most one lease
 // and signals is not nil, and otherwise leaves the lock with the rest as its lease.
-func (o *lockFlags) giveUp(ctx context.Context, h *acquired, signals <-chan os.Signal) error {
-	left := o.atLeast - time.Since(h.since)
-	if left <= 0 || h.hold.Err() != nil {
-		return o.unlock(ctx, h)
+func (h *held) giveUp(ctx context.Context, signals <-chan os.Signal) (err error) {
+	switch left := h.atLeast - time.Since(h.since); {
+	case left <= 0 || h.hold.Err() != nil:
+		return h.unlock(ctx)
+	case signals != nil && left <= h.watchdog:
+		err = h.await(ctx, left, signals)
+	default:
+		err = h.leave(ctx, left)
 	}
-	keep := h.leave
-	if signals != nil && left <= o.watchdog {
-		keep = func(ctx context.Context, left time.Duration) error { return o.await(ctx, h, left, signals) }
-	}
-	err := keep(ctx, left)
 	switch {
 	case errors.Is(err, errUntold):
 		return err
 	case err != nil && !errors.Is(err, redlatch.ErrMaxHold):
 		// A loss here is not the command's.
-		return fmt.Errorf("it may be free before --at-least is over: %s", o.why(ctx, h, err))
+		return fmt.Errorf("it may be free before --at-least is over: %s", h.why(ctx, err))
 	}
 	return nil
 }
@@ -42,28 +41,28 @@ func (o *lockFlags) giveUp(ctx context.Context, h *acquired, signals <-chan os.S
 // errUntold means that the lock was released but its waiters were not notified.
 var errUntold = errors.New("its waiters were not notified, and ask for it when they next poll")
 
-func (o *lockFlags) unlock(ctx context.Context, h *acquired) error {
+func (h *held) unlock(ctx context.Context) error {
 	err := h.hold.Unlock()
 	switch {
 	case !connect.Denied(err):
 		return err
 	case errors.Is(err, redlatch.ErrNotNotified):
-		return fmt.Errorf("%w: %s", errUntold, o.why(ctx, h, err))
+		return fmt.Errorf("%w: %s", errUntold, h.why(ctx, err))
 	}
-	return errors.New(o.why(ctx, h, err))
+	return errors.New(h.why(ctx, err))
 }
 
 // await keeps the lock renewed for the time left and releases it: its lease alone might last
 // longer. On a signal it leaves the lock with the rest as its lease.
-func (o *lockFlags) await(ctx context.Context, h *acquired, left time.Duration, signals <-chan os.Signal) error {
+func (h *held) await(ctx context.Context, left time.Duration, signals <-chan os.Signal) error {
 	began := time.Now()
 	over := time.NewTimer(left)
 	defer over.Stop()
-	lost := h.hold.Context(ctx).Done()
+	lost := h.lost.Done()
 	for {
 		select {
 		case <-over.C:
-			return o.unlock(ctx, h)
+			return h.unlock(ctx)
 		case <-signals:
 			return h.leave(ctx, max(left-time.Since(began), time.Millisecond))
 		case <-lost:
@@ -76,7 +75,7 @@ func (o *lockFlags) await(ctx context.Context, h *acquired, left time.Duration, 
 }
 
 // leave leaves the lock with a fixed lease.
-func (h *acquired) leave(ctx context.Context, left time.Duration) error {
+func (h *held) leave(ctx context.Context, left time.Duration) error {
 	owner, err := h.hold.HandOver()
 	if err != nil {
 		_ = h.hold.LetExpire() // the first error says more
@@ -143,19 +142,12 @@ func NewRelease(*cli.Globals) *cobra.Command {
 		Example: releaseExamples,
 
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return &cli.ExitError{Code: cli.CodeRunFailed, Err: cli.WrongArgs(cmd, args)}
-			}
-			return nil
-		},
+		Annotations:       cli.RunFails,
+		Args:              cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return o.release(ctx, cmd, args) })
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &cli.ExitError{Code: cli.CodeRunFailed, Err: cli.WrongFlag(cmd, err)}
-	})
 	cmd.Flags().StringVar(&o.owner, "owner", "", "owner, or permit, of the hold, in place of that in the environment")
 	cmd.Flags().DurationVar(&o.wait, "wait", releaseWait, "give up when the lock is not freed within this time")
 	return cmd
@@ -163,24 +155,24 @@ func NewRelease(*cli.Globals) *cobra.Command {
 
 func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if o.wait < time.Millisecond {
-		return cli.Errorf(cli.CodeRunFailed, "--wait must be at least 1ms")
+		return errors.New("--wait must be at least 1ms")
 	}
 	path, owner, err := o.which(cmd.Flags().Changed("owner"), args)
 	if err != nil {
-		return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.wait)
 	defer cancel()
 	got, err := ask(ctx, path, owner)
 	switch {
 	case errors.Is(err, errEnded):
-		return cli.Errorf(cli.CodeRunFailed, "%w: it was released before, or ended with a signal or with its process", err)
+		return fmt.Errorf("%w: it was released before, or ended with a signal or with its process", err)
 	case errors.Is(err, errKilled):
-		return cli.Errorf(cli.CodeRunFailed, "%w: the lock stays until its lease is over", err)
+		return fmt.Errorf("%w: the lock stays until its lease is over", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return cli.Errorf(cli.CodeRunFailed, "the lock was not freed within %v", o.wait)
+		return fmt.Errorf("the lock was not freed within %v", o.wait)
 	case err != nil:
-		return cli.Errorf(cli.CodeRunFailed, "ask the process that holds it: %w", err)
+		return fmt.Errorf("ask the process that holds it: %w", err)
 	}
 	return got.exit()
 }

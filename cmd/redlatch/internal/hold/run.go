@@ -18,17 +18,19 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
+// The values of --on-lost.
 const (
-	onLostIgnore = "ignore"
+	lossTerm   = "term" // SIGTERM to the group, and SIGKILL after the grace
+	lossKill   = "kill" // SIGKILL
+	lossIgnore = "ignore"
+)
+
+const (
 	// lossLimit bounds the command of --on-lost-exec, and lossOutput how long its outputs may stay
 	// open after that.
 	lossLimit  = 10 * time.Second
 	lossOutput = time.Second
 )
-
-var onLost = map[string]lossAction{
-	"term": terminateCommand, "kill": killCommand, onLostIgnore: ignoreLoss,
-}
 
 type runFlags struct {
 	lockFlags
@@ -46,6 +48,7 @@ func NewRun(g *cli.Globals) *cobra.Command {
 		Long:    runHelp,
 		Example: runExamples,
 
+		Annotations:       cli.RunFails,
 		ValidArgsFunction: completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if why := wrongRun(cmd, args); why != "" {
@@ -64,13 +67,13 @@ func NewRun(g *cli.Globals) *cobra.Command {
 		if err = cli.WrongFlag(cmd, err); !slices.Contains(os.Args, "--") {
 			err = fmt.Errorf("%w. COMMAND and its flags come behind --", err)
 		}
-		return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+		return err
 	})
 	f := cmd.Flags()
 	o.register(f, true)
-	f.StringVar(&o.onLost, "on-lost", "term", "what becomes of COMMAND when the lock is lost: term, kill or ignore")
+	f.StringVar(&o.onLost, "on-lost", lossTerm, "what becomes of COMMAND when the lock is lost: term, kill or ignore")
 	f.StringVar(&o.onLostExec, "on-lost-exec", "", "run this command line of the shell when the lock is lost, for 10s at most")
-	cli.CompleteValues(cmd, "on-lost", "term", "kill", onLostIgnore)
+	cli.CompleteValues(cmd, "on-lost", lossTerm, lossKill, lossIgnore)
 	return cmd
 }
 
@@ -129,12 +132,11 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	if err := o.lockFlags.check(cmd); err != nil {
 		return err
 	}
-	_, known := onLost[o.onLost]
 	switch {
-	case !known:
-		return cli.Errorf(cli.CodeRunFailed, "--on-lost must be term, kill or ignore")
-	case o.onLost == onLostIgnore && cmd.Flags().Changed("max-hold"):
-		return cli.Errorf(cli.CodeRunFailed, "--max-hold and --on-lost ignore contradict each other")
+	case o.onLost != lossTerm && o.onLost != lossKill && o.onLost != lossIgnore:
+		return errors.New("--on-lost must be term, kill or ignore")
+	case o.onLost == lossIgnore && cmd.Flags().Changed("max-hold"):
+		return errors.New("--max-hold and --on-lost ignore contradict each other")
 	}
 	return nil
 }
@@ -148,65 +150,49 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	signals, stop := forwardedSignals()
 	defer stop()
 	notify(notifyStatus("waits for lock " + sanitize.Word(name)))
-	held, err := o.acquire(ctx, name, signals)
+	h, err := o.acquire(ctx, name, signals, nil)
 	if err != nil {
 		return err
 	}
-	defer held.disconnect()
-	proc, err := startCommand(path, argv, environ(held.environment()))
+	defer h.disconnect()
+	proc, err := startCommand(path, argv, environ(h.environment()))
 	if err != nil {
-		_ = held.hold.Unlock() // the lease frees it at worst
+		_ = h.hold.Unlock() // the lease frees it at worst
 		return err
 	}
-	notify(notifyReady, held.status())
-	lost := held.hold.Context(ctx)
-	finish := o.onLoss(lost, name, held)
-	end := supervise(lost, proc, signals, onLost[o.onLost], grace(o.margin()))
-	reported := finish()
-	over := held.hold.Err()
+	notify(notifyReady, h.status())
+	reported := o.onLoss(h)
+	lost := supervise(h.lost, proc, signals, o.onLost, grace(o.margin()))
+	told := reported()
+	over := h.hold.Err()
 	if over == nil {
 		notify(notifyStopping, notifyStatus("frees lock "+sanitize.Word(name)))
 	}
-	unlocked := o.giveUp(ctx, held, signals)
-	if !reported && (errors.Is(over, redlatch.ErrLost) || errors.Is(unlocked, redlatch.ErrLost)) {
-		o.report(name, held, over, unlocked)
+	unlocked := h.giveUp(ctx, signals)
+	if !told && (errors.Is(over, redlatch.ErrLost) || errors.Is(unlocked, redlatch.ErrLost)) {
+		o.report(h, over, unlocked)
 	}
-	return o.finish(name, end, over, unlocked)
+	a := h.outcome(lost, over, unlocked, " while the command ran", "the command was ended")
+	if a.Code != 0 && o.onLost == lossIgnore {
+		a = answer{Text: fmt.Sprintf("warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))}
+	}
+	if err := a.exit(); err != nil || proc.code == 0 {
+		return err
+	}
+	return &cli.ExitError{Code: proc.code}
 }
 
-func (h *acquired) status() string {
+func (h *held) status() string {
 	return notifyStatus("holds lock " + sanitize.Word(h.lock.Name()) + " since " + h.since.UTC().Format(time.RFC3339))
-}
-
-// finish returns the *cli.ExitError for how the command and its hold ended.
-func (o *runFlags) finish(name string, end commandEnd, over, unlocked error) error {
-	lost := end.lost || errors.Is(unlocked, redlatch.ErrLost)
-	switch {
-	case end.lost && errors.Is(over, redlatch.ErrMaxHold):
-		return cli.Errorf(cli.CodeRunFailed, "lock %q was held for %v, which is the most by --max-hold: the command was ended", name, o.maxHold)
-	case lost && o.onLost == onLostIgnore:
-		cli.Messagef(os.Stderr, "warning: lock %q was lost while the command ran, which went on without it: %s", name, o.lossOf(over, unlocked))
-	case lost:
-		return cli.Errorf(cli.CodeRunFailed, "lock %q was lost while the command ran: %s", name, o.lossOf(over, unlocked))
-	default:
-		// The command held the lock to its end.
-		if text := o.notFreed(name, unlocked); text != "" {
-			cli.Messagef(os.Stderr, "%s", text)
-		}
-	}
-	if end.code != 0 {
-		return &cli.ExitError{Code: end.code}
-	}
-	return nil
 }
 
 // onLoss reports a loss as soon as the hold ends, concurrently with the command's end. The function
 // that it returns stops that, or waits for the report, and says whether there was one.
-func (o *runFlags) onLoss(lost context.Context, name string, h *acquired) (finish func() (reported bool)) {
+func (o *runFlags) onLoss(h *held) (reported func() bool) {
 	done := make(chan struct{})
-	stop := context.AfterFunc(lost, func() {
+	stop := context.AfterFunc(h.lost, func() {
 		defer close(done)
-		o.report(name, h, h.hold.Err(), nil)
+		o.report(h, h.hold.Err(), nil)
 	})
 	return func() bool {
 		if stop() {
@@ -217,13 +203,14 @@ func (o *runFlags) onLoss(lost context.Context, name string, h *acquired) (finis
 	}
 }
 
-func (o *runFlags) report(name string, h *acquired, over, unlocked error) {
+// report tells the service manager and the command of --on-lost-exec why the lock was lost.
+func (o *runFlags) report(h *held, over, unlocked error) {
 	if errors.Is(over, redlatch.ErrMaxHold) {
 		return
 	}
 	why := o.lossOf(over, unlocked)
-	status := notifyStatus("lost lock " + sanitize.Word(name) + ": " + why)
-	if o.onLost == onLostIgnore {
+	status := notifyStatus("lost lock " + sanitize.Word(h.lock.Name()) + ": " + why)
+	if o.onLost == lossIgnore {
 		notify(status)
 	} else {
 		notify(notifyStopping, status)

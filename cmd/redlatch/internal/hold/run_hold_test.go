@@ -224,9 +224,9 @@ func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
 	lock := rlock.New(client, "job")
 	hold, err := lock.Lock(t.Context(), rlock.WithMaxHold(2*time.Second))
 	require.NoError(t, err)
-	h := &acquired{hold: hold, lock: lock, since: time.Now(), client: client}
+	h := &held{lockFlags: &lockFlags{}, hold: hold, lock: lock, lost: hold.Context(t.Context()), since: time.Now(), client: client}
 	signals, came := make(chan os.Signal), make(chan error, 1)
-	go func() { came <- (&lockFlags{}).await(t.Context(), h, time.Hour, signals) }()
+	go func() { came <- h.await(t.Context(), time.Hour, signals) }()
 	<-hold.Context(t.Context()).Done()
 	time.Sleep(100 * time.Millisecond) // until the end of the hold was handled
 	select {

@@ -41,14 +41,14 @@ func asksForShell(arg string) bool {
 	return is && (on || err != nil)
 }
 
-// refuse returns err with an exit code, and makes eval fail.
+// refuse returns err and makes eval fail with its exit code.
 func refuse(cmd *cobra.Command, err error) error {
-	var said *cli.ExitError
-	if !errors.As(err, &said) {
-		said = &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+	code, said := cli.CodeRunFailed, (*cli.ExitError)(nil)
+	if errors.As(err, &said) {
+		code = said.Code
 	}
 	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not be parsed yet
-		fmt.Fprint(cmd.OutOrStdout(), failure(said.Code))
+		fmt.Fprint(cmd.OutOrStdout(), failure(code))
 	}
-	return said
+	return err
 }

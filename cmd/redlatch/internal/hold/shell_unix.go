@@ -39,7 +39,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 	proc := &exec.Cmd{Path: cli.Executable(), Args: args, Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	line, report, err := startAlone(proc)
 	if err != nil {
-		return refuse(cmd, cli.Errorf(cli.CodeRunFailed, "start a process in the background: %w", err))
+		return refuse(cmd, fmt.Errorf("start a process in the background: %w", err))
 	}
 	defer func() { _ = line.Close() }()
 	go func() {
@@ -52,7 +52,7 @@ func (o *holdFlags) detach(cmd *cobra.Command) error {
 		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)}) // it has printed the reason
 	}
 	if _, err := cmd.OutOrStdout().Write(text); err != nil {
-		return cli.Errorf(cli.CodeRunFailed, "the assignments could not be printed: %w", err)
+		return fmt.Errorf("the assignments could not be printed: %w", err)
 	}
 	if _, err := line.Write([]byte{taken}); err != nil {
 		return refuse(cmd, &cli.ExitError{Code: codeOf(proc)})
@@ -110,14 +110,14 @@ func (o *holdFlags) background(cmd *cobra.Command, args []string) error {
 	server, err := listen(h.owner())
 	if err != nil {
 		_ = h.hold.Unlock() // the lease frees it at worst
-		return &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
+		return err
 	}
 	defer server.close()
 	if !report(h, server, printed) {
 		_ = h.hold.Unlock() // the lease frees it at worst
-		return cli.Errorf(cli.CodeRunFailed, "the assignments of lock %q were not read", h.lock.Name())
+		return fmt.Errorf("the assignments of lock %q were not read", h.lock.Name())
 	}
-	return h.serve(cmd.Context(), server, ended)
+	return o.serve(cmd.Context(), h, server, ended)
 }
 
 // report prints the assignments, and closes standard input and outputs when they have been read. It
@@ -140,24 +140,23 @@ func report(h *held, server *socket, printed <-chan bool) bool {
 
 // serve holds the lock until a release, a signal or the end of the watched process. After a loss it
 // stays to report the loss to redlatch release.
-func (h *held) serve(ctx context.Context, server *socket, ended <-chan os.Signal) error {
+func (o *holdFlags) serve(ctx context.Context, h *held, server *socket, ended <-chan os.Signal) error {
 	a, lost := answer{}, h.lost.Done()
 	for {
+		var request *request
 		select {
 		case <-lost:
-			a, lost = h.loss(ctx), nil
+			a, lost = o.end(ctx, h), nil
 			continue
-		case request := <-server.requests:
-			if lost != nil {
-				a = h.release(ctx)
-			}
-			request.answer(a)
-			return a.exit()
+		case request = <-server.requests:
 		case <-ended:
-		case <-h.watched.ended():
+		case <-o.watched.ended():
 		}
 		if lost != nil {
-			a = h.release(ctx)
+			a = o.end(ctx, h)
+		}
+		if request != nil {
+			request.answer(a)
 		}
 		return a.exit()
 	}

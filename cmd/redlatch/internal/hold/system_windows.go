@@ -24,7 +24,7 @@ func (o *holdFlags) detach(*cobra.Command) error { return noShell() }
 func (o *holdFlags) background(*cobra.Command, []string) error { return noShell() }
 
 func noShell() error {
-	return cli.Errorf(cli.CodeRunFailed, "-s is not there on Windows: use redlatch hold without it, or redlatch run")
+	return errors.New("-s is not there on Windows: use redlatch hold without it, or redlatch run")
 }
 
 func socketPath(string) (string, error) { return "", errors.ErrUnsupported }
@@ -49,8 +49,8 @@ type process struct {
 	code  int            // set before done is closed
 }
 
-// startCommand starts the program at path with the standard input and outputs of this process. Its
-// errors are of type *cli.ExitError. Every process must go through supervise.
+// startCommand starts the program at path with the standard input and outputs of this process. Every
+// process must go through supervise.
 func startCommand(path string, argv, env []string) (*process, error) {
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if err := cmd.Start(); err != nil {
