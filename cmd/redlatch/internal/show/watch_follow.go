@@ -266,7 +266,7 @@ func eventLine(e *follow.Event, label string, named bool) string {
 	if label == "" {
 		return line
 	}
-	room := max(leastLabel, cli.Columns-2-sanitize.Width(line))
+	room := max(leastLabel, cli.Columns-1-len("  ")-sanitize.Width(line)) // some terminals wrap a full line
 	return line + "  " + sanitize.Truncate(sanitize.Line(label), room)
 }
 

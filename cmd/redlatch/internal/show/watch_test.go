@@ -3,6 +3,7 @@ package show
 import (
 	"context"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/rlatch"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
@@ -280,4 +282,27 @@ func TestWatchFollowsALatchAndAPlainSemaphore(t *testing.T) {
 	got := p.Outcome(program.Soon)
 	require.Equal(t, 1, got.Code)
 	require.Contains(t, got.Stderr, "holds a string")
+}
+
+func TestEventLineSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
+	for want, e := range map[string]follow.Event{
+		"free      the queue is empty":                        {What: follow.Free},
+		"free      2 queued, next Redisson 0b8f3a11:57":       {What: follow.Free, Queue: 2, Next: program.RedissonOwner},
+		"held      Redlatch 00000001:7, count 2, lease 1m30s": {What: follow.Held, Owner: program.SomeOwner, Count: "2", Lease: 90 * time.Second},
+		"held      owner unknown, count 1, no lease":          {What: follow.Held, Count: "1", Lease: -1},
+		"taken     Redisson 0b8f3a11:57, lease 30s":           {What: follow.Taken, Owner: program.RedissonOwner, Lease: 30 * time.Second},
+		"passed    Redisson 0b8f3a11:57 from 00000001:7":      {What: follow.Passed, Owner: program.RedissonOwner, From: program.SomeOwner},
+		"entered   Redlatch 00000001:7, count 3":              {What: follow.Entered, Owner: program.SomeOwner, Count: "3"},
+		"left      Redlatch 00000001:7, others hold it":       {What: follow.Left, Owner: program.SomeOwner},
+		"queued    Redisson 0b8f3a11:57, place 4":             {What: follow.Queued, Owner: program.RedissonOwner, Place: 4},
+		"released  Redisson 0b8f3a11:57":                      {What: follow.Released, Owner: program.RedissonOwner},
+	} {
+		e.At, e.Name = at, "orders\n1"
+		line := "03:04:05.678Z " + want
+		require.Equal(t, line, eventLine(&e, "", false))
+		require.Equal(t, line+`  "orders\n1"  a label`, eventLine(&e, "a label", true))
+		program.Narrow(t, eventLine(&e, strings.Repeat("word ", 40), false))
+	}
 }
