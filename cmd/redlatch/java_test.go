@@ -1,19 +1,20 @@
 package main
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/program"
@@ -21,6 +22,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
 )
 
 // javaRelease is the Redisson release for these tests.
@@ -36,8 +38,7 @@ func javaReleases() []string {
 
 func startJava(t *testing.T, release string) *peer.Peer {
 	t.Helper()
-	program := peertest.Find(t, filepath.Join("..", ".."), release, "NOT TRIED ON LOCKS OF REDISSON")
-	return peertest.Start(t, program)
+	return peertest.Start(t, peertest.Find(t, filepath.Join("..", ".."), release, "NOT TRIED ON LOCKS OF REDISSON"))
 }
 
 type javaClient struct {
@@ -67,6 +68,7 @@ func (j *javaClient) do(t *testing.T, c peer.Command) peer.Reply {
 	return reply
 }
 
+// lock acquires a lock for a lease, 0 for a renewed one.
 func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) {
 	t.Helper()
 	c := peer.Command{"op": "lock", "kind": kind, "name": name}
@@ -76,114 +78,55 @@ func (j *javaClient) lock(t *testing.T, kind, name string, lease time.Duration) 
 	j.do(t, c)
 }
 
+// wait makes another thread wait for a lock.
+func (j *javaClient) wait(kind, name string) *peer.Call {
+	return j.begin(peer.Command{"op": "lock", "kind": kind, "name": name, "thread": "waits for " + name, "lease": time.Hour.Milliseconds()})
+}
+
 func (j *javaClient) unlock(t *testing.T, kind, name string) {
 	t.Helper()
 	j.do(t, peer.Command{"op": "unlock", "kind": kind, "name": name})
 }
 
-// goID is the ID of Redlatch's client.
-var goID = uuid.MustParse("0193e6c0-6f00-7000-8000-0000000000aa")
-
 // fixture is a server with a client of Redlatch and one of Redisson.
 type fixture struct {
-	server  *redistest.Server
-	client  *redlatch.Client
-	evicted atomic.Int64 // by the client itself
-	java    *javaClient
-	ids     []string
+	server *redistest.Server
+	client *redlatch.Client
+	java   *javaClient
 }
 
 func newFixture(t *testing.T, p *peer.Peer) *fixture {
 	t.Helper()
-	f := &fixture{server: redistest.Start(t)}
-	var err error
-	f.client, err = redlatch.Open(t.Context(), f.server.URL(), redlatch.WithClientID(goID),
-		redlatch.WithLabel(program.LabelText), redlatch.WithDeadWaiterGrace(time.Minute), redlatch.WithObserver(redlatch.Observer{Evicted: func(redlatch.Evicted) { f.evicted.Add(1) }}))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.client.Close()) })
-	f.java = f.newJava(t, p, nil)
-	return f
+	s := redistest.Start(t)
+	client := program.Open(t, s, redlatch.WithDeadWaiterGrace(time.Hour))
+	return &fixture{s, client, newJavaClient(t, p, s, nil)}
 }
 
-func (f *fixture) newJava(t *testing.T, p *peer.Peer, settings peer.Command) *javaClient {
+// awaitQueue waits until n waiters are queued and subscribed, and returns the last one.
+func (f *fixture) awaitQueue(t *testing.T, name string, n int) (last string) {
 	t.Helper()
-	j := newJavaClient(t, p, f.server, settings)
-	f.ids = append(f.ids, j.id)
-	return j
-}
-
-// addLocks makes keys that are not locks, and locks:
-//
-//	orders:42       plain, Redlatch's, entered twice, renewed
-//	nightly-report  plain, Java's, for an hour
-//	billing-run     fair, Java's, for an hour; Redlatch is queued
-//	stuck           fair, free; a dead thread of Java is queued
-//	a-name-…        plain, of another owner, without a lease
-//	books           a read lock with two readers
-func (f *fixture) addLocks(t *testing.T) {
-	t.Helper()
-	hold, err := rlock.New(f.client, "orders:42").Lock(t.Context())
-	require.NoError(t, err)
-	_, err = rlock.New(f.client, "orders:42").Lock(hold.Context(t.Context()))
-	require.NoError(t, err)
-	f.java.lock(t, "plain", "nightly-report", time.Hour)
-	f.java.lock(t, "fair", "billing-run", time.Hour)
-	f.queue(t, "billing-run")
-	program.Enqueue(t, f.server, "stuck", f.java.id+":57", time.Hour)
-	f.server.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", "unheard-of:1", 1)
-	f.server.Do(t, "DEL", "a-name-that-is-longer-than-its-column:2026-11")
-	f.server.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", f.java.id+":58", 1)
-	f.server.Do(t, "HSET", "books", "mode", "read", f.java.id+":57", 1, f.java.id+":58", 2)
-	f.server.Do(t, "HSET", "user:1", "name", "Ada")
-	f.server.Do(t, "SET", "counter", 1)
 	require.Eventually(t, func() bool {
-		return f.server.Do(t, "EXISTS", engine.LabelKey(goID)) == int64(1)
-	}, program.Soon, 10*time.Millisecond)
+		queue := program.QueueOf(t, f.server, name)
+		if len(queue) != n {
+			return false
+		}
+		last = queue[n-1]
+		return slices.Contains(f.server.Channels(t), codec.OwnerChannel(name, last))
+	}, 2*program.Soon, program.PollEvery)
+	return last
 }
 
-func (f *fixture) queue(t *testing.T, name string) {
-	t.Helper()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		// It ends with the test, or acquires the lock.
-		_, _ = rfairlock.New(f.client, name).Lock(t.Context())
-	}()
-	t.Cleanup(func() { <-over })
-	require.Eventually(t, func() bool {
-		return f.server.Do(t, "LLEN", codec.QueueKey(name)) == int64(1)
-	}, program.Soon, 10*time.Millisecond)
-}
-
-// checkOutput compares output with a golden file, in which the IDs of Java's clients are constant.
-func (f *fixture) checkOutput(t *testing.T, file, text string) {
-	t.Helper()
-	if !strings.HasSuffix(file, ".json") {
-		program.Fits(t, text)
-	}
-	program.Golden(t, file, text, f.ids...)
-}
-
-// One Java process serves all commands, except for locks of dead processes.
-func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
+// One Java process serves all scenes, except for locks of dead processes.
+func TestCommandsBesideRedisson(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
 	p := startJava(t, javaRelease)
-	for _, part := range []struct {
-		what string
-		test func(*fixture, *testing.T)
-	}{
-		{"unlock", (*fixture).testUnlock}, // the longest first
-		{"renewals", (*fixture).testRenewals},
-		{"list and status", (*fixture).testListAndStatus},
-		{"run", (*fixture).testRun},
-		{"exporter", (*fixture).testExporter},
-		{"watch", (*fixture).testWatch},
-		{"watch a fair lock", (*fixture).testWatchFair},
+	for what, scene := range map[string]func(*fixture, *testing.T){
+		"show": (*fixture).testShow, "watch": (*fixture).testWatch, "unlock": (*fixture).testUnlock,
 	} {
-		t.Run(part.what, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			part.test(newFixture(t, p), t)
+			scene(newFixture(t, p), t)
 		})
 	}
 	for _, release := range javaReleases() {
@@ -196,4 +139,140 @@ func TestLocksOfRedissonAndOfRedlatchAreShown(t *testing.T) {
 			newFixture(t, living).testEvict(t, release)
 		})
 	}
+}
+
+// testShow shows locks of Redisson, with waiters, in each command that reads.
+func (f *fixture) testShow(t *testing.T) {
+	f.java.lock(t, "plain", "nightly-report", time.Hour)
+	f.java.lock(t, "fair", "billing-run", time.Hour)
+	f.java.lock(t, "read", "books", time.Hour)
+	f.java.wait("plain", "nightly-report")
+	f.java.wait("fair", "billing-run")
+	waiter := f.awaitQueue(t, "billing-run", 1)
+	program.AwaitSubscribers(t, f.server, codec.LockChannel("nightly-report"), 1)
+
+	out := program.OK(t, f.server.URL(), "list")
+	who := " +Redisson " + f.java.id[28:] + `:\d+ +1 +\S+`
+	for _, row := range []string{`billing-run +fair` + who + ` +1`, `books +r/w` + who + ` +-`, `nightly-report +plain` + who + ` +-`, `3 locks`} {
+		require.Regexp(t, `(?m)^`+row+`$`, out)
+	}
+	out = program.OK(t, f.server.URL(), "status", "billing-run")
+	require.Regexp(t, `\n  owner  `+f.java.id+`:\d+   count 1\n         Redisson\n`, out)
+	require.Regexp(t, `\n      1  `+waiter+`   deadline in \S+\n         subscribed yes, Redisson\n`, out)
+	require.Regexp(t, `Redisson, reads, \S+ left\n`, program.OK(t, f.server.URL(), "status", "books"))
+	program.Fails(t, f.server.URL(), 124, `lock "nightly-report" is held by another owner, for `, "run", "--try", "nightly-report", "--", "true")
+
+	url, figures := program.Start(t, f.server.URL(), "exporter", "--listen", "127.0.0.1:0", "--every", "1s").Line(), ""
+	require.Eventually(t, func() bool {
+		page, err := http.Get(url) //nolint:noctx // a test server
+		require.NoError(t, err)
+		text, err := io.ReadAll(page.Body)
+		require.NoError(t, err)
+		require.NoError(t, page.Body.Close())
+		figures = string(text)
+		return strings.Contains(figures, "\nredlatch_exporter_looks_total{outcome=\"ok\"} 2\n")
+	}, 2*program.Soon, 20*program.PollEvery)
+	for _, line := range []string{
+		`locks_held{group="all",kind="plain"} 1`, `locks_held{group="all",kind="fair"} 1`, `locks_held{group="all",kind="readwrite"} 1`,
+		`queue_length{group="all"} 1`, `waiters_dead{group="all"} 0`, `waiting_connections{group="all"} 1`,
+	} {
+		require.Contains(t, figures, "\nredlatch_server_"+line+"\n")
+	}
+}
+
+// testWatch passes a plain and a fair lock between Redisson's owners.
+func (f *fixture) testWatch(t *testing.T) {
+	f.java.lock(t, "plain", "job", time.Hour)
+	f.java.lock(t, "fair", "fair-job", time.Hour)
+	p := program.Start(t, f.server.URL(), "watch", "--json", "*job")
+	program.Events(p, "held")
+	program.Events(p, "held")
+	f.java.unlock(t, "plain", "job")
+	e := program.Events(p, "released")[0]
+	require.Equal(t, "job", e["name"])
+	require.Equal(t, "redisson", e["client"])
+	require.InDelta(t, 1, e["messages"], 0)
+
+	next := f.java.wait("fair", "fair-job")
+	require.Equal(t, f.awaitQueue(t, "fair-job", 1), program.Events(p, "queued")[0]["owner"])
+	f.java.unlock(t, "fair", "fair-job")
+	woken := program.Events(p, "woken")
+	_, err := next.Wait(program.Soon)
+	require.NoError(t, err)
+	owners, err := redis.Strings(f.server.Do(t, "HKEYS", "fair-job"), nil)
+	require.NoError(t, err)
+	require.Equal(t, owners[0], woken[len(woken)-1]["owner"])
+	require.Contains(t, program.AwaitPassed(p), owners[0])
+}
+
+// testUnlock leaves the locks of a live Java process, and takes those of a dead one.
+func (f *fixture) testUnlock(t *testing.T) {
+	p := startJava(t, javaRelease)
+	doomed := newJavaClient(t, p, f.server, peer.Command{"watchdog": (12 * time.Second).Milliseconds()})
+	doomed.lock(t, "plain", "renewed", 0)
+	got := program.Finish(t, f.server.URL(), "unlock", "--force", "renewed")
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
+
+	doomed.lock(t, "plain", "orders", time.Hour)
+	doomed.lock(t, "read", "ledger", time.Hour)
+	owner := func(name string) string {
+		keys, err := redis.Strings(f.server.Do(t, "HKEYS", name), nil)
+		require.NoError(t, err)
+		return keys[slices.IndexFunc(keys, func(key string) bool { return strings.HasPrefix(key, doomed.id) })]
+	}
+	p.Halt()
+	took := program.OK(t, f.server.URL(), "unlock", "--force", "--for", "10ms", "--dead", owner("orders"), "orders")
+	require.Contains(t, took, `lock "orders" was taken from its holder`)
+	f.java.lock(t, "plain", "orders", time.Hour)
+
+	// The live readers keep the lock, and then a writer gets it.
+	f.java.lock(t, "read", "ledger", 0)
+	ours, err := rreadwritelock.New(f.client, "ledger").Read().Lock(t.Context())
+	require.NoError(t, err)
+	writer := f.java.wait("write", "ledger")
+	program.AwaitSubscribers(t, f.server, codec.ReadWriteChannel("ledger"), 1)
+	took = program.OK(t, f.server.URL(), "unlock", "--force", "--for", "10ms", "--dead", owner("ledger"), "ledger")
+	require.Contains(t, took, "was taken from 1 of its 3 holders\n")
+	require.EqualValues(t, 3, f.server.Do(t, "HLEN", "ledger"), "the mode and two readers")
+	require.NoError(t, ours.Unlock())
+	f.java.unlock(t, "read", "ledger")
+	_, err = writer.Wait(program.Soon)
+	require.NoError(t, err)
+}
+
+// testEvict kills a Java process whose threads are first in two queues. status names them, and evict
+// wakes the next owner: deadlines and graces are minutes away.
+func (f *fixture) testEvict(t *testing.T, release string) {
+	p := startJava(t, release)
+	doomed := newJavaClient(t, p, f.server, nil)
+	dead, frees := map[string]string{}, map[string]func() error{}
+	for _, name := range []string{"next-ours", "next-java"} {
+		hold, err := rfairlock.New(f.client, name).Lock(t.Context(), rlock.WithLease(time.Hour))
+		require.NoError(t, err)
+		doomed.wait("fair", name)
+		dead[name], frees[name] = f.awaitQueue(t, name, 1), hold.Unlock
+	}
+	java, ours := f.java.wait("fair", "next-java"), make(chan error, 1)
+	go func() {
+		_, err := rfairlock.New(f.client, "next-ours").Lock(t.Context(), rlock.WithLease(time.Hour))
+		ours <- err
+	}()
+	p.Halt()
+	for name, owner := range dead {
+		next := f.awaitQueue(t, name, 2)
+		program.AwaitSubscribers(t, f.server, codec.OwnerChannel(name, owner), 0)
+		out := program.OK(t, f.server.URL(), "status", name)
+		require.Contains(t, out, "      1  "+owner)
+		require.Contains(t, out, "\n         subscribed no, Redisson\n")
+		require.NoError(t, frees[name]())
+		require.Contains(t, program.Words(program.OK(t, f.server.URL(), "status", name)),
+			"note the first in the queue, "+owner+" (Redisson), has had no subscriber for ")
+		out = program.OK(t, f.server.URL(), "evict", name, owner)
+		require.Contains(t, out, "  next   "+next+"\n")
+		require.Contains(t, program.Words(out), "subscribed yes, woken: the lock is free")
+	}
+	_, err := java.Wait(program.Soon)
+	require.NoError(t, err)
+	require.NoError(t, <-ours)
 }

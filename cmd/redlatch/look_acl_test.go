@@ -27,8 +27,8 @@ func TestAUserOfTheManualMayLook(t *testing.T) {
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
 	program.Listen(t, s, name, program.RedissonOwner)
 	s.Do(t, "HSET", name, program.SomeOwner, 1)
-	s.Do(t, "SET", engine.LabelKey(goID), program.LabelText)
-	program.Enqueue(t, s, name, goID.String()+":1", time.Hour)
+	s.Do(t, "SET", engine.LabelKey(program.ClientID), program.LabelText)
+	program.Enqueue(t, s, name, program.ClientID.String()+":1", time.Hour)
 
 	program.Enqueue(t, s, "app:stuck", program.RedissonOwner, time.Hour)
 	s.Do(t, "HSET", "app:books", "mode", "read", program.RedissonOwner, 1)

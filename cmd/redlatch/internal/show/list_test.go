@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -52,6 +54,27 @@ func TestListPrintsTheLocksThatMatch(t *testing.T) {
 		got := program.Finish(t, s.URL(), "list", "--kind", "fair", "none*")
 		require.Equal(t, program.Outcome{Code: 0, Stdout: "", Stderr: "redlatch: no locks here of kind fair that match none*\n"}, got)
 	})
+}
+
+func TestListPrintsTextAndJSON(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "orders:42", program.SomeOwner, 2)
+	s.Do(t, "PEXPIRE", "orders:42", 60_000)
+	s.Do(t, "SET", engine.LabelKey(uuid.MustParse(program.SomeOwner[:36])), program.LabelText)
+	s.Do(t, "HSET", "billing-run", program.RedissonOwner, 1)
+	program.Enqueue(t, s, "billing-run", program.SomeOwner, time.Hour)
+	program.Enqueue(t, s, "stuck", program.RedissonOwner, time.Hour)
+	s.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", otherThread, 1)
+	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1, otherThread, 2)
+	s.Do(t, "HSET", "user:1", "name", "Ada")
+	s.Do(t, "SET", "counter", 1)
+	out := program.OK(t, s.URL(), "list")
+	program.Narrow(t, out)
+	program.Golden(t, "list", out)
+	lines := strings.Split(strings.TrimSpace(program.OK(t, s.URL(), "list", "--json")), "\n")
+	slices.Sort(lines) // in the order found
+	program.Golden(t, "list.json", strings.Join(lines, "\n")+"\n")
 }
 
 func TestListShowsTwoKindsUnderOneName(t *testing.T) {
