@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -28,19 +27,11 @@ var badTexts = []string{
 
 // badFlags are values that flags of each type cannot parse.
 var badFlags = map[string][]string{
+	"string": nil, "stringArray": nil, "stringSlice": nil,
 	"bool":     {"maybe", "2", longArg, "\x1b[2J"},
 	"int":      {"x", "1.5", "99999999999999999999", "-99999999999999999999", longArg, "0x", ""},
 	"count":    {"x", "1.5", longArg, "", "\x1b[2J"},
 	"duration": {"x", "5", "99999999999h", "-99999999999h", longArg, "1h1", "", "\x1b[2J"},
-}
-
-// worseFlags are values that flags can parse, but that make little sense.
-var worseFlags = map[string][]string{
-	"string":      badTexts,
-	"stringArray": badTexts,
-	"stringSlice": badTexts,
-	"int":         {"0", "-1", "9223372036854775807", "-9223372036854775808", "256"},
-	"duration":    {"0s", "-1ns", "1ns", "999us", "-1h", "2562047h47m16.854775807s", "-2562047h47m16.854775808s", "876001h"},
 }
 
 // usual are correct arguments of the commands that need some.
@@ -113,9 +104,8 @@ func TestFlagsThatCannotBeReadAreRefusedInOneShortLine(t *testing.T) {
 	url, tried := program.NoServer(t), 0
 	for path, c := range commands(t) {
 		for _, f := range flags(c) {
-			kind := f.kind
-			require.True(t, badFlags[kind] != nil || worseFlags[kind] != nil, "%s --%s is a %s: say what is bad", path, f.name, kind)
-			for _, value := range testlevel.Part(badFlags[kind], 4, path+f.name) {
+			require.Contains(t, badFlags, f.kind, "%s --%s: say what is bad", path, f.name)
+			for _, value := range testlevel.Part(badFlags[f.kind], 4, path+f.name) {
 				got := inProcess(t, call(path, f, value))
 				require.Error(t, got, "%s --%s=%.40q", path, f.name, value)
 				line := sanitize.Message(got.Error())
@@ -145,56 +135,10 @@ func inProcess(t *testing.T, args []string) error {
 	return c.ValidateArgs(c.Flags().Args())
 }
 
-func TestFlagsThatMakeNoSenseAreRefusedOrDoNoHarm(t *testing.T) {
-	t.Parallel()
-	url := program.NoServer(t)
-	require.Contains(t, program.Finish(t, url, "run", "--lease=876001h", "job", "--", "true").Stderr, "--lease and --watchdog must be at most ")
-	for path, c := range commands(t) {
-		for _, f := range testlevel.Part(flags(c), 3, path) {
-			worse := worseFlags[f.kind] // a process for each
-			for _, value := range testlevel.Part(worse, len(worse), path+f.name) {
-				if needless(path, f.name, value) {
-					continue
-				}
-				what := fmt.Sprintf("%s --%s=%.40q", path, f.name, value)
-				t.Run(what, func(t *testing.T) {
-					t.Parallel()
-					began := time.Now()
-					got := program.Finish(t, url, call(path, f, value)...)
-					sensible(t, got, what)
-					if strings.Contains(got.Stderr, "cannot reach") {
-						assert.NotContains(t, got.Stderr, "redlatch: redlatch", what)
-						assert.NotContains(t, got.Stderr, "is outside", "%s: the server is not to blame", what)
-					}
-					assert.Less(t, time.Since(began), 2*program.Soon)
-				})
-			}
-		}
-	}
-}
-
-// needless reports whether a command line is valid and its command runs until a signal.
-func needless(path, flag, value string) bool {
-	switch path {
-	case "serve", "demo", "version", "exporter":
-		// These ignore the server's flags, or retry.
-		if cli.NewRoot(constructors...).PersistentFlags().Lookup(flag) != nil {
-			return true
-		}
-		return flag == "addr" && value == "" // any port
-	}
-	return strings.HasPrefix(path, "completion")
-}
-
 func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Mini(t)
 	for path := range commands(t) {
-		got := program.Finish(t, srv.URL(), append(strings.Fields(path), "a", "b", "c", "d", "e")...)
-		sensible(t, got, path+" with five arguments")
-		if usual[path] != nil {
-			sensible(t, program.Finish(t, srv.URL(), strings.Fields(path)...), path+" without arguments")
-		}
 		for _, text := range testlevel.Part(badTexts, len(badTexts), path) {
 			for i := range usual[path] {
 				if usual[path][i] == "--" || path == "run" && i > 0 && text != "" && text != longArg {

@@ -191,21 +191,3 @@ func TestNamesThatNoArgumentCanBeAreGivenInBase64(t *testing.T) {
 		})
 	}
 }
-
-func TestWhatIsNotBase64IsRefused(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{"status", "--base64", "a"}, {"watch", "--base64", "a"}, {"unlock", "--force", "--base64", "a"},
-		{"evict", "--base64", "YQ==", "a"}, {"evict", "--base64", "--all-dead", "a"},
-	} {
-		got := program.Finish(t, program.NoServer(t), args...)
-		require.Equal(t, program.Outcome{Code: 2, Stderr: "redlatch: --base64: a is not in base64\n"}, got, args)
-	}
-}
-
-func TestRunTakesNoNameThatIsNoUTF8(t *testing.T) {
-	t.Parallel()
-	got := program.Finish(t, program.NoServer(t), "run", "\xff", "--", "true")
-	require.Equal(t, 125, got.Code)
-	require.Contains(t, got.Stderr, "is not valid UTF-8")
-}

@@ -46,54 +46,31 @@ func TestHelpNeedsNoServerAndFitsATerminal(t *testing.T) {
 func TestUsageErrorsSayWhatToType(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"status":             "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
-		"status a b":         "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
-		"evict job":          "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
-		"evict":              "redlatch: NAME and OWNER|--all-dead are missing. ",
-		"run --wait 10 a --": "redlatch: invalid argument \"10\" for \"--wait\" flag: a time has a unit, such as 10s, 500ms or 1h30m\n",
-		"list --every soon":  "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
-		"list --limit x":     "redlatch: invalid argument \"x\" for \"--limit\" flag: it is a whole number\n",
-		"list --json=maybe":  "redlatch: invalid argument \"maybe\" for \"--json\" flag: it is true or false\n",
+		"status":            "redlatch: NAME is missing. Usage: redlatch status NAME; `redlatch status --help` tells more\n",
+		"status a b":        "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
+		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
+		"evict":             "redlatch: NAME and OWNER|--all-dead are missing. ",
+		"list --every soon": "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
+		"list --limit x":    "redlatch: invalid argument \"x\" for \"--limit\" flag: it is a whole number\n",
+		"list --json=maybe": "redlatch: invalid argument \"maybe\" for \"--json\" flag: it is true or false\n",
 		"list --limit " + strings.Repeat("9", 20): "redlatch: invalid argument \"99999999999999999999\" for \"--limit\" flag: it is out of range\n",
-		"unlock --force":    "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
-		"watch":             "redlatch: NAME|PATTERN is missing. ",
-		"list a b":          "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
-		"hold":              "redlatch: NAME is missing. Usage: redlatch hold [-s] {NAME | --permits NAME:N}; ",
-		"release a b":       "redlatch: there are too many arguments: b. Usage: redlatch release [NAME]; ",
-		"doctor now":        "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
-		"run job":           "redlatch: NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run ",
-		"status --jsn x":    "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
-		"run --waite 1s x":  "redlatch: unknown flag: --waite. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
-		"stauts x":          "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
-		"lock-everything x": "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
+		"unlock --force":        "redlatch: NAME is missing. Usage: redlatch unlock --force NAME; ",
+		"watch":                 "redlatch: NAME|PATTERN is missing. ",
+		"list a b":              "redlatch: there are too many arguments: b (a pattern in quotes is not expanded by the shell). Usage: redlatch list [PATTERN]; ",
+		"release a b":           "redlatch: there are too many arguments: b. Usage: redlatch release [NAME]; ",
+		"__manual --date x .":   "redlatch: --date: parsing time ",
+		"evict --base64 YQ== a": "redlatch: --base64: a is not in base64\n",
+		"doctor now":            "redlatch: there are too many arguments: now. Usage: redlatch doctor; ",
+		"status --jsn x":        "redlatch: unknown flag: --jsn. `redlatch status --help` lists the flags\n",
+		"lock-everything x":     "redlatch: there is no command lock-everything. `redlatch --help` lists the commands\n",
 	} {
 		got := program.Fails(t, program.NoServer(t), usageCode(strings.Fields(line)[0]), says, strings.Fields(line)...)
 		require.True(t, strings.HasPrefix(got.Stderr, says), "%s: %s", line, got.Stderr)
 	}
 }
 
-func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
+func TestMessageNamesTheProgramOnce(t *testing.T) {
 	t.Parallel()
-	root := cli.NewRoot(constructors...)
-	for _, cmd := range append(root.Commands(), root) {
-		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
-			require.Regexp(t, `^ +(-\w, )?--`, line, cmd.Name())
-		}
-	}
-}
-
-func TestEveryCommandNamesTheProgramOnce(t *testing.T) {
-	t.Parallel()
-	for path, args := range usual {
-		args = append([]string(nil), args...)
-		for i, arg := range args {
-			if arg == "job" {
-				args[i] = ""
-			}
-		}
-		got := program.Finish(t, program.NoServer(t), append([]string{path}, args...)...)
-		require.Equal(t, program.Outcome{Code: usageCode(path), Stderr: "redlatch: invalid argument: the lock's name is empty\n"}, got, path)
-	}
 	for text, want := range map[string]string{
 		"redlatch: lock lost":                             "lock lost",
 		`lock "x": redlatch: lock lost`:                   `lock "x": lock lost`,
@@ -259,9 +236,4 @@ func TestCompletionsOfPackagesAreThoseOfTheCommand(t *testing.T) {
 		require.Contains(t, out, c.says)
 		assert.Equal(t, out, files["completions/"+c.name])
 	}
-}
-
-func TestManualNeedsDate(t *testing.T) {
-	t.Parallel()
-	program.Fails(t, program.NoServer(t), cli.CodeUsage, "--date", "__manual", "--date", "today", t.TempDir())
 }

@@ -192,7 +192,7 @@ func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 		"hold --max-hold 1s --at-least 2s -s a": "--at-least is longer than --max-hold",
 
 		"x":                                        "NAME or --permits comes before --, and COMMAND behind it. Usage: redlatch run",
-		"x true":                                   "Usage: redlatch run",
+		"\xff -- true":                             "is not valid UTF-8",
 		"x y -- true":                              "y stands before --: what comes behind it is COMMAND and its arguments. Usage: redlatch run",
 		"x --":                                     "COMMAND is missing behind --. Usage: redlatch run",
 		"-- true":                                  "NAME is missing before --",
