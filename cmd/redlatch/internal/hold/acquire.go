@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,11 @@ type held struct {
 
 	srv    *connect.Server
 	client *redlatch.Client
+}
+
+// grace returns the time from SIGTERM to SIGKILL, which ends before the lease does.
+func (h *held) grace() time.Duration {
+	return grace(engine.EngineOf(h.client).LossMargin(cmp.Or(h.lease, h.watchdog)))
 }
 
 // disconnect closes the client, which briefly retries an uncertain Unlock.
@@ -92,8 +98,7 @@ func (o *lockFlags) open(ctx context.Context, name string) (*held, error) {
 		return nil, &cli.ExitError{Code: cli.CodeRunFailed, Err: err}
 	}
 	connecting, connected := o.connecting(ctx)
-	client, err := srv.Open(connecting,
-		redlatch.WithWatchdogTimeout(o.watchdog), redlatch.WithLossMargin(o.margin().Truncate(time.Millisecond)))
+	client, err := srv.Open(connecting, redlatch.WithWatchdogTimeout(o.watchdog))
 	connected()
 	if err != nil {
 		return nil, err

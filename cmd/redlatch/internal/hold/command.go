@@ -15,8 +15,7 @@ import (
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 )
 
-// grace returns the time from SIGTERM to SIGKILL. The rest of the margin allows for the kernel and
-// for clock drift.
+// grace is a part of the loss margin. The rest allows for the kernel and for clock drift.
 func grace(margin time.Duration) time.Duration { return margin * 6 / 10 }
 
 // findCommand returns the path of a command as exec.LookPath does.

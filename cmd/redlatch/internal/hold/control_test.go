@@ -13,18 +13,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folder makes a short path the folder for sockets: t.TempDir may be too long.
+// folder returns a folder for sockets with a short path: that of t.TempDir may be too long.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "control") //nolint:usetesting // as said above
+	dir, err := os.MkdirTemp("", "hold") //nolint:usetesting // as said above
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Setenv("XDG_RUNTIME_DIR", dir)
+	return dir
+}
+
+// runtimeFolder makes a folder the user's for sockets.
+func runtimeFolder(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	t.Setenv(runtimeEnv, dir)
 	return dir
 }
 
 func TestAReleaseIsAskedForAndAnswered(t *testing.T) {
-	folder(t)
+	runtimeFolder(t)
 	s, err := listen("me")
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -42,7 +49,7 @@ func TestAReleaseIsAskedForAndAnswered(t *testing.T) {
 }
 
 func TestAProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
-	dir := folder(t)
+	dir := runtimeFolder(t)
 	path := filepath.Join(dir, "left.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -62,7 +69,7 @@ func TestAProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
 }
 
 func TestTheFolderIsTheUsersAlone(t *testing.T) {
-	dir := folder(t)
+	dir := runtimeFolder(t)
 	path, err := socketPath("me")
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "redlatch"), filepath.Dir(path))
@@ -75,7 +82,7 @@ func TestTheFolderIsTheUsersAlone(t *testing.T) {
 }
 
 func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
-	path := filepath.Join(folder(t), "text")
+	path := filepath.Join(runtimeFolder(t), "text")
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
 	_, err := ask(t.Context(), path, "me")
 	require.Error(t, err)
@@ -85,7 +92,7 @@ func TestAFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 
 // The first request is answered. For the others the hold has ended.
 func TestThoseThatAskTooLateAreToldThatTheHoldHasEnded(t *testing.T) {
-	folder(t)
+	runtimeFolder(t)
 	s, err := listen("me")
 	require.NoError(t, err)
 	const others = 3

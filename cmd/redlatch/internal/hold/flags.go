@@ -159,12 +159,3 @@ func names(cmd *cobra.Command, args []string) (n int, wrong string) {
 	}
 	return 0, wrong
 }
-
-// margin returns the loss margin: a tenth of the lease, at most 1 s.
-func (o *lockFlags) margin() time.Duration {
-	lease := o.watchdog
-	if o.lease > 0 {
-		lease = o.lease
-	}
-	return min(lease/10, time.Second)
-}

@@ -159,7 +159,7 @@ func TestHoldLeavesTheLockForAtLeast(t *testing.T) {
 func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	env, next := notified(t)
+	env, next := notified(t, true)
 	for _, lost := range []bool{false, true} {
 		name := redistest.Key(t)
 		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "hold", "--watchdog=3s", name)
@@ -244,31 +244,6 @@ func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 	program.Fails(t, s.URL(), 125, "no semaphore, such as a lock of this name", "run", "--permits", name+":3", "--", "true")
 }
 
-func TestMessagesReachTheSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	paths := []string{filepath.Join(dir, "s")}
-	if runtime.GOOS == "linux" {
-		paths = append(paths, "@redlatch-test-"+strconv.Itoa(os.Getpid()))
-	}
-	for _, path := range paths {
-		l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-		require.NoError(t, err)
-		t.Setenv("NOTIFY_SOCKET", path)
-		notify(notifyReady, notifyStatus("holds\n the lock"))
-		require.NoError(t, l.SetReadDeadline(time.Now().Add(10*time.Second)))
-		text := make([]byte, 100)
-		n, err := l.Read(text)
-		require.NoError(t, err)
-		require.Equal(t, "READY=1\nSTATUS=holds the lock", string(text[:n]))
-		require.NoError(t, l.Close())
-	}
-	notify(notifyStopping)
-	t.Setenv("NOTIFY_SOCKET", "")
-	notify(notifyStopping)
-}
-
 func TestOnLostExecRunsWithTheReasonAndDelaysNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
@@ -310,14 +285,14 @@ func TestOnLostExecIsBoundedAndOnlyForLosses(t *testing.T) {
 	require.Equal(t, program.Outcome{}, program.Finish(t, s.URL(), "run", "--on-lost-exec", "echo hook", name, "--", "true"))
 }
 
-// notified listens as a service manager does. It returns the variable and a function that returns
-// the next message.
-func notified(t *testing.T) (env string, next func() string) {
+// notified listens as a service manager does, at an abstract name or in a folder. It returns the
+// variable and a function that returns the next message.
+func notified(t *testing.T, abstract bool) (env string, next func() string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // t.TempDir may be too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "s")
+	path := filepath.Join(folder(t), "s")
+	if abstract && runtime.GOOS == "linux" {
+		path = "@redlatch-test-" + strconv.Itoa(os.Getpid())
+	}
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -334,7 +309,7 @@ func TestRunTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	env, next := notified(t)
+	env, next := notified(t, false)
 	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=3s", name, "--", "sh", "-c", "read x")
 	require.Equal(t, "STATUS=waits for lock "+name, next())
 	require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
@@ -342,7 +317,7 @@ func TestRunTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	require.Equal(t, "STOPPING=1\nSTATUS=frees lock "+name, next())
 	p.Rest()
 
-	env, next = notified(t)
+	env, next = notified(t, false)
 	p = program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=3s", name, "--", "sh", "-c", program.EndsOnSIGTERM)
 	require.Equal(t, "up", p.Line())
 	next()

@@ -162,7 +162,7 @@ func (o *runFlags) run(ctx context.Context, name string, argv []string) error {
 	}
 	notify(notifyReady, h.status())
 	reported := o.onLoss(h)
-	lost := supervise(h.lost, proc, signals, o.onLost, grace(o.margin()))
+	lost := supervise(h.lost, proc, signals, o.onLost, h.grace())
 	told := reported()
 	over := h.hold.Err()
 	if over == nil {

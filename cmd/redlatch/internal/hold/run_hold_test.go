@@ -3,19 +3,23 @@
 package hold
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -63,65 +67,69 @@ func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 func TestAtLeastLeavesTheLockForWhatRemains(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for _, fair := range []string{"--fair=false", "--fair", "--fenced"} {
-		name := redistest.Key(t)
-		began := time.Now()
-		got := program.Finish(t, s.URL(), "run", fair, "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
-		require.Equal(t, program.Outcome{Code: 5, Stdout: "", Stderr: ""}, got)
-		left := ttl(t, s, name)
-		require.Less(t, left, time.Hour)
-		require.GreaterOrEqual(t, left+time.Since(began), time.Hour)
-		got = program.Finish(t, s.URL(), "run", fair, "--try", name, "--", "echo", "never")
-		require.Equal(t, 124, got.Code)
-		s.Do(t, "DEL", name)
-	}
-}
-
-func TestAtLeastWithinALeaseIsWaitedForAndTheNextOneIsWoken(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	began := time.Now()
-	p := program.Start(t, s.URL(), "run", "--at-least", "4s", name, "--", "sh", "-c", "echo done")
-	require.Equal(t, "done", p.Line())
-	next := program.Start(t, s.URL(), "run", name, "--", "echo", "in")
-	require.Equal(t, "in", next.Line())
-	require.GreaterOrEqual(t, time.Since(began), 4*time.Second)
-	require.Less(t, time.Since(began), 20*time.Second, "it was left to its lease")
-	require.Equal(t, 0, p.Code())
-	require.Empty(t, p.Stderr.String())
-}
+	got := program.Finish(t, s.URL(), "run", "--at-least", "1h", name, "--", "sh", "-c", "exit 5")
+	require.Equal(t, program.Outcome{Code: 5, Stdout: "", Stderr: ""}, got)
+	require.Greater(t, ttl(t, s, name), 30*time.Minute)
 
-func TestMaxHoldAsLongAsAtLeastFreesTheLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	far := redistest.NewProxy(t, s.Addr()) // the hold counts from the request, --at-least from the reply
-	far.Latency(redistest.ToClient, 50*time.Millisecond)
-	name := redistest.Key(t)
-	began := time.Now()
-	got := program.Finish(t, far.URL(), "run", "--max-hold", "4s", "--at-least", "4s", name, "--", "true")
-	require.Equal(t, program.Outcome{}, got)
-	require.GreaterOrEqual(t, time.Since(began), 4*time.Second)
-	require.False(t, program.Exists(t, s, name), "it is left to its lease of 30s")
-}
-
-func TestSignalEndsTheWaitOfAtLeastAndTheLockStays(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	asked := time.Now()
-	p := program.Start(t, s.URL(), "run", "--watchdog=6s", "--at-least=7s", name, "--", "sh", "-c", "trap '' TERM; echo began; sleep 1.5; echo done; exit 7")
-	require.Equal(t, "began", p.Line())
-	began := time.Now()
+	name = redistest.Key(t)
+	p := program.Start(t, s.URL(), "run", "--watchdog=2m", "--at-least=1m", name, "--", "sh", "-c", "trap '' TERM; sleep 0.2; echo done; exit 7")
 	require.Equal(t, "done", p.Line())
 	over := keepSending(p, syscall.SIGTERM)
-	require.Empty(t, p.RestWithin(2*program.Soon))
+	require.Empty(t, p.Rest(), "a signal ends the wait")
 	require.Equal(t, 7, p.Code())
 	over()
-	require.Less(t, time.Since(began), 6*time.Second, "it waited on")
 	require.Empty(t, p.Stderr.String())
-	left := ttl(t, s, name)
-	require.Greater(t, time.Since(asked)+left, 7*time.Second)
+	require.Positive(t, ttl(t, s, name))
+}
+
+// held returns a lock that is held on an in-memory server, in a bubble.
+func (o *lockFlags) held(t *testing.T) (*held, *redistest.MiniServer) {
+	t.Helper()
+	s := redistest.Mini(t, embedded.WithInProcess())
+	client, err := redlatch.New(s.Server.Dial, redlatch.WithWatchdogTimeout(o.watchdog))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	lock := o.lock(client, "job")
+	hold, err := o.take(t.Context(), lock)
+	require.NoError(t, err)
+	return &held{lockFlags: o, hold: hold, lock: lock, lost: hold.Context(t.Context()), since: time.Now(), client: client}, s
+}
+
+func TestGiveUpKeepsTheLockForAtLeast(t *testing.T) {
+	t.Parallel()
+	const lease, ran = 30 * time.Second, time.Second
+	for what, c := range map[string]struct {
+		flags      lockFlags
+		signal     time.Duration // after the command's end; 0 for none
+		took, left time.Duration
+	}{
+		"over":                    {flags: lockFlags{atLeast: ran}},
+		"within a lease":          {flags: lockFlags{atLeast: 20 * time.Second}, took: 19 * time.Second},
+		"as long as --max-hold":   {flags: lockFlags{atLeast: 20 * time.Second, maxHold: 20 * time.Second}, took: 19 * time.Second},
+		"signal":                  {flags: lockFlags{atLeast: 20 * time.Second}, signal: 4 * time.Second, took: 4 * time.Second, left: lease}, // which ends later
+		"longer than a lease":     {flags: lockFlags{atLeast: time.Hour}, left: time.Hour - ran},
+		"fair, longer":            {flags: lockFlags{atLeast: time.Hour, fair: true}, left: time.Hour - ran},
+		"fenced, longer":          {flags: lockFlags{atLeast: time.Hour, fenced: true}, left: time.Hour - ran},
+		"fenced and fair, longer": {flags: lockFlags{atLeast: time.Hour, fenced: true, fair: true}, left: time.Hour - ran},
+		"write, longer":           {flags: lockFlags{atLeast: time.Hour, write: true}, left: time.Hour - ran},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c.flags.watchdog = lease
+				h, s := c.flags.held(t)
+				time.Sleep(ran)
+				signals, began := make(chan os.Signal, 1), time.Now()
+				if c.signal > 0 {
+					time.AfterFunc(c.signal, func() { signals <- os.Interrupt })
+				}
+				require.NoError(t, h.giveUp(t.Context(), signals))
+				require.InDelta(t, c.took.Seconds(), time.Since(began).Seconds(), 0.1)
+				require.InDelta(t, c.left.Seconds(), ttl(t, s, "job").Seconds(), 0.1)
+			})
+		})
+	}
 }
 
 func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
@@ -218,44 +226,41 @@ func TestEverySignalIsForwarded(t *testing.T) {
 // After a suspension, a hold may end by --max-hold long before the timer of --at-least.
 func TestASignalEndsTheRestOfAtLeastAlsoAfterMaxHold(t *testing.T) {
 	t.Parallel()
-	client, err := redlatch.Open(t.Context(), redistest.Start(t).URL())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, client.Close()) }()
-	lock := rlock.New(client, "job")
-	hold, err := lock.Lock(t.Context(), rlock.WithMaxHold(2*time.Second))
-	require.NoError(t, err)
-	h := &held{lockFlags: &lockFlags{}, hold: hold, lock: lock, lost: hold.Context(t.Context()), since: time.Now(), client: client}
-	signals, came := make(chan os.Signal), make(chan error, 1)
-	go func() { came <- h.await(t.Context(), time.Hour, signals) }()
-	<-hold.Context(t.Context()).Done()
-	time.Sleep(100 * time.Millisecond) // until the end of the hold was handled
-	select {
-	case signals <- os.Interrupt:
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := (&lockFlags{watchdog: 30 * time.Second, maxHold: 20 * time.Second}).held(t)
+		signals, came := make(chan os.Signal), make(chan error, 1)
+		go func() { came <- h.await(t.Context(), time.Hour, signals) }()
+		time.Sleep(time.Minute)
+		signals <- os.Interrupt
 		require.ErrorIs(t, <-came, redlatch.ErrMaxHold)
-	case <-time.After(10 * time.Second):
-		require.Fail(t, "signals are not heeded")
-	}
+	})
 }
 
 func TestLossOfNamesTheRefusalOfRenewals(t *testing.T) {
 	t.Parallel()
 	refused := &transport.ServerError{Text: "NOREPLICAS Not enough good replicas to write."}
 	for want, over := range map[string]error{
+		"its lease of 5s was over":          redlatch.LossLeaseOver,
 		"the lease was not renewed in time": redlatch.LossNotRenewed,
 		"the lease was not renewed in time: the server refused to renew it: NOREPLICAS Not enough good replicas to write": fmt.Errorf("%w: %w", redlatch.LossNotRenewed, refused),
 		string(redlatch.LossTaken): fmt.Errorf("%w: %w", redlatch.LossTaken, refused),
 	} {
-		require.Equal(t, want, (&lockFlags{}).lossOf(over, over))
+		require.Equal(t, want, (&lockFlags{lease: 5 * time.Second}).lossOf(over, over))
 	}
 }
 
 func TestGraceEndsWithinTheMargin(t *testing.T) {
 	t.Parallel()
-	for _, lease := range []time.Duration{time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second, time.Hour} {
-		margin := (&lockFlags{lease: lease}).margin()
-		require.LessOrEqual(t, margin, lease/10)
-		require.LessOrEqual(t, margin, time.Second)
-		require.Less(t, grace(margin), margin)
-		require.Greater(t, grace(margin), margin/2)
+	g := &cli.Globals{Redis: redistest.Mini(t).URL()}
+	for want, o := range map[time.Duration]*lockFlags{
+		600 * time.Millisecond: {Globals: g, watchdog: time.Minute},
+		300 * time.Millisecond: {Globals: g, watchdog: time.Minute, lease: 5 * time.Second},
+	} {
+		h, err := o.open(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, want, h.grace())
+		require.Equal(t, want, engine.EngineOf(h.client).LossMargin(cmp.Or(o.lease, o.watchdog))*6/10)
+		require.NoError(t, h.hold.Unlock())
+		h.disconnect()
 	}
 }

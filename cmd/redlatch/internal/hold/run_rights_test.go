@@ -2,8 +2,9 @@ package hold
 
 import (
 	"context"
-	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,72 +62,50 @@ func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do(t, "RPUSH", "app:list", "text")
 	s.Do(t, "SET", codec.QueueKey("app:job"), "text")
-	for name, says := range map[string]string{
-		"app:list": `the key "app:list" holds a list, and a lock is a hash: something else uses this name`,
-		"app:job":  `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: something else uses this name`,
-	} {
-		got := program.Finish(t, s.URL(), "run", "--fair", name, "--", "echo", "in")
-		require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: "redlatch: " + says + "\n"}, got)
-	}
-	url := s.GiveRights(t, []string{"Plain locks"})
-	got := program.Finish(t, url, "run", "app:list", "--", "echo", "in")
-	require.Equal(t, program.Outcome{Code: 125, Stdout: "", Stderr: `redlatch: the key "app:list", or one of those of its queue, holds something that is no lock: ` +
-		"something else uses this name. This user may not ask what it is (+type)\n"}, got)
-}
-
-func TestRunSaysThatAHashIsNoLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "user:1", "name", "bob", "age", 4)
-	for _, flags := range [][]string{nil, {"--fair"}, {"--try"}, {"--wait", "1ms"}, {"--wait", "20s"}, {"--fair", "--wait", "1s"}, {"--fair", "--try"}, {"--write"}, {"--read", "--try"}} {
-		began := time.Now()
-		got := program.Finish(t, s.URL(), append(append([]string{"run"}, flags...), "user:1", "--", "echo", "in")...)
-		require.Equal(t, 125, got.Code, flags)
-		require.Empty(t, got.Stdout)
-		require.Regexp(t, `^redlatch: "user:1" is a hash, but no lock: its field "(name|age)" is no owner\n$`, got.Stderr, flags)
-		require.Less(t, time.Since(began), program.Soon, flags)
-	}
-	require.EqualValues(t, 1, s.Do(t, "DBSIZE"), "a queue is left")
-}
-
-func TestRunSaysThatAHashIsNoLockAlsoToThoseWhoMayNotLook(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
 	s.Do(t, "HSET", "app:user", "name", "bob")
-	url := s.GiveRights(t, []string{"Plain locks"})
-	got := program.Finish(t, url, "run", "app:user", "--", "echo", "in")
-	require.Equal(t, program.Outcome{
-		Code: 125, Stdout: "",
-		Stderr: "redlatch: lock \"app:user\": wrong kind of key: a hash with the field \"name\", which no owner has\n",
-	}, got)
+	s.Do(t, "HSET", "app:held", program.SomeOwner, 1)
+	blind := s.GiveRights(t, []string{"Plain locks"})
+	for _, c := range []struct {
+		url, name string
+		flags     []string
+		code      int
+		says      string
+	}{
+		{s.URL(), "app:list", []string{"--fair"}, 125, `the key "app:list" holds a list, and a lock is a hash: something else uses this name`},
+		{s.URL(), "app:job", []string{"--fair"}, 125, `the key "redisson_lock_queue:{app:job}" holds a string, and the queue of a fair lock is a list: something else uses this name`},
+		{blind, "app:list", []string{""}, 125, `the key "app:list", or one of those of its queue, holds something that is no lock: something else uses this name. This user may not ask what it is (+type)`},
+		{blind, "app:user", []string{""}, 125, `lock "app:user": wrong kind of key: a hash with the field "name", which no owner has`},
+		{blind, "app:held", []string{"--wait 1s"}, 124, `lock "app:held" is held by another owner, whose lease never ends: it stays until it is released`},
+		{
+			s.URL(), "app:user", []string{"", "--fair", "--try", "--wait 1ms", "--wait 1h", "--fair --wait 1h", "--fair --try", "--write", "--read --try"},
+			125, `"app:user" is a hash, but no lock: its field "name" is no owner`,
+		},
+	} {
+		for _, flags := range c.flags {
+			args := append(append([]string{"run"}, strings.Fields(flags)...), c.name, "--", "echo", "in")
+			require.Equal(t, program.Outcome{Code: c.code, Stderr: "redlatch: " + c.says + "\n"}, program.Finish(t, c.url, args...), args)
+		}
+	}
+	require.EqualValues(t, 4, s.Do(t, "DBSIZE"), "a queue is left")
 }
 
-func TestRunDoesNotCallALockForeignThatItMayNotRead(t *testing.T) {
+func TestConnectingIsBoundedWithTheWait(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "app:job", program.SomeOwner, 1)
-	url := s.GiveRights(t, []string{"Plain locks"})
-	got := program.Finish(t, url, "run", "--wait", "1s", "app:job", "--", "echo", "in")
-	require.Equal(t, program.Outcome{Code: 124, Stdout: "", Stderr: "redlatch: lock \"app:job\" is held by another owner, whose lease never ends: it stays until it is released\n"}, got)
-}
-
-func TestRunWaitsForASilentServerAboutAsLongAsForTheLock(t *testing.T) {
-	t.Parallel()
+	for want, o := range map[time.Duration]*lockFlags{
+		leastConnect: {try: true}, time.Hour: {bounded: true, wait: time.Hour}, 0: {}, leastConnect + 1: {try: true, wait: leastConnect + 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := o.connecting(t.Context())
+			defer stop()
+			at, bounded := ctx.Deadline()
+			require.Equal(t, want > 0, bounded)
+			require.True(t, !bounded || time.Until(at) == want)
+		})
+	}
 	s := redistest.Start(t)
 	s.Pause()
 	defer s.Resume()
-	var got program.Outcome
-	redistest.UnlessTheMachineStalls(t, func() error {
-		began := time.Now()
-		got = program.Finish(t, s.URL(), "run", "--wait", "2s", "job", "--", "echo", "in")
-		if took := time.Since(began); took >= 4500*time.Millisecond {
-			return fmt.Errorf("it took %v", took)
-		}
-		return nil
-	})
-	require.Equal(t, 125, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, " accepts connections, but does not answer in time: ")
+	got := program.Fails(t, s.URL(), 125, " accepts connections, but does not answer in time: ", "run", "--wait", "0s", "job", "--", "echo", "in")
 	require.NotContains(t, got.Stderr, "Start one")
 }
 
@@ -154,7 +133,5 @@ func TestAWaitThatEndsOnAReplicaSaysSo(t *testing.T) {
 func TestMissingRightsAreToldInOneOrder(t *testing.T) {
 	t.Parallel()
 	o := lockFlags{fair: true, fenced: true, write: true, permits: "crawl:5", atLeast: 1}
-	for range 20 {
-		require.Equal(t, []string{acl.Plain, acl.Fair, acl.Tokens, acl.Semaphores, acl.ReadWrite, acl.Owners}, o.needs())
-	}
+	require.Equal(t, []string{acl.Plain, acl.Fair, acl.Tokens, acl.Semaphores, acl.ReadWrite, acl.Owners}, o.needs())
 }

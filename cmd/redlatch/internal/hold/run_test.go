@@ -47,10 +47,7 @@ func TestRunExitsAsTheCommandOrAsEnvDoes(t *testing.T) {
 	}{
 		{"success", []string{"true"}, 0, ""},
 		{"its own code", []string{"sh", "-c", "exit 7"}, 7, ""},
-		{"its own high code", []string{"sh", "-c", "exit 255"}, 255, ""},
-		{"killed by SIGTERM", []string{"sh", "-c", "kill -TERM $$"}, 143, ""},
 		{"killed by SIGKILL", []string{"sh", "-c", "kill -KILL $$"}, 137, ""},
-		{"no such command", []string{"no-such-command-anywhere"}, 127, "no-such-command-anywhere"},
 		{"no such path", []string{"/no/such/path"}, 127, "/no/such/path: no such file"},
 		{"not executable", []string{data}, 126, "permission denied"},
 		{"a directory", []string{dir}, 126, "is a directory"},
