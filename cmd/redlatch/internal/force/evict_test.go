@@ -7,13 +7,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
@@ -122,33 +125,33 @@ func TestEvictLeavesLiveWaiters(t *testing.T) {
 	require.Empty(t, program.QueueOf(t, s, name))
 }
 
-func TestEvictExitsWithOneWhenItCannot(t *testing.T) {
+func TestEvictRefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	const name, user = "some-lock", "evictor"
-	s.Do(t, "ACL", "SETUSER", user, "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
-	blind := "redis://" + user + ":password@" + s.Addr()
+	const name, all = "some-lock", "--all-dead"
+	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
+	blind := s.UserURL("blind")
 	s.Do(t, "SET", codec.QueueKey("no-queue"), "text")
 	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	for _, c := range []struct{ url, name, owner, says string }{
-		{s.URL(), name, program.RedlatchOwner, program.RedlatchOwner + " is not in the queue. `redlatch status` shows the queue"},
-		{s.URL(), "no-queue", program.RedlatchOwner, "holds a string, and the queue of a fair lock is a list"},
-		{blind, name, program.RedissonOwner, "whether " + program.RedissonOwner + " is alive is unknown: "},
-		{blind, name, program.RedissonOwner, "NOPERM"},
-		{blind, name, program.RedissonOwner, "use --even-if-alive"},
-		{s.URL(), "", program.RedlatchOwner, "name"},
-		{program.NoServer(t), name, program.RedlatchOwner, "connection refused. Start one"},
-		{"sesame", name, program.RedlatchOwner, "the scheme is missing"},
+	for _, c := range []struct {
+		url, says string
+		code      int
+		args      []string
+	}{
+		{s.URL(), program.RedlatchOwner + " is not in the queue. `redlatch status` shows the queue", 1, []string{name, program.RedlatchOwner}},
+		{s.URL(), "holds a string, and the queue of a fair lock is a list", 1, []string{"no-queue", program.RedlatchOwner}},
+		{blind, "whether " + program.RedissonOwner + " is alive is unknown: ", 1, []string{name, program.RedissonOwner}},
+		{blind, "NOPERM", 1, []string{name, program.RedissonOwner}},
+		{blind, "use --even-if-alive", 1, []string{name, program.RedissonOwner}},
+		{blind, "which waiters are dead is unknown: ", 1, []string{all, name}},
+		{s.URL(), "name", 2, []string{"", program.RedlatchOwner}},
+		{program.NoServer(t), "connection refused. Start one", 1, []string{name, program.RedlatchOwner}},
+		{"sesame", "the scheme is missing", 2, []string{name, program.RedlatchOwner}},
+		{s.URL(), "contradict each other", 2, []string{all, "--even-if-alive", name}},
+		{s.URL(), "--for goes with --all-dead", 2, []string{"--for", "1s", name, program.RedissonOwner}},
+		{s.URL(), "must not be negative", 2, []string{all, "--for", "-1s", name}},
 	} {
-		got := program.Finish(t, c.url, "evict", c.name, c.owner)
-		code := 1
-		if c.name == "" || c.url == "sesame" {
-			code = 2
-		}
-		require.Equal(t, code, got.Code, c.says)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, c.says)
-		require.NotContains(t, got.Stderr, "sesame")
+		program.Fails(t, c.url, c.code, c.says, append([]string{"evict"}, c.args...)...)
 	}
 	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
 	require.Contains(t, program.OK(t, blind, "evict", "--even-if-alive", name, program.RedissonOwner), "subscribed unknown")
@@ -257,41 +260,18 @@ func TestEvictPrintsAllDeadAsJSON(t *testing.T) {
 // A waiter that reconnects has no subscriber for a moment.
 func TestEvictAllDeadLooksTwice(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	p := program.Start(t, s.URL(), "evict", "--all-dead", "--for", "3s", name)
-	time.AfterFunc(time.Second, func() { program.Listen(t, s, name, program.RedissonOwner) })
-	got := p.Outcome(2 * program.Soon)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Contains(t, got.Stdout, "no waiter was evicted")
-	require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, name))
-}
-
-func TestEvictAllDeadRefusesWhatItCannotDo(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "ACL", "SETUSER", "blind", "reset", "on", ">password", "+@all", "-pubsub", "~*", "&*")
-	program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
-	for _, c := range []struct {
-		url, says string
-		args      []string
-	}{
-		{s.URL(), "contradict each other", []string{"--all-dead", "--even-if-alive", "job"}},
-		{s.URL(), "--for goes with --all-dead", []string{"--for", "1s", "job", program.RedissonOwner}},
-		{s.URL(), "must not be negative", []string{"--all-dead", "--for", "-1s", "job"}},
-		{s.UserURL("blind"), "which waiters are dead is unknown: ", []string{"--all-dead", "job"}},
-	} {
-		got := program.Finish(t, c.url, append([]string{"evict"}, c.args...)...)
-		code := 2
-		if c.url != s.URL() {
-			code = 1 // it was looked at
-		}
-		require.Equal(t, code, got.Code, c.says)
-		program.OneLine(t, got.Stderr)
-		require.Contains(t, got.Stderr, c.says)
-	}
-	require.EqualValues(t, 1, s.Do(t, "LLEN", codec.QueueKey("job")))
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.New(s.Server.Dial)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+		time.AfterFunc(time.Second, func() { program.Listen(t, s, "job", program.RedissonOwner) })
+		done, err := (&allDead{atOnce: 100, look: 3 * time.Second}).evict(t.Context(), client, "job")
+		require.NoError(t, err)
+		require.Zero(t, done.EvictedCount)
+		require.Equal(t, []string{program.RedissonOwner}, program.QueueOf(t, s, "job"))
+	})
 }
 
 func TestDeadWaitersAreEvictedInParts(t *testing.T) {
