@@ -112,15 +112,6 @@ func TestTheFirstAreFoundWithoutKeepingAll(t *testing.T) {
 	require.Equal(t, 1, ends(&inspect.Lock{Holders: make([]inspect.Holder, 1), TTL: redlatch.NoTTL}).Compare(began.Add(math.MaxInt64)))
 }
 
-func TestListKeepsNamesThatAreNoUTF8(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "a\xff\xfe&", program.SomeOwner, 1)
-	got := program.Finish(t, s.URL(), "list", "--json")
-	require.Contains(t, got.Stdout, `"name":"a\ufffd\ufffd&","name_base64":"Yf/+Jg==",`)
-	require.Contains(t, got.Stdout, `"ttl_ms":null,"no_ttl":true,`)
-}
-
 func TestNumbersOfOneAreSingular(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "1 of 1 waiter has no subscriber", absentOf(1, 1))

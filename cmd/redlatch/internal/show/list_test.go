@@ -65,7 +65,7 @@ func TestListPrintsTextAndJSON(t *testing.T) {
 	s.Do(t, "HSET", "billing-run", program.RedissonOwner, 1)
 	program.Enqueue(t, s, "billing-run", program.SomeOwner, time.Hour)
 	program.Enqueue(t, s, "stuck", program.RedissonOwner, time.Hour)
-	s.Do(t, "HSET", "a-name-that-is-longer-than-its-column:2026-11", otherThread, 1)
+	s.Do(t, "HSET", "a-name-that-is-longer-than-its-column:R&D", otherThread, 1)
 	s.Do(t, "HSET", "books", "mode", "read", program.RedissonOwner, 1, otherThread, 2)
 	s.Do(t, "HSET", "user:1", "name", "Ada")
 	s.Do(t, "SET", "counter", 1)
@@ -220,20 +220,6 @@ func TestProgressIsReportedPeriodically(t *testing.T) {
 	report = progress(&out, 0)
 	report(0.25, 1234)
 	require.Equal(t, "redlatch: 25% of the keys looked at, 1234 locks\n", out.String())
-}
-
-// The timeouts of several connections must not add up.
-func TestListGivesASilentServerUpOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Pause()
-	defer s.Resume()
-	began := time.Now()
-	got := program.Finish(t, s.URL(), "list")
-	require.Less(t, time.Since(began), 9*time.Second)
-	require.Equal(t, 1, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, "accepts connections, but does not answer in time")
 }
 
 func TestListShowsSemaphores(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -87,17 +89,63 @@ func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 	}
 }
 
+// watchInBubble returns the status of a lock on an in-memory server, in a bubble, after prepare.
+func watchInBubble(t *testing.T, q question, prepare func(*testing.T, redistest.Target, *redlatch.Client)) (got *status, took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		client, err := redlatch.New(s.Server.Dial)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		prepare(t, s, client)
+		began := time.Now()
+		q.name = "job"
+		got, err = q.watch(t.Context(), client)
+		require.NoError(t, err)
+		took = time.Since(began)
+	})
+	return got, took
+}
+
 func TestStatusLooksForAsLongAsForAllows(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	began := time.Now()
-	got := program.Finish(t, s.URL(), "status", "--for", "3s", name)
-	require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Regexp(t, `\(Redisson\), has had no subscriber for ([3-9]|1\d)(\.\d)?s`, program.Words(got.Stdout))
-	program.Fails(t, s.URL(), 2, "--for must be more than 0s\n", "status", "--for", "0s", name)
+	got, took := watchInBubble(t, question{look: 40 * time.Second}, func(t *testing.T, s redistest.Target, _ *redlatch.Client) {
+		t.Helper()
+		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+	})
+	require.InDelta(t, 40, took.Seconds(), 0.1)
+	require.Equal(t, whyAbsent, got.Why.Reason)
+	require.InDelta(t, 40_000, got.Why.FirstMillis, 100)
+	require.InDelta(t, 40_000, *got.Why.AbsentMillis, 100)
+	require.Contains(t, got.Note, "has had no subscriber for 40s: if it is dead, it blocks the lock for 59m20s more")
+}
+
+func TestStatusLooksUntilTheLeaseIsRenewedWithFor(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		q    question
+		took time.Duration
+		hold func(*testing.T, redistest.Target, *redlatch.Client)
+	}{
+		"TIME left, renewed": {question{look: time.Minute, lease: true}, 10 * time.Second, func(t *testing.T, _ redistest.Target, client *redlatch.Client) {
+			t.Helper()
+			_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithWatchdog(30*time.Second))
+			require.NoError(t, err)
+		}},
+		"TIME left, not renewed when due: fixed, or the holder is gone": {question{look: time.Minute, lease: true}, 11 * time.Second, fixed},
+		"TIME left, fixed or renewed (--for 12s would show)":            {question{look: 15 * time.Second}, 0, fixed},
+	} {
+		got, took := watchInBubble(t, c.q, c.hold)
+		require.InDelta(t, c.took.Seconds(), took.Seconds(), 1.1, want)
+		require.Equal(t, want, regexp.MustCompile(`^\S+`).ReplaceAllString(got.leaseText(), "TIME"))
+	}
+}
+
+// fixed holds the lock with a lease that is not renewed.
+func fixed(t *testing.T, s redistest.Target, _ *redlatch.Client) {
+	t.Helper()
+	s.Do(t, "HSET", "job", program.SomeOwner, 1)
+	s.Do(t, "PEXPIRE", "job", 30_000)
 }
 
 func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
@@ -153,23 +201,6 @@ func TestAWaiterNotCountedOnAllNodesIsNotCalledAbsent(t *testing.T) {
 	s.record(s.Queue, []int64{0, 2}, nil)
 	require.Equal(t, []string{"no", "yes", "unknown"}, reported(s))
 	require.Empty(t, s.Uncounted)
-}
-
-func TestStatusLooksUntilTheLeaseIsRenewedWithFor(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	c := program.Open(t, s)
-	_, err := rlock.New(c, name).Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
-	require.NoError(t, err)
-	require.Contains(t, program.OK(t, s.URL(), "status", "--json", name), `"renewed": "unknown"`)
-	fixed := program.HeldBy(t, s, program.SomeOwner, 6*time.Second)
-	text := program.Start(t, s.URL(), "status", "--for", "30s", name)
-	json := program.Start(t, s.URL(), "status", "--for", "30s", "--json", name)
-	got := program.Finish(t, s.URL(), "status", "--for", "5s", fixed)
-	require.Regexp(t, `\n  lease  \S+ left, not renewed when due: fixed, or the holder is gone\n`, got.Stdout)
-	require.Regexp(t, `\n  lease  \S+ left, renewed\n`, text.Outcome(program.Soon).Stdout)
-	require.Contains(t, json.Outcome(program.Soon).Stdout, `"renewed": "yes"`)
 }
 
 func TestStatusNamesTheClientsLibrary(t *testing.T) {
