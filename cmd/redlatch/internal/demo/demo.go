@@ -43,9 +43,6 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-// brokenEnv gives each worker a separate lock, so that the demo fails.
-const brokenEnv = "REDLATCH_DEMO_BROKEN"
-
 const demoHelp = `Starts four processes that contend for one lock. Each reads a counter from the
 server, thinks, and writes it back plus one: without a lock they would
 overwrite each other's work. One process is killed while it holds the lock; the
@@ -73,7 +70,7 @@ Exit codes:
 
 // New returns the command demo.
 func New(g *cli.Globals) *cobra.Command {
-	r := &run{common: workerConfig{Broken: os.Getenv(brokenEnv) != ""}}
+	r := &run{}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock while one of them is killed",

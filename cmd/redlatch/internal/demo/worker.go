@@ -65,7 +65,6 @@ type workerConfig struct {
 	Prefix  string           `json:"prefix"`
 	Workers int              `json:"workers"`
 	Fair    bool             `json:"fair"`
-	Broken  bool             `json:"broken"`
 }
 
 // keyLife is the TTL, in seconds, of keys that the demo cannot remove.
@@ -168,15 +167,11 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	defer func() { _ = client.Close() }()
 	w.report(&event{Kind: ready, Visit: client.ID().String()})
 	var all sync.WaitGroup
-	for n := range w.cfg.Workers {
-		name := w.keys[lockKey]
-		if w.cfg.Broken {
-			name = fmt.Sprintf("%s:%d-%d", name, w.cfg.ID, n)
-		}
-		lock := rlock.New(client, name)
-		if w.cfg.Fair {
-			lock = rfairlock.New(client, name)
-		}
+	lock := rlock.New(client, w.keys[lockKey])
+	if w.cfg.Fair {
+		lock = rfairlock.New(client, w.keys[lockKey])
+	}
+	for range w.cfg.Workers {
 		all.Go(func() {
 			c, err := w.redis.Dial(ctx)
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -179,32 +178,6 @@ redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+progra
 redlatch: audit: \S+Z ops from 127.0.0.1:\d+: unlock of lock "job" from `+program.SomeOwner+`; reason "host\\nis gone"; done: no waiter was notified: .*
 redlatch: audit: \S+Z ops from 127.0.0.1:\d+: evict of lock "job" from a; reason "x"; denied: you may not do this
 $`, p.Stderr.String())
-}
-
-func TestUIWritesDownWhenAnActionEnds(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("one process cannot interrupt another there")
-	}
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	s.Do(t, "PEXPIRE", "job", 9_000) // the look at it takes 4 s
-	p, address := allowing(t, s.URL(), "unlock")
-	began := time.Now().Truncate(time.Second)
-	status, text := send(t, address+"unlock?name=job", "ops", "s3cret", takes)
-	require.Equal(t, 200, status, text)
-	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
-	require.Equal(t, program.CodeInterrupted, p.Code())
-	lines := regexp.MustCompile(`redlatch: audit: (\S+) ops from \S+ unlock .*; (begun|done)`).FindAllStringSubmatch(p.Stderr.String(), -1)
-	require.Len(t, lines, 2, p.Stderr.String())
-	var at [2]time.Time
-	for i, line := range lines {
-		var err error
-		at[i], err = time.Parse(time.RFC3339, line[1])
-		require.NoError(t, err)
-		require.WithinRange(t, at[i], began, time.Now())
-	}
-	require.GreaterOrEqual(t, at[1].Sub(at[0]), 3*time.Second)
 }
 
 func streamed(t *testing.T, address string) string {
