@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -233,34 +232,6 @@ func TestPausedWritesAreNotCalledAnOutage(t *testing.T) {
 		require.NotZero(t, got.Code, args)
 		require.NotContains(t, got.Stderr, "redlatch serve", args)
 		require.NotContains(t, got.Stderr, "cannot reach", args)
-	}
-}
-
-// A server at its maxclients answers and closes the connection.
-func TestRefusalAtAcceptIsReported(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write([]byte("-ERR max number of clients reached\r\n"))
-			_ = c.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		require.NoError(t, l.Close())
-		<-over
-	})
-	for _, args := range [][]string{{"doctor"}, {"list"}} {
-		got := program.Finish(t, "redis://"+l.Addr().String(), args...)
-		require.NotZero(t, got.Code, args)
-		require.Contains(t, got.Stderr, "max number of clients reached. It has no room for another connection", args)
 	}
 }
 

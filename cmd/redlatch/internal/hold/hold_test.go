@@ -4,6 +4,7 @@ package hold
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -98,23 +100,30 @@ func ignoreKilled(err error) error {
 	return err
 }
 
-func TestHoldThatLosesTheLockSaysSoAndSignalsTheProcess(t *testing.T) {
+func TestHoldThatEndsSaysSoAndSignalsTheProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	other := sleeper(t)
-	p := program.Start(t, s.URL(), "hold", "--watchdog=3s", "--for-pid", strconv.Itoa(other.Process.Pid), "--on-lost-signal=USR1", name)
-	p.Line()
-	s.Do(t, "DEL", name)
-	got := p.Outcome(2 * program.Soon)
-	require.Equal(t, 125, got.Code)
-	program.OneLine(t, got.Stderr)
-	require.Contains(t, got.Stderr, `lock "`+name+`" was lost: `)
-	var exit *exec.ExitError
-	require.ErrorAs(t, other.Wait(), &exit)
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	require.True(t, ok)
-	require.Equal(t, syscall.SIGUSR1, status.Signal())
+	for flag, says := range map[string]string{
+		"--watchdog=3s": "was lost: ", "--max-hold=1s": "was held for 1s, which is the most by --max-hold: it was freed\n",
+	} {
+		name := redistest.Key(t)
+		other := sleeper(t)
+		p := program.Start(t, s.URL(), "hold", flag, "--for-pid", strconv.Itoa(other.Process.Pid), "--on-lost-signal=USR1", name)
+		p.Line()
+		if flag == "--watchdog=3s" {
+			s.Do(t, "DEL", name)
+		}
+		got := p.Outcome(2 * program.Soon)
+		require.Equal(t, 125, got.Code)
+		program.OneLine(t, got.Stderr)
+		require.Contains(t, got.Stderr, `lock "`+name+`" `+says)
+		require.False(t, program.Exists(t, s, name))
+		var exit *exec.ExitError
+		require.ErrorAs(t, other.Wait(), &exit)
+		status, ok := exit.Sys().(syscall.WaitStatus)
+		require.True(t, ok)
+		require.Equal(t, syscall.SIGUSR1, status.Signal())
+	}
 }
 
 func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
@@ -129,31 +138,6 @@ func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 	require.Eventually(t, func() bool { return slices.Contains(s.Channels(t), codec.LockChannel(name)) }, program.Soon, program.PollEvery)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, p.Outcome(program.Soon).Code)
-}
-
-func TestMaxHoldFreesTheLockAndEndsTheProcess(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	other := sleeper(t)
-	got := program.Finish(t, s.URL(), "hold", "--max-hold=1s", "--for-pid", strconv.Itoa(other.Process.Pid), "--on-lost-signal=TERM", name)
-	require.False(t, program.Exists(t, s, name))
-	require.Equal(t, 125, got.Code)
-	require.Equal(t, "redlatch: lock \""+name+"\" was held for 1s, which is the most by --max-hold: it was freed\n", got.Stderr)
-	require.Error(t, other.Wait())
-}
-
-func TestHoldLeavesTheLockForAtLeast(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	p := program.Start(t, s.URL(), "hold", "--at-least=1h", name)
-	p.Line()
-	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, program.Outcome{}, p.Outcome(program.Soon))
-	left, ok := s.Do(t, "PTTL", name).(int64)
-	require.True(t, ok)
-	require.InDelta(t, time.Hour.Milliseconds(), left, 60_000)
 }
 
 func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
@@ -196,7 +180,7 @@ func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 		"x y -- true":                              "y stands before --: what comes behind it is COMMAND and its arguments. Usage: redlatch run",
 		"x --":                                     "COMMAND is missing behind --. Usage: redlatch run",
 		"-- true":                                  "NAME is missing before --",
-		"x sh -c ./a.sh":                           "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags come behind --\n",
+		"x sh -c ./a.sh":                           "unknown shorthand flag: 'c' in -c. `redlatch run --help` lists the flags. COMMAND and its flags come behind --",
 		"--forever x":                              "unknown flag",
 		"--wait 5 x --":                            "a time has a unit, such as 10s, 500ms or 1h30m",
 		"--wait -1s x -- true":                     "--wait must be 0 or at least 1ms",
@@ -236,7 +220,10 @@ func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
 		if args[0] != "hold" {
 			args = append([]string{"run"}, args...)
 		}
-		program.Fails(t, program.NoServer(t), 125, says, args...)
+		root := cli.NewRoot(New, NewRun)
+		root.SetArgs(args)
+		root.SetOut(io.Discard)
+		require.ErrorContains(t, root.Execute(), says, line)
 	}
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)

@@ -17,15 +17,20 @@ import (
 
 func TestCommandThatEndsByItselfKeepsItsCodeWhenTheServerIsGone(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	p := program.Start(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
-	require.Equal(t, "up", p.Line())
-	s.Kill()
-	require.NoError(t, p.Stdin.Close())
-	require.Empty(t, p.Rest())
-	require.Equal(t, 7, p.Code())
-	program.OneLine(t, p.Stderr.String())
-	require.Contains(t, p.Stderr.String(), "left to its lease")
+	for flag, says := range map[string]string{"--at-least=0s": "left to its lease", "--at-least=1h": "it may be free before --at-least is over: "} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p := program.Start(t, s.URL(), "run", flag, redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
+			require.Equal(t, "up", p.Line())
+			s.Kill()
+			require.NoError(t, p.Stdin.Close())
+			require.Empty(t, p.Rest())
+			require.Equal(t, 7, p.Code())
+			program.OneLine(t, p.Stderr.String())
+			require.Contains(t, p.Stderr.String(), says)
+		})
+	}
 }
 
 // processTree starts descendants that keep standard output open.

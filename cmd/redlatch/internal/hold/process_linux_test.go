@@ -75,6 +75,24 @@ func startAsProcess1(t *testing.T, url string, args ...string) *program.Process 
 	return p
 }
 
+func requireAlive(t *testing.T, w *watched) {
+	t.Helper()
+	select {
+	case <-w.ended():
+		require.Fail(t, "it is taken for dead")
+	case <-time.After(3 * pollEvery):
+	}
+}
+
+func awaitEnd(t *testing.T, w *watched) {
+	t.Helper()
+	select {
+	case <-w.ended():
+	case <-time.After(program.Soon):
+		require.Fail(t, "the end of the process is not noticed")
+	}
+}
+
 func TestTheEndOfAProcessIsNoticedBeforeItIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "600")
@@ -82,17 +100,9 @@ func TestTheEndOfAProcessIsNoticedBeforeItIsWaitedFor(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	w, err := watch(cmd.Process.Pid)
 	require.NoError(t, err)
-	select {
-	case <-w.ended():
-		require.Fail(t, "it is taken for dead")
-	case <-time.After(2 * pollEvery):
-	}
+	requireAlive(t, w)
 	require.NoError(t, w.signal(syscall.SIGTERM))
-	select {
-	case <-w.ended():
-	case <-time.After(program.Soon):
-		require.Fail(t, "the end of the process is not noticed")
-	}
+	awaitEnd(t, w)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	require.NoError(t, w.signal(syscall.SIGTERM), "it has ended")
@@ -135,15 +145,7 @@ func TestAProcessWhoseFirstThreadHasEndedGoesOn(t *testing.T) {
 	}, program.Soon, program.PollEvery)
 	w, err := watch(cmd.Process.Pid)
 	require.NoError(t, err)
-	select {
-	case <-w.ended():
-		require.Fail(t, "it is taken for dead")
-	case <-time.After(3 * pollEvery):
-	}
+	requireAlive(t, w)
 	require.NoError(t, cmd.Process.Kill())
-	select {
-	case <-w.ended():
-	case <-time.After(program.Soon):
-		require.Fail(t, "the end of the process is not noticed")
-	}
+	awaitEnd(t, w)
 }

@@ -102,12 +102,14 @@ func TestGiveUpKeepsTheLockForAtLeast(t *testing.T) {
 	for what, c := range map[string]struct {
 		flags      lockFlags
 		signal     time.Duration // after the command's end; 0 for none
+		hold       bool          // it does not wait
 		took, left time.Duration
 	}{
 		"over":                    {flags: lockFlags{atLeast: ran}},
 		"within a lease":          {flags: lockFlags{atLeast: 20 * time.Second}, took: 19 * time.Second},
 		"as long as --max-hold":   {flags: lockFlags{atLeast: 20 * time.Second, maxHold: 20 * time.Second}, took: 19 * time.Second},
 		"signal":                  {flags: lockFlags{atLeast: 20 * time.Second}, signal: 4 * time.Second, took: 4 * time.Second, left: lease}, // which ends later
+		"hold, within a lease":    {flags: lockFlags{atLeast: 20 * time.Second}, hold: true, left: lease},                                     // which ends later
 		"longer than a lease":     {flags: lockFlags{atLeast: time.Hour}, left: time.Hour - ran},
 		"fair, longer":            {flags: lockFlags{atLeast: time.Hour, fair: true}, left: time.Hour - ran},
 		"fenced, longer":          {flags: lockFlags{atLeast: time.Hour, fenced: true}, left: time.Hour - ran},
@@ -124,25 +126,15 @@ func TestGiveUpKeepsTheLockForAtLeast(t *testing.T) {
 				if c.signal > 0 {
 					time.AfterFunc(c.signal, func() { signals <- os.Interrupt })
 				}
+				if c.hold {
+					signals = nil
+				}
 				require.NoError(t, h.giveUp(t.Context(), signals))
 				require.InDelta(t, c.took.Seconds(), time.Since(began).Seconds(), 0.1)
 				require.InDelta(t, c.left.Seconds(), ttl(t, s, "job").Seconds(), 0.1)
 			})
 		})
 	}
-}
-
-func TestAtLeastThatCannotBeKeptCostsAWarningAndNotTheExitCode(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := program.Start(t, s.URL(), "run", "--at-least", "1h", redistest.Key(t), "--", "sh", "-c", "echo up; read x; exit 7")
-	require.Equal(t, "up", p.Line())
-	s.Kill()
-	require.NoError(t, p.Stdin.Close())
-	require.Empty(t, p.Rest())
-	require.Equal(t, 7, p.Code())
-	program.OneLine(t, p.Stderr.String())
-	require.Contains(t, p.Stderr.String(), "it may be free before --at-least is over: ")
 }
 
 // keepSending repeats sig until the returned function is called: the command may receive the first

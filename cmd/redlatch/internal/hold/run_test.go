@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -108,20 +107,6 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 		args := append(append([]string{"run"}, c.flags...), name, "--", "echo", "never")
 		require.Empty(t, program.Fails(t, s.URL(), c.code, "is held by another owner, for ", args...).Stdout)
 	}
-}
-
-func TestRunWaitsForItsTurn(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	name := redistest.Key(t)
-	first := program.Start(t, s.URL(), "run", name, "--", "sh", "-c", "echo up; cat")
-	require.Equal(t, "up", first.Line())
-	second := program.Start(t, s.URL(), "run", "--wait", "1m", name, "--", "echo", "in")
-	program.AwaitSubscribers(t, s, codec.LockChannel(name), 1)
-	require.NoError(t, first.Stdin.Close())
-	require.Equal(t, "in", second.Line())
-	require.Equal(t, 0, first.Code())
-	require.Equal(t, 0, second.Code())
 }
 
 func TestRunFailsWith125AndOneLineThatSaysWhatToDo(t *testing.T) {
