@@ -69,8 +69,22 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 	}
 }
 
+func TestHelpOfFlagsIsBrokenIntoLinesOnce(t *testing.T) {
+	t.Parallel()
+	root := cli.NewRoot(constructors...)
+	for _, cmd := range append(root.Commands(), root) {
+		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
+			require.Regexp(t, `^ +(-\w, )?--`, line, cmd.Name())
+		}
+	}
+}
+
 func TestMessageNamesTheProgramOnce(t *testing.T) {
 	t.Parallel()
+	for command, code := range map[string]int{"status": 2, "unlock --force": 2, "hold": 125} {
+		got := program.Finish(t, program.NoServer(t), append(strings.Fields(command), "")...)
+		require.Equal(t, program.Outcome{Code: code, Stderr: "redlatch: invalid argument: the lock's name is empty\n"}, got)
+	}
 	for text, want := range map[string]string{
 		"redlatch: lock lost":                             "lock lost",
 		`lock "x": redlatch: lock lost`:                   `lock "x": lock lost`,

@@ -42,20 +42,10 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	require.NotContains(t, out, "more")
 	require.Equal(t, 665, strings.Count(out, "  subscribed yes,"))
 	require.Equal(t, 835, strings.Count(out, "  subscribed no,"))
-	place := 0
-	for line := range strings.Lines(out) {
-		if strings.Contains(line, "deadline") {
-			place++
-			require.Contains(t, line, fmt.Sprintf("%7d  %s   deadline in ", place, program.LongOwner(place-1)))
-		}
+	for place := 1; place <= 1500; place++ {
+		require.Contains(t, out, fmt.Sprintf("\n%7d  %s   deadline in ", place, program.LongOwner(place-1)))
 	}
-	require.Equal(t, 1500, place)
-	for show, says := range map[string]string{
-		"70": "and 1430 more: 595 subscribed, 835 not subscribed", "1495": "and 5 more, all not subscribed",
-	} {
-		got := program.Finish(t, s.URL(), "status", "--waiters", show, name)
-		require.Contains(t, program.Words(got.Stdout), " "+says+" (--waiters 0 shows all)")
-	}
+	require.Contains(t, program.Words(program.OK(t, s.URL(), "status", "--waiters", "1495", name)), " and 5 more, all not subscribed (--waiters 0 shows all)")
 	require.Equal(t, program.Outcome{Code: 2, Stdout: "", Stderr: "redlatch: --waiters must be how many to show, or 0 for all\n"}, program.Finish(t, s.URL(), "status", "--waiters", "-1", name))
 
 	s.Do(t, "ACL", "SETUSER", "reader", "reset", "on", ">password", "+ping", "+eval", "+evalsha", "+hgetall", "+pttl", "+lrange", "+zrange", "allkeys")

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/redlatchui"
 )
 
 // gateOf returns a gate with the users ops and night, and its log.
@@ -181,5 +183,19 @@ func TestVeryManyAddressesAreForgottenBeforeOneThatGuesses(t *testing.T) {
 		}
 		require.Len(t, g.(*gate).guesses.of, guessers)
 		require.Equal(t, 429, knock(g, "192.0.2.1:1", "ops", "s3cret").StatusCode)
+	})
+}
+
+func TestAuditHasTheTimeOfEachOutcome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		said := &bytes.Buffer{}
+		s, began := &server{errors: said}, time.Now().UTC()
+		require.NoError(t, s.audit(t.Context(), redlatchui.Attempt{User: "ops", Outcome: redlatchui.OutcomeBegun}))
+		time.Sleep(4 * time.Second)
+		require.NoError(t, s.audit(t.Context(), redlatchui.Attempt{User: "ops", Outcome: redlatchui.OutcomeDone}))
+		lines := strings.Split(said.String(), "\n")
+		require.Contains(t, lines[0], began.Format(time.RFC3339)+" ops")
+		require.Contains(t, lines[1], began.Add(4*time.Second).Format(time.RFC3339)+" ops")
 	})
 }
