@@ -143,6 +143,7 @@ func TestCommandsBesideRedisson(t *testing.T) {
 
 // testShow shows locks of Redisson, with waiters, in each command that reads.
 func (f *fixture) testShow(t *testing.T) {
+	t.Helper()
 	f.java.lock(t, "plain", "nightly-report", time.Hour)
 	f.java.lock(t, "fair", "billing-run", time.Hour)
 	f.java.lock(t, "read", "books", time.Hour)
@@ -182,6 +183,7 @@ func (f *fixture) testShow(t *testing.T) {
 
 // testWatch passes a plain and a fair lock between Redisson's owners.
 func (f *fixture) testWatch(t *testing.T) {
+	t.Helper()
 	f.java.lock(t, "plain", "job", time.Hour)
 	f.java.lock(t, "fair", "fair-job", time.Hour)
 	p := program.Start(t, f.server.URL(), "watch", "--json", "*job")
@@ -207,6 +209,7 @@ func (f *fixture) testWatch(t *testing.T) {
 
 // testUnlock leaves the locks of a live Java process, and takes those of a dead one.
 func (f *fixture) testUnlock(t *testing.T) {
+	t.Helper()
 	p := startJava(t, javaRelease)
 	doomed := newJavaClient(t, p, f.server, peer.Command{"watchdog": (12 * time.Second).Milliseconds()})
 	doomed.lock(t, "plain", "renewed", 0)
@@ -244,6 +247,7 @@ func (f *fixture) testUnlock(t *testing.T) {
 // testEvict kills a Java process whose threads are first in two queues. status names them, and evict
 // wakes the next owner: deadlines and graces are minutes away.
 func (f *fixture) testEvict(t *testing.T, release string) {
+	t.Helper()
 	p := startJava(t, release)
 	doomed := newJavaClient(t, p, f.server, nil)
 	dead, frees := map[string]string{}, map[string]func() error{}

@@ -35,7 +35,7 @@ Exit codes:
 			if _, _, err := net.SplitHostPort(addr); err != nil && addr != "" {
 				return cli.Usagef("--addr must be host:port, such as 127.0.0.1:0 for a free port")
 			}
-			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return serve(ctx, addr, cmd.OutOrStdout()) })
+			return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error { return serve(ctx, addr, cmd.OutOrStdout()) })
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "address to listen on")

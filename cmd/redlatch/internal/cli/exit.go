@@ -68,13 +68,9 @@ type ended struct{ by os.Signal }
 
 func (e *ended) Error() string { return "ended by " + e.by.String() }
 
-// ErrInterrupted is printed when an interruption costs the result.
-var ErrInterrupted = errors.New("interrupted")
-
 // UntilSignal calls do with a context that SIGINT, SIGTERM or one of the other signals cancels. In
-// that case it ignores do's error and returns an ExitError with the signal's code and say, which
-// may be nil.
-func UntilSignal(parent context.Context, say error, do func(context.Context) error, others ...os.Signal) error {
+// that case it ignores do's error and returns an ExitError with the signal's code.
+func UntilSignal(parent context.Context, do func(context.Context) error, others ...os.Signal) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	heard := make(chan os.Signal, 1)
@@ -90,7 +86,7 @@ func UntilSignal(parent context.Context, say error, do func(context.Context) err
 	err := do(ctx)
 	var e *ended
 	if errors.As(context.Cause(ctx), &e) {
-		return &ExitError{Code: SignalCode(e.by), Err: say}
+		return &ExitError{Code: SignalCode(e.by)}
 	}
 	return err
 }

@@ -15,17 +15,13 @@ import (
 func TestASignalIsTheReasonWhateverItBreaksOff(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken off")
-	end := func(say error) error {
-		return UntilSignal(t.Context(), say, func(ctx context.Context) error {
-			require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR2))
-			<-ctx.Done()
-			return broken
-		}, syscall.SIGUSR2)
-	}
-	require.Equal(t, &ExitError{Code: 128 + int(syscall.SIGUSR2)}, end(nil))
-	require.Equal(t, &ExitError{Code: 128 + int(syscall.SIGUSR2), Err: ErrInterrupted}, end(ErrInterrupted))
-	require.Equal(t, broken, UntilSignal(t.Context(), nil, func(context.Context) error { return broken }))
-	require.NoError(t, UntilSignal(t.Context(), ErrInterrupted, func(context.Context) error { return nil }))
+	require.Equal(t, &ExitError{Code: 128 + int(syscall.SIGUSR2)}, UntilSignal(t.Context(), func(ctx context.Context) error {
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR2))
+		<-ctx.Done()
+		return broken
+	}, syscall.SIGUSR2))
+	require.Equal(t, broken, UntilSignal(t.Context(), func(context.Context) error { return broken }))
+	require.NoError(t, UntilSignal(t.Context(), func(context.Context) error { return nil }))
 }
 
 func TestCodeOfASignalIsTheShells(t *testing.T) {

@@ -162,16 +162,14 @@ const (
 )
 
 // Look says whether Paint may colour.
-type Look struct {
-	Colours bool
-}
+type Look bool
 
 // LookOf returns a Look with colours if w is a terminal and NO_COLOR is not set.
-func LookOf(w io.Writer) Look { return Look{Colours: IsLive(w) && os.Getenv("NO_COLOR") == ""} }
+func LookOf(w io.Writer) Look { return Look(IsLive(w) && os.Getenv("NO_COLOR") == "") }
 
 // Paint returns text in a colour.
 func (l Look) Paint(c Colour, text string) string {
-	if !l.Colours || c == "" || text == "" {
+	if !bool(l) || c == "" || text == "" {
 		return text
 	}
 	return string(c) + text + reset

@@ -75,7 +75,7 @@ func TestMessagesHaveNoControlSequences(t *testing.T) {
 
 func TestCutCountsColumnsAndNotEscapes(t *testing.T) {
 	t.Parallel()
-	red := Look{Colours: true}.Paint(Red, "red")
+	red := Look(true).Paint(Red, "red")
 	require.Equal(t, red+" and", Cut(red+" and", 7))
 	require.Equal(t, red+" an"+reset, Cut(red+" and", 6))
 	require.Equal(t, "█·"+reset, Cut("█·█", 2))
@@ -84,9 +84,9 @@ func TestCutCountsColumnsAndNotEscapes(t *testing.T) {
 
 func TestLookWithoutColoursIsPlain(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "x", Look{}.Paint(Red, "x"))
-	require.Equal(t, "\x1b[32mx\x1b[0m", Look{Colours: true}.Paint(Green, "x"))
-	require.Equal(t, "x", Look{Colours: true}.Paint("", "x"))
+	require.Equal(t, "x", Look(false).Paint(Red, "x"))
+	require.Equal(t, "\x1b[32mx\x1b[0m", Look(true).Paint(Green, "x"))
+	require.Equal(t, "x", Look(true).Paint("", "x"))
 }
 
 func TestFileIsNoTerminal(t *testing.T) {
@@ -95,7 +95,7 @@ func TestFileIsNoTerminal(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	require.False(t, IsLive(f))
-	require.False(t, LookOf(f).Colours)
+	require.False(t, bool(LookOf(f)))
 	s := NewScreen(f)
 	s.Draw([]string{"line"})
 	s.Close()

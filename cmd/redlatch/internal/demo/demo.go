@@ -22,7 +22,6 @@ package demo
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,14 +86,15 @@ func New(g *cli.Globals) *cobra.Command {
 				return err
 			}
 			r.out = cmd.OutOrStdout()
-			var failed error
-			err = cli.UntilSignal(cmd.Context(), errInterrupted, func(ctx context.Context) error {
-				if err := r.run(ctx); !errors.Is(err, errInterrupted) {
-					failed = err
-				}
-				return nil
+			var result error
+			err = cli.UntilSignal(cmd.Context(), func(ctx context.Context) error {
+				result = r.run(ctx)
+				return result
 			}, syscall.SIGHUP)
-			return cmp.Or(failed, err) // a wrong result counts, even after a signal
+			if exit := (*cli.ExitError)(nil); (result == nil || errors.Is(result, errInterrupted)) && errors.As(err, &exit) {
+				return &cli.ExitError{Code: exit.Code, Err: errInterrupted}
+			}
+			return result // a wrong result counts, even after a signal
 		},
 	}
 	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "how long the processes contend, at least")

@@ -82,7 +82,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if e.collector.server, err = g.Server(); err != nil {
 				return err
 			}
-			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return e.run(ctx, cmd.OutOrStdout()) })
+			return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error { return e.run(ctx, cmd.OutOrStdout()) })
 		},
 	}
 	f := cmd.Flags()

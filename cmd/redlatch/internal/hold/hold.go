@@ -33,6 +33,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -229,6 +232,88 @@ func (a answer) exit() error {
 		return cli.Errorf(a.Code, "%s", a.Text)
 	case a.Text != "":
 		cli.Messagef(os.Stderr, "%s", sanitize.Message(a.Text))
+	}
+	return nil
+}
+
+// assignments returns lines for eval that set and export env, and unset the other variables of a
+// hold.
+func assignments(env []string) string {
+	var b strings.Builder
+	b.WriteString("unset " + strings.Join(variables, " ") + ";\n")
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		fmt.Fprintf(&b, "%s=%s; export %s;\n", name, sanitize.Quote(value), name)
+	}
+	return b.String()
+}
+
+// failure returns lines for eval that fail with code. Eval ignores how the command ended.
+func failure(code int) string {
+	return assignments(nil) + fmt.Sprintf("(exit %d)\n", code)
+}
+
+// asksForShell reports whether an argument is -s in any spelling, or begins with -s.
+func asksForShell(arg string) bool {
+	value, is := strings.CutPrefix(arg, "--shell")
+	if !is {
+		value, is = strings.CutPrefix(arg, "-s")
+	}
+	on, err := strconv.ParseBool(strings.TrimPrefix(value, "="))
+	return is && (on || err != nil)
+}
+
+// refuse returns err and makes eval fail with its exit code.
+func refuse(cmd *cobra.Command, err error) error {
+	code, said := cli.CodeRunFailed, (*cli.ExitError)(nil)
+	if errors.As(err, &said) {
+		code = said.Code
+	}
+	if slices.ContainsFunc(os.Args, asksForShell) { // the flags may not be parsed yet
+		fmt.Fprint(cmd.OutOrStdout(), failure(code))
+	}
+	return err
+}
+
+var errNoProcess = errors.New("there is no such process")
+
+// watched is a process that is not a child. On Linux and Windows, which have process handles, it is
+// never confused with a later process of the same number. A nil watched never ends.
+type watched struct {
+	process *os.Process
+	done    chan struct{} // closed when the process has ended
+}
+
+// watch watches a process until this program ends.
+func watch(pid int) (*watched, error) {
+	p, err := os.FindProcess(pid)
+	if err != nil || !exists(p) {
+		return nil, fmt.Errorf("%d: %w", pid, errNoProcess)
+	}
+	w := &watched{process: p, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.await()
+	}()
+	return w, nil
+}
+
+// ended returns a channel that is closed when the process has ended.
+func (w *watched) ended() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.done
+}
+
+// signal signals the process unless it has ended.
+func (w *watched) signal(s syscall.Signal) error {
+	err := w.process.Signal(s)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("process %d could not be signalled: %w", w.process.Pid, err)
 	}
 	return nil
 }

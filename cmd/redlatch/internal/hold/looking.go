@@ -65,6 +65,7 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 		}
 	}()
 	err := take(ctx)
+	var refusal *transport.ServerError
 	cancel(nil)
 	<-looked
 	switch {
@@ -72,19 +73,13 @@ func (o *lockFlags) whileLooking(ctx context.Context, srv *connect.Server, name 
 		return nil
 	case why == nil && errors.Is(err, redlatch.ErrNotSent):
 		why = suspected
-	case why == nil && asksForALook(err):
+	case why == nil && (errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, redlatch.ErrWrongType) ||
+		errors.As(err, &refusal) && refusal.HasCode("READONLY")):
 		after, stop := context.WithTimeout(context.WithoutCancel(ctx), lookLimit)
 		why = o.hopeless(after, srv, name)
 		stop()
 	}
 	return cmp.Or(why, err)
-}
-
-// asksForALook reports whether an inspection may explain an error.
-func asksForALook(err error) bool {
-	var refusal *transport.ServerError
-	return errors.Is(err, redlatch.ErrNotAcquired) || errors.Is(err, redlatch.ErrWrongType) ||
-		errors.As(err, &refusal) && refusal.HasCode("READONLY")
 }
 
 // look returns why a lock cannot be acquired, or nil. A replica may soon become the master, in a

@@ -120,9 +120,9 @@ const releaseWait = time.Minute
 
 var (
 	// errEnded: the socket does not exist. The process ended in order or never existed.
-	errEnded = errors.New("no hold of this owner is left")
+	errEnded = errors.New("no hold of this owner is left: it was released before, or ended with a signal or with its process")
 	// errKilled: the process ended without an answer.
-	errKilled = errors.New("the process that held it was killed")
+	errKilled = errors.New("the process that held it was killed: the lock stays until its lease is over")
 	// errOther: the process holds a lock for another owner.
 	errOther = errors.New("it is a hold of another owner")
 )
@@ -145,7 +145,7 @@ func NewRelease(*cli.Globals) *cobra.Command {
 		Annotations:       cli.RunFails,
 		Args:              cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return o.release(ctx, cmd, args) })
+			return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error { return o.release(ctx, cmd, args) })
 		},
 	}
 	cmd.Flags().StringVar(&o.owner, "owner", "", "owner, or permit, of the hold, in place of that in the environment")
@@ -165,10 +165,8 @@ func (o *releaseFlags) release(ctx context.Context, cmd *cobra.Command, args []s
 	defer cancel()
 	got, err := ask(ctx, path, owner)
 	switch {
-	case errors.Is(err, errEnded):
-		return fmt.Errorf("%w: it was released before, or ended with a signal or with its process", err)
-	case errors.Is(err, errKilled):
-		return fmt.Errorf("%w: the lock stays until its lease is over", err)
+	case errors.Is(err, errEnded), errors.Is(err, errKilled):
+		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the lock was not freed within %v", o.wait)
 	case err != nil:

@@ -131,14 +131,14 @@ func TestDoctorIsContentWithWhatIsNeeded(t *testing.T) {
 func TestFindingsAreColouredOnATerminalAlone(t *testing.T) {
 	t.Parallel()
 	f := &diagnosis.Finding{Check: "clock", Level: diagnosis.Warning, Found: strings.Repeat("x", 50) + " is" + strings.Repeat(" word", 20)}
-	plain := finding(f, cli.Look{})
+	plain := finding(f, cli.Look(false))
 	require.NotContains(t, plain, "\x1b")
 	program.Narrow(t, plain)
-	require.Contains(t, finding(f, cli.Look{Colours: true}), string(cli.Yellow)+"warning ")
-	require.Equal(t, plain, strings.NewReplacer(string(cli.Yellow), "", "\x1b[0m", "").Replace(finding(f, cli.Look{Colours: true})))
+	require.Contains(t, finding(f, cli.Look(true)), string(cli.Yellow)+"warning ")
+	require.Equal(t, plain, strings.NewReplacer(string(cli.Yellow), "", "\x1b[0m", "").Replace(finding(f, cli.Look(true))))
 
 	const odd = "7.0 \x1b]0;title\a\x1b[2J" // as a server may say
-	shown := finding(&diagnosis.Finding{Check: "server", Found: odd, Advice: odd, Command: odd}, cli.Look{})
+	shown := finding(&diagnosis.Finding{Check: "server", Found: odd, Advice: odd, Command: odd}, cli.Look(false))
 	require.NotContains(t, shown, "\x1b")
 	require.NotContains(t, shown, "\a")
 	require.Contains(t, shown, "7.0 ")

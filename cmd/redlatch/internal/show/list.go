@@ -55,7 +55,7 @@ func NewList(g *cli.Globals) *cobra.Command {
 			if l.watch {
 				do = l.repeat
 			}
-			return cli.UntilSignal(cmd.Context(), nil, do)
+			return cli.UntilSignal(cmd.Context(), do)
 		},
 	}
 	f := cmd.Flags()

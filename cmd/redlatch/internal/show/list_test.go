@@ -163,7 +163,7 @@ func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {
 		{Name: "x", Kind: inspect.ReadWrite, More: true, Holders: []inspect.Holder{{Owner: program.RedissonOwner + ":write", Count: "1"}}, TTL: 99 * time.Hour},
 		{Name: "x", Kind: inspect.ReadWrite, Holders: make([]inspect.Holder, 12), TTL: 9999 * time.Hour},
 	} {
-		for _, line := range append(rowOf(l, cli.Look{}).lines, heading(cli.Look{})) {
+		for _, line := range append(rowOf(l, cli.Look(false)).lines, heading(cli.Look(false))) {
 			program.Narrow(t, line)
 		}
 	}

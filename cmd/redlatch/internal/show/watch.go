@@ -56,7 +56,7 @@ func NewWatch(g *cli.Globals) *cobra.Command {
 			if w.srv, err = g.Server(); err != nil {
 				return err
 			}
-			return cli.UntilSignal(cmd.Context(), nil, w.run)
+			return cli.UntilSignal(cmd.Context(), w.run)
 		},
 	}
 	f := cmd.Flags()

@@ -54,7 +54,7 @@ func New(g *cli.Globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.UntilSignal(cmd.Context(), nil, func(ctx context.Context) error { return s.run(ctx, srv) })
+			return cli.UntilSignal(cmd.Context(), func(ctx context.Context) error { return s.run(ctx, srv) })
 		},
 	}
 	f := cmd.Flags()
