@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -150,78 +149,6 @@ func Events(p *Process, last string) (all []map[string]any) {
 		all = append(all, e)
 	}
 	return all
-}
-
-type slowCommand struct {
-	took time.Duration
-	args []string
-}
-
-// WatchSlow logs commands slower than limit. The returned function returns the commands logged
-// since, or none if the server's wait for a processor, which SLOWLOG includes, explains all.
-func WatchSlow(t *testing.T, s *redistest.Server, limit time.Duration) (slow func() []string) {
-	t.Helper()
-	s.Do(t, "CONFIG", "SET", "slowlog-log-slower-than", limit.Microseconds())
-	s.Do(t, "CONFIG", "SET", "slowlog-max-len", 10_000)
-	s.Do(t, "SLOWLOG", "RESET")
-	waited := processorWait(t, s)
-	return func() []string {
-		t.Helper()
-		waited := processorWait(t, s) - waited
-		late := slowLog(t, s)
-		t.Logf("the server waited %v for a processor; logged as slow: %v", waited, late)
-		return unexplained(late, limit, waited)
-	}
-}
-
-// unexplained returns none if the time beyond the limit is at most waited.
-func unexplained(late []slowCommand, limit, waited time.Duration) (commands []string) {
-	var beyond time.Duration
-	for _, c := range late {
-		beyond += c.took - limit
-		commands = append(commands, fmt.Sprint(c.args, " ", c.took))
-	}
-	if beyond <= waited {
-		return nil
-	}
-	return commands
-}
-
-func slowLog(t *testing.T, s *redistest.Server) (late []slowCommand) {
-	t.Helper()
-	entries, err := redis.Values(s.Do(t, "SLOWLOG", "GET", -1), nil)
-	require.NoError(t, err)
-	for _, entry := range entries {
-		fields, err := redis.Values(entry, nil)
-		require.NoError(t, err)
-		micros, err := redis.Int64(fields[2], nil)
-		require.NoError(t, err)
-		args, err := redis.Strings(fields[3], nil)
-		require.NoError(t, err)
-		late = append(late, slowCommand{time.Duration(micros) * time.Microsecond, args})
-	}
-	s.Do(t, "SLOWLOG", "RESET")
-	return late
-}
-
-// processorWait returns the main thread's wait for a processor, or 0 if unknown.
-func processorWait(t *testing.T, s *redistest.Server) time.Duration {
-	t.Helper()
-	info, err := redis.String(s.Do(t, "INFO", "server"), nil)
-	require.NoError(t, err)
-	_, pid, found := strings.Cut(info, "\nprocess_id:")
-	require.True(t, found, "INFO server has no process_id")
-	pid, _, _ = strings.Cut(pid, "\r")
-	text, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/schedstat")
-	if err != nil {
-		t.Logf("the wait for a processor is not known: %v", err)
-		return 0
-	}
-	fields := strings.Fields(string(text)) // on the processor, waiting for it, turns
-	require.Len(t, fields, 3)
-	nanos, err := strconv.ParseInt(fields[1], 10, 64)
-	require.NoError(t, err)
-	return time.Duration(nanos)
 }
 
 const (

@@ -33,9 +33,7 @@ func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
 
 func TestGuardRefusesToBeStartedByHand(t *testing.T) {
 	t.Parallel()
-	got := program.Finish(t, program.NoServer(t), "__guard")
-	require.Equal(t, 125, got.Code)
-	require.Contains(t, got.Stderr, "not by hand")
+	program.Fails(t, program.NoServer(t), 125, "not by hand", "__guard")
 }
 
 // leavesOrphans leaves orphans that end immediately, and others that end concurrently with the

@@ -54,18 +54,6 @@ func TestStatusShowsTheFirstOfALongQueueAndCountsTheRest(t *testing.T) {
 	require.Contains(t, program.Words(got.Stdout), "note listeners cannot be counted: redis: NOPERM")
 }
 
-// Not parallel: other tests would slow the server.
-func TestLookingAtALongQueueIsNoBurden(t *testing.T) {
-	s := redistest.Start(t)
-	const name, waiting = "billing-run", 5000
-	program.LongQueue(t, s, name, program.RedissonOwner, waiting)
-	for _, args := range [][]string{{"status", name}, {"status", "--waiters", "0", name}, {"watch", "--for", "1s", name}} {
-		slow := program.WatchSlow(t, s, 2*time.Millisecond)
-		program.OK(t, s.URL(), args...)
-		require.Empty(t, slow(), "%v", args)
-	}
-}
-
 func TestStatusReadsAPartOfAVeryLongQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -245,9 +233,7 @@ func TestStatusShowsACountDownLatch(t *testing.T) {
 	<-came
 
 	s.Do(t, "SET", "text", "12 monkeys")
-	got = program.Finish(t, s.URL(), "status", "text")
-	require.Equal(t, 1, got.Code)
-	require.Contains(t, got.Stderr, "holds a string")
+	program.Fails(t, s.URL(), 1, "holds a string", "status", "text")
 	s.Do(t, "SET", "imports", -3)
 	require.Contains(t, program.Finish(t, s.URL(), "status", "imports").Stdout, "it is open")
 }
@@ -283,13 +269,9 @@ func TestStatusShowsASemaphore(t *testing.T) {
 		s.Do(t, "PEXPIRE", name, 60_000)
 		require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, "  lives  ")
 
-		got = program.Finish(t, s.URL(), "status", "--exit-code", name)
-		require.Equal(t, 1, got.Code, "it is not held, nor free")
-		require.Contains(t, got.Stderr, "is no lock")
+		program.Fails(t, s.URL(), 1, "is no lock", "status", "--exit-code", name)
 
 		s.Do(t, "SET", name, "seven")
-		got = program.Finish(t, s.URL(), "status", name)
-		require.Equal(t, 1, got.Code)
-		require.Contains(t, got.Stderr, "holds a string, and a lock is a hash")
+		program.Fails(t, s.URL(), 1, "holds a string, and a lock is a hash", "status", name)
 	})
 }

@@ -161,6 +161,7 @@ func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	program.LongQueue(t, s, "job", program.SomeOwner, 1000)
+	longest := program.WatchReads(t, s, 1000)
 	p := program.Start(t, s.URL(), "watch", "--json", "job")
 	require.InDelta(t, 1000, program.Events(p, "held")[0]["queue_length"], 0)
 	s.Do(t, "LREM", codec.QueueKey("job"), 1, program.LongOwner(100)) // places behind move forward
@@ -168,6 +169,7 @@ func TestWatchFollowsTheFirstOfALongQueue(t *testing.T) {
 	require.Len(t, reported, 1)
 	require.Equal(t, program.LongOwner(100), reported[0]["owner"])
 	require.InDelta(t, 999, reported[0]["queue_length"], 0)
+	require.LessOrEqual(t, longest(), 2*followedPlaces, "places and their deadlines")
 	s.Do(t, "DEL", codec.QueueKey("job"))
 	s.Do(t, "RPUSH", codec.QueueKey("job"), program.RedissonOwner)
 	program.Events(p, "quit")
