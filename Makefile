@@ -116,7 +116,7 @@ package-check: setup ## change | 1 min | Build archives and packages twice, inst
 
 pictures: setup ## measure | 2 min | Draw the live page for docs/ui.md, and the dashboard for docs/observability.md
 	scripts/chromium.sh
-	cd test/browser && REDLATCH_PICTURE=$(CURDIR)/docs/ui.png $(GO) test -count=1 -run PageAlone .
+	cd test/browser && REDLATCH_PICTURE=$(CURDIR)/docs/ui.png $(GO) test -count=1 -run TestPage/FollowsLock .
 	scripts/prometheus.sh >/dev/null
 	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run NoPanel .
 	chmod 644 docs/observability/dashboard.svg

@@ -1,9 +1,9 @@
-// Package browser tries the live page in a real browser, Debian's chromium. Without one its
-// tests are skipped, and fail where CI=true.
+// Package browser tries the live page in a real browser, Debian's chromium. Without one its test is skipped,
+// and fails where CI=true. It has only what the page's own HTTP tests cannot show: layout, the script that
+// keeps the page up to date, forms as a browser sends them, and what a browser grants to other sites.
 package browser
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -16,7 +16,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,27 +31,53 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/peer"
+	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/redlatchui"
-	"github.com/redlatch/redlatch/rlock"
 )
 
-// atMost bounds what is waited for. It is no claim about speed.
+// atMost bounds each wait. It is not a claim about speed.
 const atMost = 60 * time.Second
 
-// left is what the browser says to a question that it had not answered when its page was left.
+// left is the browser's error for an expression whose page was left.
 const left = "Inspected target navigated or closed"
 
-// foreign is a host that the browser takes for this machine, as after DNS rebinding.
+// foreign is a host that the browser resolves to this machine, as after DNS rebinding.
 const foreign = "evil.example"
+
+const (
+	java  = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
+	other = "9a1f0c0e-52c1-4f6e-8a35-0b7f6f5d2c44"
+	ours  = "0193e6c0-6f00-7000-8000-000000000001"
+)
 
 func TestMain(m *testing.M) {
 	redistest.Main(m,
 		goleak.IgnoreAnyFunction("github.com/chromedp/chromedp.(*ExecAllocator).Allocate.func2"),
 		goleak.IgnoreAnyFunction("os/exec.(*Cmd).watchCtx"),
 	)
+}
+
+// TestPage has one browser for all scenes.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	in := browser(t)
+	for name, scene := range map[string]func(t *testing.T, in context.Context){
+		"IsReadable":                        pageIsReadable,
+		"FollowsLockAndSaysWhyItIsStuck":    pageFollowsLock,
+		"UpdateKeepsInputSelectionAndFocus": updateKeepsInput,
+		"ScreenReaderGetsEventsWithoutTime": screenReaderGetsEvents,
+		"RefusedStreamIsRetried":            refusedStreamIsRetried,
+		"ReloadsWithoutJavaScript":          reloadsWithoutJavaScript,
+		"ActionsWork":                       actionsWork,
+		"OtherSitesGetNothing":              otherSitesGetNothing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scene(t, in)
+		})
+	}
 }
 
 // program returns the path of the browser.
@@ -77,7 +102,7 @@ func browser(t *testing.T) context.Context {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program(t)),
 		chromedp.NoSandbox, // tests may run as root
-		chromedp.Flag("host-resolver-rules", "MAP "+foreign+" 127.0.0.1"),
+		chromedp.Flag("host-resolver-rules", "MAP *"+foreign+"* 127.0.0.1"),
 		chromedp.WSURLReadTimeout(atMost),
 	)
 	allocator, end := chromedp.NewExecAllocator(t.Context(), options...)
@@ -90,7 +115,7 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// tab is a tab of a browser, and what it has complained of.
+// tab is a tab of a browser, with its complaints.
 type tab struct {
 	context.Context
 
@@ -106,7 +131,7 @@ func open(t *testing.T, in context.Context) *tab {
 	b := &tab{Context: ctx}
 	chromedp.ListenTarget(ctx, func(event any) {
 		switch e := event.(type) {
-		case *log.EventEntryAdded: // also what breaks the content-security policy
+		case *log.EventEntryAdded: // also violations of the content-security policy
 			if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
 				b.complain(fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 			}
@@ -118,8 +143,7 @@ func open(t *testing.T, in context.Context) *tab {
 			b.complain("dialog: " + e.Message)
 		}
 	})
-	// Without a bound of its own, with which the tab would end, and in front: what is hidden
-	// has no stream.
+	// Without a bound of its own, with which the tab would end, and in front: a hidden page has no stream.
 	require.NoError(t, chromedp.Run(ctx, log.Enable(), page.BringToFront(), emulation.SetFocusEmulationEnabled(true)))
 	return b
 }
@@ -130,23 +154,17 @@ func (b *tab) complain(text string) {
 	b.complaints = append(b.complaints, text)
 }
 
-// complained returns what the tab has complained of until now.
+// complained returns the complaints of the tab until now.
 func (b *tab) complained() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]string(nil), b.complaints...)
+	return slices.Clone(b.complaints)
 }
 
-// run runs actions, which must come to an end.
+// run runs actions, which must end.
 func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
-	b.runFor(t, atMost, actions...)
-}
-
-// runFor is run with a bound of its own.
-func (b *tab) runFor(t *testing.T, bound time.Duration, actions ...chromedp.Action) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(b, bound)
+	ctx, cancel := context.WithTimeout(b, atMost)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		text := ""
@@ -157,13 +175,13 @@ func (b *tab) runFor(t *testing.T, bound time.Duration, actions ...chromedp.Acti
 	}
 }
 
-// visit opens an address in a window of a width and a theme, and waits for its content.
+// visit opens an address in a window with a width and a theme, and waits for its content.
 func (b *tab) visit(t *testing.T, address string, width int64, theme string) {
 	t.Helper()
 	b.run(t, windowOf(width, theme), chromedp.Navigate(address), chromedp.WaitVisible("#live h1", chromedp.ByQuery))
 }
 
-// windowOf makes the window of a tab as wide as it says, with a theme.
+// windowOf sets the width and the theme of a tab.
 func windowOf(width int64, theme string) chromedp.Action {
 	return chromedp.Tasks{
 		emulation.SetDeviceMetricsOverride(width, 900, 1, width < 500),
@@ -171,19 +189,24 @@ func windowOf(width int64, theme string) chromedp.Action {
 	}
 }
 
-// awaits waits until the page says something.
+// awaits waits until the page has a text. The page may change meanwhile.
 func (b *tab) awaits(t *testing.T, text string) {
 	t.Helper()
-	b.awaitsFor(t, text, atMost)
+	b.holds(t, fmt.Sprintf("document.getElementById('live')?.innerText.replace(/\\s+/g, ' ').includes(%q) || false", text))
 }
 
-// awaitsFor is awaits with a bound of its own. The page may change meanwhile: what is asked of a
-// page that is being left is asked of the next one.
-func (b *tab) awaitsFor(t *testing.T, text string, bound time.Duration) {
+// says waits until the page says how it is kept up to date.
+func (b *tab) says(t *testing.T, text string) {
 	t.Helper()
-	b.runFor(t, bound, chromedp.ActionFunc(func(ctx context.Context) error {
-		for said := false; !said; {
-			err := chromedp.Evaluate(fmt.Sprintf("document.getElementById('live')?.innerText.replace(/\\s+/g, ' ').includes(%q) || false", text), &said).Do(ctx)
+	b.holds(t, fmt.Sprintf(`document.getElementById("link").innerText === %q`, text))
+}
+
+// holds waits until an expression is true, in this page or the next.
+func (b *tab) holds(t *testing.T, expression string) {
+	t.Helper()
+	b.run(t, chromedp.ActionFunc(func(ctx context.Context) error {
+		for is := false; !is; {
+			err := chromedp.Evaluate(expression, &is).Do(ctx)
 			if err != nil && !strings.Contains(err.Error(), left) {
 				return err
 			}
@@ -195,27 +218,38 @@ func (b *tab) awaitsFor(t *testing.T, text string, bound time.Duration) {
 	}))
 }
 
-// eval returns what an expression is in the page.
+// sees waits until an element with the text is there, also without JavaScript.
+func (b *tab) sees(t *testing.T, element, text string) {
+	t.Helper()
+	b.run(t, chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text), chromedp.BySearch))
+}
+
+// clicks follows a link or sends a form.
+func (b *tab) clicks(t *testing.T, element, text string) {
+	t.Helper()
+	b.run(t, chromedp.Click(fmt.Sprintf(`//%s[contains(., %q)]`, element, text), chromedp.BySearch))
+}
+
+// eval returns the value of an expression in the page.
 func eval[T any](t *testing.T, b *tab, expression string) (value T) {
 	t.Helper()
 	b.run(t, chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	return value
 }
 
-// serve serves the page of a server as redlatch ui does, and returns its address.
-func serve(t *testing.T, s *redistest.Server) string {
+// mark marks the document. A page that is loaded again is not marked.
+func mark(t *testing.T, b *tab) { t.Helper(); eval[bool](t, b, "window.marked = true") }
+
+// updated requires that the script has updated the marked document, without complaints.
+func updated(t *testing.T, b *tab) {
 	t.Helper()
-	return serveWith(t, s, redlatchui.Options{})
+	require.True(t, eval[bool](t, b, "window.marked === true"), "the page was loaded again")
+	require.Empty(t, b.complained())
 }
 
-// serveWith is serve with options.
-func serveWith(t *testing.T, s *redistest.Server, o redlatchui.Options) string {
-	t.Helper()
-	return serveThrough(t, s, o, func(page http.Handler) http.Handler { return page })
-}
-
-// serveThrough is serveWith with a handler before the page.
-func serveThrough(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(page http.Handler) http.Handler) string {
+// serve serves the page of a server as redlatch ui does, behind a handler if it is not nil, and returns its
+// address.
+func serve(t *testing.T, s *redistest.Server, o redlatchui.Options, before func(page http.Handler) http.Handler) string {
 	t.Helper()
 	o.Every = 200 * time.Millisecond
 	srv, err := connect.New(connect.Settings{Address: s.URL()})
@@ -224,7 +258,11 @@ func serveThrough(t *testing.T, s *redistest.Server, o redlatchui.Options, befor
 	require.NoError(t, err)
 	p, err := redlatchui.New(client, o)
 	require.NoError(t, err)
-	web := httptest.NewServer(before(p))
+	var handler http.Handler = p
+	if before != nil {
+		handler = before(p)
+	}
+	web := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		require.NoError(t, p.Close())
 		require.NoError(t, client.Close())
@@ -234,70 +272,22 @@ func serveThrough(t *testing.T, s *redistest.Server, o redlatchui.Options, befor
 	return web.URL + "/"
 }
 
-// port returns the part of an address from the colon of its port on.
-func port(address string) string { return address[strings.LastIndex(address, ":"):] }
-
-// The README has two commands that lead to a page with the locks of a live Redisson and of
-// Redlatch: one installs the command line, the other one serves the page. The first is done with
-// this checkout, and the second at a free port.
-func TestTheREADMELeadsToThePageInTwoCommands(t *testing.T) {
-	t.Parallel()
-	in := browser(t)
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	require.NoError(t, err)
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	require.NoError(t, err)
-	const install, show = "go install github.com/redlatch/redlatch/cmd/redlatch@latest", "redlatch ui"
-	require.Contains(t, string(readme), "\n    "+install+"\n")
-	require.Contains(t, string(readme), "\n    "+show+" ")
-
-	s := redistest.Start(t)
-	_, err = javaClient(t, s)(peer.Command{"op": "lock", "kind": "plain", "name": "nightly-report"}).Wait(atMost)
-	require.NoError(t, err)
-	hold, err := rlock.New(goClient(t, s, "orders@host-3"), "orders:42").Lock(t.Context())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, hold.Unlock()) }()
-
-	program := filepath.Join(t.TempDir(), "redlatch")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/redlatch")
-	build.Dir = root
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	serves := exec.CommandContext(t.Context(), program, append(strings.Fields(show)[1:], "--addr", "127.0.0.1:0")...)
-	serves.Env = append(os.Environ(), "REDIS_URL="+s.URL())
-	out, err := serves.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, serves.Start())
-	defer func() {
-		require.NoError(t, serves.Process.Signal(os.Interrupt))
-		_ = serves.Wait() // 130
-	}()
-	address, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-
-	b := open(t, in)
-	b.visit(t, strings.TrimSpace(address), 1280, "light")
-	b.awaits(t, "2 locks")
-	b.awaits(t, "nightly-report plain Redisson ")
-	b.awaits(t, "orders:42 plain orders@host-3 (Redlatch ")
-	keep(t, b, "walk")
-	require.Empty(t, b.complained())
-}
-
-// keep writes a picture of the window to the folder REDLATCH_PICTURES, if there is one.
-func keep(t *testing.T, b *tab, name string) {
+// enqueue puts an owner into the queue of a lock. It has no subscriber.
+func enqueue(t *testing.T, s *redistest.Server, name, owner string) {
 	t.Helper()
-	folder := os.Getenv("REDLATCH_PICTURES")
-	if folder == "" {
-		return
-	}
-	var picture []byte
-	b.run(t, chromedp.Sleep(1500*time.Millisecond), chromedp.CaptureScreenshot(&picture))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o600))
+	s.Do(t, "RPUSH", codec.QueueKey(name), owner)
+	s.Do(t, "ZADD", codec.TimeoutKey(name), time.Now().Add(time.Hour).UnixMilli(), owner)
 }
 
-// keepForPage writes a small picture of what is in the window, without what is empty below, to the
-// file REDLATCH_PICTURE, if it is named: it is the one of docs/ui.md.
+// listen subscribes for a waiter, which makes it alive.
+func listen(t *testing.T, s *redistest.Server, name, owner string) {
+	t.Helper()
+	_, err := s.Dial(t).Do("SUBSCRIBE", codec.OwnerChannel(name, owner))
+	require.NoError(t, err)
+}
+
+// keepForPage writes a small picture of the content of the window to the file REDLATCH_PICTURE, if it is
+// named: it is the one of docs/ui.md.
 func keepForPage(t *testing.T, b *tab) {
 	t.Helper()
 	file := os.Getenv("REDLATCH_PICTURE")
@@ -314,7 +304,7 @@ func keepForPage(t *testing.T, b *tab) {
 	require.NoError(t, os.WriteFile(file, small(t, picture), 0o644))
 }
 
-// small makes a picture smaller: of its colours the 256 that are used most are left.
+// small reduces a picture to its 256 most frequent colors.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))
@@ -326,8 +316,8 @@ func small(t *testing.T, picture []byte) []byte {
 			used[from.At(x, y)]++
 		}
 	}
-	colours := slices.SortedFunc(maps.Keys(used), func(a, b color.Color) int { return cmp.Compare(used[b], used[a]) })
-	to := image.NewPaletted(bounds, colours[:min(len(colours), 256)])
+	colors := slices.SortedFunc(maps.Keys(used), func(a, b color.Color) int { return cmp.Compare(used[b], used[a]) })
+	to := image.NewPaletted(bounds, colors[:min(len(colors), 256)])
 	nearest := map[color.Color]uint8{}
 	for y := range bounds.Dy() {
 		for x := range bounds.Dx() {
@@ -340,6 +330,5 @@ func small(t *testing.T, picture []byte) []byte {
 	}
 	var out bytes.Buffer
 	require.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
-	t.Logf("%d bytes, of %d with %d colours", out.Len(), len(picture), len(used))
 	return out.Bytes()
 }

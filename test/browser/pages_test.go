@@ -1,34 +1,32 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
 )
 
-const (
-	java  = "71b96ce8-2746-4b0e-9d5f-3f6f0b8f3a11"
-	other = "9a1f0c0e-52c1-4f6e-8a35-0b7f6f5d2c44"
-	ours  = "0193e6c0-6f00-7000-8000-000000000001"
-	// javaRelease is the release of Redisson that takes turns.
-	javaRelease = "4.3.1"
-)
-
-// fill makes locks of all kinds of trouble, and names that are not harmless.
+// fill makes locks with all troubles, and names that are not harmless.
 func fill(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	for i := range 120 {
@@ -38,28 +36,25 @@ func fill(t *testing.T, s *redistest.Server) {
 	s.Do(t, "HSET", "billing:run", ours+":7", 2)
 	s.Do(t, "PEXPIRE", "billing:run", 600_000)
 	s.Do(t, "SET", "redlatch:label:"+ours, "billing@host-3 pid 812")
-	now := time.Now()
 	for i := range 5 {
-		owner := fmt.Sprintf("%s:%d", java, i+1)
-		s.Do(t, "RPUSH", codec.QueueKey("billing:run"), owner)
-		s.Do(t, "ZADD", codec.TimeoutKey("billing:run"), now.Add(time.Duration(i+1)*time.Minute).UnixMilli(), owner)
+		enqueue(t, s, "billing:run", fmt.Sprintf("%s:%d", java, i+1))
 	}
-	s.Do(t, "RPUSH", codec.QueueKey("nightly-report"), java+":77")
-	s.Do(t, "ZADD", codec.TimeoutKey("nightly-report"), now.Add(time.Hour).UnixMilli(), java+":77")
+	enqueue(t, s, "nightly-report", java+":77")
 	for i, lock := range []string{"stock:left", "stock:right"} {
 		owners := []string{java + ":90", other + ":91"}
 		s.Do(t, "HSET", lock, owners[i], 1)
 		s.Do(t, "PEXPIRE", lock, 600_000)
-		s.Do(t, "RPUSH", codec.QueueKey(lock), owners[1-i])
-		s.Do(t, "ZADD", codec.TimeoutKey(lock), now.Add(time.Hour).UnixMilli(), owners[1-i])
-		_, err := s.Dial(t).Do("SUBSCRIBE", codec.OwnerChannel(lock, owners[1-i])) // a waiter that is dead is in no circle
-		require.NoError(t, err)
+		enqueue(t, s, lock, owners[1-i])
+		listen(t, s, lock, owners[1-i])
 	}
 	s.Do(t, "SET", "crawl", 3)
+	now := time.Now()
 	s.Do(t, "ZADD", codec.PermitsKey("crawl"), now.Add(time.Hour).UnixMilli(), "0123456789abcdef", now.Add(time.Minute).UnixMilli(), "fedcba9876543210")
 	s.Do(t, "SET", "visits", 12)
 	s.Do(t, "HSET", "rates", "mode", "read", java+":1", 1, java+":2", 1)
 	s.Do(t, "PEXPIRE", "rates", 600_000)
+	s.Do(t, "HSET", "mixed", "mode", "read", java+":1", 1)
+	enqueue(t, s, "mixed", java+":2")
 	for _, name := range hostile {
 		s.Do(t, "HSET", name, ours+":3", 1)
 	}
@@ -70,8 +65,8 @@ var hostile = []string{
 	"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "javascript:alert(1)", "evil\u202egnp.exe", "\x1b[31mred", "bytes\xff\xfe",
 }
 
-// flaws returns what is wrong with the page that a tab shows: elements without a name, text
-// that is hard to read, badges of several lines, and what is wider than the window.
+// flaws returns the flaws of the page in a tab: elements without a name, text with little contrast, badges
+// of several lines, and elements wider than the window.
 const flaws = `(() => {
 	const found = [];
 	const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
@@ -106,152 +101,243 @@ const flaws = `(() => {
 	return found;
 })()`
 
-// Each page in both widths and themes. REDLATCH_PICTURES names a folder to keep them in.
-func TestEachPageCanBeReadAndTheBrowserHasNoComplaint(t *testing.T) {
-	t.Parallel()
-	in := browser(t)
+// readable requires that the page in a tab has no flaws, in all widths and themes.
+func readable(t *testing.T, b *tab, what string) {
+	t.Helper()
+	for _, width := range []int64{1280, 760, 390, 360} {
+		for _, theme := range []string{"light", "dark"} {
+			b.run(t, windowOf(width, theme))
+			require.Empty(t, eval[[]string](t, b, flaws), "%s %d %s", what, width, theme)
+		}
+	}
+}
+
+func pageIsReadable(t *testing.T, in context.Context) {
+	t.Helper()
 	s := redistest.Start(t)
 	fill(t, s)
-	address := serve(t, s)
-	pages := map[string]string{
-		"locks": "", "trouble": "?only=trouble", "groups": "?by=prefix", "numbers": "?only=numbers", "semaphore": "lock?name=crawl",
-		"clients": "who", "client": "who?client=" + java, "deadlock": "who?client=" + other, "circle": "lock?name=stock%3Aleft", "gone": "who?client=gone", "server": "server", "held": "lock?name=billing%3Arun", "free": "lock?name=nightly-report", "rates": "lock?name=rates",
-		"unknown": "lock",
-	}
-	waitFor := map[string]string{
-		"unknown": "The address names no lock", "deadlock": "Deadlock:", "clients": "Deadlock:", "circle": "It is in a circle of waits", "trouble": "In a circle of waits",
-		"groups": "stock: In a circle of waits", "server": "examined at", "semaphore": "Permits that are taken", "gone": "It holds nothing.",
-		"numbers": "visits counter number 12", "client": "Holds (",
-	}
-	for i, name := range hostile {
-		pages[fmt.Sprint("hostile-", i)] = "lock?name=" + url.QueryEscape(name)
-	}
-	for _, width := range []int64{1280, 390} {
-		for _, theme := range []string{"light", "dark"} {
-			t.Run(fmt.Sprint(width, " ", theme), func(t *testing.T) {
-				t.Parallel()
-				b := open(t, in)
-				for what, path := range pages {
-					b.visit(t, address+path, width, theme)
-					if said := waitFor[what]; said != "" {
-						b.awaits(t, said)
-					}
-					require.Empty(t, eval[[]string](t, b, flaws), what)
-					keep(t, b, fmt.Sprintf("%s-%d-%s", what, width, theme))
-				}
-				for _, c := range b.complained() {
-					require.Contains(t, c, "400", "the page of no lock") // the browser reports its status
-				}
-			})
-		}
-	}
-}
-
-// A long address and pattern, and troubles of each kind, in a narrow window.
-func TestBadgesAreOneLine(t *testing.T) {
-	t.Parallel()
-	in := browser(t)
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "orders:1", ours+":1", 1)
-	queueFor(t, s, "orders:2", java+":1")
-	s.Do(t, "HSET", "orders:3", java+":1", 1)
-	queueFor(t, s, "orders:3", java+":2")
-	s.Do(t, "HSET", "orders:4", "mode", "read", java+":1", 1)
-	queueFor(t, s, "orders:4", java+":2")
+	address, _ := serveActions(t, s)
 	b := open(t, in)
-	for _, pattern := range []string{"orders:*", "orders:*" + strings.Repeat("*", 30)} {
-		address := serveWith(t, s, redlatchui.Options{Pattern: pattern})
-		for _, width := range []int64{390, 360, 760, 1280} {
-			b.visit(t, address, width, "light")
-			b.awaits(t, "4 in trouble")
-			require.Empty(t, eval[[]string](t, b, flaws), "%d %s", width, pattern)
-			keep(t, b, fmt.Sprintf("badges-%d-%d", len(pattern), width))
-		}
+	for path, text := range map[string]string{ // that it waits for
+		"": "", "?only=trouble": "In a circle of waits", "?by=prefix": "stock: In a circle of waits", "?only=numbers": "visits counter number 12",
+		"who": "Deadlock:", "who?client=" + java: "Holds (", "who?client=" + other: "Deadlock:", "who?client=gone": "It holds nothing.",
+		"server": "examined at", "lock": "The address names no lock", "lock?name=crawl": "Permits that are taken", "lock?name=rates": "",
+		"lock?name=stock%3Aleft": "It is in a circle of waits", "lock?name=billing%3Arun": "dead", "lock?name=nightly-report": "dead",
+		"unlock?name=" + url.QueryEscape(hostile[1]): "Force unlock", "unlock?name=billing%3Arun": "Force unlock", "unlock?name=free": "Force unlock",
+		"evict?name=billing%3Arun&owner=NzFiOTZjZTgtMjc0Ni00YjBlLTlkNWYtM2Y2ZjBiOGYzYTExOjE": "Evict a waiter",
+	} {
+		b.visit(t, address+path, 1280, "light")
+		b.awaits(t, text)
+		readable(t, b, path)
+	}
+	for _, name := range hostile {
+		b.visit(t, address+"lock?name="+url.QueryEscape(name), 1280, "light")
+		readable(t, b, name)
+	}
+	b.visit(t, serve(t, s, redlatchui.Options{Pattern: "orders:*" + strings.Repeat("*", 30)}, nil), 1280, "light")
+	readable(t, b, "a long pattern")
+	for _, c := range b.complained() {
+		require.Contains(t, c, "400", "the page without a lock") // the browser reports the status
 	}
 }
 
-func TestThePageFollowsALockThatGoAndJavaTakeInTurns(t *testing.T) {
-	t.Parallel()
-	in := browser(t)
+// A lock does not change hands: a live client holds it, and a waiter waits behind a dead one. Its page alone
+// says which client holds it, since when, which waiter is next, that it is dead, and why.
+func pageFollowsLock(t *testing.T, in context.Context) {
+	t.Helper()
 	s := redistest.Start(t)
-	call := javaClient(t, s)
-	client := goClient(t, s, "billing@go")
+	client, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithLabel("billing@host-3 pid 812"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	const name = "billing:run"
+	dead := other + ":41"
 	b := open(t, in)
-	b.visit(t, serve(t, s)+"lock?name="+url.QueryEscape(name), 1280, "light")
+	b.visit(t, serve(t, s, redlatchui.Options{}, nil)+"lock?name="+url.QueryEscape(name), 1280, "light")
 	b.awaits(t, "It is free, and no client is queued for it.")
 	mark(t, b)
-	for range 2 {
-		hold, err := rfairlock.New(client, name).Lock(t.Context())
-		require.NoError(t, err)
-		b.awaits(t, "billing@go")
-		comes := call(peer.Command{"op": "lock", "kind": "fair", "name": name})
-		b.awaits(t, "Queue (1)")
-		b.awaits(t, "alive")
-		require.NoError(t, hold.Unlock())
-		_, err = comes.Wait(atMost)
-		require.NoError(t, err)
-		b.awaits(t, "Redisson, entered 1 ×")
-		// A look between the release and the acquire finds the lock free.
-		b.runFor(t, atMost, chromedp.Poll(`/(Passed to|Taken by)\s+Redisson/.test(document.getElementById("live").innerText)`, nil))
-		queued := make(chan *error, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			h, err := rfairlock.New(client, name).Lock(ctx)
-			if err == nil {
-				err = h.Unlock()
-			}
-			queued <- &err
-		}()
-		b.awaits(t, "Queue (1)")
-		_, err = call(peer.Command{"op": "unlock", "kind": "fair", "name": name}).Wait(atMost)
-		require.NoError(t, err)
-		require.NoError(t, *<-queued)
-		cancel()
-		b.awaits(t, "It is free, and no client is queued for it.")
-	}
-	require.True(t, marked(t, b), "the page was not loaded anew")
-	require.Empty(t, b.complained())
+	hold, err := rfairlock.New(client, name).Lock(t.Context(), rlock.WithWatchdog(12*time.Second))
+	require.NoError(t, err)
+	enqueue(t, s, name, dead)
+	enqueue(t, s, name, java+":1")
+	listen(t, s, name, java+":1")
+	b.awaits(t, "Queue (2)")
+	b.awaits(t, "2 alive "+java+":1")
+	b.awaits(t, "The lease is renewed")
+	text := strings.Join(strings.Fields(eval[string](t, b, "document.getElementById('live').innerText")), " ")
+	require.Regexp(t, `billing@host-3 pid 812 \(Redlatch [0-9a-f]{8}:\d+\) holds it\. The lease is renewed, so the client is alive: it moves when it is released\. `+
+		`The first in the queue, Redisson 6f5d2c44:41, is dead, and blocks it then until its deadline, in \d+ min\. The command redlatch evict takes it out\.`, text)
+	require.Regexp(t, `Held by billing@host-3 pid 812 Redlatch .* Held since \d\d:\d\d:\d\d UTC, for .* 1 dead `+dead, text)
+	keepForPage(t, b)
+	require.NoError(t, hold.Unlock())
+	s.Do(t, "DEL", codec.QueueKey(name), codec.TimeoutKey(name))
+	b.awaits(t, "It is free, and no client is queued for it.")
+	b.awaits(t, "Released by billing@host-3")
+	updated(t, b)
 }
 
-// mark marks the document, which a page that is loaded anew forgets.
-func mark(t *testing.T, b *tab) { t.Helper(); eval[bool](t, b, "window.marked = true") }
-
-func marked(t *testing.T, b *tab) bool { t.Helper(); return eval[bool](t, b, "window.marked === true") }
-
-func TestTheKeyboardIsEnoughAndTheFocusStays(t *testing.T) {
-	t.Parallel()
-	in := browser(t)
-	s := redistest.Start(t)
-	s.Do(t, "HSET", "b", ours+":1", 1)
-	b := open(t, in)
-	b.visit(t, serve(t, s), 1280, "light")
-	b.awaits(t, "b")
-	var at string
-	for range 24 {
-		b.run(t, chromedp.KeyEvent(kb.Tab))
-		if at = eval[string](t, b, "document.activeElement.innerText"); at == "b" {
-			break
+// withFields puts fields and a part that opens into the part of the page that is updated.
+func withFields(page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			page.ServeHTTP(w, r)
+			return
 		}
-	}
-	require.Equal(t, "b", at, "a link that can be reached with the tab key")
-	s.Do(t, "HSET", "a", ours+":2", 1) // comes before it
-	b.awaits(t, "a plain")
-	require.Equal(t, "b", eval[string](t, b, "document.activeElement.innerText"))
-	b.run(t, chromedp.KeyEvent(kb.Enter))
-	b.awaits(t, "holds it without a lease")
-	require.Equal(t, "b", eval[string](t, b, "document.querySelector('h1').innerText"))
-	require.Empty(t, b.complained())
+		got := httptest.NewRecorder()
+		page.ServeHTTP(got, r)
+		for name, values := range got.Header() {
+			w.Header()[name] = values
+		}
+		const begin = `<main id="live">`
+		_, _ = w.Write(bytes.Replace(got.Body.Bytes(), []byte(begin), []byte(begin+`<details id="more"><summary>more</summary>more text</details>
+<label>Note <input id="note" value="as served"></label> <label><input type="checkbox" id="box"> Box</label>
+<label>Text <textarea id="text"></textarea></label>`), 1))
+	})
 }
 
-func TestWithoutJavaScriptThePageLoadsItselfAgain(t *testing.T) {
-	t.Parallel()
-	in := browser(t)
+func updateKeepsInput(t *testing.T, in context.Context) {
+	t.Helper()
+	s := redistest.Start(t)
+	for i, name := range []string{"a", "b", "c", "d"} {
+		s.Do(t, "HSET", name, fmt.Sprint(ours, ":", i+1), 1)
+		s.Do(t, "PEXPIRE", name, time.Hour.Milliseconds())
+	}
+	const first = `document.querySelector("tbody th a")?.innerText` // the name in the first row
+	b := open(t, in)
+	b.visit(t, serve(t, s, redlatchui.Options{}, withFields)+"?sort=queue", 1280, "light")
+	b.awaits(t, "d plain")
+	mark(t, b)
+	b.run(t, chromedp.Click("#more summary", chromedp.ByQuery), chromedp.Click("#box", chromedp.ByQuery),
+		chromedp.SendKeys("#text", "long text", chromedp.ByQuery), chromedp.SendKeys("#note", "typed: ", chromedp.ByQuery))
+	eval[bool](t, b, `(document.getElementById("note").setSelectionRange(2, 9), true)`)
+	enqueue(t, s, "d", java+":1")
+	b.awaits(t, "d fair")
+	b.holds(t, first+` === "d"`)
+	require.Equal(t, "note typed: as served 2 9 long text true true", eval[string](t, b, `[document.activeElement.id,
+		document.activeElement.value, document.activeElement.selectionStart, document.activeElement.selectionEnd,
+		document.getElementById("text").value, document.getElementById("box").checked, document.getElementById("more").open].join(" ")`))
+
+	// Selected text, in a row that moves and in rows around it.
+	eval[bool](t, b, `(getSelection().selectAllChildren([...document.querySelectorAll("th bdi")].find((n) => n.innerText === "c")), true)`)
+	for i, name := range []string{"c", "b"} {
+		for range i + 2 {
+			enqueue(t, s, name, java+":2")
+		}
+		b.holds(t, first+` === "`+name+`"`)
+		require.Equal(t, "c", eval[string](t, b, "getSelection().toString()"))
+	}
+
+	// The focus, on the link of a row that moves up and then down. Enter follows it.
+	eval[bool](t, b, `([...document.querySelectorAll("th a")].find((n) => n.innerText === "a").focus(), true)`)
+	for range 4 {
+		enqueue(t, s, "a", java+":4")
+	}
+	b.holds(t, first+` === "a"`)
+	require.Equal(t, "a", eval[string](t, b, "document.activeElement.innerText"))
+	s.Do(t, "DEL", codec.QueueKey("a"))
+	b.holds(t, first+` === "b"`)
+	require.Equal(t, "a", eval[string](t, b, "document.activeElement.innerText"))
+	updated(t, b)
+	b.run(t, chromedp.KeyEvent(kb.Enter))
+	b.awaits(t, "Redlatch 00000001:1 holds it")
+}
+
+// spoken collects what a screen reader says: the changes in live regions.
+const spoken = `(() => {
+	window.spoken = [];
+	const live = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest("[role=status], [role=alert], [role=log], [aria-live]");
+	new MutationObserver((all) => {
+		for (const m of all) {
+			for (const node of m.type === "childList" ? m.addedNodes : [m.target]) {
+				if (live(node)) window.spoken.push(node.textContent.trim());
+			}
+		}
+	}).observe(document.body, { subtree: true, childList: true, characterData: true });
+	return true;
+})()`
+
+func screenReaderGetsEvents(t *testing.T, in context.Context) {
+	t.Helper()
+	s := redistest.Start(t)
+	s.Do(t, "HSET", "job", java+":1", 1)
+	s.Do(t, "PEXPIRE", "job", 600_000)
+	enqueue(t, s, "job", java+":2")
+	b := open(t, in)
+	b.visit(t, serve(t, s, redlatchui.Options{}, nil)+"lock?name=job", 1280, "light")
+	b.awaits(t, "is dead")
+	b.says(t, "live")
+	eval[bool](t, b, spoken)
+	const summary = `document.querySelector(".summary").innerText`
+	for range 3 { // the times on the page change
+		b.holds(t, fmt.Sprintf(`%s !== %q`, summary, eval[string](t, b, summary)))
+	}
+	require.Empty(t, eval[[]string](t, b, "window.spoken"))
+	// One command, so that no look finds it free.
+	s.Do(t, "EVAL", "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], 1)", 1, "job", ours+":1")
+	b.awaits(t, "Redlatch 00000001:1 holds it")
+	said := eval[[]string](t, b, "window.spoken")
+	require.Len(t, said, 1, "%v", said)
+	require.Regexp(t, "^[0-9:.]+ .*Redlatch 00000001:1", said[0])
+}
+
+// hurry makes timers a hundred times as fast, and records the pending ones.
+const hurry = `(() => {
+	const begin = setTimeout, end = clearTimeout;
+	window.pending = new Set();
+	window.setTimeout = (f, ms) => {
+		const id = begin(() => { pending.delete(id); f(); }, ms / 100);
+		pending.add(id);
+		return id;
+	};
+	window.clearTimeout = (id) => { pending.delete(id); end(id); };
+})()`
+
+// A refused stream, as when there are too many, is retried, and the page is loaded until it is back.
+func refusedStreamIsRetried(t *testing.T, in context.Context) {
+	t.Helper()
+	s := redistest.Start(t)
+	var refused, status atomic.Int32
+	status.Store(http.StatusServiceUnavailable)
+	address := serve(t, s, redlatchui.Options{}, func(page http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if code := int(status.Load()); code != 0 && (r.URL.Path == "/events" || code == http.StatusUnauthorized) {
+				refused.Add(1)
+				w.WriteHeader(code)
+				return
+			}
+			page.ServeHTTP(w, r)
+		})
+	})
+	b := open(t, in)
+	b.run(t, chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(hurry).Do(ctx)
+		return err
+	}))
+	b.visit(t, address, 1280, "light")
+	b.says(t, "every 15 s")
+	s.Do(t, "HSET", "first", ours+":1", 1)
+	b.awaits(t, "first plain")
+	require.Greater(t, refused.Load(), int32(1))
+	status.Store(0)
+	b.says(t, "live")
+	s.Do(t, "HSET", "second", ours+":1", 1)
+	b.awaits(t, "second plain")
+
+	// Retries might count as wrong passwords.
+	status.Store(http.StatusUnauthorized)
+	refused.Store(0)
+	s.Do(t, "HSET", "third", ours+":1", 1)
+	b.says(t, "refused: load the page again")
+	require.Zero(t, eval[int](t, b, "pending.size"), "it is retried")
+	require.EqualValues(t, 1, refused.Load())
+}
+
+func reloadsWithoutJavaScript(t *testing.T, in context.Context) {
+	t.Helper()
 	s := redistest.Start(t)
 	s.Do(t, "HSET", "first", ours+":1", 1)
 	b := open(t, in)
 	b.run(t, emulation.SetScriptExecutionDisabled(true))
-	b.visit(t, serve(t, s), 390, "light")
+	b.visit(t, serve(t, s, redlatchui.Options{}, nil), 390, "light")
 	b.run(t, chromedp.WaitVisible(`a[href="lock?name=first"]`, chromedp.ByQuery))
 	s.Do(t, "HSET", "second", ours+":1", 1)
 	b.run(t, chromedp.WaitVisible(`a[href="lock?name=second"]`, chromedp.ByQuery), // after five seconds
