@@ -150,6 +150,17 @@ func TestLocksOnOneServer(t *testing.T) {
 	locksuite.Run(t, locksuite.OnServer(server, sharing(clientOf(t, plainly(server.Addr())))))
 }
 
+func TestLocksWithSentinel(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t, time.Minute, redistest.WithBinary(redistest.ValkeyBinary(t)))
+	d := locksuite.OnServer(set, func(tb testing.TB) transport.Transport {
+		tb.Helper()
+		return overSentinels(tb, sentinels(set))
+	})
+	d.WaitsForReplicas(t, locksuite.Replicas{Masters: set.Servers()[:1], Servers: set.Servers()[1:], Each: 2, Watched: true})
+	locksuite.Run(t, d)
+}
+
 // named makes a transport to a cluster over a client whose connections have a name.
 func named(tb testing.TB, c *redistest.Cluster, name string) transport.Transport {
 	tb.Helper()

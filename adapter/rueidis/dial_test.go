@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -205,10 +206,12 @@ func (*standing) Do(ctx context.Context, _ lib.Completed) (r lib.RedisResult) {
 	return r
 }
 
-func TestAFrozenNodeDoesNotDelayTheSearchForAnother(t *testing.T) {
+func TestFrozenNodeDelaysSearchForAnotherByTwoHints(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
-	_, err := nodeOf(t.Context(), &standing{}, "new:1", keyed("06S"))
-	require.ErrorIs(t, err, errUnknownNode)
-	require.Less(t, time.Since(began), 5*time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := nodeOf(t.Context(), &standing{}, "new:1", keyed("06S"))
+		require.ErrorIs(t, err, errUnknownNode)
+		require.Equal(t, 2*hinted, time.Since(began))
+	})
 }

@@ -114,10 +114,8 @@ func TestAClosedClientIsAnErrorThatSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, lib.ErrClosing)
 }
 
-func TestWhatCannotBeIsRefused(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
-	_, err := rueidis.New(t.Context(), nil)
-	require.ErrorContains(t, err, "needs a client")
 	client := clientOf(t, plainly(redistest.Shared(t).Addr()))
 	for want, opt := range map[string]redlatch.Option{
 		"command timeout":   redlatch.WithCommandTimeout(0),
@@ -133,18 +131,6 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAClientOfSentinelsIsRefusedWithWhatToGive has one that cannot be used.
-func TestAClientOfSentinelsIsRefusedWithWhatToGive(t *testing.T) {
-	t.Parallel()
-	_, err := rueidis.New(t.Context(), ofSentinels{clientOf(t, plainly(redistest.Shared(t).Addr()))})
-	require.ErrorContains(t, err, "NewSentinel")
-}
-
-// ofSentinels is a client that says that it is one of Sentinels.
-type ofSentinels struct{ lib.Client }
-
-func (ofSentinels) Mode() lib.ClientMode { return lib.ClientModeSentinel }
-
 // TestASlowReplyIsWaitedForWhateverTheClientSays is on a client that would give its
 // connection up long before.
 func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
@@ -152,7 +138,7 @@ func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
 	opt := plainly(proxy.Addr())
 	opt.ConnWriteTimeout, opt.Dialer.KeepAlive = 200*time.Millisecond, 100*time.Millisecond
-	tr := opened(t, clientOf(t, opt))
+	tr := opened(t, clientOf(t, opt), redlatch.WithCommandTimeout(time.Minute))
 	key := redistest.Key(t)
 	_, err := do(tr, "INCR", key)
 	require.NoError(t, err)
@@ -217,9 +203,12 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	t.Parallel()
 	works := clientOf(t, plainly(redistest.Shared(t).Addr()))
 	require.PanicsWithValue(t, "rueidis: nil Context", func() { _, _ = rueidis.New(nil, works) }) //nolint:staticcheck // the mistake
-	for _, c := range []lib.Client{nil, ofNoMode{works}} {
+	for want, c := range map[string]lib.Client{
+		"needs a client": nil, "of mode": ofMode{works, ""}, "to NewSentinel": ofMode{works, lib.ClientModeSentinel},
+	} {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "rueidis: ")
+		require.ErrorContains(t, err, want)
 		require.Nil(t, tr)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -233,7 +222,7 @@ func TestNewSurvivesBadClients(t *testing.T) {
 	closed, err := lib.NewClient(plainly(redistest.Shared(t).Addr()))
 	require.NoError(t, err)
 	closed.Close()
-	for _, c := range []lib.Client{closed, inACluster{closed}} {
+	for _, c := range []lib.Client{closed, ofMode{closed, lib.ClientModeCluster}} {
 		tr, err := newTransport(t.Context(), c, nil, redlatch.WithShardedPubSub(transport.ShardingOn))
 		require.NoError(t, err)
 		_, err = do(tr, "GET", "key")
@@ -242,19 +231,17 @@ func TestNewSurvivesBadClients(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, tr.Close())
 	}
-	_, err = rueidis.New(t.Context(), inACluster{closed})
+	_, err = rueidis.New(t.Context(), ofMode{closed, lib.ClientModeCluster})
 	require.ErrorIs(t, err, lib.ErrClosing)
 }
 
-// ofNoMode is a client of a kind that is not there yet.
-type ofNoMode struct{ lib.Client }
+// ofMode is a client that reports a mode.
+type ofMode struct {
+	lib.Client
+	mode lib.ClientMode
+}
 
-func (ofNoMode) Mode() lib.ClientMode { return "" }
-
-// inACluster is a client that says that it leads to a cluster.
-type inACluster struct{ lib.Client }
-
-func (inACluster) Mode() lib.ClientMode { return lib.ClientModeCluster }
+func (c ofMode) Mode() lib.ClientMode { return c.mode }
 
 func TestNewSentinelSurvivesBadAddresses(t *testing.T) {
 	t.Parallel()
