@@ -175,40 +175,6 @@ func TestU44ManyHoldsAreRenewedInTimeByAsManyGoroutinesAsOne(t *testing.T) {
 	})
 }
 
-// BenchmarkCalls compares the transport with the client's own EvalSha, by 64 callers.
-func BenchmarkCalls(b *testing.B) {
-	server := redistest.Start(b)
-	script := transport.NewScript("echo", "return ARGV[1]")
-	b.Run("transport", func(b *testing.B) {
-		tr := over(b, redis.NewClient(&redis.Options{Addr: server.Addr()}))
-		defer func() { _ = tr.Close() }()
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			came := make(chan error, 1)
-			for pb.Next() {
-				call := &transport.Call{Script: script, NumKeys: 1, Args: []any{"key", "value"}}
-				tr.Start(call, func(_ any, err error) { came <- err })
-				if err := <-came; err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	})
-	b.Run("client", func(b *testing.B) {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 64})
-		defer func() { _ = client.Close() }()
-		lua := redis.NewScript(script.Text())
-		b.SetParallelism(32)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if err := lua.Run(b.Context(), client, []string{"key"}, "value").Err(); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	})
-}
-
 func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{log.New(io.Discard, "", 0)}) // it tells of every connection that a test breaks
 	redistest.Main(m)

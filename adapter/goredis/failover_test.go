@@ -18,10 +18,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// actedWithin is the bound on how long after the first Sentinel names another master
-// connections to the former one end.
-const actedWithin = 1500 * time.Millisecond
-
 // ask runs a plain command and waits for its outcome.
 func ask(tr transport.Transport, command string, args ...any) (any, error) {
 	type outcome struct {
@@ -36,91 +32,6 @@ func ask(tr transport.Transport, command string, args ...any) (any, error) {
 	tr.Start(call, func(reply any, err error) { came <- outcome{reply, err} })
 	o := <-came
 	return o.reply, o.err
-}
-
-// write runs INCR every few milliseconds until it works on another server than former,
-// and returns when it last worked on former.
-func writeUntilMoved(t *testing.T, tr transport.Transport, key string, former *redistest.Server) (last time.Time) {
-	t.Helper()
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(2 * time.Millisecond) {
-		_, err := ask(tr, "INCR", key)
-		if err != nil {
-			continue
-		}
-		info, err := ask(tr, "CONFIG", "GET", "port")
-		if err != nil {
-			continue
-		}
-		if at := info.([]any)[1].([]byte); former.Addr() != "127.0.0.1:"+string(at) {
-			return last
-		}
-		last = time.Now()
-	}
-	t.Fatal("the transport stays with the former master")
-	return last
-}
-
-func TestASwitchOfMastersIsActedOnAlthoughTheOldOneWorks(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		opts func(t *testing.T) []redistest.Option
-	}{
-		{"redis", func(*testing.T) []redistest.Option { return nil }},
-		{"valkey", func(t *testing.T) []redistest.Option {
-			t.Helper()
-			return []redistest.Option{redistest.WithBinary(redistest.ValkeyBinary(t))}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			set := redistest.StartSentinels(t, 5*time.Second, c.opts(t)...)
-			tr := over(t, redis.NewFailoverClient(failoverOptions(set, "", nil)))
-			defer func() { require.NoError(t, tr.Close()) }()
-			key, former := redistest.Key(t), set.Master(t)
-			_, err := ask(tr, "INCR", key)
-			require.NoError(t, err)
-			sub, err := tr.Subscribe(t.Context(), key)
-			require.NoError(t, err)
-			wait := set.WatchSwitch(t)
-			set.Failover(t)
-			last := writeUntilMoved(t, tr, key, former)
-			reported := wait()
-			late := last.Sub(reported.At)
-			t.Logf("the last write to the former master came %v after the first +switch-master", late.Round(time.Millisecond))
-			require.Less(t, late, actedWithin)
-			select {
-			case e := <-sub.Events():
-				require.True(t, e.Gap)
-			case <-time.After(30 * time.Second):
-				t.Fatal("no gap")
-			}
-			n, err := ask(tr, "PUBLISH", key, "hello")
-			require.NoError(t, err)
-			require.Equal(t, int64(1), n, "it listens on the new master")
-		})
-	}
-}
-
-func TestAFrozenMasterIsLeftWhenTheSentinelsNameAnother(t *testing.T) {
-	t.Parallel()
-	set := redistest.StartSentinels(t, time.Second)
-	tr := over(t, redis.NewFailoverClient(failoverOptions(set, "", nil)))
-	defer func() { require.NoError(t, tr.Close()) }()
-	key, former := redistest.Key(t), set.Master(t)
-	_, err := ask(tr, "INCR", key)
-	require.NoError(t, err)
-	sub, err := tr.Subscribe(t.Context(), key)
-	require.NoError(t, err)
-	time.Sleep(3 * time.Second) // the Sentinels have been heard: they say so every two
-	wait := set.WatchSwitch(t)
-	former.Pause()
-	writeUntilMoved(t, tr, key, former)
-	took := time.Since(wait().At)
-	t.Logf("a write to the new master %v after the first +switch-master", took.Round(time.Millisecond))
-	require.Less(t, took, actedWithin+time.Second)
-	require.True(t, (<-sub.Events()).Gap)
-	former.Resume()
 }
 
 // pair is two masters, of which Sentinels name one to a client: what go-redis asks
@@ -194,39 +105,44 @@ func (p *pair) at(t *testing.T) int {
 	return -1
 }
 
-func (p *pair) movesTo(t *testing.T, want int, within time.Duration) {
+func (p *pair) movesTo(t *testing.T, want int) {
 	t.Helper()
-	began := time.Now()
-	require.Eventually(t, func() bool { return p.at(t) == want }, within, 5*time.Millisecond)
-	t.Logf("moved within %v", time.Since(began).Round(time.Millisecond))
+	require.Eventually(t, func() bool { return p.at(t) == want }, time.Minute, 5*time.Millisecond)
 }
 
-func TestTheWordOfOneSentinelIsEnough(t *testing.T) {
+// asked waits until the transport has asked again where the master is.
+func (p *pair) asked(t *testing.T, before int32) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.dials.Load() > before }, time.Minute, time.Millisecond)
+}
+
+func TestWordOfOneSentinelMovesConnections(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 1)
 	require.Equal(t, 0, p.at(t))
 	p.named.Store(1)
 	require.EqualValues(t, 1, p.says(t, 0, 1, 2))
-	p.movesTo(t, 1, 2*time.Second)
+	p.movesTo(t, 1)
 	require.NotEmpty(t, p.log.Lines("another server is master now"))
 
 	// Back again; the Sentinel that go-redis asks knows a little later.
 	p.heard(t, 1, 1, 2)
+	before := p.dials.Load()
 	require.EqualValues(t, 1, p.says(t, 1, 0, 3))
-	time.Sleep(100 * time.Millisecond)
+	p.asked(t, before)
 	require.Equal(t, 1, p.at(t), "no Sentinel that it asks has named another")
 	p.named.Store(0)
-	p.movesTo(t, 0, 2*time.Second)
+	p.movesTo(t, 0)
 }
 
-func TestASwitchBeforeTheFirstWordIsNoticedWithIt(t *testing.T) {
+func TestSwitchBeforeFirstWordIsNoticedWithIt(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	require.Equal(t, 0, p.at(t))
 	p.named.Store(1)
 	p.heard(t, 0, 1, 5)
-	p.movesTo(t, 1, 2*time.Second)
+	p.movesTo(t, 1)
 }
 
 func TestStaleMessagesMoveNoConnection(t *testing.T) {
@@ -243,26 +159,33 @@ func TestStaleMessagesMoveNoConnection(t *testing.T) {
 	require.Equal(t, dials, p.dials.Load(), "no server was asked")
 }
 
-func TestAServerThatIsReadOnlyIsLeft(t *testing.T) {
-	t.Parallel()
-	p := newPair(t)
-	p.begun(t, 1)
+// makeReplica makes the first server a replica of the second one.
+func (p *pair) makeReplica(t *testing.T) {
+	t.Helper()
 	host, port, err := net.SplitHostPort(p.servers[1].Addr())
 	require.NoError(t, err)
 	p.servers[0].Do(t, "REPLICAOF", host, port)
-	_, err = ask(p.tr, "SET", redistest.Key(t), "v")
+}
+
+func TestReadOnlyServerIsLeft(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.begun(t, 1)
+	p.makeReplica(t)
+	before := p.dials.Load()
+	_, err := ask(p.tr, "SET", redistest.Key(t), "v")
 	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
-	// A new connection is still led to the former master, so the client asks again
-	// until that changes, even if the Sentinels seem healthy.
-	time.Sleep(100 * time.Millisecond)
+	// A new connection is still led to the former master, so the client asks again until that changes,
+	// even if the Sentinels seem healthy.
+	p.asked(t, before)
 	p.named.Store(1)
 	require.Eventually(t, func() bool {
 		p.says(t, 0, 0, 1)
 		return p.at(t) == 1
-	}, 8*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
 
-func TestAServerThatIsReadOnlyWhereReplicasAreWaitedForIsLeft(t *testing.T) {
+func TestReadOnlyServerIsLeftWhenReplicasAreAwaited(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.begun(t, 1)
@@ -274,31 +197,29 @@ func TestAServerThatIsReadOnlyWhereReplicasAreWaitedForIsLeft(t *testing.T) {
 	}
 	require.NoError(t, write())
 	p.named.Store(1)
-	host, port, err := net.SplitHostPort(p.servers[1].Addr())
-	require.NoError(t, err)
-	p.servers[0].Do(t, "REPLICAOF", host, port)
-	err = write()
+	p.makeReplica(t)
+	err := write()
 	require.True(t, transport.IsCode(err, "READONLY"), "%v", err)
-	p.movesTo(t, 1, 2*time.Second)
+	p.movesTo(t, 1)
 }
 
-func TestSentinelsThatAreSilentAreAsked(t *testing.T) {
+func TestSilentSentinelsAreAsked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	require.Equal(t, 0, p.at(t))
 	p.named.Store(1)
-	p.movesTo(t, 1, failover.Silence+failover.AskEvery+2*time.Second)
+	p.movesTo(t, 1)
 }
 
-func TestSentinelsThatCannotBeSubscribedToAreAsked(t *testing.T) {
+func TestSentinelsWithoutSubscriptionAreAsked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	for _, s := range p.servers {
 		s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&mine:*")
 	}
 	require.Equal(t, 0, p.at(t))
-	time.Sleep(failover.AskEvery + failover.AskEvery/2)
+	p.asked(t, p.dials.Load())
 	p.named.Store(1)
-	p.movesTo(t, 1, failover.AskEvery+2*time.Second)
+	p.movesTo(t, 1)
 	require.NotEmpty(t, p.log.Lines("cannot subscribe to"))
 }

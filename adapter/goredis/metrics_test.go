@@ -94,11 +94,14 @@ func TestGoRedisCountsNoMessagesOfLocks(t *testing.T) {
 
 func TestNewSurvivesBadClients(t *testing.T) {
 	t.Parallel()
-	for _, c := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil), other{}} {
+	ring := redis.NewRing(&redis.RingOptions{})
+	sentinels := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	for _, c := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil), other{}, ring, sentinels} {
 		tr, err := newTransport(t.Context(), c)
 		require.ErrorContains(t, err, "goredis: ", "%T", c)
 		require.Nil(t, tr)
 	}
+	require.NoError(t, errors.Join(ring.Close(), sentinels.Close()))
 	works := redis.NewClient(&redis.Options{Addr: redistest.Shared(t).Addr()})
 	require.PanicsWithValue(t, "goredis: nil Context", func() { _, _ = New(nil, works) }) //nolint:staticcheck // the mistake
 	require.Panics(t, func() { _, _ = New(t.Context(), &redis.Client{}) }, "that is documented")

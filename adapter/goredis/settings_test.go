@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/redistest/breakable"
-	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 	"github.com/redlatch/redlatch/transport/transporttest"
 )
@@ -118,65 +117,6 @@ func TestSilenceEndsCallsWhateverTheClientWaitsFor(t *testing.T) {
 	breakable.StopAnswering(t, proxy, over(t, redis.NewClient(opt), redlatch.WithCommandTimeout(500*time.Millisecond)))
 }
 
-// opened returns clients that open an address, without go-redis: the suite is here
-// because clusters and Sentinels want a machine of their own, as those of the adapter.
-func opened(address string) func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
-	return func(tb testing.TB, opts ...redlatch.Option) *redlatch.Client {
-		tb.Helper()
-		c, err := redlatch.Open(tb.Context(), address, opts...)
-		require.NoError(tb, err)
-		return c
-	}
-}
-
-func TestLocksInAClusterThatWasOpened(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 3, 1)
-	d := clustered(c, []string{"SPUBLISH", "PUBLISH"})
-	d.Open = opened("redis-cluster://" + c.Addrs()[0] + "," + c.Addrs()[1])
-	d.WaitsForReplicas(t, locksuite.ReplicasOf(c))
-	locksuite.Run(t, d)
-}
-
-func TestLocksOfAMasterOfSentinelsThatWasOpened(t *testing.T) {
-	t.Parallel()
-	set := redistest.StartSentinels(t, time.Minute)
-	d := sentineled(set)
-	d.Open = opened("redis-sentinel://" + set.Addrs()[2] + "/" + redistest.MasterName)
-	locksuite.Run(t, d)
-}
-
-// The old master works on: a client that only asked when something is wrong would stay.
-func TestASwitchIsActedOnByClientsThatOpenedTheAddress(t *testing.T) {
-	t.Parallel()
-	set := redistest.StartSentinels(t, 5*time.Second)
-	client := opened("redis-sentinel://"+set.Addrs()[1]+"/"+redistest.MasterName)(t, redlatch.WithClientName("opened"))
-	defer func() { require.NoError(t, client.Close()) }()
-	former := set.Master(t)
-	hold, err := rlock.New(client, redistest.Key(t)).Lock(t.Context())
-	require.NoError(t, err)
-	require.True(t, connected(t, former))
-	wait := set.WatchSwitch(t)
-	set.Failover(t)
-	reported := wait()
-	require.Eventually(t, func() bool { return !connected(t, former) }, 10*time.Second, 5*time.Millisecond)
-	late := time.Since(reported.At)
-	t.Logf("the connections to the former master were gone %v after the first +switch-master", late.Round(time.Millisecond))
-	require.Less(t, late, actedWithin)
-	now := set.AwaitMaster(t, former)
-	_ = hold.Unlock() // whether it survived is a matter of luck
-	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
-	require.True(t, connected(t, now))
-}
-
-// connected reports whether the client that opened the address is connected to a server.
-func connected(t *testing.T, srv *redistest.Server) bool {
-	t.Helper()
-	list, isText := srv.Do(t, "CLIENT", "LIST").([]byte)
-	require.True(t, isText)
-	return strings.Contains(string(list), "name=opened ")
-}
-
 // clustered is a deployment of a cluster.
 func clustered(c *redistest.Cluster, publish []string, opts ...redlatch.Option) locksuite.Deployment {
 	return locksuite.Deployment{
@@ -198,7 +138,7 @@ func TestLocksInACluster(t *testing.T) {
 		t.Run("replicas are waited for", func(t *testing.T) {
 			clustered(c, nil).WaitsForReplicas(t, locksuite.ReplicasOf(c))
 		})
-		t.Run("slots move", func(t *testing.T) { slotsMove(t, c) })
+		t.Run("slots move", func(t *testing.T) { locksWhileSlotsMove(t, c) })
 	})
 }
 
@@ -229,56 +169,16 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 	})
 }
 
-// startContenders makes contenders for each kind of lock, on names of one slot, which is
-// name's.
-func startContenders(t *testing.T, c *redistest.Cluster) (name string, contenders []*locksuite.Contenders) {
+func locksWhileSlotsMove(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
-	name = redistest.Key(t)
 	for _, kind := range locksuite.Kinds {
-		contenders = append(contenders, clustered(c, nil).StartContenders(t, kind, 4, "{"+name+"}"+kind.Name))
-	}
-	progress(contenders)
-	return name, contenders
-}
-
-func progress(contenders []*locksuite.Contenders) {
-	for _, group := range contenders {
+		name := redistest.Key(t)
+		group := clustered(c, nil).StartContenders(t, kind, 4, name)
 		group.AwaitProgress(10)
+		for range 2 {
+			locksuite.MoveAway(t, c, name)
+			group.AwaitProgress(10)
+		}
+		assert.Zero(t, group.Exclusive().Lost, kind.Name)
 	}
-}
-
-// slotsMove moves the slot while workers hold and want the locks in it, there and back.
-func slotsMove(t *testing.T, c *redistest.Cluster) {
-	t.Helper()
-	name, contenders := startContenders(t, c)
-	for i := range 6 {
-		to := c.Nodes()[i%3]
-		c.MoveSlot(t, transport.HashSlot(name), to, func() { time.Sleep(50 * time.Millisecond) })
-		progress(contenders)
-	}
-	for _, group := range contenders {
-		assert.Zero(t, group.Exclusive().Lost)
-	}
-}
-
-func TestAClientThatIsInNoClusterIsRefused(t *testing.T) {
-	t.Parallel()
-	others := []redis.UniversalClient{
-		redis.NewRing(&redis.RingOptions{}),
-		redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}}),
-	}
-	for _, c := range others {
-		tr, err := newTransport(t.Context(), c)
-		require.ErrorContains(t, err, "goredis: ", "%T", c)
-		require.Nil(t, tr)
-		require.NoError(t, c.Close())
-	}
-	unreachable := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-	defer func() { require.NoError(t, unreachable.Close()) }()
-	_, err := New(t.Context(), unreachable)
-	require.ErrorIs(t, err, transport.ErrNotSent)
-	tr, err := newTransport(t.Context(), unreachable, redlatch.WithShardedPubSub(transport.ShardingOff))
-	require.NoError(t, err, "no server has to be asked")
-	require.Equal(t, "PUBLISH", tr.PublishCommand())
-	require.NoError(t, tr.Close())
 }
