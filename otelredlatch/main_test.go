@@ -3,6 +3,7 @@ package otelredlatch_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/otelredlatch"
 )
@@ -45,14 +47,23 @@ func collect(t *testing.T, opts ...otelredlatch.Option) *collected {
 	return c
 }
 
+// observed runs body in a bubble, with an embedded server and a client that the observer observes.
+func observed(t *testing.T, body func(c *collected, s *redistest.MiniServer, client *redlatch.Client), opts ...otelredlatch.Option) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := collect(t, opts...), redistest.Mini(t, embedded.WithInProcess())
+		body(c, s, c.open(s))
+	})
+}
+
 // open returns a client that the observer observes.
-func (c *collected) open() (*redistest.Server, *redlatch.Client) {
+func (c *collected) open(s *redistest.MiniServer) *redlatch.Client {
 	c.t.Helper()
-	srv := redistest.Shared(c.t)
-	client, err := redlatch.Open(c.t.Context(), srv.URL(), redlatch.WithObserver(c.Observer()))
+	client, err := redlatch.New(s.Server.Dial, redlatch.WithObserver(c.Observer()))
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { require.NoError(c.t, client.Close()) })
-	return srv, client
+	return client
 }
 
 // ended returns the spans of a name that have ended, in order.

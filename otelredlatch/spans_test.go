@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/redlatch/redlatch"
@@ -34,220 +35,207 @@ func (c *collected) only(name string) sdktrace.ReadOnlySpan {
 }
 
 func TestDoHasASpanForTheCallForTheFunctionAndForUnlock(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	_, client := c.open()
-	l := rlock.New(client, redistest.Key(t))
-	ctx, root := c.root()
-	require.NoError(t, l.Do(ctx, func(ctx context.Context) error {
-		_, work := c.traces.Tracer("test").Start(ctx, "work")
-		defer work.End()
-		require.Len(t, c.ended("redlatch.lock"), 1, "nothing that runs under the lock is inside")
-		return nil
-	}))
-	lock, do, work, unlock := c.only("redlatch.lock"), c.only("redlatch.do"), c.only("work"), c.only("redlatch.unlock")
-	for _, s := range []sdktrace.ReadOnlySpan{lock, do, unlock} {
-		require.Equal(t, root.SpanContext().SpanID(), s.Parent().SpanID(), s.Name())
-		require.Equal(t, root.SpanContext().TraceID(), s.SpanContext().TraceID(), s.Name())
-		require.Equal(t, l.Name(), attrs(s.Attributes())["redlatch.lock.name"])
-		require.Equal(t, "plain", attrs(s.Attributes())["redlatch.lock.kind"])
-		require.Equal(t, codes.Unset, s.Status().Code)
-		require.False(t, s.EndTime().Before(s.StartTime()))
-	}
-	require.Equal(t, do.SpanContext().SpanID(), work.Parent().SpanID())
-	require.False(t, do.StartTime().Before(lock.EndTime()))
-	require.Len(t, unlock.Links(), 1)
-	require.True(t, unlock.Links()[0].SpanContext.Equal(lock.SpanContext()))
-	all := attrs(lock.Attributes())
-	require.Equal(t, "acquired", all["redlatch.outcome"])
-	require.Equal(t, "lock", all["redlatch.operation"])
-	require.Equal(t, "1", all["redlatch.attempts"])
-	require.Equal(t, attrs(unlock.Attributes())["redlatch.owner"], all["redlatch.owner"])
+	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		l := rlock.New(client, "job")
+		ctx, root := c.root()
+		require.NoError(t, l.Do(ctx, func(ctx context.Context) error {
+			_, work := c.traces.Tracer("test").Start(ctx, "work")
+			defer work.End()
+			require.Len(t, c.ended("redlatch.lock"), 1, "nothing that runs under the lock is inside")
+			return nil
+		}))
+		lock, do, work, unlock := c.only("redlatch.lock"), c.only("redlatch.do"), c.only("work"), c.only("redlatch.unlock")
+		for _, s := range []sdktrace.ReadOnlySpan{lock, do, unlock} {
+			require.Equal(t, root.SpanContext().SpanID(), s.Parent().SpanID(), s.Name())
+			require.Equal(t, root.SpanContext().TraceID(), s.SpanContext().TraceID(), s.Name())
+			require.Equal(t, l.Name(), attrs(s.Attributes())["redlatch.lock.name"])
+			require.Equal(t, "plain", attrs(s.Attributes())["redlatch.lock.kind"])
+			require.Equal(t, codes.Unset, s.Status().Code)
+			require.False(t, s.EndTime().Before(s.StartTime()))
+		}
+		require.Equal(t, do.SpanContext().SpanID(), work.Parent().SpanID())
+		require.False(t, do.StartTime().Before(lock.EndTime()))
+		require.Len(t, unlock.Links(), 1)
+		require.True(t, unlock.Links()[0].SpanContext.Equal(lock.SpanContext()))
+		all := attrs(lock.Attributes())
+		require.Equal(t, "acquired", all["redlatch.outcome"])
+		require.Equal(t, "lock", all["redlatch.operation"])
+		require.Equal(t, "1", all["redlatch.attempts"])
+		require.Equal(t, attrs(unlock.Attributes())["redlatch.owner"], all["redlatch.owner"])
+	})
 }
 
-func TestAWaitTellsItsStoryInEvents(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	srv, client := c.open()
-	theirs, err := redlatch.Open(t.Context(), srv.URL())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, theirs.Close()) }()
-	name := redistest.Key(t)
-	hold, err := rfairlock.New(theirs, name).Lock(t.Context())
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	ctx, _ := c.root()
-	go func() {
-		h, err := rfairlock.New(client, name).Lock(ctx)
-		if err == nil {
-			err = h.Unlock()
+func TestWaitIsRecordedAsEvents(t *testing.T) {
+	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		const name = "job"
+		hold, err := rfairlock.New(collect(t).open(s), name).Lock(t.Context())
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		ctx, _ := c.root()
+		go func() { done <- rfairlock.New(client, name).Do(ctx, func(context.Context) error { return nil }) }()
+		synctest.Wait()
+		require.NoError(t, hold.Unlock())
+		require.NoError(t, <-done)
+		var names []string
+		for _, e := range c.only("redlatch.lock").Events() {
+			names = append(names, e.Name)
+			all := attrs(e.Attributes)
+			switch e.Name {
+			case "attempt":
+				require.Equal(t, hold.Owner().String(), all["redlatch.holder"])
+			case "queued":
+				require.Equal(t, "1", all["redlatch.queue.position"])
+			case "woken":
+				require.Equal(t, "message", all["redlatch.woken.by"])
+			}
 		}
-		done <- err
-	}()
-	require.Eventually(t, func() bool { return client.Stats().Waiting == 1 }, soon, time.Millisecond)
-	time.Sleep(50 * time.Millisecond)
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, <-done)
-	var names []string
-	for _, e := range c.only("redlatch.lock").Events() {
-		names = append(names, e.Name)
-		all := attrs(e.Attributes)
-		switch e.Name {
-		case "attempt":
-			require.Equal(t, hold.Owner().String(), all["redlatch.holder"])
-		case "queued":
-			require.Equal(t, "1", all["redlatch.queue.position"])
-		case "woken":
-			require.Equal(t, "message", all["redlatch.woken.by"])
-		}
-	}
-	require.Equal(t, []string{"attempt", "queued"}, names[:2])
-	require.Equal(t, "woken", names[len(names)-1])
+		require.Equal(t, []string{"attempt", "queued"}, names[:2])
+		require.Equal(t, "woken", names[len(names)-1])
+	})
 }
 
 func TestARefusalIsNoErrorOfASpan(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	srv, client := c.open()
-	l := rlock.New(client, redistest.Key(t))
-	srv.Do(t, "HSET", l.Name(), "another:1", "1")
-	_, err := l.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	srv.Do(t, "DEL", l.Name())
-	srv.Do(t, "SET", l.Name(), "no lock")
-	_, err = l.TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrWrongType)
-	all := c.ended("redlatch.lock")
-	require.Len(t, all, 2)
-	require.Equal(t, "refused", attrs(all[0].Attributes())["redlatch.outcome"])
-	require.Equal(t, codes.Unset, all[0].Status().Code)
-	require.NotContains(t, attrs(all[0].Attributes()), "error.type")
-	require.Equal(t, "failed", attrs(all[1].Attributes())["redlatch.outcome"])
-	require.Equal(t, codes.Error, all[1].Status().Code)
-	require.Equal(t, "wrong_type", attrs(all[1].Attributes())["error.type"])
+	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		l := rlock.New(client, "job")
+		s.Do(t, "HSET", l.Name(), "another:1", "1")
+		_, err := l.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		s.Do(t, "DEL", l.Name())
+		s.Do(t, "SET", l.Name(), "no lock")
+		_, err = l.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+		all := c.ended("redlatch.lock")
+		require.Len(t, all, 2)
+		require.Equal(t, "refused", attrs(all[0].Attributes())["redlatch.outcome"])
+		require.Equal(t, codes.Unset, all[0].Status().Code)
+		require.NotContains(t, attrs(all[0].Attributes()), "error.type")
+		require.Equal(t, "failed", attrs(all[1].Attributes())["redlatch.outcome"])
+		require.Equal(t, codes.Error, all[1].Status().Code)
+		require.Equal(t, "wrong_type", attrs(all[1].Attributes())["error.type"])
+	})
 }
 
 func TestALossIsASpanOfItsOwnWithALink(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	srv, client := c.open()
-	c.lose(srv, client)
-	lock, loss := c.only("redlatch.lock"), c.only("redlatch.loss")
-	require.False(t, loss.Parent().IsValid())
-	require.NotEqual(t, lock.SpanContext().TraceID(), loss.SpanContext().TraceID())
-	require.Len(t, loss.Links(), 1)
-	require.True(t, loss.Links()[0].SpanContext.Equal(lock.SpanContext()))
-	require.Equal(t, codes.Error, loss.Status().Code)
-	require.Equal(t, "gone", attrs(loss.Attributes())["redlatch.loss.reason"])
-	require.Equal(t, string(redlatch.LossTaken), attrs(loss.Attributes())["redlatch.loss.description"])
-	require.Equal(t, "lost", attrs(c.only("redlatch.unlock").Attributes())["error.type"])
+	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		c.lose(s, client)
+		lock, loss := c.only("redlatch.lock"), c.only("redlatch.loss")
+		require.False(t, loss.Parent().IsValid())
+		require.NotEqual(t, lock.SpanContext().TraceID(), loss.SpanContext().TraceID())
+		require.Len(t, loss.Links(), 1)
+		require.True(t, loss.Links()[0].SpanContext.Equal(lock.SpanContext()))
+		require.Equal(t, codes.Error, loss.Status().Code)
+		require.Equal(t, "gone", attrs(loss.Attributes())["redlatch.loss.reason"])
+		require.Equal(t, string(redlatch.LossTaken), attrs(loss.Attributes())["redlatch.loss.description"])
+		require.Equal(t, "lost", attrs(c.only("redlatch.unlock").Attributes())["error.type"])
+	})
 }
 
 func TestNamesOnSpansCanBeHashedOrSwitchedOff(t *testing.T) {
 	t.Parallel()
-	key := []byte("of the fleet")
 	for what, opt := range map[string]otelredlatch.Option{
-		"off": otelredlatch.WithoutNames(), "hashed": otelredlatch.WithHashedNames(key),
+		"off": otelredlatch.WithoutNames(), "hashed": otelredlatch.WithHashedNames([]byte("of the fleet")),
 	} {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			c := collect(t, opt)
-			srv, client := c.open()
-			l := rlock.New(client, redistest.Key(t))
-			require.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
-			srv.Do(t, "SET", l.Name(), "no lock")
-			_, err := l.Lock(t.Context())
-			require.ErrorContains(t, err, l.Name())
-			c.lose(srv, client)
-			hashes := map[string]bool{}
-			for _, s := range c.spans.Ended() {
-				hash, has := attrs(s.Attributes())["redlatch.lock.name"]
-				require.Equal(t, what == "hashed", has, s.Name())
-				hashes[hash] = true
-				for _, v := range attrs(s.Attributes()) {
-					require.NotContains(t, v, l.Name(), s.Name())
+			observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
+				t := c.t
+				l := rlock.New(client, "secret")
+				require.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
+				s.Do(t, "SET", l.Name(), "no lock")
+				_, err := l.Lock(t.Context())
+				require.ErrorContains(t, err, l.Name())
+				c.lose(s, client)
+				hashes := map[string]bool{}
+				for _, s := range c.spans.Ended() {
+					hash, has := attrs(s.Attributes())["redlatch.lock.name"]
+					require.Equal(t, what == "hashed", has, s.Name())
+					hashes[hash] = true
+					for _, v := range attrs(s.Attributes()) {
+						require.NotContains(t, v, l.Name(), s.Name())
+					}
+					require.NotContains(t, s.Status().Description, l.Name())
 				}
-				require.NotContains(t, s.Status().Description, l.Name())
-			}
-			if what == "hashed" {
-				require.Len(t, hashes, 2, "two locks")
-			}
+				if what == "hashed" {
+					require.Len(t, hashes, 2, "two locks")
+				}
+			}, opt)
 		})
 	}
 }
 
 func TestAFunctionThatFailsIsAnErrorOfItsSpan(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	_, client := c.open()
-	l := rlock.New(client, redistest.Key(t))
-	require.Error(t, l.Do(t.Context(), func(context.Context) error { return errors.New("oops") }))
-	require.Panics(t, func() { _ = l.Do(t.Context(), func(context.Context) error { panic("oops") }) })
-	all := c.ended("redlatch.do")
-	require.Len(t, all, 2)
-	require.Equal(t, "_OTHER", attrs(all[0].Attributes())["error.type"])
-	require.Equal(t, "panic", attrs(all[1].Attributes())["error.type"])
-	require.Len(t, c.ended("redlatch.unlock"), 2)
+	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		l := rlock.New(client, "job")
+		require.Error(t, l.Do(t.Context(), func(context.Context) error { return errors.New("oops") }))
+		require.Panics(t, func() { _ = l.Do(t.Context(), func(context.Context) error { panic("oops") }) })
+		all := c.ended("redlatch.do")
+		require.Len(t, all, 2)
+		require.Equal(t, "_OTHER", attrs(all[0].Attributes())["error.type"])
+		require.Equal(t, "panic", attrs(all[1].Attributes())["error.type"])
+		require.Len(t, c.ended("redlatch.unlock"), 2)
+	})
 }
 
 // A multi-lock has a span for what it takes with one script, and one for each Unlock.
 func TestAMultiLockHasASpanForEachScript(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	_, client := c.open()
-	name := redistest.Key(t)
-	require.NoError(t, rmultilock.New(client, name, name+"2").Do(t.Context(), func(context.Context) error { return nil }))
-	require.Equal(t, "2", attrs(c.only("redlatch.lock").Attributes())["redlatch.locks"])
-	require.Equal(t, "multi", attrs(c.only("redlatch.do").Attributes())["redlatch.lock.kind"])
-	unlocks := c.ended("redlatch.unlock")
-	require.Len(t, unlocks, 2)
-	require.True(t, unlocks[0].Links()[0].SpanContext.Equal(c.only("redlatch.lock").SpanContext()))
+	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		name := "job"
+		require.NoError(t, rmultilock.New(client, name, name+"2").Do(t.Context(), func(context.Context) error { return nil }))
+		require.Equal(t, "2", attrs(c.only("redlatch.lock").Attributes())["redlatch.locks"])
+		require.Equal(t, "multi", attrs(c.only("redlatch.do").Attributes())["redlatch.lock.kind"])
+		unlocks := c.ended("redlatch.unlock")
+		require.Len(t, unlocks, 2)
+		require.True(t, unlocks[0].Links()[0].SpanContext.Equal(c.only("redlatch.lock").SpanContext()))
+	})
 }
 
-// What is not sampled leaves no spans, but for a loss if that is.
-func TestWhatIsNotSampledHasNoSpans(t *testing.T) {
+// What is not sampled leaves no spans, except for a sampled loss. A span that is only recorded also ends.
+func TestSamplingDecidesWhichSpansEnd(t *testing.T) {
 	t.Parallel()
-	for what, sampler := range map[string]sdktrace.Sampler{"nothing": sdktrace.NeverSample(), "all but acquisitions": allButLocks{}} {
-		c := collect(t)
-		c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(sampler))
-		var err error
-		c.Telemetry, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
-		require.NoError(t, err)
-		_, client := c.open()
-		require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
-		require.Empty(t, c.ended("redlatch.lock"), what)
-		require.Empty(t, c.ended("redlatch.unlock"), what)
-		require.Equal(t, what == "nothing", len(c.spans.Ended()) == 0, what)
+	for what, want := range map[string]struct {
+		sampler sdktrace.Sampler
+		ended   []string
+	}{
+		"nothing":              {sdktrace.NeverSample(), nil},
+		"all but acquisitions": {allButLocks{}, []string{"redlatch.do"}},
+		"recorded only":        {recordOnly{}, []string{"redlatch.lock", "redlatch.do", "redlatch.unlock"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			spans := tracetest.NewSpanRecorder()
+			traces := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(want.sampler))
+			observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
+				t := c.t
+				require.NoError(t, rlock.New(client, "job").Do(t.Context(), func(context.Context) error { return nil }))
+				var ended []string
+				for _, s := range spans.Ended() {
+					ended = append(ended, s.Name())
+				}
+				require.ElementsMatch(t, want.ended, ended)
+			}, otelredlatch.WithTracerProvider(traces))
+		})
 	}
 }
 
 // Each of two observers ends the spans that it has begun.
-func TestAClientMayHaveTheObserversOfTwo(t *testing.T) {
-	t.Parallel()
-	first, second := collect(t), collect(t)
-	client, err := redlatch.Open(t.Context(), redistest.Shared(t).URL(), redlatch.WithObserver(redlatch.Observers(first.tell, second.tell)))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
-	for _, c := range []*collected{first, second} {
-		for _, name := range []string{"redlatch.lock", "redlatch.do", "redlatch.unlock"} {
-			require.Len(t, c.ended(name), 1, name)
+func TestClientMayHaveTwoObservers(t *testing.T) {
+	observed(t, func(first *collected, s *redistest.MiniServer, _ *redlatch.Client) {
+		t := first.t
+		second := collect(t)
+		client, err := redlatch.New(s.Server.Dial, redlatch.WithObserver(redlatch.Observers(first.tell, second.tell)))
+		require.NoError(t, err)
+		require.NoError(t, rlock.New(client, "job").Do(t.Context(), func(context.Context) error { return nil }))
+		require.NoError(t, client.Close())
+		for _, c := range []*collected{first, second} {
+			for _, name := range []string{"redlatch.lock", "redlatch.do", "redlatch.unlock"} {
+				require.Len(t, c.ended(name), 1, name)
+			}
 		}
-	}
-}
-
-// A processor of spans sees the end of what is recorded, also of what no exporter gets.
-func TestASpanThatIsOnlyRecordedEnds(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans), sdktrace.WithSampler(recordOnly{}))
-	var err error
-	c.Telemetry, err = otelredlatch.New(otelredlatch.WithTracerProvider(c.traces))
-	require.NoError(t, err)
-	_, client := c.open()
-	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
-	require.Len(t, c.spans.Started(), 3)
-	require.Len(t, c.spans.Ended(), 3)
+	})
 }
 
 type recordOnly struct{}
@@ -273,37 +261,36 @@ func (allButLocks) Description() string { return "all but acquisitions" }
 // A lock cannot have such a name, and one attribute that is no UTF-8 costs the exporter of OTLP all
 // the spans that it sends together.
 func TestANameThatIsNoTextIsMadeOne(t *testing.T) {
-	t.Parallel()
-	c := collect(t)
-	_, client := c.open()
-	_, err := rlock.New(client, "upload:\xff").TryLock(t.Context())
-	require.ErrorIs(t, err, redlatch.ErrInvalid)
-	require.Equal(t, "upload:\ufffd", attrs(c.only("redlatch.lock").Attributes())["redlatch.lock.name"])
+	observed(t, func(c *collected, _ *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		_, err := rlock.New(client, "upload:\xff").TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		require.Equal(t, "upload:\ufffd", attrs(c.only("redlatch.lock").Attributes())["redlatch.lock.name"])
+	})
 }
 
 func TestAHandedOverOwnerTakesItsTraceAlong(t *testing.T) {
-	t.Parallel()
-	var traces propagation.TraceContext
-	c := collect(t)
-	_, client := c.open()
-	l := rlock.New(client, redistest.Key(t))
-	ctx, root := c.root()
-	hold, err := l.Lock(ctx)
-	require.NoError(t, err)
-	owner, err := hold.HandOver()
-	require.NoError(t, err)
-	headers := propagation.MapCarrier{}
-	traces.Inject(ctx, headers)
+	observed(t, func(c *collected, s *redistest.MiniServer, client *redlatch.Client) {
+		t := c.t
+		var traces propagation.TraceContext
+		l := rlock.New(client, "job")
+		ctx, root := c.root()
+		hold, err := l.Lock(ctx)
+		require.NoError(t, err)
+		owner, err := hold.HandOver()
+		require.NoError(t, err)
+		headers := propagation.MapCarrier{}
+		traces.Inject(ctx, headers)
 
-	other := collect(t)
-	_, client = other.open()
-	there := traces.Extract(t.Context(), propagation.MapCarrier{"traceparent": headers["traceparent"]})
-	resumed, err := rlock.New(client, l.Name()).Resume(there, owner)
-	require.NoError(t, err)
-	require.NoError(t, resumed.Unlock())
-	lock := other.only("redlatch.lock")
-	require.Equal(t, "resume", attrs(lock.Attributes())["redlatch.operation"])
-	require.Equal(t, root.SpanContext().TraceID(), lock.SpanContext().TraceID())
-	require.Equal(t, root.SpanContext().SpanID(), lock.Parent().SpanID())
-	require.Equal(t, root.SpanContext().TraceID(), other.only("redlatch.unlock").SpanContext().TraceID())
+		other := collect(t)
+		there := traces.Extract(t.Context(), propagation.MapCarrier{"traceparent": headers["traceparent"]})
+		resumed, err := rlock.New(other.open(s), l.Name()).Resume(there, owner)
+		require.NoError(t, err)
+		require.NoError(t, resumed.Unlock())
+		lock := other.only("redlatch.lock")
+		require.Equal(t, "resume", attrs(lock.Attributes())["redlatch.operation"])
+		require.Equal(t, root.SpanContext().TraceID(), lock.SpanContext().TraceID())
+		require.Equal(t, root.SpanContext().SpanID(), lock.Parent().SpanID())
+		require.Equal(t, root.SpanContext().TraceID(), other.only("redlatch.unlock").SpanContext().TraceID())
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/promredlatch"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -22,18 +24,27 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-const soon = 20 * time.Second
-
-// watched returns a client that metrics observe, and a registry of them.
-func watched(t *testing.T, opts ...promredlatch.Option) (*redistest.Server, *redlatch.Client, *prometheus.Registry) {
+// observed runs body in a bubble, with a client of an embedded server that metrics observe.
+func observed(t *testing.T, body func(o *observation), opts ...promredlatch.Option) {
 	t.Helper()
-	srv, m := redistest.Shared(t), promredlatch.New(opts...)
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(m)
-	client, err := redlatch.Open(t.Context(), srv.URL(), redlatch.WithObserver(m.Observer()))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return srv, client, registry
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &observation{t: t, MiniServer: redistest.Mini(t, embedded.WithInProcess()), registry: prometheus.NewPedanticRegistry()}
+		m := promredlatch.New(opts...)
+		o.registry.MustRegister(m)
+		var err error
+		o.client, err = redlatch.New(o.Server.Dial, redlatch.WithObserver(m.Observer()))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, o.client.Close()) })
+		body(o)
+	})
+}
+
+type observation struct {
+	*redistest.MiniServer
+	t        *testing.T
+	client   *redlatch.Client
+	registry *prometheus.Registry
 }
 
 // gather returns the metrics by name.
@@ -83,21 +94,13 @@ func count(t *testing.T, r *prometheus.Registry, name, labels string) int {
 	return int(m.GetGauge().GetValue())
 }
 
-// lose makes a client lose a lock: its key is deleted, and a renewal finds that out.
-func lose(t *testing.T, srv *redistest.Server, client *redlatch.Client) {
-	t.Helper()
-	l := rlock.New(client, redistest.Key(t)+":lost")
-	hold, err := l.Lock(t.Context(), rlock.WithWatchdog(6*time.Second))
-	require.NoError(t, err)
-	srv.Do(t, "DEL", l.Name())
-	require.Eventually(t, func() bool { return hold.Err() != nil }, soon, time.Millisecond)
-	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
+func TestMetricsCountWhatHappens(t *testing.T) {
+	observed(t, countWhatHappens)
 }
 
-func TestMetricsCountWhatHappens(t *testing.T) {
-	t.Parallel()
-	srv, client, registry := watched(t)
-	l, fair := rlock.New(client, redistest.Key(t)), rfairlock.New(client, redistest.Key(t))
+func countWhatHappens(o *observation) {
+	t, registry := o.t, o.registry
+	l, fair := rlock.New(o.client, "plain"), rfairlock.New(o.client, "fair")
 	hold, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	_, err = l.TryLock(t.Context())
@@ -107,20 +110,24 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	waits := make(chan error, 1)
 	go func() { _, err := l.Lock(ctx); waits <- err }()
-	require.Eventually(t, func() bool {
-		return count(t, registry, "redlatch_lock_waiting", "kind=plain") == 1
-	}, soon, time.Millisecond)
+	synctest.Wait()
+	require.Equal(t, 1, count(t, registry, "redlatch_lock_waiting", "kind=plain"))
 	require.Equal(t, 1, count(t, registry, "redlatch_lock_held", "kind=plain"))
 	require.Positive(t, one(t, registry, "redlatch_lock_hold_oldest_age_seconds", "kind=plain").GetGauge().GetValue())
 	cancel()
 	require.Error(t, <-waits)
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, fair.Do(t.Context(), func(context.Context) error { return nil }))
-	require.NoError(t, rsemaphore.New(client, redistest.Key(t)).Release(t.Context(), 1))
-	srv.Do(t, "SET", l.Name(), "no lock")
+	require.NoError(t, rsemaphore.New(o.client, "semaphore").Release(t.Context(), 1))
+	o.Do(t, "SET", l.Name(), "no lock")
 	_, err = l.Lock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
-	lose(t, srv, client)
+	o.Do(t, "DEL", l.Name())
+	hold, err = l.Lock(t.Context())
+	require.NoError(t, err)
+	o.Do(t, "DEL", l.Name())
+	time.Sleep(time.Minute) // a renewal finds out
+	require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 
 	acquire := func(labels string) int { return count(t, registry, "redlatch_lock_acquire_duration_seconds", labels) }
 	require.Equal(t, 2, acquire("kind=plain operation=lock outcome=acquired"))
@@ -268,18 +275,19 @@ func TestAHundredThousandNamesLeaveFewSeries(t *testing.T) {
 func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 	t.Parallel()
 	type traced struct{}
-	_, client, registry := watched(t, promredlatch.WithExemplars(func(ctx context.Context) prometheus.Labels {
+	m := promredlatch.New(promredlatch.WithExemplars(func(ctx context.Context) prometheus.Labels {
 		id, _ := ctx.Value(traced{}).(string)
 		if id == "" {
 			return nil
 		}
 		return prometheus.Labels{"trace_id": id}
 	}))
-	l := rlock.New(client, redistest.Key(t))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
 	for _, id := range []string{"", "4bf92f3577b34da6a3ce929d0e0e4736", strings.Repeat("x", 200)} {
-		hold, err := l.Lock(context.WithValue(t.Context(), traced{}, id))
-		require.NoError(t, err)
-		require.NoError(t, hold.Unlock())
+		ctx := context.WithValue(t.Context(), traced{}, id)
+		m.Observer().Acquired(ctx, redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain"})
+		m.Observer().Ended(ctx, redlatch.Ended{Name: "job", Kind: "plain"})
 	}
 	for name, labels := range map[string]string{
 		"redlatch_lock_acquire_duration_seconds": "kind=plain operation=lock outcome=acquired",
@@ -295,19 +303,12 @@ func TestHistogramsHaveExemplarsOfTheCaller(t *testing.T) {
 		}
 		require.Equal(t, []string{"4bf92f3577b34da6a3ce929d0e0e4736"}, ids)
 	}
-	// The client catches the panics of an observer.
-	long := promredlatch.New(promredlatch.WithExemplars(func(context.Context) prometheus.Labels {
-		return prometheus.Labels{"trace_id": strings.Repeat("x", 200)}
-	}))
-	require.NotPanics(t, func() {
-		long.Observer().Acquired(t.Context(), redlatch.Acquired{Op: "lock", Name: "job", Kind: "plain"})
-	})
 }
 
-// Prometheus panics over such an exemplar, and what comes behind it would not be counted.
+// Prometheus panics over such an exemplar, and later observations would not be counted.
 func TestAnExemplarThatIsNoTextHidesNoLoss(t *testing.T) {
 	t.Parallel()
-	for _, labels := range []prometheus.Labels{{"trace_id": "\xff"}, {"\xff": "1"}, {"": "1"}} {
+	for _, labels := range []prometheus.Labels{{"trace_id": "\xff"}, {"\xff": "1"}, {"": "1"}, {"trace_id": strings.Repeat("x", 200)}} {
 		m := promredlatch.New(promredlatch.WithExemplars(func(context.Context) prometheus.Labels { return labels }))
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(m)
@@ -318,15 +319,16 @@ func TestAnExemplarThatIsNoTextHidesNoLoss(t *testing.T) {
 	}
 }
 
-func TestAClientThatIsClosedIsForgotten(t *testing.T) {
-	t.Parallel()
-	_, client, registry := watched(t)
-	_, err := rlock.New(client, redistest.Key(t)).Lock(t.Context(), rlock.WithLease(2*time.Second))
-	require.NoError(t, err)
-	require.Equal(t, 1, count(t, registry, "redlatch_lock_held", "kind=plain"))
-	require.NoError(t, client.Close())
-	require.Zero(t, count(t, registry, "redlatch_lock_held", "kind=plain"))
-	require.Equal(t, 1, count(t, registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=closed"))
+func TestClosedClientIsForgotten(t *testing.T) {
+	observed(t, func(o *observation) {
+		t := o.t
+		_, err := rlock.New(o.client, "job").Lock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, count(t, o.registry, "redlatch_lock_held", "kind=plain"))
+		require.NoError(t, o.client.Close())
+		require.Zero(t, count(t, o.registry, "redlatch_lock_held", "kind=plain"))
+		require.Equal(t, 1, count(t, o.registry, "redlatch_lock_hold_duration_seconds", "kind=plain end=closed"))
+	})
 }
 
 // What the events of an uncontended pair cost.
