@@ -123,24 +123,6 @@ func TestTheContextOfATaskEndsWithTheLeadership(t *testing.T) {
 	})
 }
 
-func TestAFrozenServerEndsTheTasks(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithWatchdogTimeout(2*time.Second))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, client.Close()) })
-	e, _ := elect(t, client, gocronredlatch.ElectorConfig{Name: redistest.Key(t)})
-	leads(t, e)
-	began, failed := starter(t, e)
-	ctx := receive(t, began)
-	s.Pause()
-	require.ErrorIs(t, receive(t, failed), redlatch.ErrLost)
-	require.Error(t, ctx.Err())
-	require.ErrorIs(t, e.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
-	s.Resume()
-	leads(t, e)
-}
-
 func TestANewLeaderDoesNoJobBeforeTheClocksMayAgree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

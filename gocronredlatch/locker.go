@@ -45,7 +45,6 @@ var ErrBetween = errors.New("gocronredlatch: the tick is between two periods")
 type Locker struct {
 	client *redlatch.Client
 	config LockerConfig
-	now    func() time.Time
 
 	holds sync.Map // context of a job -> *rlock.Hold, until the task starts
 }
@@ -64,7 +63,7 @@ func NewLocker(client *redlatch.Client, config LockerConfig) (*Locker, error) {
 			slog.Default().Warn("the lock of a job was not freed as it should", "lock", name, "error", err)
 		}
 	}
-	return &Locker{client: client, config: config, now: time.Now}, nil
+	return &Locker{client: client, config: config}, nil
 }
 
 // Task returns a task that calls fn with a context that ends when the lock of the run is lost, with the
@@ -127,7 +126,7 @@ func (l *Locker) mark() (time.Duration, error) {
 		return l.config.AtLeast, nil
 	}
 	// Truncate counts from the zero time, which some periods do not divide.
-	after := time.Duration(l.now().UnixNano()) % period
+	after := time.Duration(time.Now().UnixNano()) % period
 	switch {
 	case after <= period/3:
 		return period/2 - after, nil

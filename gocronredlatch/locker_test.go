@@ -196,6 +196,37 @@ func TestAJobThatIsDoneIsNotDoneAgainForAWhile(t *testing.T) {
 	})
 }
 
+func TestTickCountsForThePeriodNextToIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		at   time.Duration // after an hour
+		want time.Duration // how long the mark stays, 0: the tick is skipped
+	}{
+		{0, 30 * time.Minute},
+		{time.Minute, 29 * time.Minute},
+		{59 * time.Minute, 31 * time.Minute},
+		{20 * time.Minute, 10 * time.Minute},
+		{40 * time.Minute, 50 * time.Minute},
+		{20*time.Minute + 1, 0},
+		{30 * time.Minute, 0},
+		{40*time.Minute - 1, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) { // which begins at an hour
+			s := redistest.Mini(t, embedded.WithInProcess())
+			l := newLocker(t, connect(t, s), gocronredlatch.LockerConfig{Period: time.Hour})
+			time.Sleep(c.at)
+			lock, err := l.Lock(t.Context(), "job")
+			if c.want == 0 {
+				require.ErrorIs(t, err, gocronredlatch.ErrBetween, c.at)
+				return
+			}
+			require.NoError(t, err, c.at)
+			require.EqualValues(t, c.want.Milliseconds()+1, s.Do(t, "PTTL", "job:ran"), c.at)
+			require.NoError(t, lock.Unlock(t.Context()))
+		})
+	}
+}
+
 func TestARunThatFailsToLeaveItsMarkFreesTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
