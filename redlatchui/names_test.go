@@ -126,6 +126,34 @@ func TestOnlyLocksOfThePatternHavePages(t *testing.T) {
 	})
 }
 
+func TestManyLocksArePaged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		for i := range 250 {
+			s.Do(t, "HSET", fmt.Sprintf("orders:%03d", i), javaA+":1", 1)
+		}
+		page := open(t, s, redlatchui.Options{})
+		for n, c := range map[string]struct {
+			shown, last string
+			links       []string
+		}{
+			"1": {"1–100 of 250", "orders:099", []string{"page=2"}},
+			"2": {"101–200 of 250", "orders:199", []string{"?q=orders&amp;sort=name\"", "page=3"}},
+			"9": {"201–250 of 250", "orders:249", []string{"page=2"}},
+		} {
+			_, text := get(t, page, "/?q=orders&sort=name&page="+n)
+			require.Contains(t, textOf(text), c.shown, n)
+			require.Contains(t, text, "<bdi>"+c.last+"</bdi>", n)
+			for _, link := range c.links {
+				require.Contains(t, text, link, n)
+			}
+		}
+		text := says(t, page, "/who?client="+javaA, "Holds (200 and 50 more)")
+		require.Equal(t, 200, strings.Count(text, "with 249 more locks"))
+	})
+}
+
 func TestOfVeryManyHoldersSomeAreShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
