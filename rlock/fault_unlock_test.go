@@ -3,9 +3,9 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,219 +14,176 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 func TestU30DoUnlocksWhenItsContextDiesDuringTheWork(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	for name, c := range map[string]struct {
-		ctx  func() (context.Context, context.CancelFunc)
-		want error
-	}{
-		"cancelled": {func() (context.Context, context.CancelFunc) { return context.WithCancel(t.Context()) }, context.Canceled},
-		"timed out": {func() (context.Context, context.CancelFunc) {
-			return context.WithTimeout(t.Context(), time.Second)
-		}, context.DeadlineExceeded},
-	} {
-		ctx, cancel := c.ctx()
-		defer cancel()
-		err := l.Do(ctx, func(ctx context.Context) error {
-			require.True(t, locked(t, s, l.Name()))
-			if c.want == context.Canceled { //nolint:errorlint // a row of the table
-				cancel()
-			}
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		require.ErrorIs(t, err, c.want, name)
-		require.NotErrorIs(t, err, redlatch.ErrNotHeld, name)
-		require.False(t, locked(t, s, l.Name()), name)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l := rlock.New(client, "job")
+		for _, want := range []error{context.Canceled, context.DeadlineExceeded} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := l.Do(ctx, func(ctx context.Context) error {
+				require.True(t, locked(t, srv, "job"))
+				if errors.Is(want, context.Canceled) {
+					cancel()
+				}
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			require.ErrorIs(t, err, want)
+			require.NotErrorIs(t, err, redlatch.ErrNotHeld)
+			require.False(t, locked(t, srv, "job"))
+		}
+	})
 }
 
-// replyLosses are ways to lose the reply to a release, before and after the server has run it.
-var replyLosses = []struct {
-	name  string
-	then  func(p *redistest.Proxy)
-	heal  func(p *redistest.Proxy)
-	known bool // Unlock itself can tell that the lock is free
+// replyLosses are ways to lose the reply to a release.
+var replyLosses = map[string]struct {
+	lose, heal func(w *wire)
+	known      bool // Unlock itself can tell that the lock is free
 }{
-	{"late", func(p *redistest.Proxy) { p.Heal() }, func(*redistest.Proxy) {}, true},
-	{"reset", func(p *redistest.Proxy) { p.Reset(); p.Heal() }, func(*redistest.Proxy) {}, true},
-	{"reset, and no way back for longer than Unlock waits",
-		func(p *redistest.Proxy) { p.Refuse(true); p.Reset(); p.Heal() },
-		func(p *redistest.Proxy) { p.Refuse(false) }, false},
-	{"never", func(*redistest.Proxy) {}, func(p *redistest.Proxy) { p.Heal() }, false},
+	"late":  {heal: func(*wire) {}, known: true},
+	"reset": {lose: (*wire).reset, known: true},
+	"reset, and no way back for longer than Unlock waits": {
+		lose: func(w *wire) { w.refuse.Store(true); w.reset() }, heal: func(w *wire) { w.refuse.Store(false) },
+	},
+	"never": {},
 }
 
 func TestU32UnlockWhoseReplyIsLostFreesTheLockOnceAndWakesOnce(t *testing.T) {
-	t.Parallel()
-	for _, loss := range replyLosses {
-		t.Run(loss.name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			logged, log := newJournal()
-			p, client := through(t, s, log, redlatch.WithCommandTimeout(time.Second))
-			key := redistest.Key(t)
-			hold := take(t, rlock.New(client, key))
-			messages := wakeUps(t, s, key)
-
-			p.Blackhole(redistest.ToClient)
-			unlocked := make(chan error, 1)
-			go func() { unlocked <- hold.Unlock() }()
-			until(t, soon, "the release", func() bool { return !locked(t, s, key) })
-			loss.then(p)
-			err := <-unlocked
-			if loss.known {
-				require.NoError(t, err)
-			} else {
-				requireTransportError(t, err)
-				loss.heal(p)
-				logged.await(t, 1, settled, key)
-			}
-			require.Equal(t, err, hold.Unlock(), "the first result stays")
-			require.Equal(t, 1, messages())
-			require.Equal(t, int64(0), s.Do(t, "DBSIZE"), "no latch key is left behind")
+	for name, loss := range replyLosses {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logged, log := newJournal()
+				w, client := wired(t, 0, log, redlatch.WithCommandTimeout(time.Second))
+				loadScripts(t, client)
+				hold := take(t, rlock.New(client, "job"))
+				messages := wakeUps(t, w.srv, "job")
+				speak := w.holdReplies()
+				outcome := hold.UnlockAsync()
+				synctest.Wait()
+				require.False(t, locked(t, w.srv, "job"))
+				if loss.lose != nil {
+					loss.lose(w)
+				}
+				if name != "never" {
+					speak()
+				}
+				err := <-outcome
+				if loss.known {
+					require.NoError(t, err)
+				} else {
+					requireTransportError(t, err)
+				}
+				if name == "never" {
+					speak()
+				}
+				if loss.heal != nil {
+					loss.heal(w)
+				}
+				time.Sleep(soon)
+				require.Equal(t, !loss.known, logged.count(settled, "job") == 1)
+				require.Equal(t, err, hold.Unlock(), "the first result stays")
+				require.Equal(t, 1, messages())
+				require.Empty(t, keysLike(t, w.srv, "*"), "no latch key is left behind")
+			})
 		})
 	}
 }
 
 func TestU32UnlockWhoseCommandIsLostIsSentAgain(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s)
-	key := redistest.Key(t)
-	hold := take(t, rlock.New(client, key))
-	messages := wakeUps(t, s, key)
-	p.Blackhole(redistest.ToServer)
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- hold.Unlock() }()
-	until(t, soon, "the release under way", func() bool { return p.Holding(redistest.ToServer) > 0 })
-	p.Reset() // held commands are lost
-	p.Heal()
-	require.NoError(t, <-unlocked)
-	require.False(t, locked(t, s, key))
-	require.Equal(t, 1, messages())
-}
-
-func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
-	t.Parallel()
-	s, p := delayingNet(t)
-	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id") // else the in-doubt call is fenced before it runs
-	client := connect(t, p.URL())
-	loadScripts(t, client)
-	key := redistest.Key(t)
-	hold := take(t, rlock.New(client, key))
-	messages := wakeUps(t, s, key)
-	held := p.HoldMatching(redistest.ToServer, "EVALSHA")
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- hold.Unlock() }()
-	awaitClosed(t, held.Seen(), soon, "the release")
-	p.Reset()
-	require.NoError(t, <-unlocked)
-	require.Equal(t, 1, messages())
-
-	next := take(t, rlock.New(client, key))
-	ran := s.CommandStats(t)["evalsha"]
-	held.Release()
-	until(t, soon, "the in-doubt call", func() bool { return s.CommandStats(t)["evalsha"] > ran })
-	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, s, key))
-	require.Equal(t, 1, messages())
-	require.NoError(t, next.Unlock())
-	require.Equal(t, 2, messages())
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		hold := take(t, rlock.New(client, "job"))
+		messages := wakeUps(t, w.srv, "job")
+		w.hole.Store(true)
+		outcome := hold.UnlockAsync()
+		synctest.Wait()
+		w.heal()
+		require.NoError(t, <-outcome)
+		require.False(t, locked(t, w.srv, "job"))
+		require.Equal(t, 1, messages())
+	})
 }
 
 func TestUnlockWhileRedisIsAwayIsMadeUpForInTheBackground(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	logged, log := newJournal()
-	p, client := through(t, s, log, redlatch.WithCommandTimeout(time.Second))
-	key := redistest.Key(t)
-	hold := take(t, rlock.New(client, key))
-	p.Refuse(true)
-	p.Reset()
-	began := time.Now()
-	requireTransportError(t, hold.Unlock())
-	require.Less(t, time.Since(began), time.Second+slack)
-	require.True(t, locked(t, s, key))
-	p.Refuse(false)
-	logged.await(t, 1, settled, key, "was_held=true")
-	require.False(t, locked(t, s, key))
+	for name, opts := range map[string][]rlock.Option{"own": nil, "given": {rlock.WithOwner(newOwner())}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logged, log := newJournal()
+				w, client := wired(t, 0, log, redlatch.WithCommandTimeout(time.Second))
+				hold := take(t, rlock.New(client, "job"), opts...)
+				w.refuse.Store(true)
+				w.reset()
+				began := time.Now()
+				requireTransportError(t, hold.Unlock())
+				require.LessOrEqual(t, time.Since(began), 2*time.Second) // the last pause between dials may overrun
+				require.True(t, locked(t, w.srv, "job"))
+				w.refuse.Store(false)
+				time.Sleep(5 * time.Second)
+				require.False(t, locked(t, w.srv, "job"))
+				if name == "own" {
+					require.Equal(t, 1, logged.count(settled, "job", "was_held=true"))
+				}
+				time.Sleep(soon)
+				require.Empty(t, keysLike(t, w.srv, "*"), "no latch is left")
+			})
+		})
+	}
 }
 
 // A renewal may find the lock already released.
 func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := over(t, slowRelease{})
+		const took = shortLease / 3
+		client := over(t, &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			if c.Name == "release" {
+				time.AfterFunc(took, func() { c.Ends(int64(1), nil) })
+			}
+			return map[string]any{"renew": []any{int64(0)}}[c.Name], nil, c.Name != "release"
+		}})
 		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(shortLease))
 		ctx := hold.Context(t.Context())
 		time.Sleep(shortLease / 6)
 		began := time.Now()
 		require.NoError(t, hold.Unlock())
-		require.Equal(t, releaseTime, time.Since(began))
+		require.Equal(t, took, time.Since(began))
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
 	})
 }
 
-// slowRelease is a transport whose releases free the lock immediately and reply late.
-type slowRelease struct{}
-
-const releaseTime = shortLease / 3
-
-func (slowRelease) Start(c *transport.Call, done transport.Done) {
-	c.Claim(0)
-	switch c.Name() {
-	case "acquire":
-		done(nil, nil)
-	case "renew":
-		done([]any{int64(0)}, nil)
-	default:
-		time.AfterFunc(releaseTime, func() { done(int64(1), nil) })
-	}
-}
-
-func (slowRelease) Subscribe(context.Context, string) (transport.Subscription, error) {
-	return nil, transport.ErrNotSent
-}
-
-func (slowRelease) PublishCommand() string { return "PUBLISH" }
-
-func (slowRelease) Close() error { return nil }
-
-// A hold reports that its lease is over even while the watchdog is blocked, for example by a log
-// handler that hangs. Not in a bubble: the handler's mutex would stop its time.
-func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
-	t.Parallel()
-	log := &stuck{reached: make(chan struct{}), release: make(chan struct{})}
-	_, client := onShared(t, redlatch.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
-	t.Cleanup(func() { close(log.release) })
-	first := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(time.Second))
-	second := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(2*time.Second))
-	ctx := second.Context(t.Context())
-	awaitClosed(t, log.reached, soon, "the watchdog's complaint")
-	<-time.After(second.Remaining())
-	require.ErrorIs(t, second.Err(), redlatch.ErrLost)
-	require.ErrorIs(t, first.Err(), redlatch.ErrLost)
-	require.ErrorIs(t, ctx.Err(), context.Canceled)
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
-}
-
+// stuck is a log handler that hangs in the report of a loss.
 type stuck struct {
-	once             sync.Once
-	reached, release chan struct{}
+	slog.Handler
+	release chan struct{}
 }
 
-func (s *stuck) Write(line []byte) (int, error) {
-	if strings.Contains(string(line), "lock lost") {
-		s.once.Do(func() { close(s.reached) })
+func (s stuck) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "lock lost") {
 		<-s.release
 	}
-	return len(line), nil
+	return nil
+}
+
+func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := stuck{slog.NewTextHandler(io.Discard, nil), make(chan struct{})}
+		_, client := inBubble(t, redlatch.WithLogger(slog.New(log)))
+		defer close(log.release)
+		first := take(t, rlock.New(client, "first"), rlock.WithLease(10*time.Second))
+		second := take(t, rlock.New(client, "second"), rlock.WithLease(20*time.Second))
+		ctx := second.Context(t.Context())
+		time.Sleep(second.Remaining())
+		require.ErrorIs(t, second.Err(), redlatch.ErrLost)
+		require.ErrorIs(t, first.Err(), redlatch.ErrLost)
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+		require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
+	})
 }
 
 // connectionFaults break connections and release the lock in between.
@@ -315,29 +272,6 @@ func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
 			until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
 		})
 	}
-}
-
-// The first call runs on the server, the second does not.
-func TestCallInFlightOnABrokenConnectionIsUncertain(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s)
-	key := redistest.Key(t)
-	try := func() (*rlock.Hold, error) { return rlock.New(client, key).TryLock(t.Context()) }
-
-	before := grants(t, s)
-	p.CutReplyAfter(1)
-	require.ErrorIs(t, inBackground(try).failed(t, atOnce), redlatch.ErrUncertain)
-	require.Equal(t, before+1, grants(t, s))
-	until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
-
-	held := p.HoldMatching(redistest.ToServer, key)
-	w := inBackground(try)
-	awaitClosed(t, held.Seen(), soon, "the acquire")
-	s.KillClients(t, "normal")
-	require.ErrorIs(t, w.failed(t, atOnce), redlatch.ErrUncertain)
-	require.NoError(t, take(t, rlock.New(client, key)).Unlock())
-	require.Equal(t, before+2, grants(t, s))
 }
 
 func TestHoldOutlivesBothItsConnections(t *testing.T) {

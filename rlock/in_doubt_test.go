@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -14,35 +15,22 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// These tests hold a command back in the network until its connection has been replaced.
+// The network holds a command back until its connection has been replaced. The embedded server, as
+// some users' rights, offers no way to kill the old connection.
 
 // settled is logged when a call in doubt was resolved.
 const settled = "open outcome settled"
 
-// noFence are the rights of a user who cannot kill connections.
-var noFence = []any{"on", "nopass", "~*", "&*", "+@all", "-client|kill", "-client|id", "-client|info", "-client|list"}
-
-// delayingNet is a server behind a proxy that still delivers held commands after the client has
-// closed the connection.
-func delayingNet(t *testing.T) (*redistest.Server, *redistest.Proxy) {
-	t.Helper()
-	s := redistest.Start(t)
-	p := redistest.NewProxy(t, s.Addr())
-	p.KeepHalfDead(true)
-	return s, p
-}
-
-func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
+func wakeUps(t *testing.T, s redistest.Target, key string) func() int {
 	t.Helper()
 	conn := redis.PubSubConn{Conn: s.Dial(t)}
 	require.NoError(t, conn.Subscribe(codec.LockChannel(key)))
 	_, isAck := conn.Receive().(redis.Subscription)
 	require.True(t, isAck)
-	n, marks := 0, 0
+	n := 0
 	return func() int {
 		t.Helper()
 		// All messages before this one have arrived.
-		marks++
 		s.Do(t, "PUBLISH", codec.LockChannel(key), "mark")
 		for {
 			m, ok := conn.ReceiveWithTimeout(soon).(redis.Message)
@@ -56,160 +44,232 @@ func wakeUps(t *testing.T, s *redistest.Server, key string) func() int {
 	}
 }
 
-// giveUp is a way in which a client leaves a connection.
-type giveUp struct {
-	name string
-	wait time.Duration // 0: no bound
-	act  func(p *redistest.Proxy)
-}
-
-var giveUps = []giveUp{
-	{"reset", 0, func(p *redistest.Proxy) { p.Reset() }},
-	{"reply limit", 0, func(*redistest.Proxy) {}},
-	{"reset after the caller left", time.Second, func(p *redistest.Proxy) { p.Reset() }},
-}
-
-// loseAcquire acquires a lock with a command that the network holds back, until the call fails.
-func (g giveUp) loseAcquire(t *testing.T, p *redistest.Proxy, l *rlock.Lock) *redistest.Held {
-	t.Helper()
-	ctx := t.Context()
-	if g.wait > 0 {
-		bounded, cancel := context.WithTimeout(ctx, g.wait)
-		defer cancel()
-		ctx = bounded
-	}
-	held := p.HoldMatching(redistest.ToServer, l.Name())
-	w := await(ctx, l)
-	awaitClosed(t, held.Seen(), soon, "the acquire")
-	if g.wait > 0 {
-		require.ErrorIs(t, w.failed(t, atOnce), context.DeadlineExceeded)
-	}
-	g.act(p)
-	require.ErrorIs(t, w.failed(t, atOnce+time.Second), redlatch.ErrUncertain)
-	return held
-}
-
 func shortReplyLimit() redlatch.Option { return redlatch.WithCommandTimeout(2 * time.Second) }
 
 func TestU5InDoubtAcquireNeverRunsWhenItsConnectionCanBeKilled(t *testing.T) {
 	t.Parallel()
-	for _, how := range giveUps {
-		t.Run(how.name, func(t *testing.T) {
-			t.Parallel()
-			s, p := delayingNet(t)
-			logged, log := newJournal()
-			client := connect(t, p.URL(), log, shortReplyLimit())
-			loadScripts(t, connect(t, s.URL()))
-			before, key := grants(t, s), redistest.Key(t)
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	p.KeepHalfDead(true)
+	logged, log := newJournal()
+	client := connect(t, p.URL(), log, shortReplyLimit())
+	loadScripts(t, connect(t, s.URL()))
+	before, key := grants(t, s), redistest.Key(t)
 
-			held := how.loseAcquire(t, p, rlock.New(client, key))
-			logged.await(t, 1, settled, key)
-			require.Positive(t, s.CommandStats(t)["client|kill"])
+	held := p.HoldMatching(redistest.ToServer, key)
+	w := await(t.Context(), rlock.New(client, key))
+	awaitClosed(t, held.Seen(), soon, "the acquire")
+	p.Reset()
+	require.ErrorIs(t, w.failed(t, soon), redlatch.ErrUncertain)
+	until(t, soon, "a resolution", func() bool { return logged.count(settled, key) == 1 })
+	require.Positive(t, s.CommandStats(t)["client|kill"])
 
-			held.Release()
-			until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
-			loadScripts(t, connect(t, p.URL()))
-			require.False(t, locked(t, s, key))
-			require.Equal(t, before+1, grants(t, s), "the in-doubt call ran")
-		})
-	}
+	held.Release()
+	until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
+	loadScripts(t, connect(t, p.URL()))
+	require.False(t, locked(t, s, key))
+	require.Equal(t, before+1, grants(t, s), "the in-doubt call ran")
 }
 
 func TestU5InDoubtAcquireIsFoundAndReleasedWhereNoConnectionCanBeKilled(t *testing.T) {
-	t.Parallel()
-	for _, how := range giveUps {
-		t.Run(how.name, func(t *testing.T) {
-			t.Parallel()
-			s, p := delayingNet(t)
-			s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
-			logged, log := newJournal()
-			client := connect(t, "redis://weak:any@"+p.Addr(), log, shortReplyLimit())
-			loadScripts(t, connect(t, s.URL()))
-			before, key := grants(t, s), redistest.Key(t)
-			messages := wakeUps(t, s, key)
+	const reset, left, limit = "reset", "reset after the caller left", "reply limit"
+	for _, how := range []string{reset, left, limit} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logged, log := newJournal()
+				w, client := wired(t, 0, log, shortReplyLimit())
+				loadScripts(t, client)
+				messages := wakeUps(t, w.srv, "job")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				held := w.holdCommand("job")
+				call := await(ctx, rlock.New(client, "job"))
+				synctest.Wait()
+				if how == left {
+					cancel()
+					require.ErrorIs(t, call.failed(t, time.Millisecond), context.Canceled)
+				}
+				if how != limit {
+					w.reset()
+				}
+				require.ErrorIs(t, call.failed(t, soon), redlatch.ErrUncertain)
+				time.Sleep(5 * time.Second) // several questions
+				require.Zero(t, logged.count(settled, "job"))
+				require.Zero(t, messages())
 
-			held := how.loseAcquire(t, p, rlock.New(client, key))
-
-			asked := s.CommandStats(t)["hget"]
-			until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
-			require.Zero(t, logged.count(settled, key))
-			require.Zero(t, messages())
-
-			held.Release()
-			logged.await(t, 1, settled, key, "was_held=true")
-			require.Equal(t, before+1, grants(t, s), "the in-doubt call did not run: the test shows nothing")
-			require.False(t, locked(t, s, key))
-			require.Equal(t, 1, messages(), "waiters learn that it is free")
+				held.release(t)
+				require.True(t, locked(t, w.srv, "job"))
+				time.Sleep(soon)
+				require.Equal(t, 1, logged.count(settled, "job", "was_held=true"))
+				require.False(t, locked(t, w.srv, "job"))
+				require.Equal(t, 1, messages(), "waiters learn that it is free")
+			})
 		})
 	}
 }
 
 // The next attempt has another owner, and only one is granted.
 func TestU5InDoubtAcquireDoesNotKeepItsOwnCallerOut(t *testing.T) {
-	t.Parallel()
 	for name, inDoubtFirst := range map[string]bool{"the in-doubt call is first": true, "the caller is first": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			meetInDoubtCall(t, inDoubtFirst)
+			synctest.Test(t, func(t *testing.T) {
+				lan, client := wired(t, 0, shortReplyLimit(), noPoll())
+				loadScripts(t, client)
+				holdByHand(t, lan.srv, "job", forever)
+				w := await(t.Context(), rlock.New(client, "job"))
+				synctest.Wait()
+				held := lan.holdCommand("EVALSHA")
+				lan.srv.Do(t, "PUBLISH", codec.LockChannel("job"), codec.MessageUnlock) // a reason to try
+				synctest.Wait()
+				lan.reset()
+				time.Sleep(time.Second) // it tries again
+				lan.srv.Do(t, "DEL", "job")
+				if !inDoubtFirst {
+					freeByHand(t, lan.srv, "job")
+					w.ended(t, time.Second)
+				}
+				held.release(t)
+				hold := w.acquired(t, soon)
+				require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, lan.srv, "job"))
+				time.Sleep(soon)
+				require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, lan.srv, "job"))
+				require.NoError(t, hold.Unlock())
+				require.False(t, locked(t, lan.srv, "job"))
+			})
 		})
 	}
 }
 
-func meetInDoubtCall(t *testing.T, inDoubtFirst bool) {
-	t.Helper()
-	s, p := delayingNet(t)
-	s.Do(t, "ACL", append([]any{"SETUSER", "weak"}, noFence...)...)
-	client := connect(t, "redis://weak:any@"+p.Addr(), shortReplyLimit(), noPoll())
-	loadScripts(t, connect(t, s.URL()))
-	key := redistest.Key(t)
-	holdByHand(t, s, key, forever)
-	w := await(t.Context(), rlock.New(client, key))
-	awaitWaiters(t, s, key)
-
-	held := p.HoldMatching(redistest.ToServer, "EVALSHA")
-	s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock) // a reason to try
-	awaitClosed(t, held.Seen(), soon, "the acquire")
-	p.Reset()
-	asked := s.CommandStats(t)["pttl"]
-	until(t, soon, "another attempt", func() bool { return s.CommandStats(t)["pttl"] > asked })
-	s.Do(t, "DEL", key) // and no message wakes the waiter
-	if !inDoubtFirst {
-		s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
-		w.ended(t, soon)
-	}
-	held.Release()
-
-	hold := w.acquired(t, soon)
-	if !inDoubtFirst {
-		asked := s.CommandStats(t)["hget"]
-		until(t, soon, "two questions", func() bool { return s.CommandStats(t)["hget"] >= asked+2 })
-		until(t, soon, "delivery", func() bool { return p.Holding(redistest.ToServer) == 0 })
-	}
-	require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, s, key))
-	require.NoError(t, hold.Unlock())
-	until(t, soon, "the lock is free", func() bool { return !locked(t, s, key) })
+// The server is away for longer than the lease of an acquire that it runs when it is back.
+func TestU5AcquireThatRunsAfterALongFreezeLeavesNoUnreleasedHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0, redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(time.Second))
+		loadScripts(t, client)
+		held := w.holdCommand("job")
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := rlock.New(client, "job").Lock(ctx, rlock.WithLease(shortLease))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		w.hole.Store(true)
+		time.Sleep(shortLease + 3*time.Second) // longer than a question lasts that is begun within the lease
+		w.heal()
+		held.release(t)
+		require.True(t, locked(t, w.srv, "job"))
+		time.Sleep(3 * time.Second)
+		require.False(t, locked(t, w.srv, "job"))
+	})
 }
 
-const shortLease = 6 * time.Second
+func TestU10InDoubtReleaseDoesNotTouchTheNextHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		loadScripts(t, client)
+		hold := take(t, rlock.New(client, "job"))
+		messages := wakeUps(t, w.srv, "job")
+		held := w.holdCommand("EVALSHA")
+		outcome := hold.UnlockAsync()
+		synctest.Wait()
+		w.reset()
+		require.NoError(t, <-outcome)
+		require.Equal(t, 1, messages())
 
-// reportedLease is lost a second before it ends, which covers delays of a busy machine.
-const reportedLease = 12 * time.Second
+		next := take(t, rlock.New(client, "job"))
+		held.release(t)
+		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, w.srv, "job"))
+		require.Equal(t, 1, messages())
+		require.NoError(t, next.Unlock())
+		require.Equal(t, 2, messages())
+	})
+}
 
-// A frozen server may run an acquire after its lease.
-func TestU5AcquireThatRunsAfterALongFreezeLeavesNoUnreleasedHold(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL(), redlatch.WithWatchdogTimeout(shortLease), redlatch.WithCommandTimeout(time.Second))
-	loadScripts(t, connect(t, s.URL()))
-	before, key := grants(t, s), redistest.Key(t)
-	s.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	_, err := rlock.New(client, key).Lock(ctx, rlock.WithLease(shortLease))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	<-time.After(shortLease + 3*time.Second) // longer than a question lasts that is begun within the lease
-	s.Resume()
-	resumed := time.Now()
-	until(t, soon, "the late grant", func() bool { return grants(t, s) == before+1 })
-	until(t, time.Until(resumed.Add(time.Second+slack)), "the lock is free", func() bool { return !locked(t, s, key) })
+func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged, log := newJournal()
+		w, client := wired(t, 0, log, redlatch.WithCommandTimeout(time.Second))
+		l := rlock.New(client, "job")
+		outer := take(t, l)
+		require.NoError(t, again(t, l, outer).Unlock())
+		held := w.holdCommand(outer.Owner().String())
+		_, err := l.TryLock(outer.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		w.reset()
+		require.NoError(t, outer.Unlock())
+		require.False(t, locked(t, w.srv, "job"))
+		time.Sleep(soon)
+		require.Equal(t, 1, logged.count("open outcome left to the caller that frees the lock", "job"))
+		held.release(t)
+		require.False(t, locked(t, w.srv, "job"))
+		other := take(t, l)
+		require.Equal(t, map[string]string{other.Owner().String(): "1"}, owners(t, w.srv, "job"))
+		require.NoError(t, other.Unlock())
+		require.False(t, locked(t, w.srv, "job"))
+	})
+}
+
+func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
+		l := rlock.New(client, "job")
+		outer := take(t, l)
+		require.NoError(t, again(t, l, outer).Unlock())
+		inner := again(t, l, outer)
+		held := w.holdCommand(outer.Owner().String())
+		outcome := inner.UnlockAsync()
+		synctest.Wait()
+		w.reset()
+		require.NoError(t, <-outcome)
+		third := again(t, l, outer)
+		held.release(t)
+		require.NoError(t, third.Unlock())
+		require.NoError(t, outer.Err())
+		require.True(t, locked(t, w.srv, "job"))
+		require.NoError(t, outer.Unlock())
+		require.False(t, locked(t, w.srv, "job"))
+	})
+}
+
+// The release may arrive when another caller holds the lock with this owner.
+func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		require.NoError(t, again(t, l, hold).Unlock())
+		inner := again(t, l, hold)
+		held := w.holdCommand("job")
+		outcome := inner.UnlockAsync()
+		synctest.Wait()
+		w.reset()
+		require.NoError(t, <-outcome)
+		for range 3 {
+			owner, err := hold.HandOver()
+			require.ErrorIs(t, err, redlatch.ErrUncertain)
+			require.Zero(t, owner)
+		}
+		require.NoError(t, hold.Err())
+		held.release(t)
+		require.NoError(t, hold.Unlock())
+	})
+}
+
+// The outer hold is unlocked during the re-entry.
+func TestTurnGoesToTheNextWaiterAfterAReentryThatCameTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		require.NoError(t, again(t, l, hold).Unlock())
+		ctx := context.WithoutCancel(hold.Context(t.Context()))
+		w.srv.Do(t, "DEL", "job")
+		held := w.holdCommand("job")
+		reentry := await(ctx, l)
+		synctest.Wait()
+		unlock := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
+		synctest.Wait()
+		held.release(t)
+		require.ErrorIs(t, reentry.failed(t, soon), redlatch.ErrLost)
+		unlock.ended(t, soon)
+		require.NoError(t, unlock.err, "it left the freeing to the re-entry")
+		require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+	})
 }

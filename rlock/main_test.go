@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +35,8 @@ func TestMain(m *testing.M) {
 
 // soon bounds waits on a real server.
 const soon = 10 * time.Second
+
+const shortLease = 6 * time.Second
 
 // noPoll makes a missed wake-up fail the test.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(30 * time.Second) }
@@ -289,37 +290,18 @@ func listeners(t *testing.T, s *redistest.Server, key string) int64 {
 }
 
 // journal collects a logger's lines.
-type journal struct {
-	mu    sync.Mutex // guards lines and news
-	lines []string
-	news  chan struct{} // closed and replaced with every line
+type journal struct{ *redistest.Journal }
+
+func newJournal() (journal, redlatch.Option) {
+	j, logger := redistest.NewJournal()
+	return journal{j}, redlatch.WithLogger(logger)
 }
 
-func newJournal() (*journal, redlatch.Option) {
-	j := &journal{news: make(chan struct{})}
-	return j, redlatch.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
-}
-
-func (j *journal) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, string(line))
-	close(j.news)
-	j.news = make(chan struct{})
-	return len(line), nil
-}
-
-func (j *journal) count(words ...string) int {
-	n, _ := j.look(words)
-	return n
-}
-
-func (j *journal) look(words []string) (int, <-chan struct{}) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// count returns the number of lines that contain all the words.
+func (j journal) count(words ...string) int {
 	n := 0
 lines:
-	for _, line := range j.lines {
+	for _, line := range j.Lines() {
 		for _, w := range words {
 			if !strings.Contains(line, w) {
 				continue lines
@@ -327,25 +309,7 @@ lines:
 		}
 		n++
 	}
-	return n, j.news
-}
-
-// await returns when n lines contain all the words.
-func (j *journal) await(t *testing.T, n int, words ...string) {
-	t.Helper()
-	timeout := time.After(soon)
-	for {
-		got, news := j.look(words)
-		if got >= n {
-			return
-		}
-		select {
-		case <-news:
-		case <-timeout:
-			require.FailNow(t, "a line is missing from the log", "%q: %d of %d\n%s",
-				words, got, n, strings.Join(j.lines, ""))
-		}
-	}
+	return n
 }
 
 // awaitLoss waits until the hold is lost, for at most d.

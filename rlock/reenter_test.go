@@ -86,69 +86,6 @@ func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	require.NoError(t, foreign.Unlock())
 }
 
-// withoutKill returns a client that may not kill connections, so that held commands run late.
-func withoutKill(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redistest.Proxy, *redlatch.Client) {
-	t.Helper()
-	s, p := delayingNet(t)
-	s.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id")
-	client := connect(t, p.URL(), opts...)
-	loadScripts(t, client)
-	return s, p, client
-}
-
-// deliver runs a held script on the server.
-func deliver(t *testing.T, s *redistest.Server, held *redistest.Held) {
-	t.Helper()
-	ran := s.CommandStats(t)["evalsha"]
-	held.Release()
-	until(t, soon, "the late script", func() bool { return s.CommandStats(t)["evalsha"] > ran })
-}
-
-func TestU4LateReentryNeverTakesAFreeLock(t *testing.T) {
-	t.Parallel()
-	logged, log := newJournal()
-	s, p, client := withoutKill(t, log, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	require.NoError(t, again(t, l, outer).Unlock())
-	held := p.HoldMatching(redistest.ToServer, outer.Owner().String())
-	_, err := l.TryLock(outer.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	awaitClosed(t, held.Seen(), soon, "the re-entry")
-	p.Reset()
-	require.NoError(t, outer.Unlock())
-	require.False(t, locked(t, s, l.Name()))
-	logged.await(t, 1, "open outcome left to the caller that frees the lock", l.Name())
-	deliver(t, s, held)
-	require.False(t, locked(t, s, l.Name()))
-	other := take(t, l)
-	require.Equal(t, map[string]string{other.Owner().String(): "1"}, owners(t, s, l.Name()))
-	require.NoError(t, other.Unlock())
-	require.False(t, locked(t, s, l.Name()))
-}
-
-func TestU4LateReleaseNeverFreesAHoldThatIsHeld(t *testing.T) {
-	t.Parallel()
-	s, p, client := withoutKill(t, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	require.NoError(t, again(t, l, outer).Unlock())
-	inner := again(t, l, outer)
-	held := p.HoldMatching(redistest.ToServer, outer.Owner().String())
-	w := inBackground(func() (*rlock.Hold, error) { return nil, inner.Unlock() })
-	awaitClosed(t, held.Seen(), soon, "the release")
-	p.Reset()
-	w.ended(t, soon)
-	require.NoError(t, w.err)
-	third := again(t, l, outer)
-	deliver(t, s, held)
-	require.NoError(t, third.Unlock())
-	require.NoError(t, outer.Err())
-	require.True(t, locked(t, s, l.Name()))
-	require.NoError(t, outer.Unlock())
-	require.False(t, locked(t, s, l.Name()))
-}
-
 // The server still counts an inner hold whose lease has expired.
 func TestHandOverLeavesACountOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,28 +130,6 @@ func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 			require.Equal(t, "1", owners(t, s, l.Name())[hold.Owner().String()])
 		})
 	}
-}
-
-// The outer hold is unlocked during the re-entry.
-func TestTurnGoesToTheNextWaiterAfterAReentryThatCameTooLate(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	require.NoError(t, again(t, l, hold).Unlock())
-	ctx := context.WithoutCancel(hold.Context(t.Context()))
-	s.Do(t, "DEL", l.Name())
-	held := p.HoldMatching(redistest.ToServer, l.Name())
-	re := await(ctx, l)
-	awaitClosed(t, held.Seen(), soon, "the re-entry")
-	un := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
-	until(t, soon, "the unlock", func() bool { return !hold.Internal().IsCounted() })
-	held.Release()
-	require.ErrorIs(t, re.failed(t, soon), redlatch.ErrLost)
-	un.ended(t, soon)
-	require.NoError(t, un.err, "it left the freeing to the re-entry")
-	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
 }
 
 // The reply is NOSCRIPT, and the caller has left.

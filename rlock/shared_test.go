@@ -116,49 +116,6 @@ func TestReentryOfAGivenOwnerNeverTakesAFreeLock(t *testing.T) {
 	require.False(t, locked(t, srv, l.Name()))
 }
 
-func TestReleaseOfAGivenOwnerGoesOnInTheBackground(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv, redlatch.WithCommandTimeout(time.Second))
-	l, owner := rlock.New(client, redistest.Key(t)), rlock.WithOwner(newOwner())
-	require.NoError(t, take(t, l, owner).Unlock())
-	hold := take(t, l, owner)
-	p.Refuse(true)
-	p.Reset()
-	require.Error(t, hold.Unlock())
-	require.True(t, locked(t, srv, l.Name()))
-	p.Refuse(false)
-	until(t, soon, "the lock is free", func() bool { return !locked(t, srv, l.Name()) })
-	until(t, soon, "no latch is left", func() bool { return len(keysLike(t, srv, "*"+l.Name()+"*")) == 0 })
-}
-
-// The release may arrive when another caller holds the lock with this owner.
-func TestHoldWithAPendingReleaseIsNotHandedOver(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	srv.Do(t, "ACL", "SETUSER", "default", "-client|kill", "-client|id")
-	p, client := through(t, srv)
-	p.KeepHalfDead(true)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	require.NoError(t, again(t, l, hold).Unlock()) // the server knows the scripts
-	inner := again(t, l, hold)
-	held := p.HoldMatching(redistest.ToServer, l.Name())
-	unlocked := inBackground(func() (*rlock.Hold, error) { return nil, inner.Unlock() })
-	awaitClosed(t, held.Seen(), soon, "the release is on its way")
-	p.Reset()
-	unlocked.ended(t, soon)
-	require.NoError(t, unlocked.err)
-	for range 3 {
-		owner, err := hold.HandOver()
-		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		require.Zero(t, owner)
-	}
-	require.NoError(t, hold.Err())
-	held.Release()
-	require.NoError(t, hold.Unlock())
-}
-
 func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t)

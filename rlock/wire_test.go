@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -19,16 +21,27 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
+// wire is a network in a bubble.
 type wire struct {
 	srv     *redistest.MiniServer
 	latency time.Duration
-	hole    atomic.Bool // what is sent is lost
-	deaf    atomic.Bool // replies are lost
-	refuse  atomic.Bool // connections are refused
+	hole    atomic.Bool                   // what is sent is lost
+	deaf    atomic.Bool                   // replies are lost
+	refuse  atomic.Bool                   // connections are refused
+	gate    atomic.Pointer[chan struct{}] // replies wait until it is closed; nil: they do not
 
-	mu    sync.Mutex // guards sent and conns
+	mu    sync.Mutex // guards what follows
 	sent  time.Time  // when a script that got through was last sent
 	conns []net.Conn
+	next  *heldCommand // waits for its command
+}
+
+// heldCommand is a command that the network holds back, with all that follows on its connection.
+type heldCommand struct {
+	wire *wire
+	text string
+	conn *wireConn // nil: it was not sent yet
+	data []byte
 }
 
 // wired starts a server and a client with a wire between them, in a bubble.
@@ -79,6 +92,59 @@ func (w *wire) heal() {
 	w.reset()
 }
 
+// holdReplies holds back all replies until release.
+func (w *wire) holdReplies() (release func()) {
+	gate := make(chan struct{})
+	w.gate.Store(&gate)
+	return func() {
+		w.gate.Store(nil)
+		close(gate)
+	}
+}
+
+// holdCommand holds back the next command that contains text.
+func (w *wire) holdCommand(text string) *heldCommand {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = &heldCommand{wire: w, text: text}
+	return w.next
+}
+
+// catches reports whether the network holds p back.
+func (w *wire) catches(c *wireConn, p []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.next; h != nil && bytes.Contains(p, []byte(h.text)) {
+		h.conn, c.held, w.next = c, h, nil
+	}
+	if c.held != nil {
+		c.held.data = append(c.held.data, p...)
+	}
+	return c.held != nil
+}
+
+// release delivers the command, even if the client has closed its connection.
+func (h *heldCommand) release(t *testing.T) {
+	t.Helper()
+	require.NotNil(t, h.conn, "nothing was sent")
+	h.wire.mu.Lock()
+	to := h.conn.Conn
+	h.conn.held = nil
+	h.wire.mu.Unlock()
+	select {
+	case <-h.conn.closed:
+		fresh, err := h.wire.srv.DialNet(context.Background(), "", "")
+		require.NoError(t, err)
+		go func() { _, _ = io.Copy(io.Discard, fresh) }()
+		defer fresh.Close() //nolint:errcheck // it has no other use
+		to = fresh
+	default:
+	}
+	_, err := to.Write(h.data)
+	require.NoError(t, err)
+	synctest.Wait()
+}
+
 func (w *wire) lastSent() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,6 +158,7 @@ type wireConn struct {
 	parts  chan part
 	once   sync.Once
 	closed chan struct{}
+	held   *heldCommand // nil: it delivers; guarded by wire.mu
 }
 
 type part struct {
@@ -100,7 +167,7 @@ type part struct {
 }
 
 func (c *wireConn) Write(p []byte) (int, error) {
-	if c.wire.hole.Load() {
+	if c.wire.hole.Load() || c.wire.catches(c, p) {
 		return len(p), nil
 	}
 	if bytes.Contains(p, []byte("EVALSHA")) {
@@ -119,6 +186,13 @@ func (c *wireConn) Write(p []byte) (int, error) {
 func (c *wireConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
+		if gate := c.wire.gate.Load(); gate != nil && err == nil {
+			select {
+			case <-*gate:
+			case <-c.closed:
+				return 0, net.ErrClosed
+			}
+		}
 		if err != nil || !c.wire.deaf.Load() {
 			return n, err
 		}
