@@ -41,6 +41,8 @@ func TestOpenHeedsItsContext(t *testing.T) {
 	began := time.Now()
 	_, err := redlatch.Open(ctx, srv.URL())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, redlatch.ErrNotSent)
+	require.ErrorContains(t, err, srv.Addr())
 	require.Less(t, time.Since(began), 4*time.Second, "the dial timeout is 5 s")
 	srv.Resume()
 }

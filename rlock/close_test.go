@@ -3,17 +3,14 @@ package rlock_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -49,27 +46,6 @@ func requireClosedFor(t *testing.T, l *rlock.Lock) {
 	requireOnly(t, err, "is-locked", l.Name(), redlatch.ErrClosed)
 	_, err = l.ForceUnlock(t.Context())
 	requireOnly(t, err, "force-unlock", l.Name(), redlatch.ErrClosed)
-}
-
-func TestCloseEndsHoldsAndLeavesTheirLeases(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL(), redlatch.WithCommandTimeout(closeTimeout))
-	renewed := take(t, rlock.New(client, redistest.Key(t)))
-	fixed := take(t, rlock.New(client, redistest.Key(t)), rlock.WithLease(forever))
-	began := time.Now()
-	closes(t, client, closeTimeout+slack)()
-	require.Less(t, time.Since(began), closeTimeout, "nothing was open")
-	for _, hold := range []*rlock.Hold{renewed, fixed} {
-		ctx := hold.Context(t.Context())
-		require.ErrorIs(t, ctx.Err(), context.Canceled)
-		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrClosed)
-		require.ErrorIs(t, hold.Err(), redlatch.ErrClosed)
-		requireOnly(t, hold.Unlock(), "unlock", hold.Name(), redlatch.ErrClosed)
-		require.Equal(t, map[string]string{hold.Owner().String(): "1"}, owners(t, s, hold.Name()))
-		require.Positive(t, ttl(t, s, hold.Name()))
-	}
-	require.Zero(t, s.Clients(t))
 }
 
 func TestCloseWithCallsInFlightAgainstAFrozenServerIsBounded(t *testing.T) {
@@ -130,20 +106,21 @@ func TestCloseWithOpenDoubtsIsBounded(t *testing.T) {
 }
 
 func TestCloseLeavesNoUnreleasedHold(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(closeTimeout))
-	l := rlock.New(client, redistest.Key(t))
-	p.Blackhole(redistest.ToClient)
-	w := await(t.Context(), l)
-	until(t, soon, "the grant", func() bool { return locked(t, s, l.Name()) })
-	done := closes(t, client, closeTimeout+slack)
-	err := w.failed(t, atOnce)
-	require.ErrorIs(t, err, redlatch.ErrClosed)
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	p.Heal()
-	done()
-	require.False(t, locked(t, s, l.Name()))
+	synctest.Test(t, func(t *testing.T) {
+		lan, client := wired(t, 0, redlatch.WithCommandTimeout(closeTimeout))
+		loadScripts(t, client)
+		speak := lan.holdReplies()
+		w := await(t.Context(), rlock.New(client, "job"))
+		synctest.Wait()
+		require.True(t, locked(t, lan.srv, "job"))
+		done := closes(t, client, closeTimeout)
+		err := w.failed(t, time.Millisecond)
+		require.ErrorIs(t, err, redlatch.ErrClosed)
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		speak()
+		done()
+		require.False(t, locked(t, lan.srv, "job"))
+	})
 }
 
 func TestCloseWhileDiallingAServerThatDoesNotAnswerIsBounded(t *testing.T) {
@@ -160,201 +137,153 @@ func TestCloseWhileDiallingAServerThatDoesNotAnswerIsBounded(t *testing.T) {
 	})
 }
 
-func TestCloseManyTimesAtOnceReturnsOneResult(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t, redlatch.WithCommandTimeout(closeTimeout))
-	loadScripts(t, client)
-	var all []func()
-	for range 10 {
-		all = append(all, closes(t, client, closeTimeout+slack))
-	}
-	for _, done := range all {
-		done()
-	}
-}
-
 func shutsDown(ctx context.Context, client *redlatch.Client) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- client.Shutdown(ctx) }()
 	return done
 }
 
-func resultOf(t *testing.T, done <-chan error, within time.Duration) error {
-	t.Helper()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(within):
-		require.FailNow(t, "no result", "within %v", within)
-		return nil
-	}
-}
-
-// Not parallel: it counts goroutines.
+// The bubble fails if a goroutine is left.
 func TestCloseEndsAThousandWaitersAndAHundredHolds(t *testing.T) {
-	const holds, waitersEach = 100, 10
-	s := redistest.Start(t)
-	baseline := runtime.NumGoroutine()
-	client, err := redlatch.Open(t.Context(), s.URL(), redlatch.WithCommandTimeout(closeTimeout))
-	require.NoError(t, err)
-	var held []*rlock.Hold
-	var waiters []*waiter
-	for i := range holds {
-		l := rlock.New(client, fmt.Sprintf("lock-%d", i))
-		if i%2 == 0 { // half in local queues, half subscribed
-			held = append(held, take(t, l))
-		} else {
-			held = append(held, take(t, rlock.New(client, l.Name()+"-other")))
-			holdByHand(t, s, l.Name(), forever)
+	synctest.Test(t, func(t *testing.T) {
+		const holds, waitersEach = 100, 10
+		srv, client := inBubble(t)
+		var held []*rlock.Hold
+		var waiters []*waiter
+		for i := range holds {
+			l := rlock.New(client, fmt.Sprintf("lock-%d", i))
+			if i%2 == 0 { // half in local queues, half subscribed
+				held = append(held, take(t, l))
+			} else {
+				held = append(held, take(t, rlock.New(client, l.Name()+"-other"), rlock.WithLease(forever)))
+				holdByHand(t, srv, l.Name(), forever)
+			}
+			for range waitersEach {
+				waiters = append(waiters, await(t.Context(), l))
+			}
 		}
-		for range waitersEach {
-			waiters = append(waiters, await(t.Context(), l))
+		synctest.Wait()
+		for _, w := range waiters {
+			w.stillWaits(t)
 		}
-	}
-	until(t, soon, "the listeners", func() bool { return len(s.Channels(t)) == holds/2 })
-	for _, w := range waiters {
-		w.stillWaits(t)
-	}
-	closes(t, client, closeTimeout+slack)()
-	for _, w := range waiters {
-		require.ErrorIs(t, w.failed(t, soon), redlatch.ErrClosed)
-	}
-	for _, h := range held {
-		require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
-		require.True(t, locked(t, s, h.Name()), "it is left to its lease")
-	}
-	until(t, soon, "no connection", func() bool { return s.Clients(t) == 0 })
-	until(t, soon, "no goroutine", func() bool { return runtime.NumGoroutine() <= baseline+1 }) // the test's connection
+		closes(t, client, time.Millisecond)()
+		for _, w := range waiters {
+			require.ErrorIs(t, w.failed(t, time.Millisecond), redlatch.ErrClosed)
+		}
+		for _, h := range held {
+			require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
+			requireOnly(t, h.Unlock(), "unlock", h.Name(), redlatch.ErrClosed)
+			require.Equal(t, map[string]string{h.Owner().String(): "1"}, owners(t, srv, h.Name()), "it is left to its lease")
+		}
+	})
 }
 
 func TestU38ShutdownWaitsForTheHoldsAndForNothingElse(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	a, b := take(t, rlock.New(client, "a"), rlock.WithWatchdog(shortLease)), take(t, rlock.New(client, "b"))
-	holdByHand(t, s, "foreign", forever)
-	local, remote := await(t.Context(), rlock.New(client, "a")), await(t.Context(), rlock.New(client, "foreign"))
-	awaitWaiters(t, s, "foreign")
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		hold := take(t, s.l)
+		holdByHand(t, s.srv, "foreign", time.Hour)
+		local, remote, there := await(t.Context(), s.l), await(t.Context(), rlock.New(s.client, "foreign")), await(t.Context(), s.other)
+		synctest.Wait()
+		done := shutsDown(t.Context(), s.client)
+		require.ErrorIs(t, local.failed(t, time.Millisecond), redlatch.ErrClosed)
+		require.ErrorIs(t, remote.failed(t, time.Millisecond), redlatch.ErrClosed)
+		requireClosedFor(t, s.l)
+		_, err := s.l.Lock(hold.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrClosed, "a re-entry is new work")
 
-	done := shutsDown(t.Context(), client)
-	require.ErrorIs(t, local.failed(t, atOnce), redlatch.ErrClosed)
-	require.ErrorIs(t, remote.failed(t, atOnce), redlatch.ErrClosed)
-	requireClosedFor(t, rlock.New(client, "c"))
-	_, err := rlock.New(client, "a").Lock(a.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrClosed, "a re-entry is new work, too")
-
-	require.NoError(t, b.Unlock())
-	awaitRenewal(t, s, "a") // it goes on as before
-	require.NoError(t, a.Err())
-	require.Empty(t, done)
-	require.NoError(t, a.Unlock())
-	require.NoError(t, resultOf(t, done, atOnce))
-	require.False(t, locked(t, s, "a"))
-	require.False(t, locked(t, s, "b"))
-	require.Zero(t, s.Clients(t))
-	require.NoError(t, client.Shutdown(t.Context()), "and again")
+		time.Sleep(time.Minute) // it is renewed as before
+		require.NoError(t, hold.Err())
+		require.Empty(t, done)
+		require.NoError(t, hold.Unlock())
+		synctest.Wait()
+		require.Len(t, done, 1)
+		require.NoError(t, <-done)
+		require.NoError(t, there.acquired(t, soon).Unlock())
+		require.NoError(t, s.client.Shutdown(t.Context()), "and again")
+		s.srv.Do(t, "DEL", "foreign")
+	})
 }
 
 func TestU38ShutdownWhoseContextEndsSaysHowManyHoldsWereLeft(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	a, b := take(t, rlock.New(client, "a")), take(t, rlock.New(client, "b"))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := shutsDown(ctx, client)
-	awaitClosedFor(t, rlock.New(client, "c"))
-	require.NoError(t, a.Err())
-	cancel()
-	err := resultOf(t, done, soon)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, "2 holds")
-	for _, h := range []*rlock.Hold{a, b} {
-		require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
-		require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)
-		require.True(t, locked(t, s, h.Name()))
-	}
-	until(t, soon, "the server sees its connections closed", func() bool { return s.Clients(t) == 0 })
-}
-
-// awaitClosedFor returns when the client refuses new work.
-func awaitClosedFor(t *testing.T, l *rlock.Lock) {
-	t.Helper()
-	until(t, soon, "new work is refused", func() bool {
-		_, err := l.IsLocked(t.Context())
-		return assert.ObjectsAreEqual(err != nil, true)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		holds := []*rlock.Hold{take(t, rlock.New(client, "a")), take(t, rlock.New(client, "b"))}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := client.Shutdown(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "2 holds")
+		for _, h := range holds {
+			require.ErrorIs(t, h.Err(), redlatch.ErrClosed)
+			require.ErrorIs(t, h.Unlock(), redlatch.ErrClosed)
+			require.True(t, locked(t, srv, h.Name()))
+		}
 	})
-	requireClosedFor(t, l)
 }
 
 func TestU38AHoldIsHandedOverDuringShutdown(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	hold := take(t, rlock.New(client, "a"))
-	done := shutsDown(t.Context(), client)
-	awaitClosedFor(t, rlock.New(client, "c"))
-	owner, err := hold.HandOver()
-	require.NoError(t, err)
-	require.NoError(t, resultOf(t, done, atOnce))
-	resumed, err := rlock.New(connect(t, s.URL()), "a").Resume(t.Context(), owner)
-	require.NoError(t, err)
-	require.NoError(t, resumed.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		hold := take(t, rlock.New(client, "a"))
+		done := shutsDown(t.Context(), client)
+		synctest.Wait()
+		owner, err := hold.HandOver()
+		require.NoError(t, err)
+		require.NoError(t, <-done)
+		resumed, err := rlock.New(fakeClient(t, srv), "a").Resume(t.Context(), owner)
+		require.NoError(t, err)
+		require.NoError(t, resumed.Unlock())
+	})
 }
 
 func TestU38ShutdownAndCloseTogetherEndAtOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	hold := take(t, rlock.New(client, "a"))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	patient := []<-chan error{shutsDown(t.Context(), client), shutsDown(t.Context(), client)}
-	awaitClosedFor(t, rlock.New(client, "c"))
-	for _, done := range patient {
-		require.Empty(t, done)
-	}
-	impatient := shutsDown(ended, client)
-	closed := make(chan error, 1)
-	go func() { closed <- client.Close() }()
-	require.NoError(t, resultOf(t, closed, soon))
-	_ = resultOf(t, impatient, soon) // Close may have been faster
-	for _, done := range patient {
-		require.ErrorIs(t, resultOf(t, done, soon), redlatch.ErrClosed, "a hold was left")
-	}
-	require.ErrorIs(t, hold.Err(), redlatch.ErrClosed)
-	require.True(t, locked(t, s, "a"))
-	require.Zero(t, s.Clients(t))
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		hold := take(t, rlock.New(client, "a"))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		patient := []<-chan error{shutsDown(t.Context(), client), shutsDown(t.Context(), client)}
+		synctest.Wait()
+		for _, done := range patient {
+			require.Empty(t, done)
+		}
+		impatient := shutsDown(ended, client)
+		closes(t, client, time.Millisecond)()
+		<-impatient // Close may have been faster
+		for _, done := range patient {
+			require.ErrorIs(t, <-done, redlatch.ErrClosed, "a hold was left")
+		}
+		require.ErrorIs(t, hold.Err(), redlatch.ErrClosed)
+		require.True(t, locked(t, srv, "a"))
+	})
 }
 
-// A grant that arrives during Shutdown is either awaited or released.
+// A grant that arrives during Shutdown is either awaited or released. The rounds shut down at each
+// moment of a turn, which takes two round trips.
 func TestU38ShutdownBesideGrantsLeavesNoLockBehind(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
 	for round := range 30 {
-		client, err := redlatch.Open(t.Context(), s.URL())
-		require.NoError(t, err)
-		l := rlock.New(client, fmt.Sprintf("lock-%d", round))
-		ended := make(chan error, 8)
-		for range cap(ended) {
-			go func() {
-				for {
-					hold, err := l.Lock(context.Background())
-					if err != nil {
-						ended <- err
-						return
+		synctest.Test(t, func(t *testing.T) {
+			w, client := wired(t, time.Millisecond)
+			loadScripts(t, client)
+			l := rlock.New(client, "job")
+			ended := make(chan error, 8)
+			for range cap(ended) {
+				go func() {
+					for {
+						if err := l.Do(context.Background(), func(context.Context) error { return nil }); err != nil {
+							ended <- err
+							return
+						}
 					}
-					if err := hold.Unlock(); err != nil {
-						ended <- err
-						return
-					}
-				}
-			}()
-		}
-		<-time.After(time.Duration(round) * 200 * time.Microsecond)
-		require.NoError(t, client.Shutdown(t.Context()))
-		for range cap(ended) {
-			require.ErrorIs(t, resultOf(t, ended, soon), redlatch.ErrClosed)
-		}
-		require.False(t, locked(t, s, l.Name()))
+				}()
+			}
+			time.Sleep(time.Duration(round) * 200 * time.Microsecond)
+			require.NoError(t, client.Shutdown(t.Context()))
+			for range cap(ended) {
+				require.ErrorIs(t, <-ended, redlatch.ErrClosed)
+			}
+			require.False(t, locked(t, w.srv, "job"))
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 var sentinels = []error{
@@ -79,33 +79,34 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 	})
 }
 
+// The first call runs on the server, the second does not.
 func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
-	name := redistest.Key(t)
-	l := rlock.New(client, name)
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		loadScripts(t, client)
+		l := rlock.New(client, "job")
+		for _, lost := range []*atomic.Bool{&w.deaf, &w.hole} {
+			lost.Store(true)
+			try := inBackground(func() (*rlock.Hold, error) { return l.TryLock(t.Context()) })
+			synctest.Wait()
+			require.Equal(t, lost == &w.deaf, locked(t, w.srv, "job"))
+			lost.Store(false)
+			w.reset()
+			requireOnly(t, try.failed(t, time.Millisecond), "trylock", "job", redlatch.ErrUncertain)
+			time.Sleep(2 * time.Second)
+			require.False(t, locked(t, w.srv, "job"))
+		}
 
-	p.CutReplyAfter(0)
-	_, err := l.TryLock(t.Context())
-	requireOnly(t, err, "trylock", name, redlatch.ErrUncertain)
-
-	p.Refuse(true)
-	p.Reset()
-	awaitBroken(t, client)
-	_, err = l.TryLock(t.Context())
-	requireOnly(t, err, "trylock", name, redlatch.ErrNotSent)
-	_, err = l.Lock(t.Context())
-	requireOnly(t, err, "lock", name, redlatch.ErrNotSent)
-	_, err = l.TTL(t.Context())
-	requireOnly(t, err, "ttl", name, redlatch.ErrNotSent)
-	p.Refuse(false)
-
-	s.Do(t, "ACL", "SETUSER", "reader", "on", ">pw", "~*", "&*", "+@read", "+@connection")
-	reader := connect(t, "redis://reader:pw@"+s.Addr())
-	_, err = rlock.New(reader, name).Lock(t.Context())
-	requireOnly(t, err, "lock", name)
-	require.True(t, transport.IsCode(err, "NOPERM"), err)
+		w.refuse.Store(true)
+		w.reset()
+		synctest.Wait()
+		_, err := l.TryLock(t.Context())
+		requireOnly(t, err, "trylock", "job", redlatch.ErrNotSent)
+		_, err = l.Lock(t.Context())
+		requireOnly(t, err, "lock", "job", redlatch.ErrNotSent)
+		_, err = l.TTL(t.Context())
+		requireOnly(t, err, "ttl", "job", redlatch.ErrNotSent)
+	})
 }
 
 func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {

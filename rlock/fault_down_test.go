@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -43,20 +42,6 @@ func eachDown(t *testing.T, timeout time.Duration, play func(t *testing.T, l *rl
 			})
 		})
 	}
-}
-
-// awaitBroken returns when the client knows that its connection is closed. Until then a call may be
-// written to it and become uncertain.
-func awaitBroken(t *testing.T, client *redlatch.Client) *redlatch.Client {
-	t.Helper()
-	l := rlock.New(client, redistest.Key(t))
-	until(t, soon, "a refused connection", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := l.IsLocked(ctx)
-		return errors.Is(err, redlatch.ErrNotSent)
-	})
-	return client
 }
 
 // requireTransportError checks that the error is about the connection and not about the lock.
@@ -141,45 +126,6 @@ func TestU35AWaiterSaysThatRedisWentAway(t *testing.T) {
 	})
 }
 
-func TestU9OpenSaysThatRedisIsDown(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Pause()
-	for _, addr := range []string{"127.0.0.1:1", s.Addr()} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		client, err := redlatch.Open(ctx, "redis://"+addr)
-		require.Nil(t, client)
-		require.ErrorIs(t, err, redlatch.ErrNotSent)
-		require.ErrorContains(t, err, addr)
-		require.Less(t, time.Since(began), time.Second+slack)
-	}
-}
-
-type slowReply struct {
-	name string
-	slow func(t *testing.T, s *redistest.Server, p *redistest.Proxy) (deliver func())
-}
-
-const lateBy = 5 * time.Second
-
-var slowReplies = []slowReply{
-	{"latency", func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) func() {
-		p.Latency(redistest.ToClient, lateBy)
-		return func() { p.Latency(redistest.ToClient, 0) } // for replies to come
-	}},
-	{"black hole", func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) func() {
-		p.Blackhole(redistest.ToClient)
-		return func() { p.Heal() }
-	}},
-	{"client pause", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy) func() {
-		t.Helper()
-		s.Do(t, "CLIENT", "PAUSE", lateBy.Milliseconds(), "WRITE")
-		return func() {}
-	}},
-}
-
 type howLock struct {
 	name string
 	lock func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error)
@@ -193,107 +139,105 @@ var howLocks = []howLock{
 	{"TryLock", func(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) { return l.TryLock(ctx) }},
 }
 
-func TestU5CancelledAcquireLeavesNoUnreleasedHold(t *testing.T) {
-	t.Parallel()
-	for _, reply := range slowReplies {
-		t.Run(reply.name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			p, client := through(t, s, redlatch.WithCommandTimeout(forever))
-			before := grants(t, s)
-			deliver := reply.slow(t, s, p)
-			locks := map[string]*waiter{}
-			ctx, cancel := context.WithTimeout(t.Context(), lateBy/2)
-			defer cancel()
-			for _, how := range howLocks {
-				key := redistest.Key(t)
-				locks[key] = inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, key)) })
-			}
-			for _, w := range locks {
-				require.ErrorIs(t, w.failed(t, lateBy/2+atOnce), context.DeadlineExceeded)
-			}
-			until(t, lateBy+slack, "the grants", func() bool { return grants(t, s) == before+int64(len(locks)) })
-			deliver()
-			until(t, lateBy+time.Second+slack, "all locks free", func() bool { return s.Do(t, "DBSIZE") == int64(0) })
+// slowReplies are ways in which the reply to an acquire comes too late, or not at all.
+var slowReplies = map[string]struct {
+	latency time.Duration // of commands
+	slow    func(w *wire) (deliver func())
+}{
+	"late reply": {slow: (*wire).holdReplies},
+	"lost reply": {slow: func(w *wire) func() {
+		w.deaf.Store(true)
+		return func() { w.deaf.Store(false); w.reset() }
+	}},
+	"late command": {latency: 3 * time.Second, slow: func(*wire) func() { return func() {} }},
+}
+
+func TestU5CanceledAcquireLeavesNoHold(t *testing.T) {
+	const wait = 2 * time.Second
+	for name, reply := range slowReplies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, client := wired(t, reply.latency, redlatch.WithCommandTimeout(forever))
+				loadScripts(t, client)
+				deliver := reply.slow(w)
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				defer cancel()
+				tries := []*waiter{await(t.Context(), rlock.New(client, "bounded"), rlock.WithWait(wait))}
+				for _, how := range howLocks {
+					tries = append(tries, inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, how.name)) }))
+				}
+				for i, try := range tries {
+					err := try.failed(t, wait+time.Millisecond)
+					require.Equal(t, wait, try.took)
+					require.Equal(t, i > 0, errors.Is(err, context.DeadlineExceeded))
+					require.ErrorIs(t, err, redlatch.ErrUncertain)
+					require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
+				}
+				err := rlock.New(client, "job").Do(ctx, func(context.Context) error {
+					require.Fail(t, "entered after the deadline")
+					return nil
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(reply.latency)
+				require.Len(t, keysLike(t, w.srv, "*"), len(tries))
+				deliver()
+				time.Sleep(soon)
+				require.Empty(t, keysLike(t, w.srv, "*"))
+			})
 		})
 	}
 }
 
-func TestU5WaiterCancelledDuringALaterAttemptLeavesNoUnreleasedHold(t *testing.T) {
-	t.Parallel()
-	s, key := redistest.Start(t), redistest.Key(t)
-	p, client := through(t, s)
-	holdByHand(t, s, key, forever)
-	before := s.CommandStats(t)["evalsha"]
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	w := await(ctx, rlock.New(client, key))
-	until(t, soon, "it sleeps", func() bool { return s.CommandStats(t)["evalsha"] == before+2 })
-	// The waiter's next attempt is granted, but its reply is held back.
-	s.Do(t, "PEXPIRE", key, 100)
-	until(t, soon, "the lease is over", func() bool { return !locked(t, s, key) })
-	held := p.HoldMatching(redistest.ToClient, "$-1\r\n") // the grant
-	s.Do(t, "PUBLISH", "redisson_lock__channel:{"+key+"}", "0")
-	awaitClosed(t, held.Seen(), soon, "the grant")
-	require.True(t, locked(t, s, key))
-	w.stillWaits(t)
-
-	cancel()
-	require.ErrorIs(t, w.failed(t, atOnce), context.Canceled)
-	held.Release()
-	until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
-}
-
-func TestU34LockReturnsAtItsDeadlineAndNeverWithALockAfterIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const wait = 2 * time.Second
-		w, client := wired(t, 0, redlatch.WithCommandTimeout(forever))
-		loadScripts(t, client)
-		w.deaf.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		defer cancel()
-		tries := []*waiter{await(t.Context(), rlock.New(client, "bounded"), rlock.WithWait(wait))}
-		for _, how := range howLocks {
-			tries = append(tries, inBackground(func() (*rlock.Hold, error) { return how.lock(ctx, rlock.New(client, how.name)) }))
-		}
-		for i, try := range tries {
-			err := try.failed(t, wait+time.Millisecond)
-			require.Equal(t, i > 0, errors.Is(err, context.DeadlineExceeded))
-			require.ErrorIs(t, err, redlatch.ErrUncertain)
-			require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "no reply said that it is held")
-		}
-		err := rlock.New(client, "job").Do(ctx, func(context.Context) error {
-			require.Fail(t, "entered after the deadline")
-			return nil
+// The lease of the other holder ends, the waiter is granted the lock, and leaves before the reply.
+func TestU5WaiterCanceledInLaterAttemptLeavesNoHold(t *testing.T) {
+	for name, opts := range map[string][]rlock.Option{"own": nil, "given": {rlock.WithOwner(newOwner())}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, client := wired(t, 0, noPoll())
+				loadScripts(t, client)
+				holdByHand(t, w.srv, "job", soon)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				waits := await(ctx, rlock.New(client, "job"), opts...)
+				time.Sleep(soon - time.Millisecond)
+				speak := w.holdReplies()
+				time.Sleep(time.Second)
+				require.NotContains(t, owners(t, w.srv, "job"), foreignOwner)
+				require.True(t, locked(t, w.srv, "job"))
+				waits.stillWaits(t)
+				cancel()
+				err := waits.failed(t, time.Millisecond)
+				require.ErrorIs(t, err, context.Canceled)
+				if name == "given" { // its user must resolve the attempt
+					require.ErrorIs(t, err, redlatch.ErrUncertain)
+					require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
+				}
+				speak()
+				time.Sleep(time.Second)
+				require.Equal(t, name == "given", locked(t, w.srv, "job"))
+			})
 		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		w.deaf.Store(false)
-		w.reset()
-		time.Sleep(soon)
-		require.Empty(t, keysLike(t, w.srv, "*"))
-	})
+	}
 }
 
 func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
+	tr := &counter{}
+	l := rlock.New(over(t, tr), "job")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	var errs []error
 	for _, how := range howLocks {
-		hold, err := how.lock(ctx, rlock.New(client, redistest.Key(t)))
+		hold, err := how.lock(ctx, l)
 		require.Nil(t, hold)
+		errs = append(errs, err)
+	}
+	_, err := l.IsLocked(ctx)
+	errs = append(errs, err)
+	_, err = l.ForceUnlock(ctx)
+	for _, err := range append(errs, err) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, redlatch.ErrNotSent)
 	}
-	l := rlock.New(client, redistest.Key(t))
-	for range 100 {
-		_, err := l.IsLocked(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = l.ForceUnlock(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, redlatch.ErrNotSent)
-	}
-	stats := s.CommandStats(t)
-	require.Zero(t, stats["eval"]+stats["evalsha"]+stats["exists"])
+	require.Zero(t, tr.sent())
 }

@@ -81,29 +81,6 @@ func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
 	})
 }
 
-// The outcome for a shared owner is unknown, so ErrNotAcquired would be wrong.
-func TestGivenOwnerThatLeavesWithAnAttemptInFlightGetsThatError(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv)
-	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	w := await(ctx, l, rlock.WithOwner(newOwner()))
-	awaitWaiters(t, srv, l.Name())
-	until(t, soon, "the second attempt", func() bool { return srv.CommandStats(t)["evalsha"] >= 4 })
-	granted := p.HoldMatching(redistest.ToClient, "$-1\r\n")
-	defer granted.Release()
-	freeByHand(t, srv, l.Name())
-	awaitClosed(t, granted.Seen(), soon, "the grant")
-	require.True(t, locked(t, srv, l.Name()))
-	cancel()
-	w.ended(t, soon)
-	require.ErrorIs(t, w.err, redlatch.ErrUncertain)
-	require.NotErrorIs(t, w.err, redlatch.ErrNotAcquired)
-}
-
 func TestReentryOfAGivenOwnerNeverTakesAFreeLock(t *testing.T) {
 	t.Parallel()
 	srv, client := onShared(t)
