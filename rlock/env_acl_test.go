@@ -228,22 +228,6 @@ func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
 	}
 }
 
-// The first waiter opens the subscription connection. If the server has no room for it yet, the
-// waiter keeps waiting.
-func TestAWaiterWaitsForRoomForItsConnection(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := connect(t, server.URL(), noPoll())
-	require.NoError(t, take(t, rlock.New(client, "other")).Unlock())
-	holdByHand(t, server, "job", forever)
-	server.Do(t, "CONFIG", "SET", "maxclients", 2)
-	waiting := await(t.Context(), rlock.New(client, "job"))
-	time.Sleep(2 * time.Second)
-	server.Do(t, "CONFIG", "SET", "maxclients", 100)
-	freeByHand(t, server, "job")
-	require.NoError(t, waiting.acquired(t, soon).Unlock())
-}
-
 // A server whose last save failed rejects writes until it can save again.
 func TestAnUnlockOutlastsAServerThatCannotSave(t *testing.T) {
 	t.Parallel()

@@ -52,12 +52,19 @@ func TestU33ContentionIsDistinguishedFromGivingUp(t *testing.T) {
 		require.Equal(t, client.ID(), details.Owner.Client())
 		require.ErrorContains(t, err, "left")
 
-		_, err = l.Lock(t.Context(), rlock.WithWait(time.Second))
-		requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired)
-		timed, stop := context.WithTimeout(t.Context(), time.Second)
+		for _, wait := range []time.Duration{0, 7 * time.Second} {
+			began := time.Now()
+			_, err = l.Lock(t.Context(), rlock.WithWait(wait))
+			details = requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired)
+			require.Equal(t, wait, time.Since(began))
+			require.Equal(t, forever, details.TTL.Round(10*time.Second), "what the holder had left when last asked")
+		}
+		began := time.Now()
+		timed, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer stop()
-		_, err = l.Lock(timed)
+		_, err = l.Lock(timed, rlock.WithWait(time.Minute))
 		requireOnly(t, err, "lock", "job", redlatch.ErrNotAcquired, context.DeadlineExceeded)
+		require.Equal(t, 1500*time.Millisecond, time.Since(began))
 
 		reason := errors.New("the user has gone")
 		for _, cause := range []error{nil, reason} {
@@ -120,9 +127,10 @@ func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 				if name == "overwritten" {
 					want = append(want, redlatch.ErrWrongType)
 				}
-				details := requireOnly(t, hold.Unlock(), "unlock", "job", want...)
+				first := hold.Unlock()
+				details := requireOnly(t, first, "unlock", "job", want...)
 				require.Equal(t, hold.Owner(), details.Owner)
-				requireOnly(t, hold.Unlock(), "unlock", "job", want...)
+				require.Same(t, first, hold.Unlock())
 			})
 		})
 	}
@@ -135,6 +143,7 @@ func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 		require.ErrorIs(t, hold.Err(), redlatch.ErrNotHeld)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
 		requireOnly(t, hold.LetExpire(), "let-expire", "job", redlatch.ErrNotHeld)
+		require.NoError(t, hold.Unlock())
 
 		hold = take(t, rlock.New(client, "job"), rlock.WithLease(2*time.Second))
 		awaitLoss(t, hold, 2*time.Second)
@@ -171,14 +180,17 @@ func TestU43KeyOfAnotherTypeIsNamedByEveryCall(t *testing.T) {
 }
 
 func TestU43WaiterGetsAnErrorWhenTheKeyIsNoLockAnyMore(t *testing.T) {
-	t.Parallel()
-	s, client := onShared(t, redlatch.WithPollCap(100*time.Millisecond))
-	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, s, l.Name(), forever)
-	w := await(t.Context(), l)
-	awaitWaiters(t, s, l.Name())
-	s.Do(t, "SET", l.Name(), "a cache's")
-	requireOnly(t, w.failed(t, soon), "lock", l.Name(), redlatch.ErrWrongType)
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		holdByHand(t, srv, "foreign", forever)
+		take(t, rlock.New(client, "own"))
+		for _, name := range []string{"foreign", "own"} {
+			w := await(t.Context(), rlock.New(client, name))
+			synctest.Wait()
+			srv.Do(t, "SET", name, "a cache's")
+			requireOnly(t, w.failed(t, 11*time.Second), "lock", name, redlatch.ErrWrongType)
+		}
+	})
 }
 
 type attemptsOf struct{ n int }

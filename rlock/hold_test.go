@@ -62,9 +62,10 @@ type key struct{}
 func TestContextEndsWithItsParentAndTheHoldGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := inBubble(t)
-		hold := take(t, rlock.New(client, "job"))
 		reason := errors.New("the user went home")
 		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "kept"))
+		hold, err := rlock.New(client, "job").Lock(parent)
+		require.NoError(t, err)
 		ctx := hold.Context(parent)
 		require.Equal(t, "kept", ctx.Value(key{}))
 		cancel(reason)
@@ -155,33 +156,6 @@ func TestHundredUnlocksSendOneScriptAndAgree(t *testing.T) {
 	require.EqualValues(t, 1, stats["publish"])
 }
 
-func TestUnlockRepeatsItsFirstResult(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	name := redistest.Key(t)
-	hold := take(t, rlock.New(client, name))
-	srv.Do(t, "DEL", name)
-	first := hold.Unlock()
-	require.ErrorIs(t, first, redlatch.ErrLost)
-	require.Same(t, first, hold.Unlock())
-	var le *redlatch.LockError
-	require.ErrorAs(t, first, &le)
-	require.Equal(t, redlatch.LockError{Op: "unlock", Name: name, Owner: hold.Owner(), Err: redlatch.LossTaken}, *le)
-}
-
-func TestUnlockWorksWhenEveryContextHasEnded(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	name := redistest.Key(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	hold, err := rlock.New(client, name).Lock(ctx)
-	require.NoError(t, err)
-	cancel()
-	require.NoError(t, hold.Err(), "the context bounds the wait, not the hold")
-	require.NoError(t, hold.Unlock())
-	require.False(t, locked(t, srv, name))
-}
-
 func TestLetExpireLeavesTheKeyToItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
@@ -200,94 +174,4 @@ func TestLetExpireLeavesTheKeyToItsLease(t *testing.T) {
 			require.False(t, locked(t, srv, "job"))
 		}
 	})
-}
-
-func TestLetExpireAfterUnlockOrLossSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, client := inBubble(t)
-		hold := take(t, rlock.New(client, "job"))
-		require.NoError(t, hold.Unlock())
-		err := hold.LetExpire()
-		require.ErrorIs(t, err, redlatch.ErrNotHeld)
-		require.EqualError(t, err, `let-expire "job": redlatch: lock not held`)
-		require.NoError(t, hold.Unlock())
-
-		hold = take(t, rlock.New(client, "job"), rlock.WithLease(time.Second))
-		time.Sleep(time.Second)
-		require.ErrorIs(t, hold.LetExpire(), redlatch.ErrLost)
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-	})
-}
-
-func TestHoldKnowsItsNameAndOwner(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	first := take(t, l)
-	require.Equal(t, l.Name(), first.Name())
-	require.Equal(t, client.ID(), first.Owner().Client())
-	require.Equal(t, map[string]string{first.Owner().String(): "1"}, owners(t, srv, l.Name()))
-	require.NoError(t, first.Unlock())
-	second := take(t, l)
-	require.Greater(t, second.Owner().N(), first.Owner().N(), "an owner is used once")
-	require.NoError(t, second.Unlock())
-}
-
-func TestDoRunsTheFunctionUnderTheLock(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	var inner context.Context
-	err := l.Do(t.Context(), func(ctx context.Context) error {
-		inner = ctx
-		assert.True(t, locked(t, srv, l.Name()))
-		return ctx.Err()
-	})
-	require.NoError(t, err)
-	require.False(t, locked(t, srv, l.Name()))
-	require.ErrorIs(t, context.Cause(inner), redlatch.ErrNotHeld)
-}
-
-func TestDoDoesNotRunTheFunctionWithoutTheLock(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	err := l.Do(t.Context(), func(context.Context) error {
-		assert.Fail(t, "inside")
-		return nil
-	}, rlock.WithWait(10*time.Millisecond))
-	checkHeld(t, err)
-	require.NoError(t, hold.Unlock())
-}
-
-var errWork = errors.New("out of paper")
-
-func TestDoReturnsTheErrorOfTheFunctionFirst(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	err := l.Do(t.Context(), func(context.Context) error { return errWork })
-	require.Equal(t, errWork, err, "and nothing else when there was no loss")
-	for _, work := range []error{errWork, nil} {
-		err = l.Do(t.Context(), func(context.Context) error {
-			srv.Do(t, "DEL", l.Name())
-			return work
-		})
-		require.Equal(t, work != nil, errors.Is(err, errWork))
-		require.ErrorIs(t, err, redlatch.ErrLost)
-		if work != nil {
-			require.Regexp(t, `^out of paper\nunlock "`, err.Error())
-		}
-	}
-}
-
-func TestDoUnlocksOnAPanicWhichGoesOn(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	require.PanicsWithValue(t, "boom", func() {
-		_ = l.Do(t.Context(), func(context.Context) error { panic("boom") })
-	})
-	require.False(t, locked(t, srv, l.Name()))
 }

@@ -79,14 +79,27 @@ func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
 func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
-		failure := errors.New("the work failed")
-		require.ErrorIs(t, s.l.Do(t.Context(), func(ctx context.Context) error {
+		failure := errors.New("out of paper")
+		require.Equal(t, failure, s.l.Do(t.Context(), func(ctx context.Context) error {
 			s.refused(t)
-			return errors.Join(failure, s.l.Do(ctx, func(context.Context) error { return nil }))
-		}), failure)
-		require.Panics(t, func() {
+			checkHeld(t, s.other.Do(ctx, func(context.Context) error { panic("inside") }, rlock.WithWait(time.Second)))
+			require.NoError(t, s.l.Do(ctx, func(context.Context) error { return nil }))
+			return failure
+		}))
+		require.PanicsWithValue(t, "the work", func() {
 			_ = s.l.Do(t.Context(), func(context.Context) error { panic("the work") })
 		})
+		for _, work := range []error{failure, nil} {
+			err := s.l.Do(t.Context(), func(context.Context) error {
+				s.srv.Do(t, "DEL", "lock")
+				return work
+			})
+			require.Equal(t, work != nil, errors.Is(err, failure))
+			require.ErrorIs(t, err, redlatch.ErrLost)
+			if work != nil {
+				require.Regexp(t, `^out of paper\nunlock "`, err.Error())
+			}
+		}
 	})
 }
 

@@ -95,19 +95,21 @@ func TestKindsReenterWhileOthersWait(t *testing.T) {
 func TestKindsRefuseTheReentryOfALostHold(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
-		forgotten := take(t, s.l)
-		ctx := forgotten.Context(t.Context())
-		s.srv.Do(t, "DEL", "lock")
-		_, err := s.l.Lock(ctx)
-		require.ErrorIs(t, err, redlatch.ErrLost)
-		require.ErrorIs(t, forgotten.Err(), redlatch.ErrLost)
-		synctest.Wait()
-		require.False(t, locked(t, s.srv, "lock"), "a re-entry never takes a free lock")
+		for _, opts := range [][]rlock.Option{nil, {rlock.WithOwner(newOwner())}} {
+			forgotten := take(t, s.l, opts...)
+			ctx := forgotten.Context(t.Context())
+			s.srv.Do(t, "DEL", "lock")
+			_, err := s.l.Lock(ctx)
+			require.ErrorIs(t, err, redlatch.ErrLost)
+			require.ErrorIs(t, forgotten.Err(), redlatch.ErrLost)
+			synctest.Wait()
+			require.False(t, locked(t, s.srv, "lock"), "a re-entry never takes a free lock")
+		}
 
 		expired := take(t, s.l, rlock.WithLease(10*time.Second))
-		ctx = context.WithoutCancel(expired.Context(t.Context()))
+		ctx := context.WithoutCancel(expired.Context(t.Context()))
 		time.Sleep(9 * time.Second)
-		_, err = s.l.TryLock(ctx)
+		_, err := s.l.TryLock(ctx)
 		require.ErrorIs(t, err, redlatch.ErrLost)
 		synctest.Wait() // it is freed
 
@@ -163,17 +165,6 @@ func TestKindsKeepTheMostThatNestedLeasesPromise(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.NoError(t, inner.Err())
 		require.NoError(t, inner.Unlock())
-	})
-}
-
-func TestKindsAreRenewedForAsLongAsTheyAreHeld(t *testing.T) {
-	eachKind(t, func(t *testing.T, s *scene) {
-		t.Helper()
-		hold := take(t, s.l)
-		time.Sleep(long)
-		s.refused(t)
-		require.NoError(t, hold.Err())
-		require.NoError(t, hold.Unlock())
 	})
 }
 

@@ -1,21 +1,13 @@
 package rlock_test
 
 import (
-	"context"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -41,31 +33,6 @@ func TestU39OneHourOfWorkKeepsTheLock(t *testing.T) {
 		checkHeld(t, err)
 		require.NoError(t, hold.Unlock())
 		require.False(t, locked(t, srv, "job"))
-	})
-}
-
-func TestU39FixedLeaseIsLostAtItsDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, client := inBubble(t)
-		began := time.Now()
-		hold := take(t, rlock.New(client, "job"), rlock.WithLease(20*time.Second))
-		ctx := hold.Context(t.Context())
-		const useful = 19 * time.Second // less the loss margin
-		deadline, bounded := ctx.Deadline()
-		require.True(t, bounded)
-		require.Equal(t, useful, deadline.Sub(began))
-		require.Equal(t, useful, hold.Remaining())
-
-		time.Sleep(useful - time.Millisecond)
-		require.NoError(t, hold.Err())
-		require.NoError(t, ctx.Err())
-		require.Equal(t, time.Millisecond, hold.Remaining())
-		awaitClosed(t, ctx.Done(), time.Second, "the loss")
-		require.Equal(t, useful, time.Since(began))
-		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
-		require.Zero(t, hold.Remaining())
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
 	})
 }
 
@@ -128,23 +95,6 @@ func TestWithWatchdogReplacesTheClientsLease(t *testing.T) {
 	})
 }
 
-func TestWithWaitEndsOnTheMillisecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		holdByHand(t, srv, "job", time.Hour)
-		began := time.Now()
-		_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithWait(7*time.Second))
-		require.Equal(t, 7*time.Second, time.Since(began))
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.NotErrorIs(t, err, context.DeadlineExceeded)
-		var le *redlatch.LockError
-		require.ErrorAs(t, err, &le)
-		require.Equal(t, "lock", le.Op)
-		require.Equal(t, "job", le.Name)
-		require.Equal(t, time.Hour, le.TTL.Round(10*time.Second), "what the holder had left when last asked")
-	})
-}
-
 // The wait ends together with the first attempt's command timeout.
 func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
 	for range 20 {
@@ -162,34 +112,6 @@ func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
 			srv.Heal()
 		})
 	}
-}
-
-func TestWithWaitOfZeroMakesOneAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		holdByHand(t, srv, "job", time.Hour)
-		began := time.Now()
-		_, err := rlock.New(client, "job").Lock(t.Context(), rlock.WithWait(0))
-		checkHeld(t, err)
-		free, err := rlock.New(client, "free").Lock(t.Context(), rlock.WithWait(0))
-		require.NoError(t, err)
-		require.NoError(t, free.Unlock())
-		require.Zero(t, time.Since(began))
-	})
-}
-
-func TestContextEndsTheWaitOnTheMillisecondWithItsError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		holdByHand(t, srv, "job", time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		began := time.Now()
-		_, err := rlock.New(client, "job").Lock(ctx, rlock.WithWait(time.Minute))
-		require.Equal(t, 1500*time.Millisecond, time.Since(began))
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
 }
 
 // Each call is a second late.
@@ -233,7 +155,7 @@ func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
 	})
 }
 
-func TestReentryOfAGivenOwnerNeverShortens(t *testing.T) {
+func TestGivenOwnersLeaseIsNeverShortened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)
 		l := rlock.New(client, "lock")
@@ -242,7 +164,10 @@ func TestReentryOfAGivenOwnerNeverShortens(t *testing.T) {
 		inner := again(t, l, outer, rlock.WithLease(5*time.Second))
 		require.Equal(t, 50*time.Second, ttl(t, srv, "lock"))
 		require.NoError(t, inner.Unlock())
-		require.NoError(t, outer.Unlock())
+		resumed, err := l.Resume(t.Context(), outer.Owner(), rlock.WithWatchdog(shortLease))
+		require.NoError(t, err)
+		require.Equal(t, 50*time.Second, ttl(t, srv, "lock"))
+		require.NoError(t, resumed.Unlock())
 	})
 }
 
@@ -264,71 +189,4 @@ func TestLetExpireOfAHoldThatIsEnteredAgainIsRefused(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		require.False(t, locked(t, srv, "lock"))
 	})
-}
-
-func TestU6RacesOfLockCancelAndUnlockLeaveNoRenewalBehind(t *testing.T) {
-	t.Parallel()
-	const workers = 20
-	races := testlevel.Rounds(30, 100)
-	const watchdog = 6 * time.Second
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithWatchdogTimeout(watchdog))
-	var acquired atomic.Int64
-	var wg sync.WaitGroup
-	for range workers {
-		name := redistest.Key(t)
-		wg.Go(func() {
-			within := 10 * time.Millisecond
-			for range races {
-				n := race(t, rlock.New(client, name), within)
-				acquired.Add(n)
-				switch n { // a busy machine needs more time for as many races
-				case 0:
-					within = min(2*within, time.Second)
-				case 2:
-					within = max(within/2, time.Millisecond)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	watched := engine.EngineOf(client).Watchdog.Len()
-	t.Logf("acquired %d of %d", acquired.Load(), 2*workers*races)
-	require.Greater(t, acquired.Load(), int64(workers*races/10))
-	require.Less(t, acquired.Load(), int64(2*workers*races), "none was cancelled")
-	require.Zero(t, watched)
-	requireNoTrace(t, srv)
-
-	before, _ := commands(t, srv)
-	<-time.After(watchdog/3 + time.Second) // nothing can be waited for: a renewal would have come
-	after, _ := commands(t, srv)
-	require.Equal(t, before, after, "renewals of a lock without a holder")
-	require.Zero(t, srv.Do(t, "DBSIZE"))
-}
-
-// race cancels and unlocks while the lock is acquired or released, and returns the number of
-// acquisitions.
-func race(t *testing.T, l *rlock.Lock, within time.Duration) int64 {
-	t.Helper()
-	var acquired atomic.Int64
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			hold, err := l.Lock(ctx)
-			if err != nil {
-				assert.ErrorIs(t, err, context.Canceled)
-				return
-			}
-			acquired.Add(1)
-			spin(rand.N(100 * time.Microsecond))
-			wg.Go(func() { assert.NoError(t, hold.Unlock()) })
-			assert.NoError(t, hold.Unlock())
-		})
-	}
-	<-time.After(rand.N(within)) // not a spin: the machine has other things to do
-	cancel()
-	wg.Wait()
-	return acquired.Load()
 }

@@ -3,7 +3,6 @@ package rlock_test
 import (
 	"context"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,17 +20,7 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// roles are child processes, chosen by an environment variable with the server's address.
-var roles = map[string]func(url string){}
-
-func TestMain(m *testing.M) {
-	for variable, play := range roles {
-		if url := os.Getenv(variable); url != "" {
-			play(url)
-		}
-	}
-	redistest.Main(m)
-}
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 // soon bounds waits on a real server.
 const soon = 10 * time.Second

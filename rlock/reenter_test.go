@@ -49,22 +49,6 @@ func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-func TestProofOfAnInnerHoldThatWasUnlockedLeavesTheOuterOne(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	inner, err := l.TryLock(outer.Context(t.Context()))
-	require.NoError(t, err)
-	ctx := context.WithoutCancel(inner.Context(outer.Context(t.Context())))
-	require.NoError(t, inner.Unlock())
-	third, err := l.TryLock(ctx)
-	require.NoError(t, err)
-	require.Equal(t, outer.Owner(), third.Owner())
-	require.NoError(t, third.Unlock())
-	require.NoError(t, outer.Unlock())
-}
-
 func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

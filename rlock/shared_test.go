@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -81,29 +80,6 @@ func TestUnlockAfterMaxHoldLeavesTheNextUserOfTheOwnerAlone(t *testing.T) {
 	})
 }
 
-func TestReentryOfAGivenOwnerNeverTakesAFreeLock(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l, rlock.WithOwner(newOwner()))
-	srv.Do(t, "DEL", l.Name())
-	_, err := l.Lock(hold.Context(t.Context()))
-	require.ErrorIs(t, err, redlatch.ErrLost)
-	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
-	require.False(t, locked(t, srv, l.Name()))
-}
-
-func TestLateRenewalDoesNotCutALongerLease(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l, rlock.WithLease(time.Minute))
-	resumed, err := l.Resume(t.Context(), hold.Owner(), rlock.WithWatchdog(shortLease)) // sends that renewal
-	require.NoError(t, err)
-	require.Greater(t, ttl(t, srv, l.Name()), 50*time.Second)
-	require.NoError(t, resumed.Unlock())
-}
-
 // A re-entry waits for a command timeout until an inner unlock is resolved.
 func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -160,20 +136,6 @@ func TestReentryBehindAnUnresolvedOneEndsWithTheLoss(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		require.ErrorIs(t, waitInner(l, hold).failed(t, 30*time.Second), redlatch.ErrLost)
 	})
-}
-
-func TestFailedPeekReturnsNoHold(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t, redlatch.WithPollCap(50*time.Millisecond))
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	w := await(t.Context(), l)
-	srv.Do(t, "SET", l.Name(), "no lock")
-	w.ended(t, soon)
-	require.ErrorIs(t, w.err, redlatch.ErrWrongType)
-	require.Nil(t, w.hold)
-	srv.Do(t, "DEL", l.Name())
-	_ = hold.Unlock() // lost or not, as the renewals had it
 }
 
 func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {

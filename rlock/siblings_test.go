@@ -35,42 +35,6 @@ func (s *scene) refusedInside(t *testing.T, outer *rlock.Hold) {
 	require.Equal(t, before, countOf(t, s.l, outer))
 }
 
-func TestSiblingsInsideDoExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	for kind, newLock := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			const siblings, rounds = 5, 20
-			l := newLock(client, redistest.Key(t))
-			var inside, most atomic.Int64
-			sum := 0 // which only the inner holds protect
-			err := l.Do(t.Context(), func(ctx context.Context) error {
-				var wg sync.WaitGroup
-				for range siblings {
-					wg.Go(func() {
-						for range rounds {
-							assert.NoError(t, l.Do(ctx, func(context.Context) error {
-								most.Store(max(most.Load(), inside.Add(1)))
-								was := sum
-								time.Sleep(time.Millisecond)
-								sum = was + 1
-								inside.Add(-1)
-								return nil
-							}))
-						}
-					})
-				}
-				wg.Wait()
-				return nil
-			})
-			require.NoError(t, err)
-			require.EqualValues(t, 1, most.Load(), "as many goroutines were inside at once")
-			require.Equal(t, siblings*rounds, sum)
-		})
-	}
-}
-
 func TestSiblingsWaitInOrderWithoutRequests(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()

@@ -2,17 +2,13 @@ package rlock_test
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -115,31 +111,4 @@ func TestCloseWaitsForUnlockAsync(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrClosed)
 		require.Nil(t, hold)
 	})
-}
-
-func TestUnlockAsyncKeepsExclusion(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	key := redistest.Key(t)
-	var inside atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 6 {
-		l := rlock.New(connect(t, srv.URL()), key)
-		wg.Go(func() {
-			for range 50 {
-				hold, err := l.Lock(t.Context())
-				if !assert.NoError(t, err) {
-					return
-				}
-				assert.EqualValues(t, 1, inside.Add(1), i)
-				inside.Add(-1)
-				outcome := hold.UnlockAsync()
-				if i%2 == 0 {
-					assert.NoError(t, <-outcome)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.Eventually(t, func() bool { return srv.Do(t, "EXISTS", key) == int64(0) }, 5*time.Second, 10*time.Millisecond)
 }

@@ -43,34 +43,25 @@ func TestUnlockWakesAWaiterAtOnce(t *testing.T) {
 
 func TestLostWakeUpCostsAtMostThePollCap(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			srv, client := inBubble(t, redlatch.WithPollCap(limit))
-			holdByHand(t, srv, "job", time.Hour)
-			w := await(t.Context(), rlock.New(client, "job"))
-			time.Sleep(limit*5/2 + limit/10)
-			w.stillWaits(t)
-			srv.Do(t, "DEL", "job")
-			began := time.Now()
-			hold := w.acquired(t, time.Minute)
-			require.LessOrEqual(t, time.Since(began), limit)
-			require.Positive(t, time.Since(began))
-			require.NoError(t, hold.Unlock())
-		})
+		for _, expires := range []string{"PEXPIRE", "PERSIST"} {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client := inBubble(t, redlatch.WithPollCap(limit))
+				holdByHand(t, srv, "job", time.Hour)
+				if expires == "PERSIST" {
+					srv.Do(t, expires, "job")
+				}
+				w := await(t.Context(), rlock.New(client, "job"))
+				time.Sleep(limit*5/2 + limit/10)
+				w.stillWaits(t)
+				srv.Do(t, "DEL", "job")
+				began := time.Now()
+				hold := w.acquired(t, time.Minute)
+				require.LessOrEqual(t, time.Since(began), limit)
+				require.Positive(t, time.Since(began))
+				require.NoError(t, hold.Unlock())
+			})
+		}
 	}
-}
-
-func TestLockThatNeverExpiresIsPolledAtTheCap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		srv.Do(t, "HSET", "job", foreignOwner, 1)
-		w := await(t.Context(), rlock.New(client, "job"))
-		time.Sleep(time.Hour + time.Second)
-		w.stillWaits(t)
-		srv.Do(t, "DEL", "job")
-		began := time.Now()
-		require.NoError(t, w.acquired(t, time.Minute).Unlock())
-		require.LessOrEqual(t, time.Since(began), 10*time.Second)
-	})
 }
 
 func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
@@ -116,7 +107,10 @@ func TestU19CancelledWaitersLeaveTheOthersTheirSubscription(t *testing.T) {
 		_, client := inBubble(t, redlatch.WithPollCap(time.Hour))
 		hold := take(t, rlock.New(client, "job"))
 		ctx, cancel := context.WithCancel(t.Context())
-		leavers := []*waiter{await(ctx, rlock.New(client, "job")), await(ctx, rlock.New(client, "job"))}
+		listens := rlock.WithOwner(newOwner()) // in no local queue
+		leavers := []*waiter{
+			await(ctx, rlock.New(client, "job")), await(ctx, rlock.New(client, "job")), await(ctx, rlock.New(client, "job"), listens),
+		}
 		stayer := await(t.Context(), rlock.New(client, "job"))
 		time.Sleep(time.Second)
 		cancel()
@@ -227,24 +221,6 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 		require.True(t, slices.IsSorted(order), "%v", order)
 		require.Len(t, order, 50)
 	})
-}
-
-func TestWaiterThatLeavesGivesItsTurnToTheNext(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t, noPoll())
-	for range 200 {
-		l := rlock.New(client, redistest.Key(t))
-		hold := take(t, l)
-		ctx, cancel := context.WithCancel(t.Context())
-		leaver, stayer := await(ctx, l), await(t.Context(), l)
-		go cancel() // while the turn may be on its way to it
-		require.NoError(t, hold.Unlock())
-		leaver.ended(t, soon)
-		if leaver.err == nil {
-			require.NoError(t, leaver.hold.Unlock())
-		}
-		require.NoError(t, stayer.acquired(t, soon).Unlock())
-	}
 }
 
 func TestMaxWaitersRefusesOneMoreAtOnce(t *testing.T) {
