@@ -3,9 +3,6 @@ package rlock_test
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -153,36 +150,6 @@ func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 		require.NoError(t, hold.Unlock())
 		require.Equal(t, took, time.Since(began))
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
-	})
-}
-
-// stuck is a log handler that hangs in the report of a loss.
-type stuck struct {
-	slog.Handler
-	release chan struct{}
-}
-
-func (s stuck) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "lock lost") {
-		<-s.release
-	}
-	return nil
-}
-
-func TestU1HoldAsksTheClocksAndNotTheWatchdog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := stuck{slog.NewTextHandler(io.Discard, nil), make(chan struct{})}
-		_, client := inBubble(t, redlatch.WithLogger(slog.New(log)))
-		defer close(log.release)
-		first := take(t, rlock.New(client, "first"), rlock.WithLease(10*time.Second))
-		second := take(t, rlock.New(client, "second"), rlock.WithLease(20*time.Second))
-		ctx := second.Context(t.Context())
-		time.Sleep(second.Remaining())
-		require.ErrorIs(t, second.Err(), redlatch.ErrLost)
-		require.ErrorIs(t, first.Err(), redlatch.ErrLost)
-		require.ErrorIs(t, ctx.Err(), context.Canceled)
-		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-		require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
 	})
 }
 

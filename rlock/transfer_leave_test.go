@@ -2,18 +2,15 @@ package rlock_test
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -91,94 +88,36 @@ func TestWaiterThatLeavesTransfersALockThatWasGivenToIt(t *testing.T) {
 	}
 }
 
-func TestProcessesTransferTheLockInBursts(t *testing.T) {
-	testlevel.All(t, "5 s of load")
-	t.Parallel()
-	onceOfThree(t, func() error {
-		s := redistest.Start(t)
-		counts := turnsOf(t, s, 16, 16, 16, 16)
-		total := 0
-		for _, n := range counts {
-			total += n
-		}
-		requests := float64(s.CommandStats(t)["evalsha"]) / float64(total)
-		t.Logf("%.2f requests each", requests)
-		require.Less(t, requests, 1.9, "two for each that is freed")
-		return evenly(t, counts)
-	})
-}
-
 // A client with a single caller frees the lock after each turn.
-func TestASingleCallerGetsItsShareBesideMany(t *testing.T) {
-	testlevel.All(t, "5 s of load")
-	t.Parallel()
-	onceOfThree(t, func() error {
-		counts := turnsOf(t, redistest.Start(t), 16, 1)
-		t.Logf("%v", counts)
-		if share := float64(counts[1]) / float64(counts[0]+counts[1]); share <= 0.1 {
-			return fmt.Errorf("a share of %.3f", share)
-		}
-		return nil
-	})
-}
-
-// onceOfThree measures up to three times: other load may spoil a result, an unfair queue spoils
-// all.
-func onceOfThree(t *testing.T, measure func() error) {
-	t.Helper()
-	var err error
-	for range 3 {
-		if err = measure(); err == nil {
-			return
-		}
-		t.Log(err)
-	}
-	require.NoError(t, err)
-}
-
-// evenly checks that the shares differ by at most 0.15 from the mean.
-func evenly(t *testing.T, counts []int) error {
-	t.Helper()
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	t.Logf("%v of %d", counts, total)
-	for _, n := range counts {
-		if math.Abs(float64(n)/float64(total)-1/float64(len(counts))) > 0.15 {
-			return fmt.Errorf("%d of %d", n, total)
-		}
-	}
-	return nil
-}
-
-// turnsOf runs clients with that many goroutines for five seconds, and counts their turns.
-func turnsOf(t *testing.T, s *redistest.Server, goroutines ...int) []int {
-	t.Helper()
-	name := redistest.Key(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	counts := make([]int, len(goroutines))
-	var wg sync.WaitGroup
-	for i, n := range goroutines {
-		l := rlock.New(connect(t, s.URL()), name)
-		for range n {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					hold, err := l.Lock(ctx)
-					if err != nil {
-						return
-					}
-					counts[i]++ // the lock guards it
-					if err := hold.Unlock(); err != nil {
-						t.Error(err)
+func TestClientsShareContendedLock(t *testing.T) {
+	for name, callers := range map[string][]int{"many callers each": {16, 16, 16, 16}, "one caller in one": {16, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, first := wired(t, time.Millisecond)
+				loadScripts(t, first)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				turns, total := make([]int, len(callers)), 0 // guarded by the lock
+				var wg sync.WaitGroup
+				for i, n := range callers {
+					l := rlock.New(w.client(t), "lock")
+					for range n {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								if hold, err := l.Lock(ctx); err == nil {
+									turns[i]++
+									total++
+									assert.NoError(t, hold.Unlock())
+								}
+							}
+						})
 					}
 				}
+				wg.Wait()
+				for _, n := range turns {
+					require.GreaterOrEqual(t, float64(n)/float64(total), 0.12, "%v of %d", turns, total)
+				}
 			})
-		}
+		})
 	}
-	wg.Wait()
-	// Abandoned attempts are released when their replies arrive.
-	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
-	return counts
 }

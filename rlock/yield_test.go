@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -30,9 +29,8 @@ type mute struct {
 	transport.Transport
 	transport.Counter
 
-	ctx    context.Context // of all that take the lock
-	late   *atomic.Int64   // calls that were begun when it had ended
-	bundle int             // so many messages make one event
+	ctx  context.Context // of all that take the lock
+	late *atomic.Int64   // calls that were begun when it had ended
 }
 
 func (m mute) Start(call *transport.Call, done transport.Done) {
@@ -45,61 +43,12 @@ func (m mute) Start(call *transport.Call, done transport.Done) {
 // EXISTS takes the same arguments and does nothing.
 func (mute) PublishCommand() string { return "EXISTS" }
 
-func (m mute) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
-	sub, err := m.Transport.Subscribe(ctx, channel)
-	if err != nil {
-		return nil, err
-	}
-	b := &bundled{sub, make(chan transport.Event, 1), make(chan struct{}), sync.Once{}}
-	go b.run(m.bundle)
-	return b, nil
-}
-
-// bundled reports several messages as one event.
-type bundled struct {
-	transport.Subscription
-
-	events chan transport.Event
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (b *bundled) Events() <-chan transport.Event { return b.events }
-
-func (b *bundled) Close() {
-	b.once.Do(func() { close(b.closed) })
-	b.Subscription.Close()
-}
-
-func (b *bundled) run(n int) {
-	had := 0
-	for {
-		select {
-		case e, works := <-b.Subscription.Events():
-			if !works {
-				close(b.events)
-				return
-			}
-			if had += 1 + e.Coalesced; had < n {
-				continue
-			}
-			e.Coalesced, had = had-1, 0
-			select {
-			case b.events <- e:
-			default:
-			}
-		case <-b.closed:
-			return
-		}
-	}
-}
-
-func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer, bundle int) (*redlatch.Client, *atomic.Int64) {
+func muted(ctx context.Context, t *testing.T, srv *redistest.MiniServer) (*redlatch.Client, *atomic.Int64) {
 	t.Helper()
 	tr := redigoTransport(srv)
 	counter, ok := tr.(transport.Counter)
 	require.True(t, ok)
-	m := mute{tr, counter, ctx, &atomic.Int64{}, bundle}
+	m := mute{tr, counter, ctx, &atomic.Int64{}}
 	return over(t, m), m.late
 }
 
@@ -124,46 +73,24 @@ func listen(t *testing.T, srv *redistest.MiniServer, name string) {
 	})
 }
 
-// announce publishes n unlock messages, each in a millisecond.
-func announce(t *testing.T, srv *redistest.MiniServer, name string, n, each int) {
-	t.Helper()
-	for i := range n {
-		if i%each == 0 {
-			time.Sleep(time.Millisecond) // fake
-		}
-		srv.Do(t, "PUBLISH", codec.LockChannel(name), codec.MessageUnlock)
-	}
-}
-
 func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		others       int
+	for name, c := range map[string]struct {
 		milliseconds int
-		turns        int   // of the others
-		bundle       int   // of turns in a millisecond, which make one event
-		least, most  int64 // turns here: as many as each of the others, and a burst now and then
+		turns        int   // of the other, each in a millisecond
+		least, most  int64 // turns here: as many as the other, and a burst now and then
 	}{
-		{"one other", 1, 320, 320, 1, 310, 500},
-		{"four others", 4, 320, 320, 1, 75, 160},
-		{"four others whose turns are reported together", 4, 320, 4 * 320, 4, 310, 500},
-		{"one other that does not come in", 1, 40, 0, 1, 600, 1000},
-		{"four others that do not come in", 4, 40, 0, 1, 600, 1000},
+		"one other":                       {320, 320, 310, 500},
+		"one other that does not come in": {40, 0, 600, 1000},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.others > 1 {
-				testlevel.All(t, "2 s of a processor")
-			}
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := redistest.Mini(t, embedded.WithInProcess())
 				// Nothing else happens at this time.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(c.milliseconds)*time.Millisecond+time.Microsecond)
 				defer cancel()
-				client, late := muted(ctx, t, srv, c.bundle)
+				client, late := muted(ctx, t, srv)
 				l := rlock.New(client, "lock")
-				for range c.others {
-					listen(t, srv, l.Name())
-				}
+				listen(t, srv, l.Name())
 				var n atomic.Int64
 				var wg sync.WaitGroup
 				// Enough that the queue is never empty, which would restart its burst.
@@ -177,7 +104,10 @@ func TestEachOfTheOthersGetsAsManyTurns(t *testing.T) {
 						}
 					})
 				}
-				announce(t, srv, l.Name(), c.turns, c.bundle)
+				for range c.turns {
+					time.Sleep(time.Millisecond)
+					srv.Do(t, "PUBLISH", codec.LockChannel("lock"), codec.MessageUnlock)
+				}
 				wg.Wait()
 				require.GreaterOrEqual(t, n.Load(), c.least)
 				require.LessOrEqual(t, n.Load(), c.most)
@@ -193,7 +123,7 @@ func TestYieldToUnseenRemoteContendersIsBoundByTime(t *testing.T) {
 		srv := redistest.Mini(t, embedded.WithInProcess())
 		ctx, cancel := context.WithTimeout(t.Context(), 480*time.Millisecond+time.Microsecond)
 		defer cancel()
-		client, _ := muted(ctx, t, srv, 1)
+		client, _ := muted(ctx, t, srv)
 		l := rlock.New(client, "lock")
 		listen(t, srv, l.Name())
 		var n atomic.Int64

@@ -293,6 +293,14 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 	})
 }
 
+func TestCoalescedMessagesAreTurns(t *testing.T) {
+	c := &caller{yield: &yielding{began: time.Now(), turns: 3}}
+	ask, _ := c.OnEvent(nil, transport.Event{})
+	require.False(t, ask)
+	ask, _ = c.OnEvent(nil, transport.Event{Coalesced: 1})
+	require.True(t, ask)
+}
+
 // idle is a subscription that counts how often it is closed.
 type idle struct {
 	transport.Subscription
