@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -204,109 +203,75 @@ func TestACallerOfAnOwnerWhoseLeaseIsOverAtOnceTakesTheLockFromNoOtherOfItsCalle
 	})
 }
 
-func TestAReleaseForAnOwnerLeavesACallerThatComesInTheLeaseThatItGets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, other := inBubble(t)
-		l, owner := ofOneOwner(t, srv)
-		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
-		next := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
-		time.Sleep(time.Millisecond) // sent
-		require.NoError(t, first.Unlock())
-		hold := next.acquired(t, soon)
-		requireKept(t, hold, other)
-	})
-}
-
-// lossy loses the first release of a shared owner.
-type lossy struct {
+// firstRelease does something else with the first release of a shared owner.
+type firstRelease struct {
 	transport.Transport
 
-	once sync.Once
+	once    sync.Once
+	instead func(tr transport.Transport, call *transport.Call, done transport.Done)
 }
 
-func (l *lossy) Start(call *transport.Call, done transport.Done) {
-	lost := false
+func (f *firstRelease) Start(call *transport.Call, done transport.Done) {
+	first := false
 	if call.Name() == "release_shared" {
-		l.once.Do(func() { lost = true })
+		f.once.Do(func() { first = true })
 	}
-	if !lost {
-		l.Transport.Start(call, done)
+	if first {
+		f.instead(f.Transport, call, done)
 		return
 	}
-	call.Claim(0)
-	done(nil, transport.ErrUncertain)
+	f.Transport.Start(call, done)
 }
 
-func TestAReleaseThatIsRepeatedLeavesACallerThatCameInItsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, other := inBubble(t)
-		client := over(t, &lossy{Transport: redigoTransport(srv)})
-		l, owner := rlock.New(client, "job"), redlatch.NewOwner(uuid.New(), 1)
-		first := take(t, l, rlock.WithOwner(owner))
-		unlocked := make(chan error, 1)
-		go func() { unlocked <- first.Unlock() }()
-		synctest.Wait() // it pauses before it is sent again
-		hold := take(t, l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
-		require.NoError(t, <-unlocked)
-		requireKept(t, hold, other)
-	})
-}
-
-func TestAReleaseForAnOwnerLeavesACallerThatResumesTheLeaseThatItGets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, other := inBubble(t)
-		l, owner := ofOneOwner(t, srv)
-		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
-		srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process has the owner
-		resumed := make(chan *rlock.Hold, 1)
-		go func() {
-			h, err := l.Resume(t.Context(), owner, rlock.WithLease(time.Hour))
-			assert.NoError(t, err)
-			resumed <- h
-		}()
-		time.Sleep(time.Millisecond) // sent
-		require.NoError(t, first.Unlock())
-		hold := <-resumed
-		requireKept(t, hold, other)
-	})
-}
-
-// overtaken delays the first call of a script past the next calls.
-type overtaken struct {
-	transport.Transport
-
-	script string
-	once   sync.Once
-	late   sync.WaitGroup
-}
-
-func (o *overtaken) Start(call *transport.Call, done transport.Done) {
-	waits := false
-	if call.Name() == o.script {
-		o.once.Do(func() { waits = true })
+func TestReleaseForAnOwnerLeavesOtherCallersTheirLeases(t *testing.T) {
+	acquires := func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter {
+		t.Helper()
+		return await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour))
 	}
-	if !waits {
-		o.Transport.Start(call, done)
-		return
+	for name, c := range map[string]struct {
+		release func(tr transport.Transport, call *transport.Call, done transport.Done) // before the next enters; nil: after
+		enter   func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter
+	}{
+		"the next acquires": {nil, acquires},
+		"the next resumes": {nil, func(t *testing.T, l *rlock.Lock, owner redlatch.Owner) *waiter {
+			t.Helper()
+			return inBackground(func() (*rlock.Hold, error) { return l.Resume(t.Context(), owner, rlock.WithLease(time.Hour)) })
+		}},
+		"the release is repeated": {func(_ transport.Transport, call *transport.Call, done transport.Done) {
+			call.Claim(0)
+			done(nil, transport.ErrUncertain)
+		}, acquires},
+		"the release is overtaken": {func(tr transport.Transport, call *transport.Call, done transport.Done) {
+			time.AfterFunc(10*time.Millisecond, func() { tr.Start(call, done) })
+		}, acquires},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, other := inBubble(t)
+				l, owner := ofOneOwner(t, srv)
+				if c.release != nil {
+					l = rlock.New(over(t, &firstRelease{Transport: redigoTransport(srv), instead: c.release}), "job")
+				}
+				first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
+				if name == "the next resumes" {
+					srv.Do(t, "HINCRBY", "job", owner.String(), 1) // another process has the owner
+				}
+				unlock := func() *waiter { return inBackground(func() (*rlock.Hold, error) { return nil, first.Unlock() }) }
+				var next, left *waiter
+				if c.release != nil {
+					left = unlock()
+					synctest.Wait()
+					next = c.enter(t, l, owner)
+				} else {
+					next = c.enter(t, l, owner)
+					synctest.Wait()
+					left = unlock()
+				}
+				hold := next.acquired(t, soon)
+				left.ended(t, soon)
+				require.NoError(t, left.err)
+				requireKept(t, hold, other)
+			})
+		})
 	}
-	o.late.Go(func() {
-		time.Sleep(10 * time.Millisecond)
-		o.Transport.Start(call, done)
-	})
-}
-
-func TestAReleaseForAnOwnerThatIsOvertakenLeavesTheOtherItsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, other := inBubble(t)
-		tr := &overtaken{Transport: redigoTransport(srv), script: "release_shared"}
-		defer tr.late.Wait()
-		l, owner := rlock.New(over(t, tr), "job"), redlatch.NewOwner(uuid.New(), 1)
-		first := await(t.Context(), l, rlock.WithOwner(owner)).acquired(t, soon)
-		unlocked := make(chan error, 1)
-		go func() { unlocked <- first.Unlock() }()
-		synctest.Wait() // sent
-		hold := await(t.Context(), l, rlock.WithOwner(owner), rlock.WithLease(time.Hour)).acquired(t, soon)
-		require.NoError(t, <-unlocked)
-		requireKept(t, hold, other)
-	})
 }

@@ -25,6 +25,7 @@ type copying struct {
 	after time.Duration
 	have  int64
 	away  bool
+	calls int // of Replicate
 }
 
 func (c *copying) Start(call *transport.Call, done transport.Done) {
@@ -40,6 +41,7 @@ func (c *copying) Start(call *transport.Call, done transport.Done) {
 
 func (c *copying) Replicate(call *transport.Call, _ int, timeout time.Duration, done transport.Replicated) {
 	c.mu.Lock()
+	c.calls++
 	after, have := min(c.after, timeout), c.have
 	if c.after > timeout {
 		have = 0
@@ -82,6 +84,38 @@ func TestLeaseCountsFromTheAcquireAndNotFromItsReplicas(t *testing.T) {
 				require.Equal(t, 15*time.Second, hold.Remaining(), "20 s, less the margin and the wait")
 				require.Equal(t, 16*time.Second, ttl(t, srv, "job"), "it was not prolonged")
 				require.NoError(t, hold.Unlock())
+				require.Empty(t, keysLike(t, srv, "*"))
+			})
+		})
+	}
+}
+
+func TestOnlyAcquireWaitsForReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client, replica := copied(t, time.Second)
+		l := rlock.New(client, "job")
+		hold := take(t, l)
+		require.NoError(t, again(t, l, hold).Unlock())
+		owner, err := hold.HandOver()
+		require.NoError(t, err)
+		resumed, err := l.Resume(t.Context(), owner)
+		require.NoError(t, err)
+		require.NoError(t, resumed.Unlock())
+		require.Equal(t, 1, replica.calls)
+	})
+}
+
+func TestLockThatIsGivenBackForItsReplicasWakesWaiters(t *testing.T) {
+	for kind, lock := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, replica := copied(t, 3*time.Second, noPoll())
+				replica.answers(time.Hour, 1)
+				refused := await(t.Context(), lock(client, "job"))
+				synctest.Wait()
+				there := await(t.Context(), lock(fakeClient(t, srv, noPoll()), "job"))
+				require.ErrorIs(t, refused.failed(t, soon), redlatch.ErrNotReplicated)
+				require.NoError(t, there.acquired(t, time.Second).Unlock())
 			})
 		})
 	}
