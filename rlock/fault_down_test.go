@@ -234,6 +234,8 @@ func TestU34AContextThatHasEndedSendsNothing(t *testing.T) {
 	}
 	_, err := l.IsLocked(ctx)
 	errs = append(errs, err)
+	_, err = l.Resume(ctx, newOwner())
+	errs = append(errs, err)
 	_, err = l.ForceUnlock(ctx)
 	for _, err := range append(errs, err) {
 		require.ErrorIs(t, err, context.Canceled)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -138,22 +139,18 @@ func TestContextsAndTheirChildrenCostNoGoroutine(t *testing.T) {
 }
 
 func TestHundredUnlocksSendOneScriptAndAgree(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL())
-	hold := take(t, rlock.New(client, redistest.Key(t)))
-	warm := take(t, rlock.New(client, redistest.Key(t)))
-	require.NoError(t, warm.Unlock()) // the server knows the scripts
-	srv.Do(t, "CONFIG", "RESETSTAT")
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() { assert.NoError(t, hold.Unlock()) })
-	}
-	wg.Wait()
-	require.NoError(t, hold.Unlock())
-	stats := srv.CommandStats(t)
-	require.EqualValues(t, 1, stats["evalsha"])
-	require.EqualValues(t, 1, stats["publish"])
+	synctest.Test(t, func(t *testing.T) {
+		calls := &counting{Transport: redigoTransport(redistest.Mini(t, embedded.WithInProcess()))}
+		client := over(t, calls)
+		hold := take(t, rlock.New(client, "job"))
+		before := calls.n.Load()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { assert.NoError(t, hold.Unlock()) })
+		}
+		wg.Wait()
+		require.Equal(t, before+1, calls.n.Load())
+	})
 }
 
 func TestLetExpireLeavesTheKeyToItsLease(t *testing.T) {

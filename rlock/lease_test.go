@@ -64,13 +64,18 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 		_, err := l.Lock(t.Context(), opts...)
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		_, err = l.TryLock(t.Context(), opts...)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid)
+		if name != "no owner" {
+			_, err = l.Resume(t.Context(), newOwner(), opts...)
+			requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
+		}
 		ran := false
 		err = l.Do(t.Context(), func(context.Context) error { ran = true; return nil }, opts...)
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
 		require.False(t, ran)
 	}
+	_, err := l.Resume(t.Context(), redlatch.Owner{})
+	requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
 	require.Zero(t, tr.sent())
 }
 
@@ -86,6 +91,8 @@ func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
 	}
 	for _, wait := range []time.Duration{0, time.Second} {
 		_, err := l.TryLock(t.Context(), rlock.WithWait(wait))
+		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		_, err = l.Resume(t.Context(), newOwner(), rlock.WithWait(wait))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	}
 	require.Zero(t, tr.sent())

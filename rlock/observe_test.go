@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -154,28 +155,21 @@ func TestObserverSeesTransferredTurns(t *testing.T) {
 }
 
 func TestObserverSeesConnectionsComeBack(t *testing.T) {
-	t.Parallel()
-	w := &witness{}
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), redlatch.WithObserver(observed.Outcomes(w.see)), noPoll())
-	l := rlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	waiting := await(t.Context(), l)
-	awaitWaiters(t, srv, l.Name())
-	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-	require.Equal(t, redlatch.Reconnected{Connection: "subscriptions"}, next[redlatch.Reconnected](t, w))
-	require.Equal(t, redlatch.Gap{Name: l.Name(), Kind: "plain"}, next[redlatch.Gap](t, w))
-	srv.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-	until(t, soon, "an answer", func() bool { // it connects again when there is something to do
-		_, err := l.IsLocked(t.Context())
-		return err == nil
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		lan, client := wired(t, 0, redlatch.WithObserver(observed.Outcomes(w.see)), noPoll())
+		holdByHand(t, lan.srv, "job", forever)
+		waiting := await(t.Context(), rlock.New(client, "job"))
+		synctest.Wait()
+		lan.reset()
+		time.Sleep(time.Second)
+		require.ElementsMatch(t, []any{
+			redlatch.Reconnected{Connection: "subscriptions"}, redlatch.Gap{Name: "job", Kind: "plain"}, redlatch.Reconnected{Connection: "commands"},
+		}, w.since())
+		freeByHand(t, lan.srv, "job")
+		require.NoError(t, waiting.acquired(t, time.Second).Unlock())
+		require.Greater(t, next[redlatch.Acquired](t, w).Attempts, 2)
 	})
-	require.Equal(t, redlatch.Reconnected{Connection: "commands"}, next[redlatch.Reconnected](t, w))
-	freeByHand(t, srv, l.Name())
-	<-waiting.done
-	require.NoError(t, waiting.err)
-	require.Greater(t, next[redlatch.Acquired](t, w).Attempts, 2)
-	require.NoError(t, waiting.hold.Unlock())
 }
 
 // The next caller gets the turn, but not the lock.
@@ -218,7 +212,7 @@ func TestObserverThatPanicsDoesNoHarm(t *testing.T) {
 	require.Equal(t, 3, logged.count("the observer panicked"))
 }
 
-func TestInspectReportsTheOwnerInOneRoundTrip(t *testing.T) {
+func TestInspectReportsTheOwner(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, srv redistest.Target) {
 		t.Helper()
@@ -250,36 +244,23 @@ func TestInspectReportsTheOwnerInOneRoundTrip(t *testing.T) {
 	})
 }
 
-func TestInspectCostsOneScript(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
-	_, err := admin.Inspect(t.Context(), l) // the server knows the script
-	require.NoError(t, err)
-	srv.Do(t, "CONFIG", "RESETSTAT")
-	_, err = admin.Inspect(t.Context(), l)
-	require.NoError(t, err)
-	scripts, all := commands(t, srv)
-	require.EqualValues(t, 1, scripts)
-	require.EqualValues(t, 3, all, "with what the script runs")
-}
-
 func TestInspectShowsWhatOthersHold(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	srv.Do(t, "HSET", l.Name(), "mode", "11")
-	in, err := admin.Inspect(t.Context(), l)
-	require.NoError(t, err)
-	require.Equal(t, []admin.Holder{{Text: "mode", Count: 11, CountText: "11"}}, in.Holders)
-	srv.Do(t, "HSET", l.Name(), "mode", "write")
-	in, err = admin.Inspect(t.Context(), l)
-	require.NoError(t, err)
-	require.Equal(t, []admin.Holder{{Text: "mode", CountText: "write"}}, in.Holders)
-	srv.Do(t, "DEL", l.Name())
-	srv.Do(t, "SET", l.Name(), "no lock")
-	_, err = admin.Inspect(t.Context(), l)
-	requireOnly(t, err, "inspect", l.Name(), redlatch.ErrWrongType)
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Mini(t, embedded.WithInProcess())
+		calls := &counting{Transport: redigoTransport(srv)}
+		l := rlock.New(over(t, calls), "job")
+		for value, count := range map[string]int64{"11": 11, "write": 0} {
+			srv.Do(t, "HSET", "job", "mode", value)
+			before := calls.n.Load()
+			in, err := admin.Inspect(t.Context(), l)
+			require.NoError(t, err)
+			require.Equal(t, []admin.Holder{{Text: "mode", Count: count, CountText: value}}, in.Holders)
+			require.Equal(t, before+1, calls.n.Load(), "one round trip")
+		}
+		srv.Do(t, "SET", "job", "no lock")
+		_, err := admin.Inspect(t.Context(), l)
+		requireOnly(t, err, "inspect", "job", redlatch.ErrWrongType)
+	})
 }
 
 // A rejected caller gets the holder, without another round trip.

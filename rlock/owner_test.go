@@ -79,33 +79,6 @@ func TestUnlockAsEndsWithItsContextAndGoesOnBehind(t *testing.T) {
 	p.Heal()
 }
 
-func TestResumeRejectsBadInput(t *testing.T) {
-	t.Parallel()
-	tr := &counter{}
-	l := rlock.New(over(t, tr), "job")
-	for name, o := range map[string][]rlock.Option{
-		"a wait":                {rlock.WithWait(time.Second)},
-		"no wait":               {rlock.WithWait(0)},
-		"no lease":              {rlock.WithLease(0)},
-		"no watchdog":           {rlock.WithWatchdog(0)},
-		"a lease and watchdog":  {rlock.WithLease(time.Minute), rlock.WithWatchdog(time.Minute)},
-		"a lease and a maximum": {rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute)},
-		"no maximum":            {rlock.WithMaxHold(0)},
-	} {
-		h, err := l.Resume(t.Context(), newOwner(), o...)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
-		require.Nil(t, h, name)
-	}
-	_, err := l.Resume(t.Context(), redlatch.Owner{})
-	require.ErrorIs(t, err, redlatch.ErrInvalid, "no owner")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = l.Resume(ended, newOwner())
-	require.ErrorIs(t, err, redlatch.ErrNotSent)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, tr.sent())
-}
-
 func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -22,6 +21,13 @@ func countOf(t testing.TB, l *rlock.Lock, h *rlock.Hold) int64 {
 	return n
 }
 
+func unlockAll(t testing.TB, holds ...*rlock.Hold) {
+	t.Helper()
+	for _, h := range holds {
+		require.NoError(t, h.Unlock())
+	}
+}
+
 // again re-enters a hold.
 func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rlock.Hold {
 	t.Helper()
@@ -31,43 +37,20 @@ func again(t testing.TB, l *rlock.Lock, h *rlock.Hold, opts ...rlock.Option) *rl
 }
 
 func TestProofIsForThatLockOfThatClientOnly(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	ctx := outer.Context(t.Context())
-	other := rlock.New(client, redistest.Key(t))
-	hold := take(t, other)
-	_, err := other.TryLock(ctx)
-	checkHeld(t, err)
-	_, err = rlock.New(connect(t, srv.URL()), l.Name()).TryLock(ctx)
-	checkHeld(t, err)
-	inner, err := rlock.New(client, l.Name()).TryLock(ctx) // another handle for the same lock
-	require.NoError(t, err)
-	require.NoError(t, inner.Unlock())
-	require.NoError(t, outer.Unlock())
-	require.NoError(t, hold.Unlock())
-}
-
-func TestReentryRefusesWhatTheServerForgotAndEndsTheOuterHold(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL())
-	l := rlock.New(client, redistest.Key(t))
-	outer := take(t, l)
-	ctx := outer.Context(t.Context())
-	srv.Do(t, "DEL", l.Name())
-	before := grants(t, srv)
-	_, err := l.TryLock(ctx)
-	require.ErrorIs(t, err, redlatch.ErrLost)
-	require.ErrorIs(t, outer.Err(), redlatch.ErrLost)
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	require.False(t, locked(t, srv, l.Name()), "a re-entry never takes a free lock")
-	require.Equal(t, before, grants(t, srv), "not even for a moment")
-
-	foreign := take(t, rlock.New(connect(t, srv.URL()), l.Name()))
-	require.EqualValues(t, 1, countOf(t, l, foreign))
-	require.NoError(t, foreign.Unlock())
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		outer, unrelated := take(t, s.l), rlock.New(s.client, "unrelated")
+		hold := take(t, unrelated)
+		ctx := outer.Context(t.Context())
+		for _, l := range []*rlock.Lock{unrelated, s.other} {
+			_, err := l.TryLock(ctx)
+			checkHeld(t, err)
+		}
+		again := *s.l // another handle for the same lock
+		inner, err := again.TryLock(ctx)
+		require.NoError(t, err)
+		unlockAll(t, inner, outer, hold)
+	})
 }
 
 // The server still counts an inner hold whose lease has expired.
@@ -87,6 +70,7 @@ func TestHandOverLeavesACountOfOne(t *testing.T) {
 	})
 }
 
+// The server can kill the connection that may still deliver the unlock.
 func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*rlock.Hold) error{
@@ -105,9 +89,7 @@ func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 			require.NoError(t, inner.Unlock())
 			require.ErrorIs(t, leave(hold), redlatch.ErrUncertain, "not as long as that is open")
 			s.Resume()
-			var err error
-			defer func() { assert.NoError(t, err, "the hold can be left") }()
-			until(t, soon, "the hold can be left", func() bool { err = leave(hold); return err == nil })
+			until(t, soon, "the hold can be left", func() bool { return leave(hold) == nil })
 			for range 20 { // whatever settles has had its say by then
 				loadScripts(t, client)
 			}
@@ -118,54 +100,42 @@ func TestResolvingAnInnerUnlockNeverFreesALockThatWasLeft(t *testing.T) {
 
 // The reply is NOSCRIPT, and the caller has left.
 func TestTurnGoesToTheNextWaiterWhenTheServerDidNotKnowTheScript(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	l := rlock.New(client, redistest.Key(t))
-	s.Do(t, "SCRIPT", "FLUSH")
-	s.Pause()
-	w := await(t.Context(), l, rlock.WithWait(200*time.Millisecond))
-	require.Error(t, w.failed(t, soon))
-	s.Resume()
-	require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		l := rlock.New(client, "job")
+		speak := w.holdReplies()
+		_, err := l.Lock(t.Context(), rlock.WithWait(200*time.Millisecond))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		speak()
+		require.NoError(t, await(t.Context(), l).acquired(t, time.Second).Unlock())
+	})
 }
 
 // errgroup cancels with a sibling's error, which may be one of this package.
 func TestCauseOfAContextSaysNothingAboutTheCall(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	client := connect(t, s.URL())
-	p, far := through(t, s)
-	l := rlock.New(client, redistest.Key(t))
 	for _, cause := range []error{
 		redlatch.ErrUncertain, redlatch.ErrNotSent, redlatch.ErrClosed, redlatch.ErrLost, redlatch.ErrNotHeld,
 	} {
-		cause = fmt.Errorf("a sibling: %w", cause)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		holdByHand(t, s, l.Name(), forever)
-		until(t, soon, "those before have gone", func() bool { return listeners(t, s, l.Name()) == 0 })
-		w := await(ctx, l)
-		awaitWaiters(t, s, l.Name())
-		cancel(cause)
-		err := w.failed(t, soon)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, cause)
-		require.ErrorContains(t, err, "a sibling")
-		freeByHand(t, s, l.Name())
-		require.NoError(t, await(t.Context(), l).acquired(t, soon).Unlock())
-
-		// The same during an attempt without a reply.
-		before := grants(t, s)
-		p.Blackhole(redistest.ToClient)
-		ctx, cancel = context.WithCancelCause(t.Context())
-		w = await(ctx, rlock.New(far, redistest.Key(t)))
-		until(t, soon, "the attempt", func() bool { return grants(t, s) == before+1 })
-		cancel(cause)
-		err = w.failed(t, soon)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, cause)
-		require.ErrorContains(t, err, "a sibling")
-		p.Heal()
+		synctest.Test(t, func(t *testing.T) {
+			cause := fmt.Errorf("a sibling: %w", cause)
+			w, client := wired(t, 0)
+			loadScripts(t, client)
+			holdByHand(t, w.srv, "held", time.Hour)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			waits := await(ctx, rlock.New(client, "held"))
+			synctest.Wait()
+			speak := w.holdReplies()
+			attempts := await(ctx, rlock.New(client, "free"))
+			synctest.Wait()
+			cancel(cause)
+			require.ErrorIs(t, waits.failed(t, time.Second), redlatch.ErrNotAcquired)
+			require.ErrorIs(t, attempts.failed(t, time.Second), redlatch.ErrUncertain)
+			for _, err := range []error{waits.err, attempts.err} {
+				require.ErrorIs(t, err, context.Canceled)
+				require.NotErrorIs(t, err, cause)
+				require.ErrorContains(t, err, "a sibling")
+			}
+			speak()
+		})
 	}
 }

@@ -69,32 +69,6 @@ func TestUnlockAsyncEndsTheHoldAtOnceAndTellsTheOutcome(t *testing.T) {
 	})
 }
 
-func TestUnlockAsyncWakesWaitersAndKeepsOuterHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, client := wired(t, 10*time.Millisecond)
-		own, other := rlock.New(client, "job"), rlock.New(w.client(t), "job")
-		outer, err := own.Lock(t.Context())
-		require.NoError(t, err)
-		inner, err := own.Lock(outer.Context(t.Context()))
-		require.NoError(t, err)
-		near, distant := await(t.Context(), own), await(t.Context(), other)
-		time.Sleep(time.Second) // they listen
-		require.NoError(t, <-inner.UnlockAsync())
-		require.NoError(t, outer.Err())
-		count, err := other.HoldCount(t.Context(), outer.Owner())
-		require.NoError(t, err)
-		require.EqualValues(t, 1, count)
-
-		outcome := outer.UnlockAsync()
-		second := near.acquired(t, time.Second)
-		require.NoError(t, <-outcome)
-		outcome = second.UnlockAsync()
-		third := distant.acquired(t, time.Second)
-		require.NoError(t, <-outcome)
-		require.NoError(t, <-third.UnlockAsync())
-	})
-}
-
 func TestCloseWaitsForUnlockAsync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, 100*time.Millisecond)

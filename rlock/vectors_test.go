@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -162,63 +161,5 @@ func requireJavaHolds(t *testing.T, l *rlock.Lock, count int64) {
 		n, err := l.HoldCount(t.Context(), owner)
 		require.NoError(t, err)
 		require.Equal(t, count, n)
-	}
-}
-
-func TestRedissonsUnlockWakesAWaiter(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	key := redistest.Key(t)
-	redissonLock(t, srv, key)
-	w := await(t.Context(), rlock.New(connect(t, srv.URL(), noPoll()), key))
-	awaitWaiters(t, srv, key)
-	srv.Do(t, "EVAL", "redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1])",
-		2, key, "redisson_lock__channel:{"+key+"}", "0")
-	require.NoError(t, w.acquired(t, promptly).Unlock())
-}
-
-// Redisson's spin and non-reentrant locks (docs/protocol.md): a spin lock is released without a
-// message, and a non-reentrant one rejects its own owner.
-const (
-	theirsTakes = `if redis.call('EXISTS', KEYS[1]) == 1 then
-if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 and ARGV[3] == '1' then
-return redis.error_reply('NON_REENTRANT_REACQUIRE') end
-if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then return redis.call('PTTL', KEYS[1]) end
-end
-redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[1])`
-	theirsFrees = `if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) == 0 then
-redis.call('DEL', KEYS[1])
-if ARGV[2] == '1' then redis.call('PUBLISH', KEYS[2], '0') end
-end
-return 1`
-)
-
-func TestSpinAndNonReentrantLocksOfRedissonTakeTurnsWithOurs(t *testing.T) {
-	t.Parallel()
-	for kind, nonReentrant := range map[string]string{"spin": "0", "non-reentrant": "1"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			srv, client := onShared(t, noPoll())
-			l := rlock.New(client, redistest.Key(t))
-			takes := func() any {
-				return srv.Do(t, "EVAL", theirsTakes, 1, l.Name(), 60_000, foreignOwner, nonReentrant)
-			}
-			ours := take(t, l)
-			require.Positive(t, takes(), "it is told how long ours lasts")
-			require.NoError(t, ours.Unlock())
-			require.Nil(t, takes())
-
-			_, err := l.TryLock(t.Context())
-			checkHeld(t, err)
-			w := await(t.Context(), l, rlock.WithPollCap(50*time.Millisecond))
-			awaitWaiters(t, srv, l.Name())
-			srv.Do(t, "EVAL", theirsFrees, 2, l.Name(), codec.LockChannel(l.Name()), foreignOwner, nonReentrant)
-			hold := w.acquired(t, soon)
-			inner, err := l.Lock(hold.Context(t.Context()))
-			require.NoError(t, err, "ours is entered again, with its proof")
-			require.NoError(t, inner.Unlock())
-			require.NoError(t, hold.Unlock())
-		})
 	}
 }
