@@ -184,13 +184,11 @@ func TestWhyADeploymentCannotBeReachedIsReportedWithoutThePassword(t *testing.T)
 		"redis-sentinel://" + srv.Addr() + "/m":                                           "unknown command",
 		"redis-sentinel://" + srv.Addr() + "/m?sentinel_user=u&sentinel_password=hunter2": "WRONGPASS",
 	} {
-		began := time.Now()
 		_, err := redlatch.Open(t.Context(), address)
 		require.ErrorIs(t, err, redlatch.ErrNotSent, address)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "redlatch: connect to redis")
 		require.NotContains(t, err.Error(), "hunter2")
-		require.Less(t, time.Since(began), 10*time.Second)
 	}
 	_, err := redlatch.Open(t.Context(), "redis-cluster://:"+"hunter2@"+srv.Addr())
 	require.Error(t, err)

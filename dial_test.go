@@ -2,12 +2,9 @@ package redlatch_test
 
 import (
 	"context"
-	"errors"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
@@ -117,40 +114,4 @@ func (k *tokens) set(password string) { k.current.Store(&password) }
 func (k *tokens) get(context.Context) (user, password string, err error) {
 	k.calls.Add(1)
 	return "app", *k.current.Load(), nil
-}
-
-func TestCredentialsAreAskedForEveryConnection(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	rotate := func(k *tokens, password string) {
-		srv.Do(t, "ACL", "SETUSER", "app", "on", "resetpass", ">"+password, "~*", "&*", "+@all")
-		k.set(password)
-	}
-	var k tokens
-	rotate(&k, "first")
-	// What the URL says is not used: it may be older.
-	address := strings.Replace(srv.URL(), "redis://", "redis://nobody:stale@", 1)
-	c := dialled(t, address, redlatch.WithCredentials(k.get))
-	requireWorks(t, srv, c)
-	require.EqualValues(t, 2, k.calls.Load())
-	for _, password := range []string{"second", "third"} {
-		rotate(&k, password)
-		require.EqualValues(t, 2, srv.Do(t, "CLIENT", "KILL", "USER", "app")) // also one that is just unsubscribing
-		require.Eventually(t, func() bool {
-			_, err := rlock.New(c, "job").IsLocked(t.Context())
-			return err == nil
-		}, soon, 5*time.Millisecond)
-		requireWorks(t, srv, c)
-	}
-	require.GreaterOrEqual(t, k.calls.Load(), int64(6))
-}
-
-func TestCredentialsThatFailAreTheReason(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	reason := errors.New("the vault is sealed")
-	_, err := redlatch.Open(t.Context(), srv.URL(),
-		redlatch.WithCredentials(func(context.Context) (string, string, error) { return "", "", reason }))
-	require.ErrorIs(t, err, reason)
-	require.ErrorIs(t, err, redlatch.ErrNotSent)
 }
