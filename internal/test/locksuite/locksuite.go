@@ -124,8 +124,7 @@ func (d Deployment) opened(tb testing.TB, opts ...redlatch.Option) *redlatch.Cli
 
 type suite struct {
 	Deployment
-	kind     Kind
-	fakeTime bool
+	kind Kind
 }
 
 // Run runs all cases for [Kinds].
@@ -156,7 +155,7 @@ func RunInMemory(t *testing.T, k Kind) {
 					require.NoError(tb, err)
 					return c
 				}
-				run(t, suite{Deployment: d, kind: k, fakeTime: true})
+				run(t, suite{Deployment: d, kind: k})
 			})
 		})
 	}

@@ -49,11 +49,20 @@ func TestTheManualListsTheServices(t *testing.T) {
 	}
 }
 
+// Two servers lack what the six services lack: one has no CLIENT at all, the other a part of it.
 func TestLocksOnManagedServices(t *testing.T) {
-	testlevel.All(t, "six services")
+	testlevel.All(t, "two more servers")
 	t.Parallel()
-	for name, without := range services {
-		t.Run(name, func(t *testing.T) {
+	for _, client := range []bool{false, true} {
+		var without []string
+		for _, lacks := range services {
+			if slices.Contains(lacks, "client|id") == client {
+				without = append(without, lacks...)
+			}
+		}
+		slices.Sort(without)
+		without = slices.Compact(without)
+		t.Run(strings.Join(without, " "), func(t *testing.T) {
 			t.Parallel()
 			s, url := redistest.StartWithout(t, without)
 			d := locksuite.OnServer(s, builtIn(url))

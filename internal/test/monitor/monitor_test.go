@@ -44,17 +44,6 @@ func TestParseGivesBackWhatWasSentByteForByte(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatMonitorDoesNotWrite(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"", "OK", `1.2 [0 1.2.3.4:5]`, `1.2 [0] "A"`, `1.2 [0 a:1] `, `1.2 [0 a:1] A`,
-		`1.2 [0 a:1] "A`, `1.2 [0 a:1] "A\`, `1.2 [0 a:1] "\q"`, `1.2 [0 a:1] "\x4"`, `1.2 [0 a:1] "\x4G"`,
-	} {
-		_, err := Parse(text)
-		require.ErrorIs(t, err, ErrBadLine, "line %q", text)
-	}
-}
-
 func TestTapeFindsTheTextBehindEvalsha(t *testing.T) {
 	t.Parallel()
 	const text, sha = "return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
@@ -74,29 +63,6 @@ func TestTapeFindsTheTextBehindEvalsha(t *testing.T) {
 		require.Equal(t, []string{"k1", "k2"}, call.Keys)
 		require.Equal(t, []string{"a1"}, call.Argv)
 	}
-}
-
-func TestTapeLeavesOutAScriptThatTheServerDoesNotKnow(t *testing.T) {
-	t.Parallel()
-	var tape Tape
-	_, ok, err := tape.Add(Line{Args: []string{"EVALSHA", "00", "0"}})
-	require.NoError(t, err)
-	require.False(t, ok)
-}
-
-func TestTapeRefusesACallWithFewerKeysThanItsCount(t *testing.T) {
-	t.Parallel()
-	var tape Tape
-	_, _, err := tape.Add(Line{Args: []string{"EVAL", "return 1", "3", "k"}})
-	require.ErrorIs(t, err, ErrBadLine)
-}
-
-func TestTapeLeavesOutWhatScriptsCall(t *testing.T) {
-	t.Parallel()
-	var tape Tape
-	_, ok, err := tape.Add(Line{Source: "lua", Args: []string{"DEL", "k"}})
-	require.NoError(t, err)
-	require.False(t, ok)
 }
 
 func TestLongestReadAddsUpWhatAScriptReads(t *testing.T) {

@@ -7,27 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestArgsOfAProcessAreThoseOfItsFleet(t *testing.T) {
-	t.Parallel()
-	want := Args{URL: "redis://127.0.0.1:1", Name: "a", Other: true, file: "/b"}
-	got, ok := parseArgs(want.String())
-	assert.True(t, ok)
-	assert.Equal(t, want, got)
-	_, ok = parseArgs("")
-	assert.False(t, ok)
-}
-
-func TestStepsAreReadByWholeLines(t *testing.T) {
-	t.Parallel()
-	one, two := step{1, 7, 1}, step{2, 7, 1}
-	steps, rest, err := parseSteps(one.String() + "\n" + two.String() + "\n3 7")
-	require.NoError(t, err)
-	assert.Equal(t, []step{one, two}, steps)
-	assert.Equal(t, "3 7", rest)
-	_, _, err = parseSteps("3 7\n")
-	require.Error(t, err)
-}
-
 func TestRunsThatAreTogetherAreFound(t *testing.T) {
 	t.Parallel()
 	one := []step{{10, 7, 1}, {20, 7, 1}}
