@@ -170,26 +170,8 @@ var connectionFaults = []struct {
 		free()
 		s.KillClients(t, "normal")
 	}},
-	{"all connections killed", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
-		t.Helper()
-		s.KillClients(t, "pubsub")
-		free()
-		s.KillClients(t, "normal")
-		s.KillClients(t, "pubsub")
-	}},
-	{"reset by the network", func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy, free func()) {
-		p.Refuse(true)
-		p.Reset()
-		free()
-		p.Refuse(false)
-	}},
 	{"server restarted, empty", func(_ *testing.T, s *redistest.Server, _ *redistest.Proxy, _ func()) {
 		s.Restart()
-	}},
-	{"server paused", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
-		t.Helper()
-		free()
-		s.Do(t, "CLIENT", "PAUSE", 1000, "ALL")
 	}},
 	{"server frozen for longer than commands may take", func(_ *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
 		free()

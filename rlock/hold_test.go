@@ -94,19 +94,11 @@ func TestContextOfAFixedLeaseHasTheEarlierDeadline(t *testing.T) {
 		hold := take(t, rlock.New(client, "job"), rlock.WithLease(10*time.Second))
 		for _, parent := range []time.Duration{time.Second, time.Minute} {
 			outer, cancel := context.WithTimeout(t.Context(), parent)
+			defer cancel()
 			deadline, bounded := hold.Context(outer).Deadline()
 			require.True(t, bounded)
 			require.Equal(t, min(parent, 9*time.Second), time.Until(deadline))
-			cancel()
 		}
-		require.NoError(t, hold.Unlock())
-	})
-}
-
-func TestChildThatOutlivesTheLeaseEndsWithTheLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, client := inBubble(t)
-		hold := take(t, rlock.New(client, "job"), rlock.WithLease(10*time.Second))
 		child, cancel := context.WithTimeout(hold.Context(t.Context()), time.Minute)
 		defer cancel()
 		began := time.Now()

@@ -180,8 +180,10 @@ func TestKindsLearnOfALossAndTouchNothingOfTheNextHolder(t *testing.T) {
 		s.srv.Do(t, "DEL", "lock")
 
 		fixed := take(t, s.l, rlock.WithLease(10*time.Second))
+		ctx := fixed.Context(t.Context())
 		holdByHand(t, s.srv, "lock", time.Hour)
 		require.ErrorIs(t, fixed.Unlock(), redlatch.ErrLost, "it was not notified")
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld, "given up, as far as the holder knew")
 		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, s.srv, "lock"))
 		s.srv.Do(t, "DEL", "lock")
 
@@ -253,7 +255,10 @@ func TestKindsLetTwoUsersOfOneOwnerIn(t *testing.T) {
 		s.refused(t)
 		time.Sleep(time.Minute)
 		require.NoError(t, b.Err())
-		require.NoError(t, b.Unlock())
+		require.NoError(t, s.l.UnlockAs(t.Context(), owner))
+		require.False(t, locked(t, s.srv, "lock"))
+		require.ErrorIs(t, s.l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld)
+		require.ErrorIs(t, b.Unlock(), redlatch.ErrLost)
 		time.Sleep(20 * time.Second) // for the latches
 	})
 }
@@ -280,6 +285,11 @@ func TestKindsEndAtTheirMaximum(t *testing.T) {
 		require.NoError(t, next.Err())
 		require.EqualValues(t, 1, countOf(t, s.l, next))
 		require.NoError(t, next.Unlock())
+
+		hold = take(t, s.l, rlock.WithMaxHold(time.Minute))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, hold.Unlock(), redlatch.ErrMaxHold)
+		require.False(t, locked(t, s.srv, "lock"))
 	})
 }
 

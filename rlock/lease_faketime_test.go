@@ -128,18 +128,6 @@ func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
 	})
 }
 
-func TestU37UnlockAfterMaxHoldFreesTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		hold := take(t, rlock.New(client, "lock"), rlock.WithMaxHold(time.Minute))
-		time.Sleep(time.Minute)
-		require.ErrorIs(t, hold.Err(), redlatch.ErrMaxHold)
-		require.True(t, locked(t, srv, "lock"))
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrMaxHold)
-		require.False(t, locked(t, srv, "lock"))
-	})
-}
-
 func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client := inBubble(t)

@@ -96,15 +96,9 @@ func TestWaitsThatAreNoneAreRefusedAndNothingIsSent(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
 	}
 	require.Zero(t, tr.sent())
-	hold, err := l.Lock(t.Context(), rlock.WithWait(0))
-	require.NoError(t, err, "one attempt")
+	hold, err := l.Lock(t.Context(), nil, rlock.WithWait(0), nil)
+	require.NoError(t, err, "one attempt; nil options are ignored")
 	require.NoError(t, hold.LetExpire())
-}
-
-func TestNilOptionsAreIgnored(t *testing.T) {
-	t.Parallel()
-	_, client := onShared(t)
-	require.NoError(t, take(t, rlock.New(client, redistest.Key(t)), nil, rlock.WithLease(time.Minute), nil).Unlock())
 }
 
 // refused checks that every method rejects the name and sends nothing.
@@ -292,20 +286,6 @@ func command(name string, args ...any) func(*testing.T, *redistest.MiniServer, *
 		t.Helper()
 		srv.Do(t, name, args...)
 	}
-}
-
-func TestU10LostHoldTouchesNothingOfItsSuccessor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client := inBubble(t)
-		hold := take(t, rlock.New(client, "job"))
-		holdByHand(t, srv, "job", time.Hour)
-		ctx := hold.Context(t.Context())
-		require.ErrorIs(t, hold.Unlock(), redlatch.ErrLost)
-		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld, "given up, as far as the holder knew")
-		time.Sleep(time.Minute)
-		require.Equal(t, map[string]string{foreignOwner: "1"}, owners(t, srv, "job"))
-		require.Equal(t, time.Hour-time.Minute, ttl(t, srv, "job"))
-	})
 }
 
 // vanishings are ways in which a held lock goes away.

@@ -39,89 +39,58 @@ func TestWithoutHandOverTheGivingSideLosesItsHoldWithinARenewalPeriod(t *testing
 	})
 }
 
-func TestUnlockAsReleasesWhatAnotherAcquired(t *testing.T) {
-	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	owner := newOwner()
-	first := take(t, l, rlock.WithOwner(owner))
-	second := take(t, l, rlock.WithOwner(owner))
-	require.EqualValues(t, 2, countOf(t, l, first))
-	require.NoError(t, l.UnlockAs(t.Context(), owner))
-	require.EqualValues(t, 1, countOf(t, l, first))
-	require.NoError(t, l.UnlockAs(t.Context(), owner))
-	require.False(t, locked(t, srv, l.Name()))
-	require.ErrorIs(t, l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld)
-	require.ErrorIs(t, first.Unlock(), redlatch.ErrLost)
-	require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
-	until(t, soon, "no latch is left", func() bool {
-		return len(keysLike(t, srv, "*"+l.Name()+"*")) == 0
-	})
-}
-
 func TestUnlockAsEndsWithItsContextAndGoesOnBehind(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p, client := through(t, srv)
-	l := rlock.New(client, redistest.Key(t))
-	owner := newOwner()
-	require.ErrorIs(t, l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld) // the server knows the script
-	take(t, l, rlock.WithOwner(owner))
-	p.Blackhole(redistest.ToClient)
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- l.UnlockAs(ctx, owner) }()
-	until(t, soon, "it was released", func() bool { return !locked(t, srv, l.Name()) })
-	cancel()
-	err := <-result
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.ErrorIs(t, err, context.Canceled)
-	p.Heal()
+	synctest.Test(t, func(t *testing.T) {
+		w, client := wired(t, 0)
+		l, owner := rlock.New(client, "job"), newOwner()
+		require.ErrorIs(t, l.UnlockAs(t.Context(), owner), redlatch.ErrNotHeld) // the server knows the script
+		take(t, l, rlock.WithOwner(owner))
+		speak := w.holdReplies()
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- l.UnlockAs(ctx, owner) }()
+		synctest.Wait()
+		require.False(t, locked(t, w.srv, "job"))
+		cancel()
+		err := <-result
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.ErrorIs(t, err, context.Canceled)
+		speak()
+	})
 }
 
 func TestUncertainAcquireWithAGivenOwnerUndoesNothing(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s, redlatch.WithCommandTimeout(time.Second))
-	l := rlock.New(client, redistest.Key(t))
-	owner := newOwner()
-	p.Blackhole(redistest.ToClient)
-	_, err := l.Lock(t.Context(), rlock.WithOwner(owner))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	p.Reset()
-	p.Heal()
-	until(t, soon, "a connection", func() bool {
-		other, err := rlock.New(client, redistest.Key(t)).TryLock(t.Context())
-		return err == nil && other.Unlock() == nil
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		loadScripts(t, client)
+		l, owner := rlock.New(client, "job"), newOwner()
+		srv.Server.LoseReplies(1)
+		_, err := l.Lock(t.Context(), rlock.WithOwner(owner))
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		time.Sleep(soon)
+		require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, srv, "job"))
+		resumed, err := l.Resume(t.Context(), owner)
+		require.NoError(t, err)
+		require.NoError(t, resumed.Unlock())
+		require.False(t, locked(t, srv, "job"))
 	})
-	require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, s, l.Name()))
-	resumed, err := l.Resume(t.Context(), owner)
-	require.NoError(t, err)
-	require.NoError(t, resumed.Unlock())
-	require.False(t, locked(t, s, l.Name()))
 }
 
 // The release is repeated with the same latch.
 func TestSharedReleaseWhoseReplyIsLostCountsOnce(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p, client := through(t, s)
-	l := rlock.New(client, redistest.Key(t))
-	owner := newOwner()
-	require.NoError(t, take(t, l, rlock.WithOwner(newOwner())).Unlock())
-	hold := take(t, l, rlock.WithOwner(owner))
-	take(t, l, rlock.WithOwner(owner))
-	held := p.HoldMatching(redistest.ToClient, ":0")
-	w := inBackground(func() (*rlock.Hold, error) { return nil, hold.Unlock() })
-	awaitClosed(t, held.Seen(), soon, "the reply")
-	latches := keysLike(t, s, "redisson_unlock_latch:{"+l.Name()+"}:*")
-	require.Len(t, latches, 1)
-	require.InDelta(t, 14, ttl(t, s, latches[0]).Seconds(), 2, "as long as the least of Redisson's")
-	p.Reset()
-	w.ended(t, soon)
-	require.NoError(t, w.err)
-	require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, s, l.Name()))
-	require.NoError(t, l.UnlockAs(t.Context(), owner))
+	synctest.Test(t, func(t *testing.T) {
+		srv, client := inBubble(t)
+		l, owner := rlock.New(client, "job"), newOwner()
+		hold := take(t, l, rlock.WithOwner(owner))
+		take(t, l, rlock.WithOwner(owner))
+		srv.Server.LoseReplies(1)
+		require.NoError(t, hold.Unlock())
+		require.Equal(t, map[string]string{owner.String(): "1"}, owners(t, srv, "job"))
+		latches := keysLike(t, srv, "redisson_unlock_latch:{job}:*")
+		require.Len(t, latches, 1)
+		require.InDelta(t, 14, ttl(t, srv, latches[0]).Seconds(), 2, "as long as the least of Redisson's")
+		require.NoError(t, l.UnlockAs(t.Context(), owner))
+	})
 }
 
 func keysLike(t testing.TB, s redistest.Target, pattern string) []string {

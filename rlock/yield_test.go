@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -19,7 +18,6 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -213,28 +211,6 @@ func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, far.acquired(t, soon).Unlock())
 	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
-}
-
-func TestWithoutWakeUpsNoSubscriptionIsNeeded(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	srv.Do(t, "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all",
-		"-subscribe", "-ssubscribe", "-psubscribe", "-pubsub")
-	client := connect(t, srv.URL(), redlatch.WithCredentials(func(context.Context) (string, string, error) { return "deaf", "secret", nil }))
-	all := []string{redistest.Key(t) + "a", redistest.Key(t) + "b"}
-	polls := rlock.WithoutWakeUps(5 * time.Millisecond)
-	var wg sync.WaitGroup
-	inside := 0
-	for range 4 {
-		wg.Go(func() {
-			for range 20 {
-				assert.NoError(t, rlock.New(client, all[0]).Do(t.Context(), func(context.Context) error { inside++; return nil }, polls))
-				assert.NoError(t, rmultilock.New(client, all...).Do(t.Context(), func(context.Context) error { inside++; return nil }, polls))
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, 160, inside)
 }
 
 func TestPollsThatCannotBeAreRefused(t *testing.T) {
