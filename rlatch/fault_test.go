@@ -133,19 +133,3 @@ func TestAWaitThatEndsDuringItsFirstQuestionSaysSo(t *testing.T) {
 	require.NotErrorIs(t, err, redlatch.ErrUncertain)
 	require.ErrorIs(t, err, rlatch.ErrNotOpen)
 }
-
-func TestALatchCountsDownOnAServerWithoutMemory(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	l := newLatch(t, s)
-	set(t, l, 2)
-	came := await(within(t), l)
-	listening(t, s, l, 1)
-	s.Do(t, "CONFIG", "SET", "maxmemory", 1)
-	countDown(t, l)
-	require.EqualValues(t, 1, count(t, l))
-	countDown(t, l)
-	opens(t, came)
-	countDown(t, l)
-	require.EqualValues(t, 0, s.Do(t, "EXISTS", l.Name()))
-}
