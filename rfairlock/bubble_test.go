@@ -28,9 +28,20 @@ import (
 // counting is a transport that counts scripts. Tests may replace its calls.
 type counting struct {
 	*redisconn.Redigo
-	n, beats  atomic.Int64                                         // scripts of waiters and holders; heartbeats
-	intercept func(call *transport.Call, done transport.Done) bool // reports whether it ends the call
-	subscribe func(ctx context.Context) error
+	n, beats, giveUps atomic.Int64                                         // scripts of waiters and holders; heartbeats; departures
+	intercept         func(call *transport.Call, done transport.Done) bool // reports whether it ends the call
+	subscribe         func(ctx context.Context) error
+	once              atomic.Pointer[replaced]
+
+	mu      sync.Mutex // guards what follows
+	stalls  bool
+	delayed []func()
+}
+
+// replaced is what happens instead of the next call of a script.
+type replaced struct {
+	script *transport.Script
+	do     func(call *transport.Call, done transport.Done)
 }
 
 func (c *counting) Start(call *transport.Call, done transport.Done) {
@@ -38,17 +49,73 @@ func (c *counting) Start(call *transport.Call, done transport.Done) {
 	case nil, luasrc.FairEvict, luasrc.FairNudge:
 	case luasrc.FairHeartbeat:
 		c.beats.Add(1)
+	case luasrc.FairGiveUp:
+		c.giveUps.Add(1)
+		c.n.Add(1)
 	default:
 		c.n.Add(1)
 	}
-	if c.intercept == nil || !c.intercept(call, done) {
+	if r := c.once.Load(); r != nil && call.Script == r.script && c.once.CompareAndSwap(r, nil) {
+		r.do(call, done)
+		return
+	}
+	if !c.delays(call, done) && (c.intercept == nil || !c.intercept(call, done)) {
 		c.Redigo.Start(call, done)
+	}
+}
+
+func (c *counting) delays(call *transport.Call, done transport.Done) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stalls {
+		call.Claim(0)
+		c.delayed = append(c.delayed, func() { c.Redigo.Start(call, done) })
+	}
+	return c.stalls
+}
+
+// onNext replaces the next call of a script.
+func (c *counting) onNext(script *transport.Script, do func(call *transport.Call, done transport.Done)) {
+	c.once.Store(&replaced{script, do})
+}
+
+// holdReply runs the next call of a script, which ends when the test calls end: with an error, or with
+// the reply for nil.
+func (c *counting) holdReply(script *transport.Script) (end func(err error)) {
+	ended := make(chan error)
+	c.onNext(script, func(call *transport.Call, done transport.Done) {
+		c.Redigo.Start(call, func(reply any, err error) {
+			go func() {
+				if lost := <-ended; lost != nil {
+					reply, err = nil, lost
+				}
+				done(reply, err)
+			}()
+		})
+	})
+	return func(err error) { ended <- err }
+}
+
+// stall delays all calls until resume.
+func (c *counting) stall() (resume func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stalls = true
+	return func() {
+		c.mu.Lock()
+		c.stalls = false
+		c.mu.Unlock()
+		for _, start := range c.delayed {
+			start()
+		}
 	}
 }
 
 func (c *counting) Subscribe(ctx context.Context, channel string) (transport.Subscription, error) {
 	if c.subscribe != nil {
-		return nil, c.subscribe(ctx)
+		if err := c.subscribe(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return c.Redigo.Subscribe(ctx, channel)
 }
@@ -139,10 +206,14 @@ func (k *skew) intercept(call *transport.Call, done transport.Done) bool {
 // in-memory server lacks ROLE.
 type host struct {
 	*counting
-	srv *redistest.MiniServer
+	srv    *redistest.MiniServer
+	counts func() // called before it counts, if set
 }
 
 func (h *host) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+	if h.counts != nil {
+		h.counts()
+	}
 	c, err := h.srv.Server.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -166,7 +237,7 @@ func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts .
 	t.Helper()
 	calls := countTo(srv)
 	calls.intercept = (&skew{ahead: ahead}).intercept
-	return over(t, &host{calls, srv}, opts...)
+	return over(t, &host{counting: calls, srv: srv}, opts...)
 }
 
 // process is a client like hostOf's, on a network that a test can disturb.
@@ -184,10 +255,10 @@ func newProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 	t.Helper()
 	p := &process{srv: srv, runs: make(chan struct{})}
 	close(p.runs)
-	p.client = over(t, &host{&counting{Redigo: redisconn.NewRedigo(redisconn.Config{
+	p.client = over(t, &host{counting: &counting{Redigo: redisconn.NewRedigo(redisconn.Config{
 		Dial: p.dial, Command: time.Minute, Lease: time.Hour,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})}, srv}, append(opts,
+	})}, srv: srv}, append(opts,
 		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // a paused process has no timeouts
 	return p
 }

@@ -79,31 +79,25 @@ func (b *between) requireGoneBut(t *testing.T, wait time.Duration) {
 }
 
 func TestU26WaiterWhoseContextEndsLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	b := queueBetween(ctx, t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t)))
-	cancel()
-	err := b.w.failed(t, promptly)
-	require.ErrorIs(t, err, context.Canceled)
-	checkHeld(t, err)
-	b.requireGone(t, fairWait)
-}
-
-func TestU26WaiterWhoseContextEndsBeforeItListensLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	p, client := through(t, srv, noPoll())
-	l := rfairlock.New(client, redistest.Key(t))
-	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), ""))
-	ctx, cancel := context.WithCancel(t.Context())
-	b := unsubscribedBetween(ctx, t, srv, l)
-	awaitClosed(t, held.Seen(), "the subscription")
-	cancel()
-	require.ErrorIs(t, b.w.failed(t, promptly), context.Canceled)
-	b.requireGone(t, fairWait)
-	held.Release()
-	until(t, gone, "no subscriber", func() bool { return listeners(t, srv, l.Name(), b.owner) == 0 })
+	for name, listens := range map[string]bool{"before it listens": false, "while it listens": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, calls := inBubble(t, noPoll())
+				queued := queueBetween
+				if !listens {
+					calls.subscribe = neverSubscribes(func() {})
+					queued = unsubscribedBetween
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				b := queued(ctx, t, srv, rfairlock.New(client, "job"))
+				cancel()
+				err := b.w.failed(t, promptly)
+				require.ErrorIs(t, err, context.Canceled)
+				checkHeld(t, err)
+				b.requireGone(t, fairWait)
+			})
+		})
+	}
 }
 
 // WithWait(0) is one attempt, as in Redisson. Other waits below a millisecond are mistakes.
@@ -180,31 +174,30 @@ func TestU26WaiterThatIsOneTooManyLeavesTheQueue(t *testing.T) {
 
 // The key changes to another type.
 func TestU26WaiterThatMeetsAnErrorLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	b := queueBetween(t.Context(), t, srv, l)
-	srv.Do(t, "SET", l.Name(), "something else")
-	srv.Do(t, "PUBLISH", codec.OwnerChannel(l.Name(), b.owner), codec.MessageUnlock)
-	require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrWrongType)
-	b.requireGoneBut(t, fairWait)
-	require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, srv, l.Name()))
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		b := queueBetween(t.Context(), t, srv, rfairlock.New(client, "job"))
+		srv.Do(t, "SET", "job", "something else")
+		srv.Do(t, "PUBLISH", codec.OwnerChannel("job", b.owner), codec.MessageUnlock)
+		require.ErrorIs(t, b.w.failed(t, promptly), redlatch.ErrWrongType)
+		b.requireGoneBut(t, fairWait)
+		require.Equal(t, []string{foreignHead, foreignTail}, queueOf(t, srv, "job"))
+	})
 }
 
 func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	srv.Do(t, "HSET", l.Name(), "name", "bob", "age", 4)
-	ctx, cancel := context.WithTimeout(t.Context(), forever)
-	defer cancel()
-	for _, lock := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.Lock, l.TryLock} {
-		_, err := lock(ctx)
-		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
-	}
-	until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 0 })
-	require.Empty(t, deadlinesOf(t, srv, l.Name()))
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		l := rfairlock.New(client, "job")
+		srv.Do(t, "HSET", "job", "name", "bob", "year", 4)
+		for _, lock := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.Lock, l.TryLock} {
+			_, err := lock(t.Context())
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
+		}
+		time.Sleep(gone)
+		requireNoneQueued(t, srv, "job")
+	})
 }
 
 func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {

@@ -236,6 +236,12 @@ func requireNoTrace(t testing.TB, s redistest.Target, name string) {
 	})
 }
 
+func requireNoneQueued(t testing.TB, s redistest.Target, name string) {
+	t.Helper()
+	require.Empty(t, queueOf(t, s, name))
+	require.Empty(t, deadlinesOf(t, s, name))
+}
+
 // Owners of other clients.
 const (
 	foreignOwner = "8f14e45f-ceea-467f-a0d2-4f1c1b8a7e11:7"

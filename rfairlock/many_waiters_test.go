@@ -39,105 +39,6 @@ func TestU24QueuedCallerThatCannotSubscribePolls(t *testing.T) {
 	})
 }
 
-// queueMany queues n callers.
-func queueMany(ctx context.Context, t *testing.T, srv *redistest.Server, l *rlock.Lock, n int) []*waiter {
-	t.Helper()
-	all := make([]*waiter, n)
-	for i := range all {
-		all[i] = await(ctx, l)
-	}
-	until(t, time.Minute, "all are queued", func() bool {
-		queued := len(queueOf(t, srv, l.Name()))
-		if queued != n {
-			for _, w := range all {
-				w.stillWaits(t)
-			}
-		}
-		return queued == n
-	})
-	return all
-}
-
-// crowd is many waiters of one client.
-type crowd struct {
-	srv    *redistest.Server
-	proxy  *redistest.Proxy
-	client *redlatch.Client
-	cancel context.CancelFunc
-	all    []*waiter
-}
-
-// A script that removes owners from a queue reads the queue. So many owners leave by one script.
-func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) { //nolint:tparallel // one crowd at a time is enough
-	t.Parallel()
-	for name, c := range map[string]struct {
-		waiters int
-		queue   func(p *redistest.Proxy) // prepares for queueing
-		leave   func(t *testing.T, c *crowd)
-		err     error
-	}{
-		"lost replies": {500, func(p *redistest.Proxy) { p.Blackhole(redistest.ToClient) }, func(_ *testing.T, c *crowd) {
-			c.proxy.Reset()
-			c.proxy.Heal()
-		}, redlatch.ErrUncertain},
-		"close": {5000, nil, func(t *testing.T, c *crowd) {
-			t.Helper()
-			until(t, time.Minute, "all listen", func() bool { return len(c.srv.Channels(t)) == len(c.all) })
-			require.NoError(t, c.client.Close())
-			require.Empty(t, queueOf(t, c.srv, "job"))
-		}, redlatch.ErrClosed},
-		"canceled next to another hold": {4000, nil, func(t *testing.T, c *crowd) {
-			t.Helper()
-			kept := take(t, rlock.New(c.client, "kept"), rlock.WithWatchdog(6*time.Second))
-			t.Cleanup(func() { require.NoError(t, kept.Unlock()) })
-			c.cancel()
-		}, context.Canceled},
-		"canceled while the server is frozen": {5000, nil, func(t *testing.T, c *crowd) {
-			t.Helper()
-			c.srv.Pause()
-			c.cancel()
-			<-time.After(time.Second)
-			c.srv.Resume()
-		}, context.Canceled},
-		"canceled while the server is unreachable": {5000, nil, func(t *testing.T, c *crowd) {
-			t.Helper()
-			c.proxy.Refuse(true)
-			c.proxy.Reset()
-			c.cancel()
-			<-time.After(time.Second)
-			c.proxy.Refuse(false)
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if c.waiters > 500 {
-				testlevel.All(t, "thousands of waiters")
-			}
-			srv := redistest.Start(t)
-			proxy, client := through(t, srv, redlatch.WithCommandTimeout(soon)) // the machine may be busy
-			l := rfairlock.New(client, "job")
-			holdByHand(t, srv, "job", time.Hour)
-			if c.queue != nil {
-				c.queue(proxy)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			all := queueMany(ctx, t, srv, l, c.waiters)
-			before := srv.CommandStats(t)["lrange"]
-			c.leave(t, &crowd{srv, proxy, client, cancel, all})
-			left := time.Now()
-			for _, w := range all {
-				if err := w.failed(t, soon); c.err != nil {
-					require.ErrorIs(t, err, c.err)
-				}
-			}
-			until(t, time.Minute, "none is queued", func() bool { return len(queueOf(t, srv, "job")) == 0 })
-			reads := srv.CommandStats(t)["lrange"] - before
-			t.Logf("gone after %v, with %d reads", time.Since(left), reads)
-			parts := (c.waiters + 999) / 1000 // in which a script reads the queue
-			require.Less(t, int(reads), parts*c.waiters/10)
-		})
-	}
-}
-
 // TryLock does not queue, so it must not remove the place of another user of the owner.
 func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -184,25 +85,6 @@ func TestSharedPlaceLeavesWithItsWait(t *testing.T) {
 		endLast()
 		endFirst()
 	})
-}
-
-// A reentry does not wait, so it must not queue when the lock is lost.
-func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL()), redistest.Key(t))
-	hold := take(t, l, rlock.WithOwner(redlatch.NewOwner(uuid.New(), 57)))
-	inner, err := l.Lock(hold.Context(t.Context()))
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{hold.Owner().String(): "2"}, owners(t, srv, l.Name()))
-	require.NoError(t, inner.Unlock())
-	ctx, cancel := context.WithTimeout(hold.Context(t.Context()), soon)
-	defer cancel()
-	holdByHand(t, srv, l.Name(), forever)
-	_, err = l.Lock(ctx)
-	require.ErrorIs(t, err, redlatch.ErrLost)
-	require.Empty(t, queueOf(t, srv, l.Name()))
-	require.Empty(t, deadlinesOf(t, srv, l.Name()))
 }
 
 // The shared place leaves with the first. The other queues again immediately, although it does not
@@ -268,5 +150,65 @@ func TestLongestWaitOfAllIsKept(t *testing.T) {
 		require.Greater(t, due, time.Now().Add(100*365*24*time.Hour).UnixMilli())
 		cancel()
 		require.ErrorIs(t, w.failed(t, time.Second), context.Canceled)
+	})
+}
+
+// A script that removes owners from a queue reads the queue. So many owners leave by one script.
+func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, srv *redistest.MiniServer, client *redlatch.Client, calls *counting, cancel func()){
+		"canceled": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) { cancel() },
+		"close": func(t *testing.T, _ *redistest.MiniServer, client *redlatch.Client, _ *counting, _ func()) {
+			t.Helper()
+			require.NoError(t, client.Close())
+		},
+		"canceled while the server is frozen": func(_ *testing.T, _ *redistest.MiniServer, _ *redlatch.Client, calls *counting, cancel func()) {
+			resume := calls.stall()
+			cancel()
+			time.Sleep(time.Second)
+			resume()
+		},
+		"canceled while the server is unreachable": func(_ *testing.T, srv *redistest.MiniServer, _ *redlatch.Client, _ *counting, cancel func()) {
+			srv.FailWith("LOADING Redis is loading the dataset in memory")
+			srv.DropConnections()
+			cancel()
+			time.Sleep(time.Second)
+			srv.Heal()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, calls := inBubble(t)
+				holdByHand(t, srv, "job", time.Hour)
+				ctx, cancel := context.WithCancel(t.Context())
+				n := testlevel.Rounds(200, 1000)
+				for range n {
+					await(ctx, rfairlock.New(client, "job"))
+				}
+				synctest.Wait()
+				require.Len(t, queueOf(t, srv, "job"), n)
+				leave(t, srv, client, calls, cancel)
+				time.Sleep(10 * time.Second)
+				requireNoneQueued(t, srv, "job")
+				require.LessOrEqual(t, calls.giveUps.Load(), int64(n/10))
+				cancel()
+			})
+		})
+	}
+}
+
+// A reentry does not wait, so it must not queue when the lock is lost.
+func TestReentryOfASharedOwnerNeverQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t)
+		l := rfairlock.New(client, "job")
+		hold := take(t, l, rlock.WithOwner(redlatch.NewOwner(uuid.New(), 57)))
+		inner, err := l.Lock(hold.Context(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{hold.Owner().String(): "2"}, owners(t, srv, "job"))
+		require.NoError(t, inner.Unlock())
+		holdByHand(t, srv, "job", time.Hour)
+		_, err = l.Lock(hold.Context(t.Context()))
+		require.ErrorIs(t, err, redlatch.ErrLost)
+		requireNoneQueued(t, srv, "job")
 	})
 }

@@ -3,18 +3,14 @@ package rfairlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -22,66 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
-
-// umpire reads the order of the queue, by RPUSH, and of the grants, by HSET, with MONITOR.
-type umpire struct {
-	done    chan struct{}
-	granted []int // by grant: when the owner was queued, -1 if never; set when done is closed
-}
-
-const whistle = "the game is over"
-
-// watch starts an umpire of a lock.
-func watch(t *testing.T, srv *redistest.Server, name string) *umpire {
-	t.Helper()
-	u, conn := &umpire{done: make(chan struct{})}, srv.Dial(t)
-	_, err := conn.Do("MONITOR")
-	require.NoError(t, err)
-	push, grant := fmt.Sprintf("%q %q ", "RPUSH", codec.QueueKey(name)), fmt.Sprintf("%q %q ", "HSET", name)
-	go func() {
-		defer close(u.done)
-		came := map[string]int{} // by owner, which may be reused
-		for n := 0; ; n++ {
-			line, err := redis.String(conn.Receive())
-			if err != nil || strings.Contains(line, whistle) {
-				return
-			}
-			if _, rest, ok := strings.Cut(line, push); ok {
-				came[strings.Trim(rest, `"`)] = n
-			} else if _, rest, ok := strings.Cut(line, grant); ok {
-				owner, count, _ := strings.Cut(strings.Trim(rest, `"`), `" "`)
-				assert.Equal(t, "1", count)
-				at, waited := came[owner]
-				if !waited {
-					at = -1
-				}
-				delete(came, owner)
-				u.granted = append(u.granted, at)
-			}
-		}
-	}()
-	return u
-}
-
-// inversions ends the watch. It returns how many queued waiters acquired the lock after a later one,
-// and how many were queued.
-func (u *umpire) inversions(t *testing.T, srv *redistest.Server) (inverted, queued int) {
-	t.Helper()
-	srv.Do(t, "ECHO", whistle)
-	awaitClosed(t, u.done, "the end of the game")
-	last := -1
-	for _, n := range u.granted {
-		if n < 0 {
-			continue
-		}
-		queued++
-		if n < last {
-			inverted++
-		}
-		last = max(last, n)
-	}
-	return inverted, queued
-}
 
 // takeTurns acquires the lock in goroutines, each rounds times.
 func takeTurns(ctx context.Context, l *rlock.Lock, goroutines, rounds int) error {
@@ -98,58 +34,41 @@ func takeTurns(ctx context.Context, l *rlock.Lock, goroutines, rounds int) error
 	return errors.Join(errs...)
 }
 
-func TestSeveralClientsAcquireInTheOrderOfTheQueue(t *testing.T) {
-	t.Parallel()
-	const clients, goroutines = 5, 10
-	rounds := testlevel.Rounds(4, 10)
-	srv := redistest.Start(t)
-	name := redistest.Key(t)
-	u := watch(t, srv, name)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var wg sync.WaitGroup
-	for range clients {
-		l := rfairlock.New(connect(t, srv.URL(), noPoll()), name)
-		wg.Go(func() { assert.NoError(t, takeTurns(ctx, l, goroutines, rounds)) })
-	}
-	wg.Wait()
-	inverted, queued := u.inversions(t, srv)
-	require.Zero(t, inverted)
-	require.Len(t, u.granted, clients*goroutines*rounds)
-	require.Greater(t, queued, clients*goroutines*rounds/2)
-	requireNoTrace(t, srv, name)
-}
-
 // Redisson's default pool of subscriptions is too small for them.
-func TestManyWaitersOfOneProcessAllAcquireInTheOrderOfTheQueue(t *testing.T) {
-	t.Parallel()
-	n := testlevel.Rounds(200, 1000)
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), noPoll(), redlatch.WithCommandTimeout(soon)) // the machine may be busy
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	var got []string // guarded by the lock
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			hold, err := l.Lock(t.Context())
-			if !assert.NoError(t, err) {
-				return
+func TestManyWaitersAcquireInTheOrderOfTheQueue(t *testing.T) {
+	for _, clients := range []int{1, 5} {
+		n := testlevel.Rounds(200, 1000)
+		synctest.Test(t, func(t *testing.T) {
+			srv, _, _ := inBubble(t)
+			var locks []*rlock.Lock
+			for range clients {
+				client, _ := fakeClient(t, srv, noPoll())
+				locks = append(locks, rfairlock.New(client, "job"))
 			}
-			got = append(got, hold.Owner().String())
-			assert.NoError(t, hold.Unlock())
+			holdByHand(t, srv, "job", time.Hour)
+			var got []string // guarded by the lock
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					hold, err := locks[i%clients].Lock(t.Context())
+					if !assert.NoError(t, err) {
+						return
+					}
+					got = append(got, hold.Owner().String())
+					assert.NoError(t, hold.Unlock())
+				})
+			}
+			synctest.Wait()
+			queue := queueOf(t, srv, "job")
+			require.Len(t, queue, n)
+			freed := time.Now()
+			freeByHand(t, srv, "job")
+			wg.Wait()
+			require.Zero(t, time.Since(freed))
+			require.Equal(t, queue, got)
+			requireNoTrace(t, srv, "job")
 		})
 	}
-	until(t, time.Minute, "all are queued", func() bool { return len(queueOf(t, srv, l.Name())) == n })
-	until(t, time.Minute, "the listeners", func() bool { return len(srv.Channels(t)) == n })
-	queue := queueOf(t, srv, l.Name())
-	require.Equal(t, 2, srv.Clients(t), "for commands and for subscriptions")
-	began := time.Now()
-	freeByHand(t, srv, l.Name())
-	wg.Wait()
-	t.Logf("%.0f hand-overs per second", float64(n)/time.Since(began).Seconds())
-	require.Equal(t, queue, got)
-	requireNoTrace(t, srv, l.Name())
 }
 
 func TestNoCallerOvertakesTheQueue(t *testing.T) {

@@ -11,26 +11,10 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
-	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
-
-func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	p, client := through(t, srv, noPoll())
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	held := p.HoldMatching(redistest.ToServer, codec.OwnerChannel(l.Name(), ""))
-	w := await(t.Context(), l)
-	awaitQueue(t, srv, l.Name(), 1)
-	awaitClosed(t, held.Seen(), "the subscription")
-	freeByHand(t, srv, l.Name())
-	held.Release()
-	require.NoError(t, w.acquired(t, promptly).Unlock())
-}
 
 // A release notifies one waiter, which makes one attempt.
 func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
@@ -67,92 +51,6 @@ func TestReleaseWakesOnlyTheFirstInTheQueue(t *testing.T) {
 	})
 }
 
-// The message arrives before, while or after the waiter leaves.
-func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	holder, one, other := connect(t, srv.URL()), connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())
-	for round := range testlevel.Rounds(40, 200) {
-		name := redistest.Key(t)
-		stays := other
-		if round%2 == 0 {
-			stays = one
-		}
-		hold := take(t, rfairlock.New(holder, name))
-		ctx, cancel := context.WithCancel(t.Context())
-		leaver := queueUp(ctx, t, srv, rfairlock.New(one, name), 1)[0]
-		stayer := queueUp(t.Context(), t, srv, rfairlock.New(stays, name), 1)[0]
-		go cancel()
-		require.NoError(t, hold.Unlock())
-		leaver.ended(t, promptly)
-		if leaver.err == nil {
-			require.NoError(t, leaver.hold.Unlock())
-		}
-		require.NoError(t, stayer.acquired(t, promptly).Unlock())
-	}
-}
-
-// The waiter leaves before the message arrives.
-func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	p, client := through(t, srv, noPoll())
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	ctx, cancel := context.WithCancel(t.Context())
-	leaver := queueUp(ctx, t, srv, l, 1)[0]
-	stayer := queueUp(t.Context(), t, srv, rfairlock.New(connect(t, srv.URL(), noPoll()), l.Name()), 1)[0]
-	p.Blackhole(redistest.ToClient)
-	freeByHand(t, srv, l.Name())
-	stayer.stillWaits(t)
-	cancel()
-	require.ErrorIs(t, leaver.failed(t, promptly), context.Canceled)
-	require.NoError(t, stayer.acquired(t, promptly).Unlock())
-	p.Heal()
-}
-
-func TestU16ReleaseWithoutSubscriberCostsAGapAndNoPoll(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	holder := connect(t, srv.URL())
-	one, other := connect(t, srv.URL(), noPoll()), connect(t, srv.URL(), noPoll())
-	for range 20 {
-		name := redistest.Key(t)
-		hold := take(t, rfairlock.New(holder, name))
-		all := queueUp(t.Context(), t, srv, rfairlock.New(one, name), 3)
-		all = append(all, queueUp(t.Context(), t, srv, rfairlock.New(other, name), 3)...)
-		require.Positive(t, srv.KillClients(t, "pubsub"))
-		require.NoError(t, hold.Unlock()) // in the gap, or just before or after it
-		for _, w := range all {
-			require.NoError(t, w.acquired(t, promptly).Unlock())
-		}
-	}
-}
-
-func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Shared(t)
-	l := rfairlock.New(connect(t, srv.URL(), noPoll()), redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	all := queueUp(t.Context(), t, srv, l, 3)
-	for i, w := range all {
-		forced, err := l.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		require.True(t, forced)
-		w.acquired(t, promptly)
-		for _, later := range all[i+1:] {
-			later.stillWaits(t)
-		}
-	}
-	forced, err := l.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.True(t, forced)
-	forced, err = l.ForceUnlock(t.Context())
-	require.NoError(t, err)
-	require.False(t, forced)
-	requireNoTrace(t, srv, l.Name())
-}
-
 func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, _ := inBubble(t, noPoll())
@@ -164,6 +62,101 @@ func TestU13DeadHeadIsSkippedWhenItsTimeIsUp(t *testing.T) {
 		require.GreaterOrEqual(t, all[0].took, 2*lease, "it might have lived")
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, all[1].acquired(t, time.Second).Unlock())
+		requireNoTrace(t, srv, "job")
+	})
+}
+
+func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, calls := inBubble(t, noPoll())
+		listens := make(chan struct{})
+		calls.subscribe = func(context.Context) error { <-listens; return nil }
+		holdByHand(t, srv, "job", time.Hour)
+		w, _ := waitTogether(t, rfairlock.New(client, "job"), 1)
+		freeByHand(t, srv, "job")
+		close(listens)
+		require.NoError(t, w[0].acquired(t, time.Second).Unlock())
+	})
+}
+
+// The message arrives before, while or after the waiter leaves.
+func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, holder, _ := inBubble(t)
+		one, _ := fakeClient(t, srv, noPoll())
+		other, _ := fakeClient(t, srv, noPoll())
+		for round := range testlevel.Rounds(40, 200) {
+			stays := []*redlatch.Client{one, other}[round%2]
+			hold := take(t, rfairlock.New(holder, "job"))
+			ctx, cancel := context.WithCancel(t.Context())
+			leaver := await(ctx, rfairlock.New(one, "job"))
+			synctest.Wait()
+			stayer, _ := waitTogether(t, rfairlock.New(stays, "job"), 1)
+			go cancel()
+			require.NoError(t, hold.Unlock())
+			leaver.ended(t, time.Second)
+			if leaver.err == nil {
+				require.NoError(t, leaver.hold.Unlock())
+			}
+			require.NoError(t, stayer[0].acquired(t, time.Second).Unlock())
+		}
+	})
+}
+
+// The waiter leaves before the message arrives.
+func TestWakeUpOfAWaiterThatHasLeftGoesToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		other, _ := fakeClient(t, srv, noPoll())
+		holdByHand(t, srv, "job", time.Hour)
+		_, leave := waitTogether(t, rfairlock.New(client, "job"), 1)
+		stayer, _ := waitTogether(t, rfairlock.New(other, "job"), 1)
+		srv.Do(t, "DEL", "job") // and the message is lost
+		synctest.Wait()
+		stayer[0].stillWaits(t)
+		leave()
+		require.NoError(t, stayer[0].acquired(t, time.Second).Unlock())
+	})
+}
+
+func TestU16ReleaseWithoutSubscriberCostsAGapAndNoPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, holder, _ := inBubble(t)
+		one, _ := fakeClient(t, srv, noPoll())
+		other, _ := fakeClient(t, srv, noPoll())
+		for range 20 {
+			hold := take(t, rfairlock.New(holder, "job"))
+			all, _ := waitTogether(t, rfairlock.New(one, "job"), 3)
+			rest, _ := waitTogether(t, rfairlock.New(other, "job"), 3)
+			srv.DropSubscribers()
+			require.NoError(t, hold.Unlock()) // in the gap, or just before or after it
+			for _, w := range append(all, rest...) {
+				require.NoError(t, w.acquired(t, 2*time.Second).Unlock())
+			}
+		}
+	})
+}
+
+func TestForceUnlockWakesTheFirstInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, _ := inBubble(t, noPoll())
+		l := rfairlock.New(client, "job")
+		holdByHand(t, srv, "job", time.Hour)
+		all, _ := waitTogether(t, l, 3)
+		for i, w := range all {
+			forced, err := l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.True(t, forced)
+			w.acquired(t, time.Second)
+			for _, later := range all[i+1:] {
+				later.stillWaits(t)
+			}
+		}
+		for _, want := range []bool{true, false} {
+			forced, err := l.ForceUnlock(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, forced)
+		}
 		requireNoTrace(t, srv, "job")
 	})
 }
