@@ -15,12 +15,19 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
+	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 )
+
+func TestFencedLocksPassSuite(t *testing.T) {
+	for _, kind := range locksuite.Fenced {
+		locksuite.RunInMemory(t, kind)
+	}
+}
 
 func TestTokensIncreaseAfterUnlockForceUnlockAndExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {

@@ -204,22 +204,3 @@ func TestCountsThatAreNoneAreRefused(t *testing.T) {
 		require.Zero(t, count(t, l))
 	}
 }
-
-func TestInAClusterNamesWithATagAreRefused(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, 0)
-	client := connect(t, "redis-cluster://"+cluster.Addrs()[0])
-	for _, odd := range []string{"{tag}x", "a{b}c", "{}x", "a}b"} {
-		l := rlatch.New(client, odd)
-		_, err := l.TrySet(within(t), 1)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, odd)
-		require.ErrorIs(t, l.Wait(within(t)), redlatch.ErrInvalid, odd)
-	}
-	for range 5 { // in several slots
-		l := rlatch.New(client, redistest.Key(t))
-		set(t, l, 1)
-		came := await(within(t), l)
-		countDown(t, l)
-		opens(t, came)
-	}
-}

@@ -219,33 +219,6 @@ func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
 	}
 }
 
-func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, 0)
-	client := connect(t, "redis-cluster://"+cluster.Addrs()[0], noPoll())
-	for _, odd := range []string{"a{b", "{}x", "x{}{y}"} {
-		sem := rsemaphore.NewExpirable(client, odd)
-		_, err := sem.TrySetPermits(within(t), 1)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, odd)
-		_, err = sem.Acquire(within(t), 1)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, odd)
-		counter := rsemaphore.New(client, odd)
-		require.ErrorIs(t, counter.Acquire(within(t), 1), redlatch.ErrInvalid, odd)
-		require.ErrorIs(t, counter.Release(within(t), 1), redlatch.ErrInvalid, odd)
-		require.Zero(t, cluster.DoAt(t, odd, "EXISTS", odd))
-	}
-	for _, name := range []string{redistest.Key(t), "{tag}" + redistest.Key(t), "замок " + redistest.Key(t)} {
-		sem := rsemaphore.NewExpirable(client, name)
-		require.NoError(t, sem.SetPermits(within(t), 2))
-		h := take(t, sem, 2)
-		waiter := later(within(t), sem, 1)
-		waits(t, waiter)
-		release(t, h)
-		release(t, must(t, waiter))
-		whole(t, sem, 2)
-	}
-}
-
 func TestASemaphoreIsInspected(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)

@@ -1,0 +1,44 @@
+package kinds_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/test/callers"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+)
+
+// Keys and channels of a name must share a slot, which Redisson's names for some do not.
+func TestInAClusterOddNamesAreRefusedAndOthersWork(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, 0)
+	url := "redis-cluster://" + cluster.Addrs()[0]
+	near, far := callers.Connect(t, url), callers.Connect(t, url)
+	for kind, o := range objects {
+		odds, names := []string{"a{b", "{}x", "x{}{y}"}, []string{redistest.Key(t), "замок " + redistest.Key(t)}
+		if tagged := "{tag}" + redistest.Key(t); kind == "latch" { // its channel has no tag of the name
+			odds = append(odds, tagged, "a{b}c", "a}b")
+		} else {
+			names = append(names, tagged)
+		}
+		for _, odd := range odds {
+			for _, call := range []enter{o.hold(near, odd), o.wait(near, odd)} {
+				_, err := call(callers.Within(t))
+				require.ErrorIs(t, err, redlatch.ErrInvalid, "%s %s", kind, odd)
+			}
+			for _, key := range []string{odd, codec.TokenKey(odd)} {
+				require.Zero(t, cluster.DoAt(t, key, "EXISTS", key), "%s %s", kind, odd)
+			}
+		}
+		for _, name := range names {
+			leave, err := o.hold(far, name)(callers.Within(t))
+			require.NoError(t, err, "%s %s", kind, name)
+			came := callers.Later(func() (func() error, error) { return o.wait(near, name)(callers.Within(t)) })
+			require.NoError(t, leave())
+			require.NoError(t, callers.Must(t, came, callers.Soon)())
+		}
+	}
+}
