@@ -3,8 +3,6 @@ package rreadwritelock_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,12 +14,10 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/redisconn"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -154,59 +150,5 @@ func cuttable(t *testing.T, s *redistest.MiniServer, opts ...redlatch.Option) (c
 			s.DropConnections()
 			synctest.Wait()
 		}
-	}
-}
-
-// overTransport opens a client on a wrapped transport.
-func overTransport(t *testing.T, s *redistest.MiniServer, wrap func(transport.Transport) transport.Transport) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
-		Dial: s.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-// stalling is a transport that can delay calls.
-type stalling struct {
-	transport.Transport
-
-	mu     sync.Mutex // guards what follows
-	stalls bool
-	sent   []func()
-}
-
-func newStalling(t *testing.T, s *redistest.MiniServer) (*stalling, *redlatch.Client) {
-	t.Helper()
-	tr := &stalling{}
-	return tr, overTransport(t, s, func(near transport.Transport) transport.Transport {
-		tr.Transport = near
-		return tr
-	})
-}
-
-func (s *stalling) Start(call *transport.Call, done transport.Done) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.stalls {
-		s.Transport.Start(call, done)
-		return
-	}
-	call.Claim(0)
-	s.sent = append(s.sent, func() { s.Transport.Start(call, done) })
-}
-
-// stall delays calls until it is called with false.
-func (s *stalling) stall(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stalls = on
-	if !on {
-		for _, start := range s.sent {
-			start()
-		}
-		s.sent = nil
 	}
 }

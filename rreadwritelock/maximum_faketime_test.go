@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -39,7 +40,7 @@ func TestWriterAtMaxHoldKeepsPendingRead(t *testing.T) {
 		s, _ := inMemory(t)
 		tr := &faketransport.Distant{}
 		t.Cleanup(tr.Wait)
-		rw := rreadwritelock.New(overTransport(t, s, func(near transport.Transport) transport.Transport {
+		rw := rreadwritelock.New(callers.Over(t, s, func(near transport.Transport) transport.Transport {
 			tr.Transport = near
 			return tr
 		}), "job")

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -117,16 +118,16 @@ func TestReaderWithoutLeaderPolls(t *testing.T) {
 func TestRefusedReaderLeadsDespiteWaitingWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := inMemory(t)
-		tr, client := newStalling(t, s)
+		tr, client := callers.Stalling(t, s)
 		near := rreadwritelock.New(client, far.Name())
 		unlock(t, take(t, near.Read()))
 		w := take(t, far.Write())
 		reads := enter(t, far.Read(), w)
-		tr.stall(true)
+		tr.Stall(true)
 		first, giveUp := context.WithCancel(t.Context())
 		leader := queued(first, near.Read())
 		other := queued(t.Context(), near.Read())
-		tr.stall(false)
+		tr.Stall(false)
 		synctest.Wait()
 		writer := queued(t.Context(), near.Write())
 		time.Sleep(400 * time.Millisecond) // the writer admits no further readers
@@ -309,15 +310,15 @@ func TestForgottenHoldBlocksNoCaller(t *testing.T) {
 func TestWriterUnlockedWhileReadingPassesTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t)
-		tr, client := newStalling(t, s)
+		tr, client := callers.Stalling(t, s)
 		rw := rreadwritelock.New(client, "job")
 		w := take(t, rw.Write(), rlock.WithLease(time.Hour))
-		tr.stall(true)
+		tr.Stall(true)
 		inner := queued(w.Context(t.Context()), rw.Read())
 		time.Sleep(time.Second)
 		require.ErrorIs(t, w.Unlock(), redlatch.ErrUncertain)
 		require.Error(t, (<-inner).Err)
-		tr.stall(false)
+		tr.Stall(false)
 		time.Sleep(30 * time.Second)
 		require.Equal(t, int64(0), s.Do(t, "EXISTS", "job"))
 		for range 3 {
@@ -332,16 +333,16 @@ func TestWriterUnlockedWhileReadingPassesTurn(t *testing.T) {
 func TestLateReaderReleaseKeepsOtherHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t)
-		tr, client := newStalling(t, s)
+		tr, client := callers.Stalling(t, s)
 		rw := rreadwritelock.New(client, "job")
 		owner := rlock.WithOwner(redlatch.NewOwner(uuid.New(), 7))
 		short := take(t, rw.Read(), owner, rlock.WithLease(time.Second))
 		long := take(t, rw.Read(), owner, rlock.WithLease(25*time.Second))
 		time.Sleep(700 * time.Millisecond)
-		tr.stall(true)
+		tr.Stall(true)
 		lost(t, short, time.Second)
 		time.Sleep(700 * time.Millisecond)
-		tr.stall(false)
+		tr.Stall(false)
 		time.Sleep(time.Second)
 		require.NoError(t, long.Err())
 		refused(t, same(t, s, rw).Write())

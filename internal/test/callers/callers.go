@@ -3,6 +3,7 @@ package callers
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -10,7 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
 )
 
 // Soon bounds every wait for an event that should happen.
@@ -32,6 +36,28 @@ func InProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Close()) })
 	return c
+}
+
+// Over opens a client of an in-memory server on a transport that wrap returns for the built-in one.
+func Over(t *testing.T, srv *redistest.MiniServer, wrap func(transport.Transport) transport.Transport, opts ...redlatch.Option) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.NewWithTransport(wrap(redisconn.NewRedigo(redisconn.Config{
+		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
+		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// Stalling is Over for a transport that can delay calls and replies.
+func Stalling(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) (*faketransport.Stalling, *redlatch.Client) {
+	t.Helper()
+	tr := &faketransport.Stalling{}
+	return tr, Over(t, srv, func(near transport.Transport) transport.Transport {
+		tr.Transport = near
+		return tr
+	}, opts...)
 }
 
 // Within returns a context that ends after Soon, or with the test.
