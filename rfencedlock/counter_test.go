@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +12,6 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
-	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -22,21 +21,20 @@ var spoilt = map[string]string{
 }
 
 func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	key := codec.TokenKey("lock")
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		for what, value := range spoilt {
-			name := redistest.Key(t) + what
-			lock, key := newLock(connect(t, s.URL()), name), codec.TokenKey(name)
+			lock := newLock()
 			s.Do(t, "SET", key, value)
 			_, err := lock.Lock(within(t))
 			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
 			require.ErrorContains(t, err, strconv.Quote(key), what)
 			_, err = lock.TryLock(within(t))
 			require.ErrorIs(t, err, rfencedlock.ErrCounter, what)
-			_, err = newLock(connect(t, s.URL()), name, rfencedlock.WithEpoch(3)).TryLock(within(t))
+			_, err = newLock(rfencedlock.WithEpoch(3)).TryLock(within(t))
 			require.ErrorIs(t, err, rfencedlock.ErrCounter, "%s, with an epoch", what)
-			nothingHeld(t, s, name)
+			nothingHeld(t, s)
 			require.Equal(t, []byte(value), s.Do(t, "GET", key), what)
 
 			s.Do(t, "SET", key, 41)
@@ -51,18 +49,15 @@ func TestACounterThatCannotBeRaisedIsAClearError(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 1, count, what)
 			require.NoError(t, hold.Unlock(), what)
-			nothingHeld(t, s, name)
+			nothingHeld(t, s)
 		}
 	})
 }
 
 func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		client := connect(t, s.URL())
-		lock := newLock(client, name)
+		lock := newLock()
 		hold := take(t, lock)
 		const waiters = 5
 		ended := make(chan error, waiters)
@@ -72,44 +67,38 @@ func TestAWaiterWhoseCounterIsSpoiltLeavesNothing(t *testing.T) {
 				ended <- err
 			}()
 		}
-		time.Sleep(200 * time.Millisecond) // a late one fails immediately
-		s.Do(t, "SET", codec.TokenKey(name), "no number")
+		synctest.Wait()
+		s.Do(t, "SET", codec.TokenKey("lock"), "no number")
 		require.NoError(t, hold.Unlock(), "the failed transfer is not the holder's")
 		for range waiters {
 			require.ErrorIs(t, <-ended, rfencedlock.ErrCounter)
 		}
-		nothingHeld(t, s, name)
+		nothingHeld(t, s)
 	})
 }
 
 func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	key := codec.TokenKey("lock")
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		lock, key := newLock(connect(t, s.URL()), name), codec.TokenKey(name)
-		s.Do(t, "SET", name, "no lock")
-		_, err := lock.Lock(within(t))
-		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		require.Equal(t, []byte("no lock"), s.Do(t, "GET", name))
-		require.Zero(t, s.Do(t, "EXISTS", key), "no token was used")
-		s.Do(t, "DEL", name)
-
-		s.Do(t, "HSET", name, "name", "bob") // of another program
-		_, err = lock.Lock(within(t))
-		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		_, err = lock.TryLock(within(t))
-		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		require.Zero(t, s.Do(t, "EXISTS", key))
-		s.Do(t, "DEL", name)
-
+		lock := newLock()
+		for _, other := range [][]any{{"SET", "lock", "no lock"}, {"HSET", "lock", "name", "bob"}} {
+			s.Do(t, other[0].(string), other[1:]...)
+			_, err := lock.Lock(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			_, err = lock.TryLock(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType)
+			require.EqualValues(t, 1, s.Do(t, "EXISTS", "lock"), "it stays")
+			require.Zero(t, s.Do(t, "EXISTS", key), "no token was used")
+			s.Do(t, "DEL", "lock")
+		}
 		s.Do(t, "RPUSH", key, "no counter")
-		_, err = lock.TryLock(within(t))
+		_, err := lock.TryLock(within(t))
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
 		require.ErrorContains(t, err, strconv.Quote(key))
 		_, err = lock.Token(within(t))
 		require.ErrorIs(t, err, redlatch.ErrWrongType)
-		nothingHeld(t, s, name)
+		nothingHeld(t, s)
 		require.EqualValues(t, 1, s.Do(t, "LLEN", key))
 	})
 }
@@ -117,12 +106,11 @@ func TestKeysOfAnotherTypeAreWrongTypes(t *testing.T) {
 // Numbers in scripts have 53 bits. Redisson rounds higher tokens.
 func TestTokensAreExactUpToTheLast(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
-		t.Helper()
+	s := redistest.Shared(t)
+	for _, newLock := range makers {
 		for _, last := range []int64{1<<53 - 3, 1<<53 - 1, 1<<60 + 1, math.MaxInt64 - 3} {
-			name := redistest.Key(t) + strconv.FormatInt(last, 10)
-			lock := newLock(connect(t, s.URL()), name)
-			s.Do(t, "SET", codec.TokenKey(name), last)
+			lock := newLock(connect(t, s.URL()), redistest.Key(t))
+			s.Do(t, "SET", codec.TokenKey(lock.Name()), last)
 			for i := range int64(3) {
 				hold := take(t, lock)
 				require.Equal(t, last+1+i, hold.Token())
@@ -130,44 +118,37 @@ func TestTokensAreExactUpToTheLast(t *testing.T) {
 			}
 			require.Equal(t, last+3, lastToken(t, lock))
 		}
-	})
+	}
 }
 
 func TestACounterBelowZeroGivesNoToken(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		lock := newLock(connect(t, s.URL()), name)
-		s.Do(t, "SET", codec.TokenKey(name), -10)
-		_, err := lock.Lock(within(t))
+		s.Do(t, "SET", codec.TokenKey("lock"), -10)
+		_, err := newLock().Lock(within(t))
 		require.ErrorIs(t, err, transport.ErrBadReply)
-		nothingHeld(t, s, name)
+		nothingHeld(t, s)
 	})
 }
 
 func TestWithoutItsEpochALockIsRefused(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		name := redistest.Key(t)
-		client := connect(t, s.URL())
-		lock := newLock(client, name, rfencedlock.WithEpoch(3))
+		lock := newLock(rfencedlock.WithEpoch(3))
 		_, err := lock.Lock(within(t))
 		require.ErrorIs(t, err, rfencedlock.ErrEpoch)
-		nothingHeld(t, s, name)
+		nothingHeld(t, s)
 		require.Zero(t, lastToken(t, lock))
 
-		raised, err := lock.BeginEpoch(t.Context())
-		require.NoError(t, err)
-		require.True(t, raised)
-		raised, err = lock.BeginEpoch(t.Context())
-		require.NoError(t, err)
-		require.False(t, raised)
+		for _, want := range []bool{true, false} {
+			raised, err := lock.BeginEpoch(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, raised)
+		}
 		hold := take(t, lock)
 		require.EqualValues(t, 3<<40+1, hold.Token())
 
-		s.Do(t, "DEL", codec.TokenKey(name))
+		s.Do(t, "DEL", codec.TokenKey("lock"))
 		_, err = lock.Lock(hold.Context(within(t)))
 		require.ErrorIs(t, err, rfencedlock.ErrEpoch, "a re-entry")
 		require.NoError(t, hold.Unlock())
@@ -175,11 +156,11 @@ func TestWithoutItsEpochALockIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, rfencedlock.ErrEpoch)
 
 		// A lock without an epoch, as in Java, gets a low token.
-		without := take(t, newLock(client, name))
+		without := take(t, newLock())
 		require.EqualValues(t, 1, without.Token())
 		require.NoError(t, without.Unlock())
 
-		next := newLock(client, name, rfencedlock.WithEpoch(4))
+		next := newLock(rfencedlock.WithEpoch(4))
 		_, err = next.BeginEpoch(t.Context())
 		require.NoError(t, err)
 		higher := take(t, next)
@@ -188,28 +169,26 @@ func TestWithoutItsEpochALockIsRefused(t *testing.T) {
 		old := take(t, lock)
 		require.Greater(t, old.Token(), higher.Token(), "locks of the previous epoch still work")
 		require.NoError(t, old.Unlock())
-		nothingHeld(t, s, name)
+		nothingHeld(t, s)
 	})
 }
 
 func TestEpochsThatNoneCanBeAreRefused(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
+	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
-		client := connect(t, s.URL())
 		for _, n := range []int{-1, 0, rfencedlock.MaxEpoch + 1} {
-			lock := newLock(client, redistest.Key(t), rfencedlock.WithEpoch(n))
+			lock := newLock(rfencedlock.WithEpoch(n))
 			_, err := lock.Lock(t.Context())
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
 			_, err = lock.BeginEpoch(t.Context())
 			require.ErrorIs(t, err, redlatch.ErrInvalid)
 		}
-		_, err := newLock(client, redistest.Key(t)).BeginEpoch(t.Context())
+		_, err := newLock().BeginEpoch(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		last := newLock(client, redistest.Key(t), rfencedlock.WithEpoch(rfencedlock.MaxEpoch))
+		last := newLock(rfencedlock.WithEpoch(rfencedlock.MaxEpoch))
 		_, err = last.BeginEpoch(t.Context())
 		require.NoError(t, err)
-		hold := take(t, last, rlock.WithLease(time.Minute))
+		hold := take(t, last)
 		require.Less(t, hold.Token(), int64(1<<53))
 		require.NoError(t, hold.Unlock())
 	})

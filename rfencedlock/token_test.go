@@ -30,7 +30,7 @@ func TestFencedLocksPassSuite(t *testing.T) {
 }
 
 func TestTokensIncreaseAfterUnlockForceUnlockAndExpiry(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		one, two := newLock(), newLock()
 		require.Zero(t, lastToken(t, one))
@@ -60,12 +60,12 @@ func TestTokensIncreaseAfterUnlockForceUnlockAndExpiry(t *testing.T) {
 		require.EqualValues(t, 4, lastToken(t, one), "a refusal uses no token")
 		require.NoError(t, next.Unlock())
 		require.EqualValues(t, -1, s.Do(t, "PTTL", codec.TokenKey("lock")), "the counter does not expire")
-		nothingHeld(t, s, "lock")
+		nothingHeld(t, s)
 	})
 }
 
 func TestOuterHoldReportsReentryToken(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
 		outer := take(t, lock)
@@ -82,7 +82,7 @@ func TestOuterHoldReportsReentryToken(t *testing.T) {
 }
 
 func TestResumedLockGetsNewToken(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+	bubble(t, func(t *testing.T, _ *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		here, there := newLock(), newLock()
 		hold := take(t, here)
@@ -102,7 +102,7 @@ func TestResumedLockGetsNewToken(t *testing.T) {
 }
 
 func TestGivenOwnerGetsTokenPerAcquisition(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock, owner := newLock(), redlatch.NewOwner(uuid.New(), 77)
 		first := take(t, lock, rlock.WithOwner(owner))
@@ -110,13 +110,13 @@ func TestGivenOwnerGetsTokenPerAcquisition(t *testing.T) {
 		require.EqualValues(t, 2, second.Token())
 		require.EqualValues(t, 2, first.Token(), "they are one owner")
 		require.NoError(t, errors.Join(second.Unlock(), first.Unlock()))
-		nothingHeld(t, s, "lock")
+		nothingHeld(t, s)
 	})
 }
 
 // Redisson takes the reply for such a lock, [-1, -1], for success with token -1.
 func TestLockWithoutTTLIsNotAcquired(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
 		s.Do(t, "HSET", "lock", "11111111-1111-1111-1111-111111111111:1", 1)
@@ -126,12 +126,12 @@ func TestLockWithoutTTLIsNotAcquired(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.Zero(t, lastToken(t, lock))
 		require.EqualValues(t, 1, s.Do(t, "DEL", "lock"))
-		nothingHeld(t, s, "lock")
+		nothingHeld(t, s)
 	})
 }
 
 func TestLostReplyUsesOneToken(t *testing.T) {
-	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func() *rfencedlock.Lock) {
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, newLock func(...rfencedlock.Option) *rfencedlock.Lock) {
 		t.Helper()
 		lock := newLock()
 		require.NoError(t, take(t, lock).Unlock()) // the server knows the scripts
@@ -139,7 +139,7 @@ func TestLostReplyUsesOneToken(t *testing.T) {
 		s.LoseReplies(1)
 		_, err := lock.Lock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		nothingHeld(t, s, "lock")
+		nothingHeld(t, s)
 		hold := take(t, lock)
 		require.EqualValues(t, 3, hold.Token())
 		other := newLock()
@@ -150,31 +150,32 @@ func TestLostReplyUsesOneToken(t *testing.T) {
 		_, err = other.Lock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		require.NoError(t, hold.Unlock())
-		nothingHeld(t, s, "lock")
+		nothingHeld(t, s)
 	})
 }
 
 // The server queues the owner of an attempt when its caller has already left.
 func TestAttemptThatOutlivesItsCallerLeavesNothing(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, s *redistest.Server, newLock maker) {
-		t.Helper()
-		p := redistest.NewProxy(t, s.Addr())
-		near, far := connect(t, p.URL()), connect(t, s.URL())
-		name := redistest.Key(t)
-		hold := take(t, newLock(far, name))
-		require.NoError(t, take(t, newLock(near, redistest.Key(t))).Unlock()) // the server knows the scripts
-		held := p.HoldMatching(redistest.ToServer, name)
-		ctx, cancel := context.WithCancel(t.Context())
-		came := callers.Later(func() (*rfencedlock.Hold, error) { return newLock(near, name).Lock(ctx) })
-		<-held.Seen()
-		cancel()
-		require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
-		held.Release()
-		require.Equal(t, hold.Token(), lastToken(t, newLock(near, name)), "the attempt was refused")
-		require.NoError(t, hold.Unlock())
-		nothingHeld(t, s, name)
-	})
+	for name, newLock := range makers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := redistest.Mini(t, embedded.WithInProcess())
+				tr, near := callers.Stalling(t, s)
+				hold := take(t, newLock(callers.InProcess(t, s), "lock"), rlock.WithLease(time.Hour))
+				tr.Stall(true)
+				ctx, cancel := context.WithCancel(t.Context())
+				came := callers.Later(func() (*rfencedlock.Hold, error) { return newLock(near, "lock").Lock(ctx) })
+				synctest.Wait()
+				cancel()
+				require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
+				tr.Stall(false)
+				time.Sleep(time.Minute)
+				require.Equal(t, hold.Token(), lastToken(t, newLock(near, "lock")), "the attempt was refused")
+				require.NoError(t, hold.Unlock())
+				nothingHeld(t, s)
+			})
+		})
+	}
 }
 
 func TestFairLockOfSameNameSharesQueue(t *testing.T) {
