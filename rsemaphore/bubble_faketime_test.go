@@ -17,39 +17,6 @@ import (
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-// bubble returns a server inside a synctest bubble, and a function that returns one of its semaphores of n
-// permits on a new client.
-func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
-	t.Helper()
-	srv := redistest.Mini(t, embedded.WithInProcess())
-	open := func(settings ...redlatch.Option) *rsemaphore.Expirable {
-		c, err := redlatch.New(srv.Server.Dial, settings...)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, c.Close()) })
-		return rsemaphore.NewExpirable(c, "job", opts...)
-	}
-	require.NoError(t, open().SetPermits(t.Context(), n))
-	return srv, open
-}
-
-// inBubble returns a semaphore of one permit, which is acquired by another client.
-func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
-	t.Helper()
-	srv, open := bubble(t, 1, opts...)
-	held := take(t, open(), 1)
-	return srv, open(near), held
-}
-
-// ends waits for the end of a hold's context.
-func ends(t *testing.T, ctx context.Context) {
-	t.Helper()
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Minute):
-		require.FailNow(t, "the hold does not end")
-	}
-}
-
 func TestPermitsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 3)

@@ -5,196 +5,161 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
 func TestPermitsAreTakenAndGivenBack(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := newSemaphore(t, 3)
-	other := same(t, sem)
-	made, err := other.TrySetPermits(within(t), 9)
-	require.NoError(t, err)
-	require.False(t, made)
-	two := take(t, sem, 2)
-	_, err = other.TryAcquire(within(t), 2)
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "one is left")
-	one := take(t, other, 1)
-	counts(t, sem, 0, 3)
-	require.Equal(t, 2, two.N())
-	require.Len(t, two.IDs(), 2)
-	require.Equal(t, two.ID(), two.IDs()[0])
-	for _, id := range append(two.IDs(), one.ID()) {
-		raw, err := hex.DecodeString(id)
+	synctest.Test(t, func(t *testing.T) {
+		s, open := bubble(t, 3)
+		sem, other := open(), open()
+		made, err := other.TrySetPermits(within(t), 9)
 		require.NoError(t, err)
-		require.NotNil(t, s.Do(t, "ZSCORE", codec.PermitsKey(sem.Name()), raw), "as Redisson has it")
-	}
-	for _, full := range []*rsemaphore.Expirable{sem, other} {
-		_, err = full.TryAcquire(within(t), 1)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.ErrorContains(t, err, "try-acquire")
-		_, err = full.Acquire(within(t), 1, rsemaphore.WithWait(10*time.Millisecond))
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	}
-	ctx := two.Context(t.Context())
-	require.NoError(t, two.Err())
-	require.Positive(t, two.Remaining())
-	require.NoError(t, two.Release())
-	require.NoError(t, two.Release())
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
-	counts(t, other, 2, 3)
-	release(t, one)
-	whole(t, sem, 3)
+		require.False(t, made)
+		two := take(t, sem, 2)
+		_, err = other.TryAcquire(within(t), 2)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "one is left")
+		one := take(t, other, 1)
+		counts(t, sem, 0, 3)
+		require.Equal(t, 2, two.N())
+		require.Len(t, two.IDs(), 2)
+		require.Equal(t, two.ID(), two.IDs()[0])
+		for _, id := range append(two.IDs(), one.ID()) {
+			raw, err := hex.DecodeString(id)
+			require.NoError(t, err)
+			require.NotNil(t, s.Do(t, "ZSCORE", codec.PermitsKey(sem.Name()), raw), "as Redisson has it")
+		}
+		for _, full := range []*rsemaphore.Expirable{sem, other} {
+			_, err = full.TryAcquire(within(t), 1)
+			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+			require.ErrorContains(t, err, "try-acquire")
+			_, err = full.Acquire(within(t), 1, rsemaphore.WithWait(10*time.Millisecond))
+			require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		}
+		ctx := two.Context(t.Context())
+		require.NoError(t, two.Err())
+		require.Positive(t, two.Remaining())
+		require.NoError(t, two.Release())
+		require.NoError(t, two.Release())
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrNotHeld)
+		counts(t, other, 2, 3)
+		release(t, one)
+		whole(t, sem, 3)
+	})
 }
 
 func TestDoReleasesAlsoWhenTheFunctionPanics(t *testing.T) {
-	t.Parallel()
-	sem := newSemaphore(t, 2)
-	fault := errors.New("fault")
-	require.ErrorIs(t, sem.Do(within(t), 2, func(context.Context) error {
-		counts(t, sem, 0, 2)
-		return fault
-	}), fault)
-	require.Panics(t, func() {
-		_ = sem.Do(within(t), 1, func(context.Context) error { panic("it fails") })
-	})
-	whole(t, sem, 2)
-}
-
-func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]rsemaphore.Option{"any order": nil, "strict": {rsemaphore.WithStrictOrder()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Shared(t)
-			const permits, callers = 5, 40
-			rounds := testlevel.Rounds(10, 25)
-			sem := newSemaphore(t, permits, opts...)
-			far := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), sem.Name(), opts...)
-			ctx := within(t)
-			var out, most atomic.Int64
-			var wg sync.WaitGroup
-			for i := range callers {
-				on := []*rsemaphore.Expirable{sem, far}[i%2]
-				wg.Go(func() {
-					for k := range rounds {
-						n := 1 + (i+k)%3
-						if !assert.NoError(t, on.Do(ctx, n, func(context.Context) error {
-							now := out.Add(int64(n))
-							defer out.Add(-int64(n))
-							assert.LessOrEqual(t, now, int64(permits))
-							most.Store(max(most.Load(), now))
-							if k%5 == 0 {
-								time.Sleep(time.Millisecond)
-							}
-							return nil
-						}), "caller %d, round %d", i, k) {
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			require.EqualValues(t, permits, most.Load(), "all are used")
-			whole(t, sem, permits)
-			require.Zero(t, s.Do(t, "EXISTS", codec.PermitsKey(sem.Name())))
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 2)
+		sem := open(noPoll())
+		fault := errors.New("fault")
+		require.ErrorIs(t, sem.Do(within(t), 2, func(context.Context) error {
+			counts(t, sem, 0, 2)
+			return fault
+		}), fault)
+		require.Panics(t, func() {
+			_ = sem.Do(within(t), 1, func(context.Context) error { panic("it fails") })
 		})
-	}
+		whole(t, sem, 2)
+	})
 }
 
 func TestIDsAreReleasedOnceFromAnywhere(t *testing.T) {
-	t.Parallel()
-	sem := newSemaphore(t, 3)
-	h := take(t, sem, 2)
-	ids := h.IDs()
-	require.NoError(t, h.LetExpire())
-	counts(t, sem, 1, 3)
-	n, err := same(t, sem).Release(within(t), append(ids, ids...)...)
-	require.NoError(t, err)
-	require.Equal(t, 2, n)
-	_, err = sem.Release(within(t), ids...)
-	require.ErrorIs(t, err, redlatch.ErrNotHeld)
-	require.NoError(t, h.Release(), "it was given up before")
-	whole(t, sem, 3)
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 3)
+		sem := open(noPoll())
+		h := take(t, sem, 2)
+		ids := h.IDs()
+		require.NoError(t, h.LetExpire())
+		counts(t, sem, 1, 3)
+		n, err := open().Release(within(t), append(ids, ids...)...)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		_, err = sem.Release(within(t), ids...)
+		require.ErrorIs(t, err, redlatch.ErrNotHeld)
+		require.NoError(t, h.Release(), "it was given up before")
+		whole(t, sem, 3)
+	})
 }
 
 func TestThePermitsThatThereAreCanChangeWhileSomeAreOut(t *testing.T) {
-	t.Parallel()
-	sem := newSemaphore(t, 3)
-	h := take(t, sem, 3)
-	require.NoError(t, sem.SetPermits(within(t), 2))
-	counts(t, sem, -1, 2)
-	waiter := later(within(t), sem, 1)
-	waits(t, waiter)
-	require.NoError(t, sem.AddPermits(within(t), 1))
-	counts(t, sem, 0, 3)
-	require.NoError(t, sem.SetPermits(within(t), 3)) // it may be repeated
-	require.NoError(t, sem.SetPermits(within(t), 3))
-	waits(t, waiter)
-	require.NoError(t, sem.SetPermits(within(t), 4))
-	release(t, must(t, waiter), h)
-	require.NoError(t, sem.AddPermits(within(t), -4))
-	counts(t, sem, 0, 0)
-	_, err := sem.TryAcquire(within(t), 1)
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired, "a semaphore without permits is waited for")
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 3)
+		sem := open(noPoll())
+		h := take(t, sem, 3)
+		require.NoError(t, sem.SetPermits(within(t), 2))
+		counts(t, sem, -1, 2)
+		waiter := later(within(t), sem, 1)
+		waits(t, waiter)
+		require.NoError(t, sem.AddPermits(within(t), 1))
+		counts(t, sem, 0, 3)
+		require.NoError(t, sem.SetPermits(within(t), 3)) // it may be repeated
+		require.NoError(t, sem.SetPermits(within(t), 3))
+		waits(t, waiter)
+		require.NoError(t, sem.SetPermits(within(t), 4))
+		release(t, must(t, waiter), h)
+		require.NoError(t, sem.AddPermits(within(t), -4))
+		counts(t, sem, 0, 0)
+		_, err := sem.TryAcquire(within(t), 1)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired, "a semaphore without permits is waited for")
+	})
 }
 
 func TestASemaphoreThatWasNeverSetIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := rsemaphore.NewExpirable(connect(t, s.URL(), noPoll()), redistest.Key(t))
-	counts(t, sem, 0, 0)
-	_, err := sem.TryAcquire(within(t), 1)
-	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	waiter := later(within(t), sem, 2)
-	listening(t, sem.Name(), 1)
-	made, err := same(t, sem).TrySetPermits(within(t), 2)
-	require.NoError(t, err)
-	require.True(t, made)
-	release(t, must(t, waiter))
-	whole(t, sem, 2)
+	synctest.Test(t, func(t *testing.T) {
+		srv, open := bubble(t, 0)
+		sem := open(noPoll())
+		srv.Do(t, "DEL", "job")
+		counts(t, sem, 0, 0)
+		_, err := sem.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		waiter := later(t.Context(), sem, 2)
+		made, err := open().TrySetPermits(t.Context(), 2)
+		require.NoError(t, err)
+		require.True(t, made)
+		release(t, must(t, waiter))
+		whole(t, sem, 2)
+	})
 }
 
 func TestBadInputIsRefusedBeforeAnythingIsTaken(t *testing.T) {
-	t.Parallel()
-	sem := newSemaphore(t, 3)
-	for _, n := range []int{math.MinInt, -1, 0, rsemaphore.MaxPermits + 1, math.MaxInt} {
-		_, err := sem.Acquire(within(t), n)
+	synctest.Test(t, func(t *testing.T) {
+		_, open := bubble(t, 3)
+		sem := open(noPoll())
+		for _, n := range []int{math.MinInt, -1, 0, rsemaphore.MaxPermits + 1, math.MaxInt} {
+			_, err := sem.Acquire(within(t), n)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
+			_, err = sem.TryAcquire(within(t), n)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
+		}
+		for _, n := range []int{math.MinInt, -1, math.MaxInt32 + 1, math.MaxInt} {
+			_, err := sem.TrySetPermits(within(t), n)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
+			require.ErrorIs(t, sem.SetPermits(within(t), n), redlatch.ErrInvalid)
+		}
+		require.ErrorIs(t, sem.AddPermits(within(t), math.MaxInt), redlatch.ErrInvalid)
+		_, err := sem.Acquire(within(t), 4)
+		require.ErrorIs(t, err, rsemaphore.ErrTooMany)
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		_, err = sem.TryAcquire(within(t), n)
+		require.ErrorContains(t, err, "4 of 3")
+		for _, ids := range [][]string{nil, {""}, {"ab"}, {"xyz"}, {string(make([]byte, 32))}} {
+			_, err = sem.Release(within(t), ids...)
+			require.ErrorIs(t, err, redlatch.ErrInvalid)
+		}
+		_, err = sem.TryAcquire(within(t), 1, rsemaphore.WithWait(time.Second))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
-	}
-	for _, n := range []int{math.MinInt, -1, math.MaxInt32 + 1, math.MaxInt} {
-		_, err := sem.TrySetPermits(within(t), n)
+		_, err = sem.Acquire(within(t), 1, rsemaphore.WithLease(-time.Second))
 		require.ErrorIs(t, err, redlatch.ErrInvalid)
-		require.ErrorIs(t, sem.SetPermits(within(t), n), redlatch.ErrInvalid)
-	}
-	require.ErrorIs(t, sem.AddPermits(within(t), math.MaxInt), redlatch.ErrInvalid)
-	_, err := sem.Acquire(within(t), 4)
-	require.ErrorIs(t, err, rsemaphore.ErrTooMany)
-	require.ErrorIs(t, err, redlatch.ErrInvalid)
-	require.ErrorContains(t, err, "4 of 3")
-	for _, ids := range [][]string{nil, {""}, {"ab"}, {"xyz"}, {string(make([]byte, 32))}} {
-		_, err = sem.Release(within(t), ids...)
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
-	}
-	_, err = sem.TryAcquire(within(t), 1, rsemaphore.WithWait(time.Second))
-	require.ErrorIs(t, err, redlatch.ErrInvalid)
-	_, err = sem.Acquire(within(t), 1, rsemaphore.WithLease(-time.Second))
-	require.ErrorIs(t, err, redlatch.ErrInvalid)
-	whole(t, sem, 3)
+		whole(t, sem, 3)
+	})
 }
 
 func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
@@ -215,34 +180,43 @@ func TestKeysOfOtherKindsAreClearErrors(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
 		_, err = sem.Release(within(t), "00112233445566778899aabbccddeeff")
 		require.ErrorIs(t, err, redlatch.ErrWrongType, what)
+		if what != "a list of permits" {
+			counter := rsemaphore.New(connect(t, s.URL()), sem.Name())
+			require.ErrorIs(t, counter.Acquire(within(t), 1), redlatch.ErrWrongType, what)
+			require.ErrorIs(t, counter.Release(within(t), 1), redlatch.ErrWrongType, what)
+			_, err = counter.Drain(within(t))
+			require.ErrorIs(t, err, redlatch.ErrWrongType, what)
+		}
 		require.Equal(t, before, s.Do(t, "DUMP", sem.Name()), what)
 	}
 }
 
 func TestASemaphoreIsInspected(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	sem := rsemaphore.NewExpirable(connect(t, s.URL()), redistest.Key(t))
-	in, err := sem.Inspect(within(t))
-	require.NoError(t, err)
-	require.Equal(t, &rsemaphore.Inspection{}, in)
-	require.NoError(t, sem.SetPermits(within(t), 5))
-	short, long := take(t, sem, 1, rsemaphore.WithLease(time.Minute)), take(t, sem, 1, rsemaphore.WithLease(time.Hour))
-	s.Do(t, "ZADD", codec.PermitsKey(sem.Name()), codec.PermitForever, "0123456789abcdef", 1, "fedcba9876543210")
-	in, err = sem.Inspect(within(t))
-	require.NoError(t, err)
-	require.True(t, in.Exists)
-	require.Equal(t, 3, in.Available)
-	require.Equal(t, 4, in.Taken)
-	require.Equal(t, redlatch.NoTTL, in.TTL)
-	require.Len(t, in.Permits, 4)
-	require.Equal(t, rsemaphore.Permit{ID: "66656463626139383736353433323130"}, in.Permits[0], "it is over")
-	require.Equal(t, short.ID(), in.Permits[1].ID)
-	require.InDelta(t, time.Minute.Seconds(), in.Permits[1].Left.Seconds(), 15)
-	require.Equal(t, long.ID(), in.Permits[2].ID)
-	require.Equal(t, rsemaphore.Permit{ID: "30313233343536373839616263646566", Left: redlatch.NoTTL}, in.Permits[3])
-	release(t, short, long)
-	s.Do(t, "SET", sem.Name(), "seven")
-	_, err = sem.Inspect(within(t))
-	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	synctest.Test(t, func(t *testing.T) {
+		s, open := bubble(t, 0)
+		s.Do(t, "DEL", "job")
+		sem := open()
+		in, err := sem.Inspect(within(t))
+		require.NoError(t, err)
+		require.Equal(t, &rsemaphore.Inspection{}, in)
+		require.NoError(t, sem.SetPermits(within(t), 5))
+		short, long := take(t, sem, 1, rsemaphore.WithLease(time.Minute)), take(t, sem, 1, rsemaphore.WithLease(time.Hour))
+		s.Do(t, "ZADD", codec.PermitsKey(sem.Name()), codec.PermitForever, "0123456789abcdef", 1, "fedcba9876543210")
+		in, err = sem.Inspect(within(t))
+		require.NoError(t, err)
+		require.True(t, in.Exists)
+		require.Equal(t, 3, in.Available)
+		require.Equal(t, 4, in.Taken)
+		require.Equal(t, redlatch.NoTTL, in.TTL)
+		require.Len(t, in.Permits, 4)
+		require.Equal(t, rsemaphore.Permit{ID: "66656463626139383736353433323130"}, in.Permits[0], "it is over")
+		require.Equal(t, short.ID(), in.Permits[1].ID)
+		require.Equal(t, time.Minute, in.Permits[1].Left)
+		require.Equal(t, long.ID(), in.Permits[2].ID)
+		require.Equal(t, rsemaphore.Permit{ID: "30313233343536373839616263646566", Left: redlatch.NoTTL}, in.Permits[3])
+		release(t, short, long)
+		s.Do(t, "SET", sem.Name(), "seven")
+		_, err = sem.Inspect(within(t))
+		require.ErrorIs(t, err, redlatch.ErrWrongType)
+	})
 }

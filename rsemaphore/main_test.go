@@ -3,46 +3,49 @@ package rsemaphore_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rsemaphore"
 )
 
-const (
-	soon = callers.Soon
-	// promptly bounds a wake-up on a busy machine. With noPoll a waiter that missed one sleeps for a
-	// lease, 30 s.
-	promptly = 15 * time.Second
-)
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 var (
 	connect = callers.Connect
 	within  = callers.Within
 )
 
-// noPoll makes waiters that miss a message sleep for longer than a test.
-func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Minute) }
+// promptly bounds a wake-up. With noPoll a waiter that missed one sleeps for longer.
+const promptly = 15 * time.Second
 
-// newSemaphore returns a new semaphore of n permits with its own client of the shared server.
-func newSemaphore(t *testing.T, n int, opts ...rsemaphore.Option) *rsemaphore.Expirable {
+// noPoll makes waiters that miss a message sleep for longer than a test waits.
+func noPoll() redlatch.Option { return redlatch.WithPollCap(time.Hour) }
+
+// bubble returns a server inside a synctest bubble, and a function that returns one of its semaphores of n
+// permits on a new client.
+func bubble(t *testing.T, n int, opts ...rsemaphore.Option) (*redistest.MiniServer, func(...redlatch.Option) *rsemaphore.Expirable) {
 	t.Helper()
-	sem := rsemaphore.NewExpirable(connect(t, redistest.Shared(t).URL(), noPoll()), redistest.Key(t), opts...)
-	made, err := sem.TrySetPermits(within(t), n)
-	require.NoError(t, err)
-	require.True(t, made)
-	return sem
+	srv := redistest.Mini(t, embedded.WithInProcess())
+	open := func(settings ...redlatch.Option) *rsemaphore.Expirable {
+		return rsemaphore.NewExpirable(callers.InProcess(t, srv, settings...), "job", opts...)
+	}
+	require.NoError(t, open().SetPermits(t.Context(), n))
+	return srv, open
 }
 
-func same(t *testing.T, sem *rsemaphore.Expirable) *rsemaphore.Expirable {
+// inBubble returns a semaphore of one permit, which is acquired by another client.
+func inBubble(t *testing.T, near redlatch.Option, opts ...rsemaphore.Option) (*redistest.MiniServer, *rsemaphore.Expirable, *rsemaphore.Hold) {
 	t.Helper()
-	return rsemaphore.NewExpirable(connect(t, redistest.Shared(t).URL(), noPoll()), sem.Name())
+	srv, open := bubble(t, 1, opts...)
+	held := take(t, open(), 1)
+	return srv, open(near), held
 }
 
 func take(t *testing.T, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) *rsemaphore.Hold {
@@ -72,24 +75,20 @@ func counts(t *testing.T, sem *rsemaphore.Expirable, available, permits int) {
 	require.Equal(t, permits-available, got, "acquired")
 }
 
+// whole checks that all permits are available, once what is in doubt is resolved.
 func whole(t *testing.T, sem *rsemaphore.Expirable, permits int) {
 	t.Helper()
-	assert.Eventually(t, func() bool {
-		n, err := sem.Available(within(t))
-		return err == nil && n == permits
-	}, soon, 5*time.Millisecond, "permits of %s are away", sem.Name())
+	time.Sleep(10 * time.Second)
 	counts(t, sem, permits, permits)
-}
-
-func listening(t *testing.T, name string, n int64) {
-	t.Helper()
-	callers.Listening(t, redistest.Shared(t), codec.SemaphoreChannel(name), n)
 }
 
 type acquired = callers.Acquired[*rsemaphore.Hold]
 
+// later calls Acquire in a goroutine, and returns when it waits.
 func later(ctx context.Context, sem *rsemaphore.Expirable, n int, opts ...rsemaphore.AcquireOption) <-chan acquired {
-	return callers.Later(func() (*rsemaphore.Hold, error) { return sem.Acquire(ctx, n, opts...) })
+	came := callers.Later(func() (*rsemaphore.Hold, error) { return sem.Acquire(ctx, n, opts...) })
+	synctest.Wait()
+	return came
 }
 
 func must(t *testing.T, came <-chan acquired) *rsemaphore.Hold {
@@ -99,9 +98,16 @@ func must(t *testing.T, came <-chan acquired) *rsemaphore.Hold {
 
 func waits(t *testing.T, came <-chan acquired) {
 	t.Helper()
+	synctest.Wait()
+	require.Empty(t, came)
+}
+
+// ends waits for the end of a hold's context.
+func ends(t *testing.T, ctx context.Context) {
+	t.Helper()
 	select {
-	case a := <-came:
-		require.Failf(t, "it came", "%v", a.Err)
-	case <-time.After(50 * time.Millisecond):
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the hold does not end")
 	}
 }
