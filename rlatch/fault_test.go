@@ -2,7 +2,6 @@ package rlatch_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,109 +9,88 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
 )
 
-// behind returns a latch behind a network that can be broken. Its scripts are known.
-func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rlatch.Latch) {
-	t.Helper()
-	s := redistest.Start(t)
-	p := redistest.NewProxy(t, s.Addr())
-	client := connect(t, p.URL(), redlatch.WithCommandTimeout(time.Second), redlatch.WithPollCap(time.Hour))
-	l := rlatch.New(client, redistest.Key(t))
-	set(t, l, 1)
-	countDown(t, l)
-	return s, p, l
-}
-
-// away cuts the network until the client has noticed.
-func away(t *testing.T, p *redistest.Proxy, l *rlatch.Latch) {
-	t.Helper()
-	p.Refuse(true)
-	p.Reset()
-	require.Eventually(t, func() bool {
-		_, err := l.Count(within(t))
-		return errors.Is(err, redlatch.ErrNotSent)
-	}, soon, time.Millisecond)
+// unreachable closes the connections, and refuses new ones until Heal.
+func unreachable(s *redistest.MiniServer) {
+	s.FailWith("LOADING Redis is loading the dataset in memory")
+	s.DropConnections()
+	synctest.Wait()
 }
 
 func TestACountDownWhoseReplyIsLostIsReportedAndNotRepeated(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	set(t, l, 5)
-	p.CutReplyAfter(0)
-	require.ErrorIs(t, l.CountDown(within(t)), redlatch.ErrUncertain)
-	require.EqualValues(t, 4, count(t, same(t, s, l)), "it has run, once")
-	require.EqualValues(t, 4, count(t, l))
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+		t.Helper()
+		l := open()
+		set(t, l, 6)
+		countDown(t, l) // the server knows the script
+		s.LoseReplies(1)
+		require.ErrorIs(t, l.CountDown(t.Context()), redlatch.ErrUncertain)
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 4, count(t, open()), "it has run, once")
+		require.EqualValues(t, 4, count(t, l))
+	})
 }
 
 func TestACountDownThatWasNotSentIsSentOnce(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	set(t, l, 5)
-	away(t, p, l)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, l.CountDown(ctx), redlatch.ErrNotSent)
-	p.Refuse(false)
-	countDown(t, l)
-	require.EqualValues(t, 4, count(t, same(t, s, l)))
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+		t.Helper()
+		l := open()
+		set(t, l, 5)
+		unreachable(s)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.CountDown(ctx), redlatch.ErrNotSent)
+		require.ErrorIs(t, l.Wait(t.Context()), redlatch.ErrNotSent)
+		s.Heal()
+		countDown(t, l)
+		require.EqualValues(t, 4, count(t, open()))
+	})
 }
 
 // Redisson's waiter sleeps on.
 func TestALatchThatOpensInAGapIsNoticed(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	far := same(t, s, l)
-	set(t, l, 1)
-	came := await(within(t), l)
-	listening(t, s, l, 1)
-	p.Refuse(true)
-	p.Reset()
-	listening(t, s, l, 0)
-	countDown(t, far)
-	p.Refuse(false)
-	opens(t, came)
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+		t.Helper()
+		l := open()
+		set(t, l, 1)
+		came := await(t.Context(), l)
+		s.Do(t, "DEL", "job") // and the message is lost
+		time.Sleep(time.Hour)
+		require.Empty(t, came)
+		s.DropSubscribers()
+		opens(t, came)
+	})
 }
 
 func TestAQuestionWhoseAnswerIsLostIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	far := same(t, s, l)
-	set(t, l, 1)
-	p.CutReplyAfter(0)
-	came := await(within(t), l)
-	listening(t, s, l, 1)
-	countDown(t, far)
-	opens(t, came)
-}
-
-func TestAWaitWithoutRedisIsNotSent(t *testing.T) {
-	t.Parallel()
-	_, p, l := behind(t)
-	away(t, p, l)
-	require.ErrorIs(t, l.Wait(within(t)), redlatch.ErrNotSent)
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+		t.Helper()
+		l, far := open(), open()
+		set(t, l, 1)
+		synctest.Wait()
+		s.LoseReplies(1)
+		came := await(t.Context(), l)
+		countDown(t, far)
+		opens(t, came)
+	})
 }
 
 // Without a message.
 func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
 	const pollCap = 4 * time.Second
 	for _, away := range [][]any{{"DEL", "job"}, {"PEXPIRE", "job", 1}, {"SET", "job", "-1"}} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := redistest.Mini(t, embedded.WithInProcess())
-			client, err := redlatch.New(srv.Server.Dial, redlatch.WithPollCap(pollCap))
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, client.Close()) })
-			l := rlatch.New(client, "job")
+		bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+			t.Helper()
+			l := open(redlatch.WithPollCap(pollCap))
 			set(t, l, 2)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			came := await(ctx, l)
+			came := await(t.Context(), l)
 			time.Sleep(5*pollCap/2 + time.Second)
 			require.Empty(t, came)
-			srv.Do(t, away[0].(string), away[1:]...)
+			s.Do(t, away[0].(string), away[1:]...)
 			began := time.Now()
 			require.NoError(t, <-came)
 			require.LessOrEqual(t, time.Since(began), pollCap)
@@ -122,14 +100,17 @@ func TestDeletionAndExpiryEndTheWaitWithinAPollCap(t *testing.T) {
 }
 
 func TestAWaitThatEndsDuringItsFirstQuestionSaysSo(t *testing.T) {
-	t.Parallel()
-	_, p, l := behind(t)
-	set(t, l, 1)
-	p.Latency(redistest.ToClient, 500*time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	err := l.Wait(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NotErrorIs(t, err, redlatch.ErrUncertain)
-	require.ErrorIs(t, err, rlatch.ErrNotOpen)
+	bubble(t, func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch) {
+		t.Helper()
+		set(t, open(), 1)
+		tr, client := callers.Stalling(t, s)
+		tr.Stall(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := rlatch.New(client, "job").Wait(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, redlatch.ErrUncertain)
+		require.ErrorIs(t, err, rlatch.ErrNotOpen)
+		tr.Stall(false)
+	})
 }

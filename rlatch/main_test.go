@@ -3,12 +3,14 @@ package rlatch_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlatch"
@@ -16,47 +18,41 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-const soon = callers.Soon
-
-var (
-	connect = callers.Connect
-	within  = callers.Within
-)
-
-// newLatch returns a new latch on a new client without polls.
-func newLatch(t *testing.T, s *redistest.Server, opts ...redlatch.Option) *rlatch.Latch {
+// bubble runs a test in fake time. Each call of open returns the latch on a new client without polls.
+func bubble(t *testing.T, test func(t *testing.T, s *redistest.MiniServer, open func(...redlatch.Option) *rlatch.Latch)) {
 	t.Helper()
-	opts = append([]redlatch.Option{redlatch.WithPollCap(time.Hour)}, opts...)
-	return rlatch.New(connect(t, s.URL(), opts...), redistest.Key(t))
-}
-
-func same(t *testing.T, s *redistest.Server, l *rlatch.Latch) *rlatch.Latch {
-	t.Helper()
-	return rlatch.New(connect(t, s.URL()), l.Name())
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		test(t, s, func(opts ...redlatch.Option) *rlatch.Latch {
+			return rlatch.New(callers.InProcess(t, s, append([]redlatch.Option{redlatch.WithPollCap(24 * time.Hour)}, opts...)...), "job")
+		})
+	})
 }
 
 func set(t *testing.T, l *rlatch.Latch, n int64) {
 	t.Helper()
-	was, err := l.TrySet(within(t), n)
+	was, err := l.TrySet(t.Context(), n)
 	require.NoError(t, err)
 	require.True(t, was)
 }
 
 func countDown(t *testing.T, l *rlatch.Latch) {
 	t.Helper()
-	require.NoError(t, l.CountDown(within(t)))
+	require.NoError(t, l.CountDown(t.Context()))
 }
 
 func count(t *testing.T, l *rlatch.Latch) int64 {
 	t.Helper()
-	n, err := l.Count(within(t))
+	n, err := l.Count(t.Context())
 	require.NoError(t, err)
 	return n
 }
 
+// await calls Wait in a goroutine, and returns when it waits.
 func await(ctx context.Context, l *rlatch.Latch) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- l.Wait(ctx) }()
+	synctest.Wait()
 	return came
 }
 
@@ -65,12 +61,16 @@ func opens(t *testing.T, came <-chan error) {
 	select {
 	case err := <-came:
 		require.NoError(t, err)
-	case <-time.After(soon):
+	case <-time.After(3 * time.Second):
 		require.FailNow(t, "it does not open")
 	}
 }
 
-func listening(t *testing.T, s *redistest.Server, l *rlatch.Latch, n int64) {
+// listening checks how many connections have subscribed.
+func listening(t *testing.T, s *redistest.MiniServer, n int64) {
 	t.Helper()
-	callers.Listening(t, s, codec.CountDownChannel(l.Name()), n)
+	time.Sleep(time.Second)
+	pair, _ := s.Do(t, "PUBSUB", "NUMSUB", codec.CountDownChannel("job")).([]any)
+	require.Len(t, pair, 2)
+	require.Equal(t, n, pair[1])
 }

@@ -154,16 +154,16 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 
 func TestAMessageMissedInAGapIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, open := bubble(t, 2)
-		sem, far := open(), open(noPoll())
-		for range 3 {
-			h := take(t, sem, 2)
-			a, b := later(t.Context(), far, 1), later(t.Context(), far, 1)
-			srv.DropSubscribers()
-			release(t, h)
-			release(t, must(t, a), must(t, b))
-		}
-		whole(t, sem, 2)
+		srv, sem, far, _, _ := inCounter(t, 2)
+		require.NoError(t, sem.Acquire(t.Context(), 2))
+		a, b := taking(t.Context(), far, 1), taking(t.Context(), far, 1)
+		srv.Do(t, "INCRBY", "job", 2) // and the message is lost
+		time.Sleep(time.Minute)
+		require.Empty(t, a)
+		srv.DropSubscribers()
+		time.Sleep(promptly)
+		require.Len(t, a, 1)
+		require.Len(t, b, 1)
 	})
 }
 

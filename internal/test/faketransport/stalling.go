@@ -2,6 +2,7 @@ package faketransport
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/redlatch/redlatch/transport"
 )
@@ -10,6 +11,8 @@ import (
 type Stalling struct {
 	transport.Transport
 
+	started atomic.Int64
+
 	mu              sync.Mutex // guards what follows
 	stalls, mutes   bool
 	calls, outcomes []func()
@@ -17,6 +20,7 @@ type Stalling struct {
 
 // Start implements transport.Transport.
 func (s *Stalling) Start(call *transport.Call, done transport.Done) {
+	s.started.Add(1)
 	start := func() {
 		s.Transport.Start(call, func(reply any, err error) {
 			if !s.delays(&s.mutes, &s.outcomes, func() { done(reply, err) }) {
@@ -56,3 +60,6 @@ func (s *Stalling) Stall(on bool) { s.set(&s.stalls, &s.calls, on) }
 
 // Mute runs calls and delays their replies until it is called with false.
 func (s *Stalling) Mute(on bool) { s.set(&s.mutes, &s.outcomes, on) }
+
+// Started returns the number of calls so far.
+func (s *Stalling) Started() int64 { return s.started.Load() }
