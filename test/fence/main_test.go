@@ -25,7 +25,6 @@ import (
 	"github.com/redlatch/redlatch/fence"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfencedlock"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -227,12 +226,15 @@ func TestU12APausedHolderComesBackToADatabaseAndIsRefused(t *testing.T) {
 		t.Helper()
 		s := redistest.Shared(t)
 		name := redistest.Key(t)
-		a, err := rfencedlock.New(connect(t, s.URL()), name).Lock(within(t), rlock.WithLease(3*time.Second))
+		a, err := rfencedlock.New(connect(t, s.URL()), name).Lock(within(t))
 		require.NoError(t, err)
 		require.NoError(t, db.ship(within(t), "packed by a", a.Token()))
 
-		// A stands still until its lease is over; B takes the lock.
-		b, err := rfencedlock.New(connect(t, s.URL()), name).Lock(within(t))
+		// A loses the lock without noticing; B takes it.
+		next := rfencedlock.New(connect(t, s.URL()), name)
+		_, err = next.ForceUnlock(within(t))
+		require.NoError(t, err)
+		b, err := next.Lock(within(t))
 		require.NoError(t, err)
 		require.NoError(t, db.ship(within(t), "shipped by b", b.Token()))
 
