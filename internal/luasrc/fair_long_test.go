@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -25,7 +23,7 @@ var fairLong = append([]fairStory{
 	}},
 	{"a long queue moves up", func(f *fairPlayer) {
 		f.hold()
-		for _, n := range longLengths {
+		for _, n := range longLengths() {
 			f.enqueue(append([]entry{in(a1, 5)}, entriesFrom(n, t0+10)...)...)
 			f.giveUp(a1, 0, fairWait)
 			f.clear()
@@ -102,12 +100,12 @@ func entriesFrom(n, first int64) []entry {
 	return all
 }
 
-// longLengths are on both sides of the end of a part, and one does not fit on the server's stack.
-var longLengths = []int64{499, 500, 501, 1000, 4500}
+// longLengths are on both sides of the end of a part. The last does not fit on the server's stack.
+func longLengths() []int64 { return []int64{499, 500, 501, 1000, int64(testlevel.Rounds(2000, 10_000))} }
 
 func long(tell func(f *fairPlayer, n int64)) func(f *fairPlayer) {
 	return func(f *fairPlayer) {
-		for _, n := range longLengths {
+		for _, n := range longLengths() {
 			f.hold()
 			tell(f, n)
 			f.clear()
@@ -139,18 +137,6 @@ func evictMany(f *fairPlayer, n int64) {
 	dead := entriesFrom(n, t0+115000)
 	f.enqueue(append(entriesFrom(n, t0+115000), in(a1, 400000))...)
 	f.evict(dead...)
-}
-
-func TestHeartbeatScriptsTakeQueuesOfTenThousand(t *testing.T) {
-	testlevel.All(t, "10,000 waiters on each server")
-	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		s := newQuietStage(t, target)
-		for _, tell := range []func(f *fairPlayer, n int64){beatMovesMany, beatKeepsMany, evictBeforeMany, evictMany} {
-			require.NoError(t, s.tellFair(fairStory{"10,000", func(f *fairPlayer) { f.hold(); tell(f, 10000) }}))
-		}
-	})
 }
 
 func TestOwnersLeaveLongQueues(t *testing.T) {

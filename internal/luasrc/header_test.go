@@ -158,28 +158,6 @@ func (c contract) outOfOrder() string {
 	return ""
 }
 
-func TestHeaderChecksNoticeDifferences(t *testing.T) {
-	t.Parallel()
-	for name, header := range map[string]string{
-		"keys":    "-- KEYS[1] the lock\n-- KEYS[2] the latch\n-- KEYS[3] the queue\n",
-		"argv":    "-- ARGV[1] lease\n-- ARGV[2] owner\n",
-		"unknown": "-- ARGV[1] owner\n-- ARGV[2] colour\n",
-	} {
-		require.NotEmpty(t, readContract(header).outOfOrder(), name)
-	}
-	for name, text := range map[string]string{
-		"used, not documented": "-- KEYS[1] the lock\nredis.call('DEL', KEYS[1], ARGV[1])\n",
-		"documented, not used": "-- KEYS[1] the lock\n-- ARGV[1] lease\nredis.call('DEL', KEYS[1])\n",
-		"number for a range":   "-- KEYS[1] the locks\nreturn KEYS[i]\n",
-		"range for a number":   "-- KEYS[1..n] the locks\nreturn KEYS[1]\n",
-		"nothing said of it":   "-- KEYS[1]\nreturn KEYS[1]\n",
-		"no header":            "return KEYS[1]\n",
-	} {
-		c := readContract(text)
-		require.NotEqual(t, paramsUsed(c.body), c.paramsDocumented(), name)
-	}
-}
-
 func TestEveryLuaFileIsAScript(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.lua")

@@ -55,18 +55,6 @@ func TestScriptsPublishWithTheCommandTheyAreGiven(t *testing.T) {
 	require.NoError(t, s.tellFair(fairShard))
 }
 
-func TestServersKnowScriptsByTheSameDigest(t *testing.T) {
-	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
-		t.Helper()
-		for _, script := range all {
-			sha, err := redis.String(target.Do(t, "SCRIPT", "LOAD", script.Text()), nil)
-			require.NoError(t, err)
-			require.Equal(t, script.SHA(), sha, script.Name())
-		}
-	})
-}
-
 func TestRenewReturnsErrorsThatAreNotOfOneKeyAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -119,7 +107,9 @@ func TestScriptsThatReleaseOrRenewNeedNoMemory(t *testing.T) {
 			}
 		}},
 		{"readers", func(l string) []vector {
-			read := func(ms int64) map[string]any { return also(lock(l, ms, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, ms)) }
+			read := func(ms int64) map[string]any {
+				return also(lock(l, ms, "mode", "read", ownerA, "1"), holdOf(l, ownerA, 1, ms))
+			}
 			done := latched(codec.LatchKey(l, requestID), "1")
 			return []vector{
 				enter(l, ownerA, 10000).gives(nil, "", read(10000)),

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,26 +65,6 @@ func TestFragmentsAreSharedFunctionsWithAHeader(t *testing.T) {
 			users += n
 		}
 		require.Greater(t, users, 1, "%s: a function of one script belongs into that script", name)
-	}
-}
-
-func TestScriptsAreJoinedToTheFragmentsThatTheyUse(t *testing.T) {
-	t.Parallel()
-	files := fstest.MapFS{
-		"take.lua":         {Data: []byte("-- Takes it.\n-- Uses: both, low\nreturn both()\n")},
-		"plain.lua":        {Data: []byte("-- Uses nothing.\nreturn 1 -- Uses: low\n")},
-		"lost.lua":         {Data: []byte("-- Uses: nothing\nreturn 1\n")},
-		"shared/both.lua":  {Data: []byte("-- Uses: low, other\nlocal function both() end\n")},
-		"shared/low.lua":   {Data: []byte("local function low() end\n")},
-		"shared/other.lua": {Data: []byte("-- Uses: low\nlocal function other() end\n")},
-	}
-	require.Equal(t, "local function low() end\n"+
-		"-- Uses: low\nlocal function other() end\n"+
-		"-- Uses: low, other\nlocal function both() end\n"+
-		"-- Takes it.\n-- Uses: both, low\nreturn both()\n", join(files, "take.lua", map[string]bool{}))
-	require.Equal(t, string(files["plain.lua"].Data), join(files, "plain.lua", map[string]bool{}))
-	for _, file := range []string{"lost.lua", "missing.lua"} {
-		require.Panics(t, func() { join(files, file, map[string]bool{}) }, file)
 	}
 }
 

@@ -157,6 +157,7 @@ func (s *stage) evaluation(v vector) []any {
 		var err error
 		digest, err = redis.String(s.conn.Do("SCRIPT", "LOAD", script.Text()))
 		require.NoError(s.t, err, "each script compiles: %s", script.Text())
+		require.Equal(s.t, script.SHA(), digest, script.Name())
 		s.known[script.Text()] = digest
 	}
 	command := []any{"EVALSHA", digest, len(v.keys)}

@@ -37,15 +37,6 @@ var latchScenarios = []scenario{
 			countDown(l).gives(nil, "", nothing, opened),
 		}
 	}},
-	{"names of latches with braces", func(l string) []vector {
-		var all []vector
-		for _, name := range []string{"{" + l + "}x", "a{" + l, "замок " + l, l + "}"} {
-			all = append(all,
-				setLatch(name, 1).gives(int64(1), "", count(name, "1"), "redisson_countdownlatch__channel__{"+name+"} 1"),
-				countDown(name).gives(nil, "", nothing, "redisson_countdownlatch__channel__{"+name+"} 0"))
-		}
-		return all
-	}},
 	// Redisson's delete removes any key.
 	{"keys that are no latch", func(l string) []vector {
 		hash := lock(l, -1, ownerA, "1")

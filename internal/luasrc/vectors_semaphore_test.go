@@ -247,15 +247,6 @@ var semaphoreScenarios = []scenario{
 			inspect(1, 1).gives([]any{int64(-1), "1", int64(2), []any{permitB, strconv.Itoa(forever)}}, "", two),
 		}
 	}},
-	{"names of semaphores with braces", func(l string) []vector {
-		name := "{" + l + "}x"
-		return []vector{
-			trySet(name, 1, 0).gives(int64(1), "", counter(name, 1), "redisson_sc:"+name+" 1"),
-			permit(name, began, 5000, permitA).gives(int64(0), "", also(counter(name, 0), map[string]any{
-				name + ":timeout": ends(permitA, began+5000),
-			})),
-		}
-	}},
 }
 
 func TestSemaphoreScriptsDoWhatTheVectorsSay(t *testing.T) {

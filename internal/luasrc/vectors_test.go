@@ -64,12 +64,6 @@ var scenarios = slices.Concat([]scenario{
 			release(l, ownerB, 10, 60000).gives(int64(0), onlyLooks, lock(l, 30000, ownerB, "9")),
 		}
 	}},
-	{"release deletes fields of others too", func(l string) []vector {
-		return []vector{
-			acquire(l, ownerC, 30000).gives(nil, takes, lock(l, 30000, ownerC, "1")).then("HSET", l, ownerB, "4"),
-			release(l, ownerC, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(l)+" 0"),
-		}
-	}},
 	{"4.3 force release", func(l string) []vector {
 		return []vector{
 			force(l).gives(int64(0), forceFails, nothing),
@@ -125,15 +119,6 @@ var scenarios = slices.Concat([]scenario{
 			// DEL accepts any type.
 			force(l).gives(int64(1), forceFrees, nothing, codec.LockChannel(l)+" 0"),
 		}
-	}},
-	{"names with braces", func(l string) []vector {
-		var all []vector
-		for _, name := range []string{"{" + l + "}x", "a{" + l + "}", "замок " + l, l + "}"} {
-			all = append(all,
-				acquire(name, ownerA, 30000).gives(nil, takes, lock(name, 30000, ownerA, "1")),
-				release(name, ownerA, 0, 30000).gives(int64(1), frees, nothing, codec.LockChannel(name)+" 0"))
-		}
-		return all
 	}},
 }, scenariosHolds)
 var shardScenarios = []scenario{{"6.5 publish on a shard channel", shardPublish}}
