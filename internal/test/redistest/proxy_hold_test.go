@@ -47,20 +47,6 @@ func TestHoldMatchingStopsTheCommandAndWhatFollowsIt(t *testing.T) {
 	require.True(t, exists(t, s, key+"-after"))
 }
 
-func TestHoldMatchingDeliversACommandAfterTheClientHasGone(t *testing.T) {
-	t.Parallel()
-	s, p, key := through(t)
-	p.KeepHalfDead(true)
-	h := p.HoldMatching(ToServer, key)
-	c := dial(t, p.Addr())
-	send(t, c, "SET", key, "v")
-	awaitSeen(t, h)
-	require.NoError(t, c.Close())
-	require.False(t, exists(t, s, key))
-	h.Release()
-	eventually(t, func() bool { return exists(t, s, key) }, "the command was lost")
-}
-
 func TestHoldMatchingFindsTextAcrossReads(t *testing.T) {
 	t.Parallel()
 	const before, text, after = "something ", "needle", " and more"
@@ -91,21 +77,6 @@ func TestHoldMatchingFindsTextAcrossReads(t *testing.T) {
 	}
 }
 
-func TestHoldMatchingHoldsReplies(t *testing.T) {
-	t.Parallel()
-	s, p, key := through(t)
-	h := p.HoldMatching(ToClient, key)
-	c := dial(t, p.Addr())
-	send(t, c, "ECHO", key)
-	awaitSeen(t, h)
-	require.Positive(t, p.Holding(ToClient))
-	require.NotEmpty(t, s.Version())
-	h.Release()
-	got, err := c.Receive()
-	require.NoError(t, err)
-	require.Equal(t, key, string(got.([]byte)))
-}
-
 func TestHoldMatchingIgnoresWhatPassedBeforeAndWhatWasReleasedBefore(t *testing.T) {
 	t.Parallel()
 	_, p, key := through(t)
@@ -123,28 +94,6 @@ func TestHoldMatchingIgnoresWhatPassedBeforeAndWhatWasReleasedBefore(t *testing.
 		require.Fail(t, "it was released before the text came")
 	default:
 	}
-}
-
-func TestSeveralHoldsOnOneConnectionAreReleasedOneByOne(t *testing.T) {
-	t.Parallel()
-	s, p, key := through(t)
-	second := p.HoldMatching(ToServer, key+"-2")
-	first := p.HoldMatching(ToServer, key+"-1")
-	c := dial(t, p.Addr())
-	for _, suffix := range []string{"-1", "-2"} {
-		require.NoError(t, c.Send("SET", key+suffix, "v"))
-	}
-	require.NoError(t, c.Flush())
-	awaitSeen(t, first)
-	awaitSeen(t, second)
-	first.Release()
-	_, err := c.Receive()
-	require.NoError(t, err)
-	require.True(t, exists(t, s, key+"-1"))
-	require.False(t, exists(t, s, key+"-2"))
-	second.Release()
-	_, err = c.Receive()
-	require.NoError(t, err)
 }
 
 func TestCloseEndsAProxyWhateverItHoldsBack(t *testing.T) {

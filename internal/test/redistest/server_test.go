@@ -1,14 +1,14 @@
 package redistest
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,27 +17,6 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
-
-func TestStartGivesAnEmptyServerOfTheTestsOwn(t *testing.T) {
-	t.Parallel()
-	s, other := Start(t), Start(t)
-	require.Zero(t, s.Do(t, "DBSIZE"))
-	require.NotEqual(t, s.Addr(), other.Addr())
-	s.Do(t, "SET", "k", "v")
-	require.Zero(t, other.Do(t, "DBSIZE"))
-	require.Equal(t, []any{[]byte("save"), []byte("")}, s.Do(t, "CONFIG", "GET", "save"))
-	require.Equal(t, []any{[]byte("appendonly"), []byte("no")}, s.Do(t, "CONFIG", "GET", "appendonly"))
-	require.Contains(t, []string{"redis", "valkey"}, s.Name())
-	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.Version())
-}
-
-func TestServerEndsWithItsTest(t *testing.T) {
-	var s *Server
-	t.Run("inner", func(t *testing.T) { s = Start(t) })
-	_, err := redis.Dial("tcp", s.Addr())
-	require.Error(t, err)
-	require.NoDirExists(t, s.dir)
-}
 
 func TestThePortOfAServerThatIsDownIsNotGivenToAnother(t *testing.T) {
 	t.Parallel()
@@ -84,17 +63,6 @@ func TestPauseFreezesTheServerUntilResume(t *testing.T) {
 	require.Equal(t, []byte("v"), s.Do(t, "GET", "k"))
 }
 
-func TestAFrozenServerCanBeKilled(t *testing.T) {
-	t.Parallel()
-	s := Start(t)
-	c := s.Dial(t)
-	s.Pause()
-	s.Kill()
-	s.Kill()
-	_, err := redis.ReceiveWithTimeout(c, soon)
-	require.Error(t, err)
-}
-
 func TestRestartGivesAnEmptyServerOnTheSamePort(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -109,21 +77,6 @@ func TestRestartGivesAnEmptyServerOnTheSamePort(t *testing.T) {
 		_, err := c.Do("PING")
 		require.Error(t, err)
 	}
-}
-
-func TestDoIsSafeForConcurrentUse(t *testing.T) {
-	t.Parallel()
-	s, key := Shared(t), Key(t)
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			for range 50 {
-				s.Do(t, "INCR", key)
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, []byte("1000"), s.Do(t, "GET", key))
 }
 
 func TestCommandStatsCountsCallsByCommand(t *testing.T) {
@@ -202,22 +155,6 @@ func TestEachServerRunsTheBodyOnRealAndInMemoryServers(t *testing.T) {
 	require.Equal(t, want, names)
 }
 
-func TestParseInfoDistinguishesForksFromRedis(t *testing.T) {
-	t.Parallel()
-	cases := map[string]serverInfo{
-		"# Server\r\nredis_version:7.0.15\r\nprocess_id:12\r\n":                                             {"redis", "7.0.15", 12},
-		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nprocess_id:3\r\n":             {"valkey", "8.1.1", 3},
-		"redis_version:7.2.4\r\nserver_name:unknown\r\nprocess_id:4\r\nexecutable:/a:b\r\nconfig_file:\r\n": {"unknown", "7.2.4", 4},
-	}
-	for text, want := range cases {
-		got, err := parseInfo(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	_, err := parseInfo("redis_version:7.0.15\r\n")
-	require.Error(t, err)
-}
-
 func TestAMissingValkeySkipsTheTestAndFailsItWhereItMustBeThere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(valkeyEnv, "")
@@ -238,45 +175,6 @@ func TestAMissingValkeySkipsTheTestAndFailsItWhereItMustBeThere(t *testing.T) {
 		require.True(t, strings.HasPrefix(verdict, c.want), verdict)
 		require.Contains(t, verdict, "make setup")
 	}
-}
-
-// tidy is a recorder that runs its cleanups with its test.
-type tidy struct {
-	*recorder
-	t *testing.T
-}
-
-func (c tidy) Cleanup(f func()) { c.t.Cleanup(f) }
-func (tidy) Failed() bool       { return false }
-
-func TestAServerThatIsNoValkeyFailsTheTest(t *testing.T) {
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("the tests' server is not called redis-server here")
-	}
-	t.Setenv(valkeyEnv, path)
-	require.Contains(t, verdictOf(func(r *recorder) { StartValkey(tidy{r, t}) }), "is no Valkey but redis")
-}
-
-// The program must be started by the name of its link.
-func TestTheFetchedValkeyIsFoundFromAnyFolderBelow(t *testing.T) {
-	t.Setenv(valkeyEnv, "")
-	folder := t.TempDir()
-	kept := filepath.Join(folder, valkeyKept)
-	require.NoError(t, os.MkdirAll(filepath.Dir(kept), 0o700))
-	require.NoError(t, os.WriteFile(kept+"-really", []byte("#!"), 0o700))
-	require.NoError(t, os.Symlink(kept+"-really", kept))
-	below := filepath.Join(folder, "a", "b")
-	require.NoError(t, os.MkdirAll(below, 0o700))
-	t.Chdir(below)
-	path, err := FindValkey()
-	require.NoError(t, err)
-	require.Equal(t, "valkey-server", filepath.Base(path))
-	want, err := os.Stat(kept)
-	require.NoError(t, err)
-	got, err := os.Stat(path)
-	require.NoError(t, err)
-	require.True(t, os.SameFile(want, got))
 }
 
 func TestExpiriesAreThoseOfTheServer(t *testing.T) {
@@ -321,6 +219,116 @@ func TestExpiriesOfAFileThatIsCutOffOrWrong(t *testing.T) {
 	for _, text := range []string{"nonsense\r\n", "*x\r\n", "*0\r\n", "*1\r\n*1\r\n", "*3\r\n$9\r\nPEXPIREAT\r\n$1\r\nk\r\n$1\r\nx\r\n"} {
 		require.Error(t, readExpiries(strings.NewReader(text), map[string]time.Time{}), text)
 	}
+}
+
+// recorder is a testing.TB that records its verdict.
+type recorder struct {
+	testing.TB
+	verdict string
+}
+
+func (*recorder) Helper()        {}
+func (*recorder) Cleanup(func()) {}
+
+func (r *recorder) Fatal(args ...any) { r.end("fatal: " + fmt.Sprint(args...)) }
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.end("fatal: " + fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Skipf(format string, args ...any) {
+	r.end("skip: " + fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) end(verdict string) {
+	r.verdict = verdict
+	runtime.Goexit()
+}
+
+// verdictOf runs body as a separate test.
+func verdictOf(body func(r *recorder)) string {
+	r := &recorder{verdict: "passed"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		body(r)
+	}()
+	<-done
+	return r.verdict
+}
+
+func TestServersThatDoNotStartFailTheTest(t *testing.T) {
+	t.Parallel()
+	missing := "fatal: "
+	if testing.Short() {
+		missing = "skip: "
+	}
+	for name, c := range map[string]struct {
+		start func(r *recorder)
+		wants []string
+	}{
+		"missing":   {func(r *recorder) { Start(r, WithBinary("no-such-server")) }, []string{missing, "no-such-server", "make setup"}},
+		"no path":   {func(r *recorder) { Start(r, WithBinary("/no/such/server")) }, []string{missing, "/no/such/server", "make setup"}},
+		"arguments": {func(r *recorder) { Start(r, WithArgs("--maxmemory", "much")) }, []string{"fatal: ", errExited.Error(), "maxmemory"}},
+		"error": {func(r *recorder) { Shared(t).Do(r, "NOSUCHCOMMAND", "x") },
+			[]string{"fatal: redistest: NOSUCHCOMMAND [x]: ERR unknown command"}},
+	} {
+		verdict := verdictOf(c.start)
+		for _, want := range c.wants {
+			require.Contains(t, verdict, want, name)
+		}
+	}
+	taken := &Server{cfg: Shared(t).cfg, port: Shared(t).port, dir: t.TempDir()}
+	require.ErrorIs(t, taken.launch(), errExited)
+	require.Contains(t, strings.ToLower(taken.logTail()), "address already in use")
+}
+
+func TestClusterWithoutShardedPubSubRejectsIt(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t, 1, 0, WithoutShardedPubSub())
+	_, err := c.Nodes()[0].try("SPUBLISH", "c", "m")
+	require.ErrorContains(t, err, "ERR unknown command")
+	_, err = c.Nodes()[0].try("PUBSUB", "SHARDNUMSUB", "0")
+	require.Error(t, err)
+	require.Equal(t, int64(0), c.Do(t, "PUBLISH", "c", "m"))
+}
+
+func TestTheSharedServerIsOneAndCannotBeStopped(t *testing.T) {
+	t.Parallel()
+	s := Shared(t)
+	require.Same(t, s, Shared(t))
+	for _, stop := range []func(){s.Pause, s.Resume, s.Kill, s.Restart, s.Shutdown} {
+		require.Panics(t, stop)
+	}
+	s.Do(t, "PING")
+}
+
+func TestServersDieWithAKilledTestBinary(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ties a process to its parent")
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), orphanEnv+"=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	addr := ""
+	for lines := bufio.NewScanner(out); addr == "" && lines.Scan(); {
+		_, addr, _ = strings.Cut(lines.Text(), "addr ")
+	}
+	require.NotEmpty(t, addr)
+	_, err = dial(t, addr).Do("PING")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	require.Eventually(t, func() bool {
+		c, err := redis.Dial("tcp", addr)
+		if err == nil {
+			_ = c.Close() // still there
+		}
+		return err != nil
+	}, soon, 10*time.Millisecond)
 }
 
 // orphanEnv makes the test binary start a server and wait to be killed.
