@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // names returns what the kinds are called.
@@ -67,4 +69,14 @@ func TestAProgramThatIsMissingIsSaidAndFailsInCI(t *testing.T) {
 	_, err = Choose()
 	require.ErrorContains(t, err, "no server to test on: no server")
 	require.ErrorContains(t, err, "no Valkey to test with")
+}
+
+func TestAClusterThatNamesOtherAddressesIsRefused(t *testing.T) {
+	t.Parallel()
+	var outside []string
+	for _, addr := range redistest.StartCluster(t, 3, 1).Addrs() {
+		outside = append(outside, redistest.NewProxy(t, addr).Addr())
+	}
+	_, err := survey(t, outside)
+	require.ErrorContains(t, err, "sends clients to 127.0.0.1:")
 }
