@@ -9,12 +9,13 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
-	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/report"
 	"github.com/redlatch/redlatch/bench/internal/run"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // allowed is the share of CPU time that the host may steal during a measurement: one or two ticks of the
@@ -146,14 +147,11 @@ func entrants(s *settings) ([]run.Entrant, error) {
 
 // environment describes the machine and the versions.
 func environment(s *settings) (report.Environment, error) {
-	l := host.NewLauncher()
-	defer l.Close()
-	server, err := host.StartServer(l, nil)
-	if err != nil {
-		return report.Environment{}, err
-	}
-	defer server.Stop()
-	info, err := server.Info()
+	var version string
+	err := redistest.Perform(func(tb testing.TB) {
+		tb.Helper()
+		version = redistest.Start(tb).Version()
+	})
 	if err != nil {
 		return report.Environment{}, err
 	}
@@ -163,7 +161,7 @@ func environment(s *settings) (report.Environment, error) {
 	}
 	return report.Environment{
 		Command: s.command, Date: time.Now(), Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Processors: runtime.NumCPU(), Server: info.Version, Java: java, Rounds: s.rounds, Scale: s.scale,
+		Processors: runtime.NumCPU(), Server: version, Java: java, Rounds: s.rounds, Scale: s.scale,
 	}, nil
 }
 

@@ -3,7 +3,6 @@ package contest_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,30 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
-	"github.com/redlatch/redlatch/bench/internal/host"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	launcher.Close() // and with it the servers, on Linux: each test stops its own
-	os.Exit(code)
-}
-
-// launcher keeps the thread that owns the servers.
-var launcher = host.NewLauncher()
-
-func startServer(t *testing.T) *host.Server {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a server, and -short asks for tests without")
-	}
-	s, err := host.StartServer(launcher, nil)
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	return s
-}
-
-func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
+func open(t *testing.T, c contest.Contestant, s *redistest.Server) contest.Locker {
 	t.Helper()
 	l, err := c.Open(t.Context(), contest.Settings{Addr: s.Addr()})
 	require.NoError(t, err)
@@ -50,7 +29,7 @@ func open(t *testing.T, c contest.Contestant, s *host.Server) contest.Locker {
 
 // each runs body in parallel for each matching contestant of this process, with its own server. The cluster's
 // contestant is covered with its case.
-func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T, contest.Contestant, *host.Server)) {
+func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T, contest.Contestant, *redistest.Server)) {
 	t.Helper()
 	t.Parallel()
 	for _, c := range contest.All() {
@@ -59,7 +38,7 @@ func each(t *testing.T, fits func(contest.Contestant) bool, body func(*testing.T
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			body(t, c, startServer(t))
+			body(t, c, redistest.Start(t))
 		})
 	}
 }
@@ -123,7 +102,7 @@ func lock(t *testing.T, c contest.Contestant, key contest.Key) (contest.Held, er
 }
 
 func TestEveryContestantThatWaitsExcludes(t *testing.T) {
-	each(t, waits, func(t *testing.T, c contest.Contestant, s *host.Server) {
+	each(t, waits, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		lockers := []contest.Locker{open(t, c, s), open(t, c, s)}
 		assert.Equal(t, int64(2*2*5), count(t, c, lockers, 5))
@@ -131,7 +110,7 @@ func TestEveryContestantThatWaitsExcludes(t *testing.T) {
 }
 
 func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
-	each(t, func(c contest.Contestant) bool { return !c.Waits }, func(t *testing.T, c contest.Contestant, s *host.Server) {
+	each(t, func(c contest.Contestant) bool { return !c.Waits }, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		l := open(t, c, s)
 		mine, other := l.Key("one"), l.Key("one")
@@ -148,7 +127,7 @@ func TestLimitsRefuseALockThatIsHeld(t *testing.T) {
 }
 
 func TestWaitsEndWithTheirContext(t *testing.T) {
-	each(t, waits, func(t *testing.T, c contest.Contestant, s *host.Server) {
+	each(t, waits, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		holder := open(t, c, s)
 		// A lease shorter than the wait must not end it.
@@ -157,7 +136,7 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 		defer func() { assert.NoError(t, waiter.Close()) }()
 		held, err := holder.Key("held")(t.Context())
 		require.NoError(t, err)
-		exists, err := redis.Bool(s.Do("EXISTS", holder.RedisKey("held")))
+		exists, err := redis.Bool(s.Do(t, "EXISTS", holder.RedisKey("held")), nil)
 		require.NoError(t, err)
 		assert.True(t, exists, "RedisKey does not name the key")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -171,7 +150,7 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 
 // Sends must list all commands, and no command that scripts call, or requests are miscounted.
 func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
-	each(t, func(contest.Contestant) bool { return true }, func(t *testing.T, c contest.Contestant, s *host.Server) {
+	each(t, func(contest.Contestant) bool { return true }, func(t *testing.T, c contest.Contestant, s *redistest.Server) {
 		t.Helper()
 		watch, err := redis.Dial("tcp", s.Addr(), redis.DialReadTimeout(10*time.Second))
 		require.NoError(t, err)
@@ -188,8 +167,11 @@ func TestRequestsAreDistinguishedFromWhatScriptsCall(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, held.Unlock())
 		}
-		_, err = s.Do("ECHO", "that is all")
+		last, err := redis.Dial("tcp", s.Addr())
 		require.NoError(t, err)
+		_, err = last.Do("ECHO", "that is all")
+		require.NoError(t, err)
+		require.NoError(t, last.Close())
 
 		sent, called := observed(t, watch)
 		for _, name := range sent {
@@ -226,18 +208,4 @@ func observed(t *testing.T, watch redis.Conn) (sent, called []string) {
 			sent = append(sent, name)
 		}
 	}
-}
-
-func TestContestantsAreFoundByTheirNamesAlone(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, c := range contest.All() {
-		assert.False(t, seen[c.Name], "two are called %s", c.Name)
-		seen[c.Name] = true
-		found, err := contest.Find(c.Name)
-		require.NoError(t, err)
-		assert.Equal(t, c.Name, found.Name)
-	}
-	_, err := contest.Find("nobody")
-	require.Error(t, err)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -17,59 +18,34 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newLauncher(t *testing.T) *host.Launcher {
-	t.Helper()
-	l := host.NewLauncher()
-	t.Cleanup(l.Close)
-	return l
-}
-
-func startServer(t *testing.T) *host.Server {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a server, and -short asks for tests without")
-	}
-	s, err := host.StartServer(newLauncher(t), host.Apart.Server())
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	return s
-}
-
 func TestRequestsAreCountedWithoutWhatScriptsCall(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
-	_, err := s.Do("EVAL", "return 1", 0)
+	s := host.StartServer(t, host.Apart)
+	c, err := redis.Dial("tcp", s.Addr())
 	require.NoError(t, err)
-	before, err := s.Info()
+	defer func() { assert.NoError(t, c.Close()) }()
+	sha, err := c.Do("SCRIPT", "LOAD", "for i = 1, 50 do redis.call('SET', KEYS[1], i) end")
 	require.NoError(t, err)
-	assert.NotEmpty(t, before.Version)
+	_, err = c.Do("EVALSHA", sha, 1, "k")
+	require.NoError(t, err)
+	before := s.Info(t)
 	for range 3 {
-		_, err = s.Do("EVAL", "for i = 1, 50 do redis.call('SET', KEYS[1], i) end", 1, "k")
+		_, err = c.Do("EVALSHA", sha, 1, "k")
 		require.NoError(t, err)
 	}
-	after, err := s.Info()
-	require.NoError(t, err)
+	after := s.Info(t)
 	w := after.Since(before, []string{"eval", "evalsha"})
 	assert.InDelta(t, 3, w.Requests, 0)
 	assert.Positive(t, w.Busy)
 	assert.Positive(t, w.Lasted)
 	assert.GreaterOrEqual(t, w.CPU, time.Duration(0))
 	assert.InDelta(t, 150, after.Since(before, []string{"set"}).Requests, 0)
-}
-
-func TestClearedServerKnowsNothing(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	_, err := s.Do("SET", "k", "v")
+	s.Clear(t)
+	_, err = c.Do("EVALSHA", sha, 1, "k")
+	require.ErrorContains(t, err, "NOSCRIPT", "a cleared server knows no scripts")
+	keys, err := redis.Int(c.Do("DBSIZE"))
 	require.NoError(t, err)
-	sha, err := s.Do("SCRIPT", "LOAD", "return 1")
-	require.NoError(t, err)
-	require.NoError(t, s.Clear())
-	size, err := s.Do("DBSIZE")
-	require.NoError(t, err)
-	assert.Equal(t, int64(0), size)
-	_, err = s.Do("EVALSHA", sha, 0)
-	require.ErrorContains(t, err, "NOSCRIPT")
+	assert.Zero(t, keys)
 }
 
 func TestProcessesRunWhereTheyAreAskedTo(t *testing.T) {
@@ -77,7 +53,8 @@ func TestProcessesRunWhereTheyAreAskedTo(t *testing.T) {
 	if !host.Apart.Possible() {
 		t.Skip("this machine has one processor, or no way to choose")
 	}
-	l := newLauncher(t)
+	l := host.NewLauncher()
+	defer l.Close()
 	server, clients := affinity(t, l, host.Apart.Server()), affinity(t, l, host.Apart.Clients())
 	assert.NotEqual(t, server, clients)
 	assert.NotContains(t, server, ",", "the server shares its processor")
@@ -97,12 +74,6 @@ func affinity(t *testing.T, l *host.Launcher, cpus []int) string {
 	_, list, found := strings.Cut(out.String(), ":")
 	require.True(t, found, out.String())
 	return strings.TrimSpace(list)
-}
-
-func TestMissingServerIsAnError(t *testing.T) {
-	t.Setenv("REDLATCH_SERVER", "no-such-server")
-	_, err := host.StartServer(newLauncher(t), nil)
-	require.ErrorContains(t, err, "no-such-server")
 }
 
 func echo(t *testing.T) net.Listener {

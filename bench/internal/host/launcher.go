@@ -3,6 +3,8 @@ package host
 import (
 	"os/exec"
 	"runtime"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // Launcher starts processes. All of them are started by one thread, which it keeps
@@ -46,7 +48,7 @@ func (l *Launcher) run() {
 	// it ends with this goroutine.
 	runtime.LockOSThread()
 	for s := range l.starts {
-		s.err <- startOn(s.cmd, s.cpus)
+		s.err <- redistest.StartOn(s.cmd, s.cpus)
 	}
 }
 

@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,28 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-func startOn(cmd *exec.Cmd, cpus []int) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if len(cpus) == 0 {
-		return cmd.Start()
-	}
-	var before, set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return err
-	}
-	for _, cpu := range cpus {
-		set.Set(cpu)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return err
-	}
-	err := cmd.Start()
-	if restored := unix.SchedSetaffinity(0, &before); err == nil {
-		err = restored
-	}
-	return err
-}
 
 // processors returns those that this process may use.
 func processors() []int {

@@ -4,12 +4,8 @@ package host
 
 import (
 	"os"
-	"os/exec"
 	"time"
 )
-
-// startOn cannot choose processors; see processors.
-func startOn(cmd *exec.Cmd, _ []int) error { return cmd.Start() }
 
 func processors() []int { return nil }
 

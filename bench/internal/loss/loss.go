@@ -39,6 +39,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // Plan selects the measurements.
@@ -123,7 +125,7 @@ func (c Cell) patience() time.Duration { return 2*c.Lease + 10*time.Second }
 
 // Run runs the trials with the sampler s.
 func (c Cell) Run(ctx context.Context, s *Sampler) (outcomes []Outcome, err error) {
-	err = perform(func(tb testing.TB) {
+	err = redistest.Perform(func(tb testing.TB) {
 		tb.Helper()
 		outcomes = c.play(tb, ctx, s)
 	})

@@ -94,45 +94,6 @@ func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
 	}
 }
 
-// lateTeller reports the loss a second late.
-type lateTeller struct{ holder }
-
-func (l lateTeller) take(ctx context.Context, name string) ([]signal, error) {
-	signals, err := l.holder.take(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	var first atomic.Pointer[time.Time]
-	return []signal{func() bool {
-		if !signals[0]() {
-			return false
-		}
-		now := time.Now()
-		first.CompareAndSwap(nil, &now)
-		return now.Sub(*first.Load()) > time.Second
-	}}, nil
-}
-
-func TestHolderThatIsNotifiedTooLateIsCounted(t *testing.T) {
-	t.Parallel()
-	needsServer(t)
-	late := Clients()[0]
-	late.open = func(ctx context.Context, addr string, lease time.Duration) (holder, error) {
-		h, err := openRedlatch(ctx, addr, lease)
-		return lateTeller{h}, err
-	}
-	p := plan(late)
-	p.Ways = p.Ways[:2]
-	var outcomes []Outcome
-	redistest.UnlessTheMachineStalls(t, func() (err error) {
-		outcomes, err = p.Run(t.Context())
-		return err
-	})
-	for _, o := range outcomes {
-		assert.Equal(t, p.Holds, o.Late(), "%s: %v", o.Way, o.Before)
-	}
-}
-
 func TestHoldThatEndsTooSoonFailsTheCell(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
@@ -215,34 +176,6 @@ func TestSamplerLooksUntilAllHaveReportedOrItsTimeIsUp(t *testing.T) {
 	<-first
 	assert.True(t, notified.notified.After(struck))
 	assert.Positive(t, notified.gap())
-}
-
-func TestSamplerThatIsClosedEndsItsWatches(t *testing.T) {
-	t.Parallel()
-	s := NewSampler()
-	never := func() bool { return false }
-	before := s.watch([]*sight{{signal: never}}, time.Now().Add(time.Hour))
-	s.Close()
-	<-before
-	<-s.watch([]*sight{{signal: never}}, time.Now().Add(time.Hour))
-}
-
-func TestStageCleansUpInReverseAndTellsWhatFailed(t *testing.T) {
-	t.Parallel()
-	var order []int
-	err := perform(func(tb testing.TB) {
-		tb.Helper()
-		tb.Cleanup(func() { order = append(order, 1) })
-		tb.Cleanup(func() {
-			order = append(order, 2)
-			tb.Cleanup(func() { order = append(order, 3) })
-		})
-		tb.Fatalf("no luck: %d", 13)
-		order = append(order, 0)
-	})
-	require.EqualError(t, err, "no luck: 13")
-	require.Equal(t, []int{2, 1, 3}, order)
-	require.NoError(t, perform(func(testing.TB) {}))
 }
 
 func TestTablesHaveARowForEachClientAndLease(t *testing.T) {

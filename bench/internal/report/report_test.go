@@ -148,15 +148,6 @@ func TestChangesNameWhatMovedAndWhichWay(t *testing.T) {
 	require.Error(t, report.Least(failed, 0.5))
 }
 
-func TestNumbersKeepThreeDigits(t *testing.T) {
-	t.Parallel()
-	for x, want := range map[float64]string{
-		0: "0", 0.1234: "0.12", 9.994: "9.99", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 123456.7: "123457", -12.34: "-12.3",
-	} {
-		assert.Equal(t, want, report.Number(x))
-	}
-}
-
 func TestARunInWhichRedlatchWasNotMeasuredFails(t *testing.T) {
 	t.Parallel()
 	some := []run.Sample{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/host"
@@ -22,24 +23,15 @@ type party struct {
 	spec    work.Spec
 }
 
-// target is a server or a cluster.
-type target interface {
-	Clear() error
-	Info() (host.Info, error)
-}
-
 // measure runs all parties concurrently and returns their figures and the server's work.
-func measure(server target, parties []party) ([]work.Values, host.Work, error) {
-	if err := server.Clear(); err != nil {
-		return nil, host.Work{}, err
+func measure(tb testing.TB, server host.Server, parties []party) ([]work.Values, host.Work, error) {
+	tb.Helper()
+	server.Clear(tb)
+	err := each(parties, func(p party) error { return p.tell(p.spec) })
+	if err == nil {
+		_, err = gather(parties, work.EventReady)
 	}
-	if err := each(parties, func(p party) error { return p.tell(p.spec) }); err != nil {
-		return nil, host.Work{}, err
-	}
-	if _, err := gather(parties, work.EventReady); err != nil {
-		return nil, host.Work{}, err
-	}
-	before, err := server.Info()
+	before := server.Info(tb)
 	if err == nil {
 		err = each(parties, func(p party) error { return p.tell("go") })
 	}
@@ -50,11 +42,8 @@ func measure(server target, parties []party) ([]work.Values, host.Work, error) {
 	if err != nil {
 		return nil, host.Work{}, err
 	}
-	after, err := server.Info()
-	if err == nil {
-		err = each(parties, func(p party) error { return p.tell("stop") })
-	}
-	if err == nil {
+	after := server.Info(tb)
+	if err = each(parties, func(p party) error { return p.tell("stop") }); err == nil {
 		_, err = gather(parties, work.EventDone)
 	}
 	return values, after.Since(before, sends(parties)), err

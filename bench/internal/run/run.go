@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/work"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // jvmWarmup is the additional warm-up of a new JVM.
@@ -67,8 +69,8 @@ type Runner struct {
 	Log      io.Writer
 
 	launcher *host.Launcher
-	addr     string        // where clients connect to the server
-	cluster  *host.Cluster // of the case that compares one with the server
+	addr     string      // where clients connect to the server
+	cluster  host.Server // of the case that compares one with the server
 	kept     map[string]*session
 	runs     int
 }
@@ -88,8 +90,10 @@ func (r *Runner) Run(c Case) ([]Sample, error) {
 			r.say("%s: client and server cannot be kept apart here\n", c.ID)
 			continue
 		}
-		s, err := r.place(c, place)
-		samples = append(samples, s...)
+		err := redistest.Perform(func(tb testing.TB) {
+			tb.Helper()
+			r.place(tb, c, place, func(s Sample) { samples = append(samples, s) })
+		})
 		if err != nil {
 			return samples, err
 		}
@@ -107,23 +111,18 @@ func (r *Runner) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format, args...)
 }
 
-func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
-	server, err := host.StartServer(r.launcher, place.Server())
-	if err != nil {
-		return nil, err
-	}
-	defer server.Stop()
+// place measures c at place.
+func (r *Runner) place(tb testing.TB, c Case, place host.Placement, add func(Sample)) {
+	tb.Helper()
+	server := host.StartServer(tb, place)
 	r.addr = server.Addr()
-	if r.cluster = nil; c.Masters > 0 {
-		if r.cluster, err = host.StartCluster(r.launcher, place.Server(), c.Masters); err != nil {
-			return nil, err
-		}
-		defer r.cluster.Stop()
+	if c.Masters > 0 {
+		r.cluster = host.StartCluster(tb, place, c.Masters)
 	}
 	if c.RoundTrip > 0 {
 		link, err := host.StartLink(server.Addr(), c.RoundTrip)
 		if err != nil {
-			return nil, err
+			tb.Fatalf("link: %v", err)
 		}
 		defer link.Stop()
 		r.addr = link.Addr()
@@ -134,7 +133,6 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 			s.close()
 		}
 	}()
-	var samples []Sample
 	rounds := r.Rounds
 	if c.Rounds > 0 {
 		rounds = min(rounds, c.Rounds)
@@ -146,11 +144,10 @@ func (r *Runner) place(c Case, place host.Placement) ([]Sample, error) {
 					continue
 				}
 				s := Sample{Case: c.ID, Place: place, Level: level, Round: round + 1, Entrant: e.Label}
-				samples = append(samples, r.patiently(s, c, e, server))
+				add(r.patiently(tb, s, c, e, server))
 			}
 		}
 	}
-	return samples, nil
 }
 
 func (r *Runner) order(round int) []Entrant {
@@ -172,13 +169,14 @@ func (c Case) fits(who contest.Contestant, level int) bool {
 }
 
 // patiently measures e, and repeats disturbed measurements.
-func (r *Runner) patiently(blank Sample, c Case, e Entrant, server target) Sample {
+func (r *Runner) patiently(tb testing.TB, blank Sample, c Case, e Entrant, server host.Server) Sample {
+	tb.Helper()
 	if e.Contestant.Kind == contest.Cluster {
 		server = r.cluster
 	}
 	for {
 		s, began := blank, time.Now()
-		r.sample(&s, c, e, server)
+		r.sample(tb, &s, c, e, server)
 		if !s.Disturbed || s.Again == mostAgain || r.Patience <= 0 {
 			return s
 		}
@@ -188,7 +186,8 @@ func (r *Runner) patiently(blank Sample, c Case, e Entrant, server target) Sampl
 	}
 }
 
-func (r *Runner) sample(s *Sample, c Case, e Entrant, server target) {
+func (r *Runner) sample(tb testing.TB, s *Sample, c Case, e Entrant, server host.Server) {
+	tb.Helper()
 	r.runs++
 	parties, err := r.parties(c, e, s.Place)
 	if err == nil {
@@ -198,7 +197,7 @@ func (r *Runner) sample(s *Sample, c Case, e Entrant, server target) {
 		}
 		var all []work.Values
 		var w host.Work
-		if all, w, err = measure(server, parties); err == nil {
+		if all, w, err = measure(tb, server, parties); err == nil {
 			s.Stolen, s.Disturbed = w.Stolen, w.Stolen > r.Allowed
 			s.Values = combine(parties, all, w)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch/bench/internal/contest"
 	"github.com/redlatch/redlatch/bench/internal/work"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 // javaEnv has the class path that scripts/bench-java.sh prints.
@@ -41,7 +42,7 @@ func startJava(t *testing.T) *worker {
 func TestRedissonDoesTheSameWork(t *testing.T) {
 	t.Parallel()
 	w := startJava(t)
-	s := startServer(t)
+	s := redistest.Start(t)
 	want := map[work.Kind][]string{
 		work.Pairs:    {work.Rate, work.P50, work.P99, work.CPU},
 		work.Turns:    {work.Rate, work.P50, work.Longest, work.Luckiest},
@@ -67,18 +68,18 @@ func TestRedissonDoesTheSameWork(t *testing.T) {
 	try("redisson-rw", work.Turns, 90, 0)
 	try("redisson-permits", work.Turns, 0, 2)
 	try("redisson-counter", work.Turns, 0, 2)
-	requireKnown(t, s.Do, "redisson")
+	requireKnown(t, s, "redisson")
 	require.NoError(t, w.end())
 	require.NoError(t, <-w.done)
 }
 
 // requireKnown requires that every command in the server's statistics is sent by the contestant, by its
 // scripts or by the benchmark.
-func requireKnown(t *testing.T, do func(string, ...any) (any, error), name string) {
+func requireKnown(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	c, err := contest.Find(name)
 	require.NoError(t, err)
-	text, err := redis.String(do("INFO", "commandstats"))
+	text, err := redis.String(s.Do(t, "INFO", "commandstats"), nil)
 	require.NoError(t, err)
 	known := append([]string{
 		"exists", "hexists", "hincrby", "pexpire", "pttl", "hget", "hset", "get", "set", "del", "publish",

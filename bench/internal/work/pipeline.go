@@ -9,9 +9,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlatch/redlatch/internal/luasrc"
-
 	"github.com/redlatch/redlatch/bench/internal/contest"
+	"github.com/redlatch/redlatch/internal/luasrc"
 )
 
 // errRefused reports an impossible state of a lock.

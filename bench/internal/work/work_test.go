@@ -13,28 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/bench/internal/host"
 	"github.com/redlatch/redlatch/bench/internal/work"
+	"github.com/redlatch/redlatch/internal/test/redistest"
 )
-
-var launcher = host.NewLauncher()
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	launcher.Close()
-	os.Exit(code)
-}
-
-func startServer(t *testing.T) *host.Server {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a server, and -short asks for tests without")
-	}
-	s, err := host.StartServer(launcher, nil)
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	return s
-}
 
 // worker is a Serve in a goroutine.
 type worker struct {
@@ -98,7 +79,7 @@ func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) wo
 
 // Not parallel: it measures the heap and goroutines of the process.
 func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
-	s := startServer(t)
+	s := redistest.Start(t)
 	w := startWorker(t)
 	spec := work.Spec{Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 4, Warmup: 20, Duration: 150}
 	for kind, want := range map[work.Kind][]string{
@@ -117,8 +98,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 			assert.Zero(t, v[work.Gone])
 			assert.Positive(t, v[work.Heap], "of each lock")
 		}
-		_, err := s.Do("FLUSHALL")
-		require.NoError(t, err)
+		s.Do(t, "FLUSHALL")
 	}
 	spec.Contestant, spec.Kind, spec.Reads, spec.Goroutines = "redlatch-rw", work.Turns, 50, 4
 	require.Positive(t, w.measureCounted(t, spec)[work.Rate])
@@ -126,7 +106,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	for _, semaphore := range []string{"redlatch-permits", "redlatch-counter"} {
 		spec.Contestant, spec.Key = semaphore, semaphore
 		require.Positive(t, w.measureCounted(t, spec)[work.Rate])
-		left, err := redis.Int(s.Do("GET", semaphore))
+		left, err := redis.Int(s.Do(t, "GET", semaphore), nil)
 		require.NoError(t, err)
 		require.Equal(t, 2, left, "all are back")
 	}
@@ -136,7 +116,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 
 // Not parallel: a process has one CPU profile at a time.
 func TestWorkerLeavesAProfileWhereItIsAskedTo(t *testing.T) {
-	s := startServer(t)
+	s := redistest.Start(t)
 	w := startWorker(t)
 	spec := work.Spec{Kind: work.Pairs, Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 2, Duration: 50}
 	w.measure(t, spec)
@@ -151,7 +131,7 @@ func TestWorkerLeavesAProfileWhereItIsAskedTo(t *testing.T) {
 
 func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := redistest.Start(t)
 	w := startWorker(t)
 	// Many short runs, to end it at every step.
 	var pairs float64
@@ -162,9 +142,7 @@ func TestPipelinedLimitLeavesNoLockHeld(t *testing.T) {
 			Goroutines: goroutines, Duration: 10,
 		})
 		pairs += v[work.Count] // a round may be too short for one
-		left, err := s.Do("DBSIZE")
-		require.NoError(t, err)
-		assert.Equal(t, int64(0), left, "%d goroutines", goroutines)
+		assert.Equal(t, int64(0), s.Do(t, "DBSIZE"), "%d goroutines", goroutines)
 	}
 	assert.Positive(t, pairs)
 	require.NoError(t, w.end())
@@ -179,7 +157,7 @@ func TestWorkerTellsWhatItCannotDo(t *testing.T) {
 		{Kind: work.Pairs, Contestant: "redisson"},
 		{Kind: "sleep", Contestant: "redlatch"},
 		{Kind: work.Turns, Contestant: "raw-pipelined"},
-		{Kind: work.Turns, Contestant: "redlatch", Addr: startServer(t).Addr(), Reads: 1},
+		{Kind: work.Turns, Contestant: "redlatch", Addr: redistest.Start(t).Addr(), Reads: 1},
 	} {
 		require.NoError(t, w.in.Encode(spec))
 		var e work.Event

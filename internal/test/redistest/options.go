@@ -42,6 +42,7 @@ type config struct {
 	args       []string
 	unixSocket bool
 	password   string
+	cpus       []int
 	redis6     bool   // has no cluster-port option
 	sentinel   string // configuration of a Sentinel, or ""
 }
@@ -66,6 +67,9 @@ func WithUnixSocket() Option { return func(c *config) { c.unixSocket = true } }
 
 // WithPassword sets the default user's password, which the Server's own methods use.
 func WithPassword(password string) Option { return func(c *config) { c.password = password } }
+
+// WithProcessors runs the server on these processors, on Linux.
+func WithProcessors(cpus ...int) Option { return func(c *config) { c.cpus = cpus } }
 
 func newConfig(opts []Option) config {
 	c := config{binary: os.Getenv(serverEnv)}

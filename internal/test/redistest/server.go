@@ -111,7 +111,7 @@ func (s *Server) launch() error {
 			return err
 		}
 	}
-	p, err := spawn(s.cfg.binary, args, s.logPath())
+	p, err := spawn(s.cfg.binary, args, s.logPath(), s.cfg.cpus)
 	if err != nil {
 		return err
 	}
@@ -272,8 +272,8 @@ type process struct {
 
 }
 
-// spawn starts binary and appends its output to the file logPath.
-func spawn(binary string, args []string, logPath string) (*process, error) {
+// spawn starts binary on cpus and appends its output to the file logPath.
+func spawn(binary string, args []string, logPath string, cpus []int) (*process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -283,22 +283,20 @@ func spawn(binary string, args []string, logPath string) (*process, error) {
 	cmd := exec.Command(binary, args...) //nolint:gosec // the tester's own choice of server
 	// With a writer, exec would start a goroutine per process.
 	cmd.Stdout, cmd.Stderr = log, log
-	dieWithParent(cmd)
 	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{})}
-	go p.run()
+	go p.run(cpus)
 	if err := <-p.started; err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// run starts the process and waits for its exit on one OS thread, because Pdeathsig is tied to the thread that
-// forked.
-func (p *process) run() {
+// run starts the process and waits for its exit on one OS thread; see StartOn.
+func (p *process) run(cpus []int) {
 	defer close(p.done)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
+	err := StartOn(p.cmd, cpus)
 	p.started <- err
 	if err != nil {
 		return

@@ -355,3 +355,21 @@ func orphan() {
 	fmt.Println("addr", s.Addr())
 	select {}
 }
+
+func TestStageCleansUpInReverseAndTellsWhatFailed(t *testing.T) {
+	t.Parallel()
+	var order []int
+	err := Perform(func(tb testing.TB) {
+		tb.Helper()
+		tb.Cleanup(func() { order = append(order, 1) })
+		tb.Cleanup(func() {
+			order = append(order, 2)
+			tb.Cleanup(func() { order = append(order, 3) })
+		})
+		tb.Fatalf("no luck: %d", 13)
+		order = append(order, 0)
+	})
+	require.EqualError(t, err, "no luck: 13")
+	require.Equal(t, []int{2, 1, 3}, order)
+	require.NoError(t, Perform(func(testing.TB) {}))
+}

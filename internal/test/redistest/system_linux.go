@@ -65,10 +65,28 @@ func shutDown(l *net.TCPListener) {
 	_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // the same
 }
 
-// dieWithParent has the kernel kill the process when its parent thread ends, even if the test binary is
-// killed.
-func dieWithParent(cmd *exec.Cmd) {
+// StartOn starts cmd on the processors cpus, or on any without them. The kernel kills the process when the
+// calling thread ends, even if the program is killed, so the caller must be locked to its thread.
+func StartOn(cmd *exec.Cmd, cpus []int) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if len(cpus) == 0 {
+		return cmd.Start()
+	}
+	var before, set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return err
+	}
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return err
+	}
+	err := cmd.Start()
+	if restored := unix.SchedSetaffinity(0, &before); err == nil {
+		err = restored
+	}
+	return err
 }
 
 // stopped reports whether the process has stopped: SIGSTOP takes effect only at the next scheduling.
