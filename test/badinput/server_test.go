@@ -10,148 +10,85 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/redlatchui"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
-// fakeServer answers like Redis on a real socket, except for one command.
-type fakeServer struct {
-	command string // in upper case; "" for none
-	answer  []byte
-
-	listener net.Listener
-	wg       sync.WaitGroup
-
-	mu     sync.Mutex // guards what follows
-	conns  map[net.Conn]struct{}
-	closed bool
-}
-
-func startFakeServer(t *testing.T, command, answer string) *fakeServer {
+// startFakeServer answers like Redis on a real socket, except for one command in upper case, and returns its
+// URL.
+func startFakeServer(t *testing.T, command, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &fakeServer{command: command, answer: []byte(answer), listener: l, conns: map[net.Conn]struct{}{}}
-	s.wg.Go(s.accept)
-	t.Cleanup(s.close)
-	return s
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer context.AfterFunc(t.Context(), func() { _ = c.Close() })()
+				serveFake(c, command, answer)
+				_ = c.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return "redis://" + l.Addr().String()
 }
 
-func (s *fakeServer) url() string { return "redis://" + s.listener.Addr().String() }
-
-func (s *fakeServer) accept() {
-	for {
-		c, err := s.listener.Accept()
+func serveFake(c net.Conn, command, answer string) {
+	for in := bufio.NewReader(c); ; {
+		args, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		if s.closed {
-			_ = c.Close()
-		}
-		s.conns[c] = struct{}{}
-		s.mu.Unlock()
-		s.wg.Go(func() { s.serve(c) })
-	}
-}
-
-func (s *fakeServer) close() {
-	_ = s.listener.Close()
-	s.mu.Lock()
-	s.closed = true
-	for c := range s.conns {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	s.wg.Wait()
-}
-
-func (s *fakeServer) serve(c net.Conn) {
-	defer func() { _ = c.Close() }()
-	in := bufio.NewReader(c)
-	for {
-		args, err := readCommand(in)
-		if err != nil {
-			return
+		reply := answer
+		if strings.ToUpper(args[0]) != command {
+			reply = proto(args)
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second)) // a client that left reads nothing
-		if _, err = c.Write(s.reply(args)); err != nil {
+		if _, err = io.WriteString(c, reply); err != nil {
 			return
 		}
 	}
-}
-
-func (s *fakeServer) reply(args []string) []byte {
-	if strings.ToUpper(args[0]) == s.command {
-		return s.answer
-	}
-	return []byte(proto(args))
 }
 
 // proto returns the reply of Redis.
 func proto(args []string) string {
-	command := strings.ToUpper(args[0])
-	switch {
+	switch command := strings.ToUpper(args[0]); {
 	case command == "PING":
 		return "+PONG\r\n"
 	case command == "CLIENT" && len(args) > 1 && args[1] == "ID":
 		return ":7\r\n"
 	case command == "CLIENT":
 		return "$-1\r\n"
-	case command == "SUBSCRIBE" || command == "UNSUBSCRIBE":
+	case strings.HasSuffix(command, "SUBSCRIBE"):
 		var b strings.Builder
 		for _, name := range args[1:] {
-			b.WriteString("*3\r\n" + bulk(strings.ToLower(command)) + bulk(name) + ":1\r\n")
+			b.WriteString("*3\r\n" + redistest.Bulk(strings.ToLower(command)) + redistest.Bulk(name) + ":1\r\n")
 		}
 		return b.String()
 	}
 	return ":0\r\n"
-}
-
-func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
-
-func readCommand(in *bufio.Reader) ([]string, error) {
-	n, err := readNumber(in)
-	if err != nil {
-		return nil, err
-	}
-	args := make([]string, n)
-	for i := range args {
-		size, err := readNumber(in)
-		if err != nil {
-			return nil, err
-		}
-		text := make([]byte, size+len("\r\n"))
-		if _, err := io.ReadFull(in, text); err != nil {
-			return nil, err
-		}
-		args[i] = string(text[:size])
-	}
-	return args, nil
-}
-
-func readNumber(in *bufio.Reader) (int, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
 // payloads are foreign messages on a lock's channel.
@@ -162,63 +99,31 @@ var payloads = []string{
 // A message only causes an attempt: waiters acquire the lock after its release, not before.
 func TestForeignMessagesGrantNoLock(t *testing.T) {
 	t.Parallel()
-	for kind, newLock := range map[string]func(*redlatch.Client, string) *rlock.Lock{"plain": rlock.New, "fair": rfairlock.New} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Shared(t)
-			holder, waiter := open(t, srv), open(t, srv)
-			name := redistest.Key(t)
-			hold, err := newLock(holder, name).TryLock(t.Context())
+	for _, newLock := range []func(*redlatch.Client, string) *rlock.Lock{rlock.New, rfairlock.New} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			hold, err := newLock(w.client, "job").TryLock(t.Context())
 			require.NoError(t, err)
-			got := make(chan error, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
-			defer cancel()
+			next := make(chan *rlock.Hold, 1)
 			go func() {
-				next, err := newLock(waiter, name).Lock(ctx)
-				if err == nil {
-					err = next.Unlock()
-				}
-				got <- err
+				h, err := newLock(w.newClient(), "job").Lock(w.bounded())
+				assert.NoError(t, err)
+				next <- h
 			}()
-			channel := listened(t, srv, codec.LockChannel(name))
-			for range testlevel.Rounds(1, 20) {
-				for _, payload := range payloads {
-					srv.Do(t, "PUBLISH", channel, payload)
-				}
+			synctest.Wait()
+			channels, err := redis.Strings(w.srv.Do(t, "PUBSUB", "CHANNELS"), nil)
+			require.NoError(t, err)
+			require.Len(t, channels, 1)
+			for _, payload := range payloads {
+				w.srv.Do(t, "PUBLISH", channels[0], payload)
 			}
-			select {
-			case err := <-got:
-				require.Fail(t, "a waiter got the lock", "%v", err)
-			default:
-			}
-			require.NoError(t, hold.Err())
+			synctest.Wait()
+			require.Empty(t, next, "a waiter got the lock")
 			freed := time.Now()
 			require.NoError(t, hold.Unlock())
-			require.NoError(t, <-got)
-			assert.Less(t, time.Since(freed), soon/2)
+			require.NoError(t, (<-next).Unlock())
+			require.Zero(t, time.Since(freed))
 		})
-	}
-}
-
-func open(t *testing.T, srv *redistest.Server) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), srv.URL(), redlatch.WithPollCap(time.Minute))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
-
-// listened waits for a subscribed channel with the prefix.
-func listened(t *testing.T, srv *redistest.Server, prefix string) string {
-	t.Helper()
-	for limit := time.Now().Add(soon); ; {
-		for _, channel := range srv.Channels(t) {
-			if strings.HasPrefix(channel, prefix) {
-				return channel
-			}
-		}
-		require.True(t, time.Now().Before(limit), "no listener")
-		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -274,7 +179,6 @@ var pages = []value{
 		require.NoError(w.t, p.Close())
 		return p
 	}},
-	mistake[*redlatchui.Page]("nil page", nilDeref),
 }
 
 var pageOptions = vals(redlatchui.Options{}, redlatchui.Options{Every: -1}, redlatchui.Options{Every: durations[len(durations)-2]},

@@ -74,12 +74,26 @@ func (w *world) name() string {
 	return "lock-" + string(rune('a'+w.locks%26)) + time.Duration(w.locks).String()
 }
 
-func (w *world) hold() *rlock.Hold {
-	w.t.Helper()
-	h, err := rlock.New(w.client, w.name()).TryLock(w.t.Context())
-	require.NoError(w.t, err)
-	w.t.Cleanup(func() { _ = h.Unlock() })
-	return h
+func (w *world) hold() any {
+	return released[*rlock.Hold](w)(rlock.New(w.client, w.name()).TryLock(w.t.Context()))
+}
+
+// released has h unlocked at the end.
+func released[H interface{ Unlock() error }](w *world) func(h H, err error) any {
+	return func(h H, err error) any {
+		require.NoError(w.t, err)
+		w.t.Cleanup(func() { _ = h.Unlock() })
+		return h
+	}
+}
+
+// spent unlocks what was acquired.
+func spent[H interface{ Unlock() error }](w *world) func(h H, err error) {
+	return func(h H, err error) {
+		if w.sane(err) {
+			w.sane(h.Unlock())
+		}
+	}
 }
 
 func (w *world) semaphore() *rsemaphore.Expirable {
@@ -110,16 +124,14 @@ func receivers() map[reflect.Type][]value {
 				require.NoError(w.t, c.Close())
 				return c
 			}},
-			mistake[*redlatch.Client]("nil client", "a nil Client|"+nilDeref),
 		},
 		typeOf[*rlock.Hold](): {
 			{what: "hold", make: func(w *world) any { return w.hold() }},
 			{what: "hold given up", make: func(w *world) any {
 				h := w.hold()
-				require.NoError(w.t, h.Unlock())
+				w.use(h)
 				return h
 			}},
-			mistake[*rlock.Hold]("nil hold", nilDeref),
 		},
 		typeOf[*rfencedlock.Lock](): {
 			{what: "fenced lock", make: func(w *world) any { return rfencedlock.New(w.client, w.name()) }},
@@ -129,20 +141,14 @@ func receivers() map[reflect.Type][]value {
 			{what: "fenced lock of no epoch", make: func(w *world) any {
 				return rfencedlock.New(w.client, w.name(), rfencedlock.WithEpoch(-1))
 			}},
-			mistake[*rfencedlock.Lock]("nil fenced lock", nilDeref),
 		},
 		typeOf[*rfencedlock.Hold](): {
 			{what: "fenced hold", make: func(w *world) any {
-				h, err := rfencedlock.New(w.client, w.name()).TryLock(w.t.Context())
-				require.NoError(w.t, err)
-				w.t.Cleanup(func() { _ = h.Unlock() })
-				return h
+				return released[*rfencedlock.Hold](w)(rfencedlock.New(w.client, w.name()).TryLock(w.t.Context()))
 			}},
-			mistake[*rfencedlock.Hold]("nil fenced hold", nilDeref),
 		},
 		typeOf[*rreadwritelock.Lock](): {
 			{what: "read/write lock", make: func(w *world) any { return rreadwritelock.New(w.client, w.name(), nil) }},
-			mistake[*rreadwritelock.Lock]("nil read/write lock", nilDeref),
 		},
 		// An unexported interface.
 		reflect.TypeOf(admin.Inspect).In(1): locks,
@@ -168,6 +174,12 @@ func receivers() map[reflect.Type][]value {
 		}}},
 	}
 	maps.Copy(all, familyReceivers())
+	for of := range all {
+		if of.Kind() == reflect.Pointer {
+			all[of] = append(all[of], value{what: "nil", make: func(*world) any { return reflect.Zero(of).Interface() },
+				panics: "a nil Client|" + nilDeref})
+		}
+	}
 	return all
 }
 
@@ -179,7 +191,6 @@ func familyReceivers() map[reflect.Type][]value {
 			{what: "semaphore", make: func(w *world) any { return w.semaphore() }},
 			{what: "semaphore that was never set", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, w.name(), nil) }},
 			{what: "semaphore without a name", make: func(w *world) any { return rsemaphore.NewExpirable(w.client, "") }},
-			mistake[*rsemaphore.Expirable]("nil semaphore", nilDeref),
 		},
 		typeOf[*rsemaphore.Hold](): {
 			{what: "hold of permits", make: func(w *world) any {
@@ -188,7 +199,6 @@ func familyReceivers() map[reflect.Type][]value {
 				w.t.Cleanup(func() { _ = h.Release() })
 				return h
 			}},
-			mistake[*rsemaphore.Hold]("nil hold of permits", nilDeref),
 		},
 		typeOf[*rsemaphore.Semaphore](): {
 			{what: "counter", make: func(w *world) any {
@@ -197,7 +207,6 @@ func familyReceivers() map[reflect.Type][]value {
 				return s
 			}},
 			{what: "counter without a name", make: func(w *world) any { return rsemaphore.New(w.client, "") }},
-			mistake[*rsemaphore.Semaphore]("nil counter", nilDeref),
 		},
 		typeOf[*rlatch.Latch](): {
 			{what: "latch", make: func(w *world) any { return rlatch.New(w.client, w.name()) }},
@@ -207,7 +216,6 @@ func familyReceivers() map[reflect.Type][]value {
 				require.NoError(w.t, err)
 				return l
 			}},
-			mistake[*rlatch.Latch]("nil latch", nilDeref),
 		},
 		typeOf[leader.Config](): vals(leader.Config{Lead: leads}, leader.Config{}, leader.Config{Lead: leads, Pause: -1},
 			leader.Config{Lead: leads, Pause: durations[len(durations)-1]}),
@@ -215,7 +223,6 @@ func familyReceivers() map[reflect.Type][]value {
 		typeOf[*redlatchui.Page]():   pages,
 		typeOf[*leader.Status](): {
 			{what: "status", make: func(*world) any { return &leader.Status{} }},
-			mistake[*leader.Status]("nil status", nilDeref),
 		},
 		typeOf[rmultilock.Member](): {
 			{what: "member", make: func(w *world) any { return rlock.New(w.client, w.name()) }},
@@ -229,16 +236,11 @@ func familyReceivers() map[reflect.Type][]value {
 				return rmultilock.Of(rfairlock.New(w.client, w.name()), rlock.New(w.client, w.name()))
 			}},
 			{what: "no locks", make: func(w *world) any { return rmultilock.New(w.client) }},
-			mistake[*rmultilock.Lock]("nil locks", nilDeref),
 		},
 		typeOf[*rmultilock.Hold](): {
 			{what: "hold of two locks", make: func(w *world) any {
-				h, err := rmultilock.New(w.client, w.name(), w.name()).TryLock(w.t.Context())
-				require.NoError(w.t, err)
-				w.t.Cleanup(func() { _ = h.Unlock() })
-				return h
+				return released[*rmultilock.Hold](w)(rmultilock.New(w.client, w.name(), w.name()).TryLock(w.t.Context()))
 			}},
-			mistake[*rmultilock.Hold]("nil hold of two locks", nilDeref),
 		},
 	}
 }
@@ -263,34 +265,27 @@ func (w *world) use(result any) {
 		w.lockWith(r)
 	case rreadwritelock.Option:
 		w.use(rreadwritelock.New(w.client, w.name(), r, nil))
+	case rfencedlock.Option:
+		w.use(rfencedlock.New(w.client, w.name(), r, nil))
+	case rsemaphore.Option:
+		w.use(rsemaphore.NewExpirable(w.client, w.name(), r, nil))
 	case *rreadwritelock.Lock:
-		for _, l := range []*rlock.Lock{r.Read(), r.Write()} {
-			if h, err := l.TryLock(w.bounded()); w.sane(err) {
-				w.sane(h.Unlock())
-			}
-		}
+		spent[*rlock.Hold](w)(r.Read().TryLock(w.bounded()))
+		spent[*rlock.Hold](w)(r.Write().TryLock(w.bounded()))
+	case *rmultilock.Lock:
+		spent[*rmultilock.Hold](w)(r.TryLock(w.bounded()))
+	case *rfencedlock.Lock:
+		spent[*rfencedlock.Hold](w)(r.TryLock(w.bounded()))
 	case rsemaphore.AcquireOption:
 		if h, err := w.semaphore().Acquire(w.bounded(), 1, nil, r); w.sane(err) {
 			w.sane(h.Release())
 		}
-	case rsemaphore.Option:
-		w.use(rsemaphore.NewExpirable(w.client, w.name(), r, nil))
 	case *rsemaphore.Expirable:
 		_, err := r.Available(w.bounded())
 		w.sane(err)
 	case *rlatch.Latch:
 		if set, err := r.TrySet(w.bounded(), 1); w.sane(err) && set {
 			w.sane(r.CountDown(w.bounded()))
-		}
-	case *rmultilock.Lock:
-		if h, err := r.TryLock(w.bounded()); w.sane(err) {
-			w.sane(h.Unlock())
-		}
-	case rfencedlock.Option:
-		w.use(rfencedlock.New(w.client, w.name(), r, nil))
-	case *rfencedlock.Lock:
-		if h, err := r.TryLock(w.bounded()); w.sane(err) {
-			w.sane(h.Unlock())
 		}
 	case embedded.Option:
 		if s, err := embedded.Start(r, nil); w.sane(err) {
@@ -313,20 +308,15 @@ func (w *world) use(result any) {
 
 func (w *world) lockAndClose(c *redlatch.Client) {
 	for _, l := range []*rlock.Lock{rlock.New(c, w.name()), rfairlock.New(c, w.name())} {
-		if h, err := l.Lock(w.bounded()); w.sane(err) {
-			w.sane(h.Unlock())
-		}
+		spent[*rlock.Hold](w)(l.Lock(w.bounded()))
 	}
 	require.NoError(w.t, c.Close())
 }
 
 func (w *world) lockWith(o rlock.Option) {
 	for _, l := range []*rlock.Lock{rlock.New(w.client, w.name()), rfairlock.New(w.client, w.name())} {
-		for _, take := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.TryLock, l.Lock} {
-			if h, err := take(w.bounded(), nil, o); w.sane(err) {
-				w.sane(h.Unlock())
-			}
-		}
+		spent[*rlock.Hold](w)(l.TryLock(w.bounded(), nil, o))
+		spent[*rlock.Hold](w)(l.Lock(w.bounded(), nil, o))
 		_, err := l.Resume(w.bounded(), codec.NewOwner(w.client.ID(), 1), o)
 		w.sane(err)
 	}
