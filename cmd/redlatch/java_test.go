@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
@@ -38,7 +37,7 @@ func javaReleases() []string {
 
 func startJava(t *testing.T, release string) *peer.Peer {
 	t.Helper()
-	return peertest.Start(t, peertest.Find(t, filepath.Join("..", ".."), release, "NOT TRIED ON LOCKS OF REDISSON"))
+	return peer.Start(t, peer.Find(t, filepath.Join("..", ".."), release, "NOT TRIED ON LOCKS OF REDISSON"))
 }
 
 type javaClient struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/test/compat/oracle"
@@ -47,8 +46,8 @@ func ShareLocks(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel() // they mostly wait for leases to expire
 			release := must(oracle.ParseRelease(text))(t)
-			program := peertest.Find(t, checkout(t), text, "NOT COMPARED WITH REDISSON "+text)
-			c := &compat{release: release, program: program, peer: peertest.Start(t, program), table: table}
+			program := peer.Find(t, checkout(t), text, "NOT COMPARED WITH REDISSON "+text)
+			c := &compat{release: release, program: program, peer: peer.Start(t, program), table: table}
 			t.Run("scripts", c.testScripts)
 			t.Run("wake-up", c.testWakeUp)
 			t.Run("fleet", c.testFleet)

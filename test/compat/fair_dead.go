@@ -13,7 +13,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -132,7 +131,7 @@ func (q *fairQueues) release(t *testing.T, dead int, bound time.Duration) (ends 
 // victims queues two waiters per lock, to die with their process or by interruption.
 func (q *fairQueues) victims(t *testing.T) (die func(*testing.T)) {
 	t.Helper()
-	doomed := connect(t, peertest.Start(t, q.program), q.server, nil)
+	doomed := connect(t, peer.Start(t, q.program), q.server, nil)
 	for _, name := range q.names {
 		doomed.begin(fair(peer.Command{"op": "lock", "name": name, "thread": name}))
 	}

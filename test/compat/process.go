@@ -17,7 +17,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
@@ -241,7 +240,7 @@ func (c *compat) javaKind(shared *peer.Peer, kind string, waits peer.Command) be
 		t.Helper()
 		p := shared
 		if p == nil {
-			p = peertest.Start(t, c.program)
+			p = peer.Start(t, c.program)
 		}
 		j := connectTo(t, p, url, peer.Command{"watchdog": watchdogMS})
 		return &javaMember{java: j, kind: kind, name: name, waits: waits}

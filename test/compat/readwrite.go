@@ -11,7 +11,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
@@ -243,7 +242,7 @@ func (c *compat) testReadersCut(t *testing.T) {
 		t.Run(does, func(t *testing.T) {
 			t.Parallel()
 			const most = watchdogMS * time.Millisecond
-			dies := peertest.Start(t, c.program)
+			dies := peer.Start(t, c.program)
 			p := &rwPair{pair: c.pairWith(t, dies, s, lockKinds[2], watchdog)}
 			p.rw = p.another(t)
 			hold := p.take(t, p.rw.Read(), opts...)

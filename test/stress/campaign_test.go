@@ -260,13 +260,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if text := os.Getenv(holderEnv); text != "" {
-		if err := holdPermits(text); err != nil {
-			fmt.Fprintln(os.Stderr, "holder of permits:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	redistest.Main(m)
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
 )
@@ -184,7 +183,7 @@ type redisson struct {
 // unless it is required.
 func findJava(t *testing.T, release string) (program peer.Program, ok bool) {
 	t.Helper()
-	program, err := peertest.Look(t, filepath.Join("..", ".."), release)
+	program, err := peer.Look(t, filepath.Join("..", ".."), release)
 	if err != nil {
 		t.Logf("NO REDISSON TAKES PART: %v", err)
 	}
@@ -204,7 +203,7 @@ func (c *campaign) startJava(t *testing.T, program peer.Program) *redisson {
 		r.lease = max(r.lease, key.Lease)
 	}
 	t.Cleanup(func() { _ = r.marks.Close() }) // after the process, whose callers write there
-	r.peer = peertest.Start(t, program)
+	r.peer = peer.Start(t, program)
 	_, err := r.peer.Go(peer.Command{
 		"op": "client", "client": "c", "thread": "main", "addresses": []string{c.proxy.URL()},
 		"watchdog": r.lease.Milliseconds(),

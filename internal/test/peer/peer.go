@@ -3,6 +3,8 @@
 //
 // Any goroutine may start calls, which complete in any order. A Peer's goroutine reads the replies.
 // When the process ends, open calls return ErrGone.
+//
+// Without the Java program a test is skipped, or fails with CI=true or REDLATCH_COMPAT=1.
 package peer
 
 import (
@@ -16,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -44,8 +47,24 @@ type Peer struct {
 	ended bool
 }
 
-// Start starts the process and waits until it is ready.
-func Start(program Program) (*Peer, error) {
+// Start starts the process until the end of the test. If the test fails, it logs the process's stderr.
+func Start(tb testing.TB, program Program) *Peer {
+	tb.Helper()
+	p, err := start(program)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		p.Close()
+		if tb.Failed() {
+			tb.Logf("the Redisson peer's complaints:\n%s", p.stderr)
+		}
+	})
+	return p
+}
+
+// start starts the process and waits until it is ready.
+func start(program Program) (*Peer, error) {
 	p := &Peer{cmd: program.command(), stderr: &tail{}, gone: make(chan struct{}), calls: map[int64]*Call{}}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -189,9 +208,30 @@ type Program struct {
 	java, classPath string
 }
 
-// Find finds Java, the program and a release's jars. Its error wraps ErrMissing with
+// Look returns the program with a release of Redisson. root is the folder of the module. A missing program
+// is an error, or fails the test if it is required.
+func Look(tb testing.TB, root, release string) (Program, error) {
+	tb.Helper()
+	program, err := find(root, release)
+	if err != nil && (os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1") {
+		tb.Fatal(err)
+	}
+	return program, err
+}
+
+// Find is Look for tests that need the program. Without it they are skipped; loss is what they miss.
+func Find(tb testing.TB, root, release, loss string) Program {
+	tb.Helper()
+	program, err := Look(tb, root, release)
+	if err != nil {
+		tb.Skipf("%s: %v", loss, err)
+	}
+	return program
+}
+
+// find finds Java, the program and a release's jars. Its error wraps ErrMissing with
 // instructions.
-func Find(root, version string) (Program, error) {
+func find(root, version string) (Program, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: no java here; install a JDK, 17 or later, and Maven", ErrMissing)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestFindSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("java"); err != nil {
-		_, err := Find(t.TempDir(), "4.3.1")
+		_, err := find(t.TempDir(), "4.3.1")
 		require.ErrorIs(t, err, ErrMissing)
 		require.ErrorContains(t, err, "no java")
 		return
@@ -31,27 +31,27 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	find := func(complaint string) {
+	misses := func(complaint string) {
 		t.Helper()
-		_, err := Find(root, "4.3.1")
+		_, err := find(root, "4.3.1")
 		require.ErrorIs(t, err, ErrMissing)
 		require.ErrorContains(t, err, complaint)
 		require.ErrorContains(t, err, "scripts/compat.sh 4.3.1")
 	}
-	find("not built")
+	misses("not built")
 	write("classes.sum", "1 2")
-	find("not resolved")
+	misses("not resolved")
 	write("classpath/4.3.1.txt", filepath.Join(root, "a.jar")+"\n")
-	find("classes is gone")
+	misses("classes is gone")
 	write("classes/x", "")
-	find("a.jar is gone")
+	misses("a.jar is gone")
 	require.NoError(t, os.WriteFile(filepath.Join(root, "a.jar"), nil, 0o600))
-	program, err := Find(root, "4.3.1")
+	program, err := find(root, "4.3.1")
 	require.NoError(t, err)
 	require.Equal(t, "4.3.1", program.Version)
 
 	// There is Java, but no program in that jar.
-	_, err = Start(program)
+	_, err = start(program)
 	require.ErrorIs(t, err, ErrGone)
 	require.ErrorContains(t, err, mainClass)
 }
@@ -59,18 +59,9 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 func TestAPeerAnswersAndEnds(t *testing.T) {
 	testlevel.All(t, "a Java machine")
 	t.Parallel()
-	program, err := Find(filepath.Join("..", "..", ".."), "4.3.1")
-	if err != nil {
-		if os.Getenv("CI") == "true" || os.Getenv("REDLATCH_COMPAT") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	p, err := Start(program)
-	require.NoError(t, err)
-	t.Cleanup(p.Close)
+	p := Start(t, Find(t, filepath.Join("..", "..", ".."), "4.3.1", "NO PEER"))
 
-	_, err = p.Go(Command{"op": "no such thing"}).Wait(time.Minute)
+	_, err := p.Go(Command{"op": "no such thing"}).Wait(time.Minute)
 	var thrown *Exception
 	require.ErrorAs(t, err, &thrown)
 	require.Equal(t, "IllegalArgumentException", thrown.Class)

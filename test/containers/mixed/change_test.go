@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/test/compat/oracle"
 	"github.com/redlatch/redlatch/transport"
@@ -34,7 +33,7 @@ func TestBothLanguagesShareLocksWhileAClusterChanges(t *testing.T) {
 		t.Run(program.Version, func(t *testing.T) {
 			c := redistest.StartCluster(t, 3, 1)
 			p := watched(t, &place{title: "replicas", sharded: true, cluster: c})
-			java := peertest.Start(t, program)
+			java := peer.Start(t, program)
 			p.slotsMoveUnderWaiters(t, java)
 			// Redisson cannot subscribe any more, with AUTO, after a slot has moved in which it
 			// listened: each move costs its waiters their subscriptionTimeout, and more.
@@ -189,7 +188,7 @@ func TestU15WaitersOfBothLanguagesAreWokenInACluster(t *testing.T) {
 	took := &figures{}
 	for _, program := range releases {
 		t.Run(program.Version, func(t *testing.T) {
-			java := peertest.Start(t, program)
+			java := peer.Start(t, program)
 			for _, p := range places {
 				t.Run(strings.ReplaceAll(p.title, "/", "-"), func(t *testing.T) { p.meetAll(t, java, n, took) })
 			}

@@ -44,7 +44,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/peer"
-	"github.com/redlatch/redlatch/internal/test/peertest"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rsemaphore"
@@ -86,7 +85,7 @@ func programs(t *testing.T) []peer.Program {
 	var all []peer.Program
 	for _, release := range strings.Fields(releases) {
 		loss := "NOT TRIED BESIDE REDISSON " + release + " IN A CLUSTER"
-		all = append(all, peertest.Find(t, filepath.Join("..", "..", ".."), release, loss))
+		all = append(all, peer.Find(t, filepath.Join("..", "..", ".."), release, loss))
 	}
 	require.NotEmpty(t, all, "REDLATCH_COMPAT_VERSIONS names no release")
 	return all
