@@ -67,7 +67,6 @@
 package fleet
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -164,24 +163,6 @@ func TestWhatACutConnectionSentArrivesLateOrNever(t *testing.T) {
 			assert.Equal(t, int(late/time.Second), count())
 		})
 	}
-}
-
-func TestARefusingNetworkConnectsAgainInTime(t *testing.T) {
-	inNetwork(t, func(t *testing.T, n *network, _ redis.Conn, _ func() int) {
-		t.Helper()
-		n.refuse(time.Second)
-		_, err := n.dial(t.Context())
-		require.ErrorIs(t, err, errRefused)
-		time.Sleep(time.Second)
-		again, err := n.dial(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, again.Close())
-		n.hold(up, time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = n.dial(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
 }
 
 // queued is the history of two callers of a fair lock, in the order of their calls. The second

@@ -61,13 +61,6 @@ func TestOnlyOverlapsOfTwoOwnersAreFound(t *testing.T) {
 	assert.Empty(t, checks(history([]deed{{"a", 1 * s, 4 * s}, {"a", 2 * s, 3 * s}, {"b", 5 * s, 6 * s}})), "holds of one owner")
 }
 
-func TestAnOverlapBehindAnotherHoldIsFound(t *testing.T) {
-	t.Parallel()
-	story := history([]deed{{"a", 1 * s, 9 * s}, {"a", 2 * s, 3 * s}, {"b", 5 * s, 6 * s}})
-	require.Len(t, story.Overlaps(), 1)
-	assert.Equal(t, Span{5 * s, 6 * s}, story.Overlaps()[0].Span)
-}
-
 func TestAHoldThatWasKilledIsOverAtItsDeathOrItsDeadline(t *testing.T) {
 	t.Parallel()
 	dead := []Record{

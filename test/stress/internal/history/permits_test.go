@@ -119,20 +119,6 @@ func TestPermitsThatLieIdleWithWaitersAreFound(t *testing.T) {
 	assert.Empty(t, checks(marked(taken, waiter(1, "acquire")...)))
 }
 
-// A permit is lost before its hold's deadline.
-func TestAPermitThatIsLostEarlyIsFound(t *testing.T) {
-	t.Parallel()
-	records := share{deed{"a", 1 * s, 4 * s}, 1, false}.records("h")
-	for i := range records {
-		if records[i].Kind == Call && records[i].Op == "unlock" {
-			records[i].Op = "release"
-		}
-	}
-	records[len(records)-1].Err = "lost"
-	records[2].Permits, records[2].Most = 1, most
-	assert.Equal(t, []string{"early"}, checks(NewStory(records)))
-}
-
 func TestReadersMayBeInsideTogetherAndWritersMayNot(t *testing.T) {
 	t.Parallel()
 	reads := func(owner string, from, to Time) share { return share{deed{owner, from, to}, 0, true} }
