@@ -33,15 +33,14 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	r := &run{out: os.Stdout, all: *all, args: []string{"-vet=off", "-timeout=" + limit(*all).String()}}
-	// Most tests wait most of the time; of all tests, some load the machine.
-	at := max(4, runtime.GOMAXPROCS(0))
+	// Most tests wait most of the time.
+	at := max(6, runtime.GOMAXPROCS(0))
+	r.args = append(r.args, "-p="+strconv.Itoa(at))
 	if r.all {
 		r.args = append(r.args, "-count=1")
 	} else {
-		at = max(6, at)
 		r.args = append(r.args, "-parallel="+strconv.Itoa(at))
 	}
-	r.args = append(r.args, "-p="+strconv.Itoa(at))
 	err := r.tests(ctx, r.longestFirst(flag.Args()))
 	stop()
 	if err != nil {
@@ -133,8 +132,7 @@ func (r *run) goTest(ctx context.Context, args []string) (*outcome, error) {
 
 // env sets the tests' environment. The race detector delays each process's exit by a second to
 // flush reports; a tenth is enough, as no package leaks goroutines. Linkers and tests have small
-// heaps, whose collection would take a sixth of the processor time; with -all, tests use the
-// default.
+// heaps, whose collection would take a sixth of the processor time.
 func (r *run) env() []string {
 	env := append(os.Environ(), testlevel.Env+"=")
 	if r.all {
@@ -143,7 +141,7 @@ func (r *run) env() []string {
 	if os.Getenv("GORACE") == "" {
 		env = append(env, "GORACE=atexit_sleep_ms=100")
 	}
-	if os.Getenv("GOGC") == "" && !r.all {
+	if os.Getenv("GOGC") == "" {
 		env = append(env, "GOGC=300")
 	}
 	return env
