@@ -294,7 +294,7 @@ func TestTurnsOfOthersMakeUpForTurnsHere(t *testing.T) {
 }
 
 func TestCoalescedMessagesAreTurns(t *testing.T) {
-	c := &caller{yield: &yielding{began: time.Now(), turns: 3}}
+	c := &caller{yields: &yielding{yield: yield{turns: 3}, began: time.Now()}}
 	ask, _ := c.OnEvent(nil, transport.Event{})
 	require.False(t, ask)
 	ask, _ = c.OnEvent(nil, transport.Event{Coalesced: 1})
