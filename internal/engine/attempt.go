@@ -38,23 +38,21 @@ type Attempt struct {
 	engine   *Engine
 	resolver Resolver
 	state    atomic.Uint32
-	result   chan outcome   // room for the outcome and an alarm
+	result   chan outcome   // room for one
+	alarm    chan struct{}  // room for one: the call timed out or the client closes
 	done     transport.Done // bound once: a method value costs an allocation
 	closes   bool           // closing the client ends the wait
 	leads    atomic.Bool    // the runner is in Lead, which an alarm must interrupt
 
-	// Used by the engine's timeouts.
+	// Guarded by timeouts.mu.
 	prev, next *Attempt
 	due        time.Duration
 	listed     bool
-	alarmed    bool // an alarm was sent and not received; owned by the runner while not listed
 }
 
-// outcome is the result of a call, or an alarm: it timed out or the client closes.
 type outcome struct {
 	reply any
 	err   error
-	alarm bool
 }
 
 // errNotYet means that a call was not sent in time, for no known reason.
@@ -71,7 +69,7 @@ func (e *Engine) Attempt() *Attempt {
 	if a, ok := e.attempts.Get().(*Attempt); ok {
 		return a
 	}
-	a := &Attempt{engine: e, result: make(chan outcome, 2)}
+	a := &Attempt{engine: e, result: make(chan outcome, 1), alarm: make(chan struct{}, 1)}
 	a.done = a.complete
 	return a
 }
@@ -118,10 +116,11 @@ func (a *Attempt) run(ctx context.Context, bound time.Duration) (any, error) {
 		var why error
 		select {
 		case out := <-a.result:
-			if !out.alarm {
-				return a.finish(out)
+			return a.finish(out)
+		case <-a.alarm:
+			if len(a.result) > 0 {
+				continue
 			}
-			a.alarmed = false
 		case <-ctx.Done():
 			why = EndOf(ctx)
 		}
@@ -150,27 +149,10 @@ func (a *Attempt) Started() {
 }
 
 // Waits implements transport.Caller: there is neither an outcome nor an alarm.
-func (a *Attempt) Waits() bool { return len(a.result) == 0 }
-
-// rest cancels the attempt's timeout. It receives an alarm that was already sent, and returns
-// the outcome if that came first.
-func (a *Attempt) rest() (out outcome, came bool) {
-	if !a.engine.timeouts.remove(a) {
-		return out, false
-	}
-	for a.alarmed {
-		next := <-a.result
-		if next.alarm {
-			a.alarmed = false
-		} else {
-			out, came = next, true
-		}
-	}
-	return out, came
-}
+func (a *Attempt) Waits() bool { return len(a.result) == 0 && len(a.alarm) == 0 }
 
 func (a *Attempt) finish(out outcome) (any, error) {
-	a.rest()
+	a.engine.timeouts.remove(a)
 	if errors.Is(out.err, ErrUncertain) {
 		a.resolve(out.reply, out.err)
 	} else {
@@ -182,15 +164,12 @@ func (a *Attempt) finish(out outcome) (any, error) {
 // leave ends the wait for an attempt without an outcome. The order matters: once the state is
 // attemptLeft, complete may free the attempt at any time.
 func (a *Attempt) leave(why error) (any, error) {
-	out, came := a.rest()
+	a.engine.timeouts.remove(a)
 	withdrawn := a.Call.Abandon()
 	a.engine.Join()
 	if !a.state.CompareAndSwap(attemptAwaited, attemptLeft) {
 		a.engine.Leave()
-		if !came {
-			out = <-a.result
-		}
-		reply, err := a.finish(out)
+		reply, err := a.finish(<-a.result)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
@@ -253,9 +232,12 @@ func elapsed() time.Duration { return time.Since(epoch) }
 func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a.alarmed = false
+	select {
+	case <-a.alarm: // of an earlier add
+	default:
+	}
 	if a.closes && a.engine.IsClosing() { // close wakes those listed before
-		a.alarm()
+		a.wake()
 		return
 	}
 	a.due = elapsed() + max(d, 0)
@@ -267,15 +249,13 @@ func (t *timeouts) add(a *Attempt, d time.Duration) {
 	t.arm(a.due)
 }
 
-// remove ends what add began, and reports whether an alarm was sent: then it is among the next
-// two values that a receives.
-func (t *timeouts) remove(a *Attempt) (alarmed bool) {
+// remove ends what add began. After it, no alarm comes.
+func (t *timeouts) remove(a *Attempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a.listed {
 		t.unlink(a)
 	}
-	return a.alarmed
 }
 
 // unlink removes a from the list, mu held.
@@ -329,7 +309,7 @@ func (t *timeouts) fire() {
 		switch {
 		case a.due <= now:
 			t.unlink(a)
-			a.alarm()
+			a.wake()
 		case next == 0 || a.due < next:
 			next = a.due
 		}
@@ -348,16 +328,15 @@ func (t *timeouts) close() {
 		following := a.next
 		if a.closes {
 			t.unlink(a)
-			a.alarm()
+			a.wake()
 		}
 		a = following
 	}
 }
 
-// alarm wakes an unlisted attempt. The channel has room.
-func (a *Attempt) alarm() {
-	a.alarmed = true
-	a.result <- outcome{alarm: true}
+// wake wakes an attempt that is no longer listed, whose channel has room.
+func (a *Attempt) wake() {
+	a.alarm <- struct{}{}
 	if a.leads.Load() {
 		a.engine.leader.Interrupt(&a.Call)
 	}

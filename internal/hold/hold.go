@@ -26,10 +26,11 @@ type Hold struct {
 	request   acquire.Request // of its attempts
 
 	// Guarded by ownership.mu.
-	outer   *Hold // whose slot this hold has or waits for
-	inner   *Hold // has this hold's slot
-	line    *innerLine
-	counted bool // it was added to the ownership
+	outer   *Hold         // whose slot this hold has or waits for
+	inner   *Hold         // has this hold's slot
+	waiters []innerCaller // for the slot
+	warned  bool          // a waiter has waited long
+	counted bool          // it was added to the ownership
 
 	queued bool          // it was queued on the server
 	frees  bool          // the release frees the lock

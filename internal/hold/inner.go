@@ -10,11 +10,6 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-type innerLine struct {
-	callers []innerCaller
-	warned  bool
-}
-
 // innerCaller waits for a slot. Ready is closed when it has the slot or the outer hold has ended.
 type innerCaller struct {
 	hold  *Hold
@@ -55,11 +50,8 @@ func (h *Hold) requestSlot(outer *Hold, wait bool) (taken bool, ready <-chan str
 	case !wait:
 		return false, nil
 	}
-	if outer.line == nil {
-		outer.line = &innerLine{}
-	}
 	c := innerCaller{h, make(chan struct{})}
-	outer.line.callers = append(outer.line.callers, c)
+	outer.waiters = append(outer.waiters, c)
 	h.outer = outer
 	return false, c.ready
 }
@@ -113,10 +105,8 @@ func refuse(ctx context.Context, outer *Hold, held error) error {
 func (h *Hold) warnOfLongWait() {
 	o := h.ownership
 	o.mu.Lock()
-	again := h.line == nil || h.line.warned
-	if h.line != nil {
-		h.line.warned = true
-	}
+	again := h.warned || h.ended.Load() != nil
+	h.warned = true
 	o.mu.Unlock()
 	if again {
 		return
@@ -148,18 +138,18 @@ func (h *Hold) unlink() {
 		if inner == nil {
 			outer.passSlot()
 		}
-	case outer.line != nil:
-		outer.line.callers = slices.DeleteFunc(outer.line.callers, func(c innerCaller) bool { return c.hold == h })
+	default:
+		outer.waiters = slices.DeleteFunc(outer.waiters, func(c innerCaller) bool { return c.hold == h })
 	}
 }
 
 // passSlot gives the hold's slot to the first waiter, ownership.mu held.
 func (h *Hold) passSlot() {
-	if h.line == nil || len(h.line.callers) == 0 {
+	if len(h.waiters) == 0 {
 		return
 	}
-	first := h.line.callers[0]
-	h.line.callers = slices.Delete(h.line.callers, 0, 1)
+	first := h.waiters[0]
+	h.waiters = slices.Delete(h.waiters, 0, 1)
 	h.inner = first.hold
 	close(first.ready)
 }
@@ -169,12 +159,9 @@ func (h *Hold) dismiss() {
 	o := h.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if h.line == nil {
-		return
-	}
-	for _, c := range h.line.callers {
+	for _, c := range h.waiters {
 		c.hold.outer = nil
 		close(c.ready)
 	}
-	h.line = nil
+	h.waiters = nil
 }
