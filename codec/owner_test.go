@@ -111,13 +111,8 @@ func TestOwnerTravelsInJSON(t *testing.T) {
 	var got job
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.Equal(t, sent, got)
-}
-
-func TestAFailedUnmarshalLeavesTheOwnerAsItWas(t *testing.T) {
-	t.Parallel()
-	owner := NewOwner(clientID, 4)
-	require.ErrorIs(t, owner.UnmarshalText([]byte("nobody")), limits.ErrInvalid)
-	require.Equal(t, NewOwner(clientID, 4), owner)
+	require.ErrorIs(t, got.Owner.UnmarshalText([]byte("nobody")), limits.ErrInvalid)
+	require.Equal(t, sent.Owner, got.Owner, "it is unchanged")
 }
 
 // Not parallel: AllocsPerRun counts the whole process.
@@ -139,18 +134,6 @@ func FuzzOwner(f *testing.F) {
 	f.Add(clientText+":-0", int64(math.MinInt64))
 	f.Add("{"+clientText+"}:1", int64(-1))
 	f.Add(strings.ToUpper(clientText)+":+1", int64(0))
-	f.Add("\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"", int64(150))
-	f.Add("\xed\b\t\t", int64(26))
-	f.Add("0", int64(225))
-	f.Add("\f\f", int64(67))
-	f.Add("\v\v\v\v\v\v\v\v\v\v\v\v\v\v\v\v", int64(445))
-	f.Add("\"", int64(-9223372036854775660))
-	f.Add("\b\b\b\b", int64(66))
-	f.Add("\xf0\xa7\xa7\xd3", int64(38))
-	f.Add("\a\a\a\a", int64(-9223372036854775755))
-	f.Add("00000000000000000\x8d\x1100\x18\xee\x95\xea\xaf0\x1e\xae000þ\xbc\x89000\xbf0\x8200000000000000000000000", int64(71))
-	f.Add("ﰌҋ", int64(15))
-	f.Add("00000000000000000000000\x1f000000000000:0", int64(0))
 	f.Fuzz(func(t *testing.T, text string, n int64) {
 		if owner, err := ParseOwner(text); err == nil {
 			require.Equal(t, text, owner.String(), "parse and format give the same bytes")

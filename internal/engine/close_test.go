@@ -64,7 +64,11 @@ func TestCloseWaitsUntilCallsInDoubtAreResolved(t *testing.T) {
 
 // Closing the transport ends a running Undo.
 func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
-	for name, phase := range map[string]time.Duration{"new": 0, "in the middle of a question": 2 * time.Second} {
+	for name, c := range map[string]struct{ phase, bound time.Duration }{
+		"new":                         {0, testCommand},
+		"in the middle of a question": {2 * time.Second, testCommand},
+		"close within":                {0, testCommand / 10},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
@@ -74,25 +78,15 @@ func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 					e.Resolve(undoing(lostCall(e, 7)))
 					e.Resolve(undoing(nil))
 				}
-				time.Sleep(phase)
-				require.Equal(t, testCommand, closeTakes(t, e))
+				time.Sleep(c.phase)
+				began := time.Now()
+				require.NoError(t, e.CloseWithin(c.bound))
+				require.Equal(t, c.bound, time.Since(began))
 				require.Zero(t, e.inFlight.Load())
 				require.NotContains(t, log.String(), "level=ERROR")
 			})
 		})
 	}
-}
-
-func TestCloseWithinBoundsTheWaitForCallsInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
-		f.Kill = func(context.Context) error { return errRefused }
-		e, _ := engineOver(t, f)
-		e.Resolve(undoing(lostCall(e, 7)))
-		began := time.Now()
-		require.NoError(t, e.CloseWithin(testCommand/10))
-		require.Equal(t, testCommand/10, time.Since(began))
-	})
 }
 
 func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,6 +82,14 @@ func TestLabelWrittenFromFirstAnnounceUntilClose(t *testing.T) {
 func TestALabelIsKeptOnAServerWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLabeled(t)
+		const key = "redlatch:label:0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a11"
+		args := map[string][]any{}
+		rule := l.tr.Answer
+		l.tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
+			require.Equal(t, key, c.Call.Key(0))
+			args[c.Name] = slices.Clone(c.Call.Args)
+			return rule(c)
+		}
 		l.Announce()
 		require.Equal(t, []string{"0s SET"}, l.took())
 		l.fails.Store(&transport.ServerError{Text: "OOM command not allowed when used memory > 'maxmemory'."})
@@ -88,6 +97,12 @@ func TestALabelIsKeptOnAServerWithoutMemory(t *testing.T) {
 		require.Equal(t, []string{"1m0s SET", "1m0s PEXPIRE"}, l.took())
 		require.NoError(t, l.Close())
 		require.Equal(t, []string{"1m0s DEL"}, l.took())
+		require.Equal(t, map[string][]any{
+			"SET":     {key, "billing", "PX", int64(600_000)},
+			"PEXPIRE": {key, int64(600_000)},
+			"DEL":     {key},
+		}, args)
+		require.Equal(t, key, LabelKey(l.ClientID))
 	})
 }
 
@@ -132,30 +147,6 @@ func TestClientWithoutAnnounceOrLabelSendsNothing(t *testing.T) {
 		none.Announce()
 		require.NoError(t, none.Close())
 		require.Empty(t, none.took())
-	})
-}
-
-func TestLabelCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLabeled(t)
-		l.fails.Store(&transport.ServerError{Text: "OOM"})
-		const key = "redlatch:label:0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a11"
-		args := map[string][]any{}
-		rule := l.tr.Answer
-		l.tr.Answer = func(c *faketransport.SentCall) (any, error, bool) {
-			require.Equal(t, key, c.Call.Key(0))
-			args[c.Name] = append([]any(nil), c.Call.Args...)
-			return rule(c)
-		}
-		l.Announce()
-		synctest.Wait()
-		require.NoError(t, l.Close())
-		require.Equal(t, map[string][]any{
-			"SET":     {key, "billing", "PX", int64(600_000)},
-			"PEXPIRE": {key, int64(600_000)},
-			"DEL":     {key},
-		}, args)
-		require.Equal(t, key, LabelKey(l.ClientID))
 	})
 }
 

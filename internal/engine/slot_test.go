@@ -47,17 +47,11 @@ func TestSlotIsClosedOnceWithItsEngine(t *testing.T) {
 	require.Same(t, state, slot.Of(e))
 	require.Equal(t, int32(1), state.Load())
 	require.Equal(t, int32(1), second.Load())
-}
 
-func TestStateThatIsMadeAfterCloseIsClosedAtOnce(t *testing.T) {
-	t.Parallel()
-	e, _ := engineOver(t, &faketransport.Fake{})
-	require.NoError(t, e.Close())
-	slot := closing()
-	state := slot.Of(e)
-	require.Equal(t, int32(1), state.Load())
-	require.Same(t, state, slot.Of(e))
-	require.Equal(t, int32(1), state.Load())
+	late := closing()
+	for range 2 {
+		require.Equal(t, int32(1), late.Of(e).Load(), "closed when it is made")
+	}
 }
 
 func TestStateThatIsKeptIsClosedOnceAndNoOther(t *testing.T) {
@@ -89,4 +83,42 @@ func TestStateThatIsKeptIsClosedOnceAndNoOther(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestRegistrySharesAValueUntilItsLastUserLeaves(t *testing.T) {
+	t.Parallel()
+	var r Registry[string, int]
+	made := 0
+	next := func() int { made++; return made }
+	require.Equal(t, 1, r.Join("a", next))
+	require.Equal(t, 1, r.Join("a", next), "shared")
+	require.Equal(t, 2, r.Join("b", next))
+	r.Leave("a")
+	require.Equal(t, 1, r.Join("a", next), "one still uses it")
+	r.Leave("a")
+	r.Leave("a")
+	require.Equal(t, 3, r.Join("a", next), "forgotten")
+	r.Leave("a")
+	r.Leave("b")
+	require.Empty(t, r.byKey)
+	r.Leave("a") // once too often
+	require.Empty(t, r.byKey)
+}
+
+func TestRegistryMakesOneValueForAllThatJoinAtOnce(t *testing.T) {
+	t.Parallel()
+	var r Registry[string, *int]
+	made := 0 // guarded by the registry
+	var wg sync.WaitGroup
+	values := make([]*int, 50)
+	for i := range values {
+		wg.Go(func() { values[i] = r.Join("a", func() *int { made++; return new(int) }) })
+	}
+	wg.Wait()
+	require.Equal(t, 1, made)
+	for _, v := range values {
+		require.Same(t, values[0], v)
+		r.Leave("a")
+	}
+	require.Empty(t, r.byKey)
 }
