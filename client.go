@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/reply"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -108,7 +107,7 @@ func NewWithTransport(t transport.Transport, opts ...Option) (*Client, error) {
 
 // mayUse returns an error if t does not support the settings.
 func (s *settings) mayUse(t transport.Transport) error {
-	if s.replicas > 0 {
+	if s.Replicas > 0 {
 		if err := engine.NoReplicator(t); err != nil {
 			return fmt.Errorf("redlatch: %w", err)
 		}
@@ -123,40 +122,22 @@ func configure(opts []Option) (settings, error) {
 			o(&set)
 		}
 	}
-	if set.clientID == uuid.Nil {
+	if set.ClientID == uuid.Nil {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return set, fmt.Errorf("redlatch: no random client id: %w", err)
 		}
-		set.clientID = id
+		set.ClientID = id
 	}
-	set.logger = brief(set.logger)
+	set.Logger = brief(set.Logger)
 	return set, set.check()
 }
 
 func newClient(t transport.Transport, set *settings) *Client {
 	c := &Client{}
-	c.engine = engine.New(engine.Config{
-		Transport: t,
-		ClientID:  set.clientID,
-		Lease:     set.watchdog,
-		FairWait:  set.fairWait,
-		Command:   set.command,
-		PollCap:   set.pollCap,
-		Margin:    set.margin,
-		Mapper:    set.mapper,
-		Logger:    set.logger,
-
-		MaxWaiters: int64(set.maxWaiters),
-		Grace:      set.grace,
-		Hooks:      c.hooks(set),
-		Losses:     losses,
-		KindOf:     luasrc.FillKindOf,
-		ServerTime: set.serverTime,
-		Label:      set.label,
-		Replicas:   set.replicas,
-		SyncWait:   set.syncWait,
-	})
+	cfg := set.Config
+	cfg.Transport, cfg.Hooks = t, c.hooks(set)
+	c.engine = engine.New(cfg)
 	set.tellOf(c, "Opened", set.observer.Opened)
 	return c
 }

@@ -182,11 +182,11 @@ func (s *settings) publishing(d *redisurl.Address) transport.Sharding {
 func (s *settings) conn() redisconn.Config {
 	return redisconn.Config{
 		DialReplica: s.dialReplica,
-		Command:     s.command,
-		Lease:       s.watchdog,
+		Command:     s.Command,
+		Lease:       s.Lease,
 		DialTimeout: s.dialTimeout,
 		ClientName:  s.clientName,
-		Logger:      s.logger,
+		Logger:      s.Logger,
 		Reconnected: alone(s, "Reconnected", s.observer.Reconnected,
 			func(connection string) Reconnected { return Reconnected{Connection: connection} }),
 	}
@@ -229,7 +229,7 @@ func (s *settings) dialTo(ctx context.Context, to redisurl.Server, secure bool) 
 		}
 		to.User, to.Password = user, password
 	}
-	d := respconn.Dialer{Timeout: s.dialTimeout, Write: s.command}
+	d := respconn.Dialer{Timeout: s.dialTimeout, Write: s.Command}
 	switch {
 	case secure && s.tls != nil:
 		d.TLS = s.tls

@@ -270,7 +270,7 @@ func alone[P, E any](set *settings, event string, tell func(P), public func(E) P
 // recovered logs a panic of the observer. It must be deferred.
 func (set *settings) recovered(event string) {
 	if p := recover(); p != nil {
-		set.logger.Error("redlatch: the observer panicked", "panic", p, "event", event)
+		set.Logger.Error("redlatch: the observer panicked", "panic", p, "event", event)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/fairqueue/liveness"
 	"github.com/redlatch/redlatch/internal/limits"
+	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -21,27 +22,15 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	watchdog    time.Duration
-	fairWait    time.Duration
-	command     time.Duration
+	engine.Config
+
 	dialTimeout time.Duration
-	pollCap     time.Duration
-	margin      time.Duration
-	mapper      NameMapper
-	clientID    uuid.UUID
 	clientName  string
 	tls         *tls.Config
 	credentials func(ctx context.Context) (user, password string, err error)
 	dialReplica func(ctx context.Context, addr string) (redis.Conn, error)
 	sharding    transport.Sharding
-	logger      *slog.Logger
-	maxWaiters  int
 	observer    Observer
-	serverTime  bool
-	grace       time.Duration
-	label       string
-	replicas    int
-	syncWait    time.Duration
 	lazy        bool
 }
 
@@ -50,25 +39,29 @@ const leastGrace = 5 * time.Second
 
 func defaults() settings {
 	return settings{
-		watchdog:    30 * time.Second,
-		fairWait:    300 * time.Second,
-		command:     3 * time.Second,
+		Config: engine.Config{
+			Lease:    30 * time.Second,
+			FairWait: 300 * time.Second,
+			Command:  3 * time.Second,
+			PollCap:  10 * time.Second,
+			Grace:    liveness.DefaultGrace,
+			Logger:   slog.New(slog.DiscardHandler),
+			Losses:   losses,
+			KindOf:   luasrc.FillKindOf,
+		},
 		dialTimeout: 5 * time.Second,
-		pollCap:     10 * time.Second,
-		grace:       liveness.DefaultGrace,
-		logger:      slog.New(slog.DiscardHandler),
 	}
 }
 
 // WithWatchdogTimeout sets the lease of locks without WithLease. It is renewed every
 // third of d. Default 30 s; at least 1 s, so that a lost packet does not cost the lock. It must be
 // the same in the whole fleet: in Redisson it is lockWatchdogTimeout, in milliseconds.
-func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.watchdog = d } }
+func WithWatchdogTimeout(d time.Duration) Option { return func(s *settings) { s.Lease = d } }
 
 // WithFairWaitTimeout sets how long a waiter of a fair lock without WithWait keeps its place after
 // the waiters before it should have finished. Default 300 s, at least 1 ms. In Redisson:
 // fairLockWaitTimeout.
-func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.fairWait = d } }
+func WithFairWaitTimeout(d time.Duration) Option { return func(s *settings) { s.FairWait = d } }
 
 // WithLazyConnect makes [Open] return without connecting, for a program that may start before its
 // server. Connections are made on first use. As during any outage, calls then retry for one command
@@ -83,7 +76,7 @@ func WithLazyConnect() Option { return func(s *settings) { s.lazy = true } }
 // WithCommandTimeout bounds the time from the call of a command to its reply. At most 1,024 commands
 // are in flight; a command not sent within half of d fails with ErrNotSent. Default 3 s.
 // In Redisson: timeout.
-func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.command = d } }
+func WithCommandTimeout(d time.Duration) Option { return func(s *settings) { s.Command = d } }
 
 // WithDialTimeout bounds the time to connect, including TLS and authentication, and the context of
 // the caller's dial functions. It does not apply to transports. Default 5 s. In Redisson:
@@ -92,13 +85,13 @@ func WithDialTimeout(d time.Duration) Option { return func(s *settings) { s.dial
 
 // WithPollCap bounds the time between a waiter's attempts, in case a message is lost. Default 10 s.
 // Redisson lacks this: its waiters sleep for the holder's whole lease.
-func WithPollCap(d time.Duration) Option { return func(s *settings) { s.pollCap = d } }
+func WithPollCap(d time.Duration) Option { return func(s *settings) { s.PollCap = d } }
 
 // WithLossMargin sets how long before the end of its lease a lock that could not be renewed counts
 // as lost. It covers clock drift between this machine and the server, and the time that the holder
 // needs to stop. At least 1 ms; 0, the default, means a tenth of the lease, at most 1 s. Redisson has
 // no counterpart.
-func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.margin = d } }
+func WithLossMargin(d time.Duration) Option { return func(s *settings) { s.Margin = d } }
 
 // NameMapper translates lock names between a program and Redis, like Redisson's NameMapper. All keys
 // and channels of a lock come from the mapped name. Programs that share locks need mappers with equal
@@ -123,12 +116,12 @@ func (p prefixMapper) Unmap(mapped string) string { return strings.TrimPrefix(ma
 
 // WithNameMapper sets the mapper from lock names to keys, for a fleet whose Redisson clients have a
 // NameMapper. Default: the name is the key.
-func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.mapper = m } }
+func WithNameMapper(m NameMapper) Option { return func(s *settings) { s.Mapper = m } }
 
 // WithClientID sets the UUID that the client's owners start with. Two clients with one ID take each
 // other's locks for their own. Default: a new UUID of version 7, which includes the client's start
 // time. In Redisson: getId.
-func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.clientID = id } }
+func WithClientID(id uuid.UUID) Option { return func(s *settings) { s.ClientID = id } }
 
 // WithClientName names the client's connections in CLIENT LIST, if the server permits it. Default:
 // none. In Redisson: clientName.
@@ -142,7 +135,7 @@ func WithClientName(name string) Option { return func(s *settings) { s.clientNam
 // otherwise it expires after 10 minutes. This needs the rights to SET and DEL that key; without
 // them the client logs one line, and locks work as usual. Everyone who may read the server can read
 // it: put no secrets in it.
-func WithLabel(text string) Option { return func(s *settings) { s.label = text } }
+func WithLabel(text string) Option { return func(s *settings) { s.Label = text } }
 
 // WithTLSConfig sets the TLS configuration, such as other authorities or a client certificate, for
 // addresses with a scheme of rediss; with another scheme it is an error. It does not apply to the
@@ -180,20 +173,20 @@ func WithShardedPubSub(s transport.Sharding) Option { return func(set *settings)
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {
-			s.logger = l
+			s.Logger = l
 		}
 	}
 }
 
 // WithMaxWaiters bounds how many callers of the client may wait for locks; further ones get
 // ErrNotAcquired immediately. Default 0: no bound. Not in Redisson.
-func WithMaxWaiters(n int) Option { return func(s *settings) { s.maxWaiters = n } }
+func WithMaxWaiters(n int) Option { return func(s *settings) { s.MaxWaiters = int64(n) } }
 
 // WithServerTime makes fair locks use the server's time, read once a minute while they are used.
 // Otherwise each process sets the deadlines of its waiters by its machine's clock, as in Redisson,
 // and a wrong clock removes other waiters too early or keeps its own dead ones too long. Default:
 // this machine's clock.
-func WithServerTime() Option { return func(s *settings) { s.serverTime = true } }
+func WithServerTime() Option { return func(s *settings) { s.ServerTime = true } }
 
 // WithDeadWaiterGrace sets how long the channel of a fair lock's waiter may have no subscriber before
 // this client removes the waiter from the queue as dead and reports it as [Evicted]. d, by default
@@ -205,7 +198,7 @@ func WithServerTime() Option { return func(s *settings) { s.serverTime = true } 
 // A live waiter that is removed, for example because its host could not reach Redis, queues again
 // at the end: it loses its place, never the lock. To count subscribers, the server must permit
 // PUBSUB, and ROLE if there are replicas; otherwise the client logs one line and removes no waiter.
-func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
+func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 
 // WithReplicaSync makes Lock and TryLock wait after each acquisition, for at most timeout, until the
 // given number of replicas have the lock, so that a failover to one of them keeps it. If they do not,
@@ -224,12 +217,12 @@ func WithDeadWaiterGrace(d time.Duration) Option { return func(s *settings) { s.
 // the wait. It sends EVALSHA and WAIT, and the user needs the right to WAIT. timeout is at least
 // 1 ms. The transport of [NewWithTransport] must be a transport.Replicator.
 func WithReplicaSync(replicas int, timeout time.Duration) Option {
-	return func(s *settings) { s.replicas, s.syncWait = replicas, timeout }
+	return func(s *settings) { s.Replicas, s.SyncWait = replicas, timeout }
 }
 
 // check returns an error for the first invalid setting.
 func (s *settings) check() error {
-	if err := limits.Renewed(s.watchdog); err != nil {
+	if err := limits.Renewed(s.Lease); err != nil {
 		return err
 	}
 	for _, d := range []struct {
@@ -237,43 +230,43 @@ func (s *settings) check() error {
 		value time.Duration
 		least time.Duration
 	}{
-		{"watchdog timeout", s.watchdog, limits.LeastRenewed},
-		{"fair wait timeout", s.fairWait, time.Millisecond},
-		{"command timeout", s.command, time.Millisecond},
+		{"watchdog timeout", s.Lease, limits.LeastRenewed},
+		{"fair wait timeout", s.FairWait, time.Millisecond},
+		{"command timeout", s.Command, time.Millisecond},
 		{"dial timeout", s.dialTimeout, time.Millisecond},
-		{"poll cap", s.pollCap, time.Millisecond},
-		{"loss margin", s.margin, 0},
-		{"dead waiters' grace", s.grace, 0},
+		{"poll cap", s.PollCap, time.Millisecond},
+		{"loss margin", s.Margin, 0},
+		{"dead waiters' grace", s.Grace, 0},
 	} {
 		if d.value < d.least || d.value > limits.Max {
 			return fmt.Errorf("%w: %s of %v is outside %v … %v", ErrInvalid, d.what, d.value, d.least, limits.Max)
 		}
 	}
-	if s.margin > 0 && s.margin < time.Millisecond {
-		return fmt.Errorf("%w: loss margin of %v is neither 0 nor at least %v", ErrInvalid, s.margin, time.Millisecond)
+	if s.Margin > 0 && s.Margin < time.Millisecond {
+		return fmt.Errorf("%w: loss margin of %v is neither 0 nor at least %v", ErrInvalid, s.Margin, time.Millisecond)
 	}
-	if s.grace > 0 && s.grace < leastGrace {
-		return fmt.Errorf("%w: WithDeadWaiterGrace(%v): minimum is %v", ErrInvalid, s.grace, leastGrace)
+	if s.Grace > 0 && s.Grace < leastGrace {
+		return fmt.Errorf("%w: WithDeadWaiterGrace(%v): minimum is %v", ErrInvalid, s.Grace, leastGrace)
 	}
-	if err := engine.CheckLabel(s.label); err != nil {
+	if err := engine.CheckLabel(s.Label); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if s.maxWaiters < 0 {
-		return fmt.Errorf("%w: WithMaxWaiters(%d): must not be negative", ErrInvalid, s.maxWaiters)
+	if s.MaxWaiters < 0 {
+		return fmt.Errorf("%w: WithMaxWaiters(%d): must not be negative", ErrInvalid, s.MaxWaiters)
 	}
 	if s.sharding > transport.ShardingOff {
 		return fmt.Errorf("%w: WithShardedPubSub(%d): there is no such mode", ErrInvalid, s.sharding)
 	}
-	if s.replicas < 0 {
-		return fmt.Errorf("%w: a sync with %d replicas", ErrInvalid, s.replicas)
+	if s.Replicas < 0 {
+		return fmt.Errorf("%w: a sync with %d replicas", ErrInvalid, s.Replicas)
 	}
-	if s.replicas > 0 && (s.syncWait < time.Millisecond || s.syncWait > limits.Max) {
+	if s.Replicas > 0 && (s.SyncWait < time.Millisecond || s.SyncWait > limits.Max) {
 		return fmt.Errorf("%w: a sync with replicas within %v, which is outside %v … %v",
-			ErrInvalid, s.syncWait, time.Millisecond, limits.Max)
+			ErrInvalid, s.SyncWait, time.Millisecond, limits.Max)
 	}
-	if s.margin >= s.watchdog {
+	if s.Margin >= s.Lease {
 		return fmt.Errorf("%w: a loss margin of %v leaves nothing of the watchdog timeout of %v",
-			ErrInvalid, s.margin, s.watchdog)
+			ErrInvalid, s.Margin, s.Lease)
 	}
 	return nil
 }
