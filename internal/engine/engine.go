@@ -288,16 +288,9 @@ func (l *Lifecycle) Go(f func()) bool {
 
 // Sleep sleeps for d. It returns false if ctx ended or the client closes.
 func (l *Lifecycle) Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-l.Closing():
-		return false
-	}
+	ctx, cancel := l.Open(ctx)
+	defer cancel()
+	return clock.Sleep(ctx, d)
 }
 
 // Wait sleeps for d, also while the client closes. It returns false if the client is closed.

@@ -15,7 +15,7 @@ type replicated struct {
 	err   error
 }
 
-// Replication is the wait until replicas have a lock. The zero Replication fails.
+// Replication is the wait until replicas have a lock.
 type Replication struct {
 	engine *Engine
 	held   func(reply any) (bool, error)
@@ -48,11 +48,8 @@ func (e *Engine) Replicate(fill func(*transport.Call), held func(reply any) (boo
 // Wait returns nil when enough replicas have the lock. An error wraps ErrNotReplicated, and the
 // context's error or ErrClosed if these ended the wait. It is called once.
 func (n *Replication) Wait(ctx context.Context) error {
-	switch {
-	case n.err != nil:
+	if n.err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReplicated, n.err)
-	case n.call == nil:
-		return ErrNotReplicated
 	}
 	silence := time.NewTimer(time.Until(n.until))
 	defer silence.Stop()
@@ -73,7 +70,7 @@ func (n *Replication) Wait(ctx context.Context) error {
 
 // Abandon ends a wait early. The call itself changes nothing.
 func (n *Replication) Abandon() {
-	if n != nil && n.call != nil {
+	if n.call != nil {
 		n.call.Abandon()
 	}
 }

@@ -175,15 +175,17 @@ type fences struct {
 
 type fence struct {
 	done  chan struct{}
-	ok    bool // read after done is closed
-	ended time.Time
+	ok    bool      // read after done is closed
+	ended time.Time // zero: it runs; guarded by fences.mu
 }
 
 // do runs kill once for all concurrent callers with the same conn, and returns whether the
 // connection is gone. A failure may be retried later.
 func (f *fences) do(conn int64, kill func() bool) bool {
 	f.mu.Lock()
-	maps.DeleteFunc(f.byID, func(_ int64, one *fence) bool { return one.stale() })
+	maps.DeleteFunc(f.byID, func(_ int64, one *fence) bool {
+		return !one.ended.IsZero() && time.Since(one.ended) > fenceMemory
+	})
 	if one := f.byID[conn]; one != nil {
 		f.mu.Unlock()
 		<-one.done
@@ -196,16 +198,9 @@ func (f *fences) do(conn int64, kill func() bool) bool {
 	f.byID[conn] = one
 	f.mu.Unlock()
 	one.ok = kill()
+	f.mu.Lock()
 	one.ended = time.Now()
+	f.mu.Unlock()
 	close(one.done)
 	return one.ok
-}
-
-func (f *fence) stale() bool {
-	select {
-	case <-f.done:
-		return time.Since(f.ended) > fenceMemory
-	default:
-		return false
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/engine"
@@ -55,16 +56,12 @@ func (h *Hold) becomeKnown() error {
 // reports them to the observer. With an error it returns the hold that it is about; the caller
 // releases all, see [Hold.ObserveGivenBack].
 func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
+	holds = slices.DeleteFunc(slices.Clone(holds), func(h *Hold) bool { return h.deferred == nil })
 	all := make([]*engine.Replication, len(holds))
 	for i, h := range holds {
-		if h.deferred != nil {
-			all[i] = h.replicate()
-		}
+		all[i] = h.replicate()
 	}
 	for i, h := range holds {
-		if all[i] == nil {
-			continue
-		}
 		if err := all[i].Wait(ctx); err != nil {
 			for _, other := range all[i+1:] {
 				other.Abandon()
@@ -73,9 +70,6 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 		}
 	}
 	for _, h := range holds {
-		if h.deferred == nil {
-			continue
-		}
 		if err := h.becomeKnown(); err != nil {
 			return h, err
 		}
