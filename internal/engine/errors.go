@@ -71,7 +71,7 @@ func Passing(err error) bool {
 // Halfway reports whether a script failed after it may have changed something.
 func Halfway(err error) bool {
 	var se *transport.ServerError
-	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE") && !IsGuarded(err)
+	return errors.As(err, &se) && !Passing(err) && !se.HasCode("WRONGTYPE") && !isGuarded(err)
 }
 
 // Explain wraps WRONGTYPE in ErrWrongType.

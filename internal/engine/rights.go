@@ -60,7 +60,7 @@ func (e *Engine) Guarded(kind, channel string, err error) error {
 			}
 		}
 	}
-	if IsGuarded(err) {
+	if isGuarded(err) {
 		return e.lacksPublish(channel, err)
 	}
 	return err
@@ -78,8 +78,8 @@ func (e *Engine) RunGuarded(ctx context.Context, kind, channel string, fill func
 	return reply, err
 }
 
-// IsGuarded reports whether err is that of a guard: nothing was changed.
-func IsGuarded(err error) bool {
+// isGuarded reports whether err is that of a guard: nothing was changed.
+func isGuarded(err error) bool {
 	var se *transport.ServerError
 	return errors.As(err, &se) && strings.HasPrefix(se.Text, guarded)
 }

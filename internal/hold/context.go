@@ -163,9 +163,9 @@ func (h *Hold) whenKnown() uint32 {
 	return known
 }
 
-// Reported says that the grant was reported to the observer, which returned ctx. If the hold has
+// grantReported says that the grant was reported to the observer, which returned ctx. If the hold has
 // ended, that is reported now.
-func (h *Hold) Reported(ctx context.Context) {
+func (h *Hold) grantReported(ctx context.Context) {
 	if u, is := ctx.(*unending); is { // of an earlier hold, which must not be retained
 		ctx = u.of
 	}
@@ -195,7 +195,7 @@ func (u *unending) context() context.Context {
 	return u
 }
 
-// observeEnd reports the end of the hold, or leaves that to Reported.
+// observeEnd reports the end of the hold, or leaves that to grantReported.
 func (h *Hold) observeEnd(why *ending) {
 	switch {
 	case h.ownership.lock.Engine.Hooks.Ended == nil, h.since.IsZero():

@@ -74,7 +74,7 @@ func AwaitReplicas(ctx context.Context, holds []*Hold) (*Hold, error) {
 			return h, err
 		}
 		if tell := h.ownership.lock.Engine.Hooks.Acquired; tell != nil {
-			h.Reported(tell(h.observed.of, *h.deferred))
+			h.grantReported(tell(h.observed.of, *h.deferred))
 		}
 	}
 	return nil, nil
@@ -88,7 +88,7 @@ func (h *Hold) ObserveAcquired(ctx context.Context, e engine.Event) {
 	case h.deferred != nil:
 		h.observed.of, *h.deferred = ctx, e
 	default:
-		h.Reported(tell(ctx, e))
+		h.grantReported(tell(ctx, e))
 	}
 }
 
