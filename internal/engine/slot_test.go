@@ -104,21 +104,3 @@ func TestRegistrySharesAValueUntilItsLastUserLeaves(t *testing.T) {
 	r.Leave("a") // once too often
 	require.Empty(t, r.byKey)
 }
-
-func TestRegistryMakesOneValueForAllThatJoinAtOnce(t *testing.T) {
-	t.Parallel()
-	var r Registry[string, *int]
-	made := 0 // guarded by the registry
-	var wg sync.WaitGroup
-	values := make([]*int, 50)
-	for i := range values {
-		wg.Go(func() { values[i] = r.Join("a", func() *int { made++; return new(int) }) })
-	}
-	wg.Wait()
-	require.Equal(t, 1, made)
-	for _, v := range values {
-		require.Same(t, values[0], v)
-		r.Leave("a")
-	}
-	require.Empty(t, r.byKey)
-}
