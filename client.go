@@ -230,10 +230,10 @@ func (c *Client) StatsBy(group func(name string) string) []KindStats {
 		return counts[k]
 	}
 	now := time.Now()
-	for _, h := range c.engine.Holds() {
-		s := of(h.Name, h.Kind)
+	for _, l := range c.engine.Watchdog.All() {
+		s := of(l.Holder.LockOf())
 		s.Held++
-		s.OldestHold = max(s.OldestHold, now.Sub(h.Since))
+		s.OldestHold = max(s.OldestHold, now.Sub(l.Began()))
 	}
 	for _, w := range c.engine.WaitingNow() {
 		of(w.Name, w.Kind).Waiting++

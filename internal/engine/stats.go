@@ -30,23 +30,6 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Held is a current hold.
-type Held struct {
-	// Name and Kind of the lock.
-	Name, Kind string
-	Since      time.Time // when its acquisition was sent
-}
-
-// Holds returns all current holds, roughly the oldest first.
-func (e *Engine) Holds() []Held {
-	var all []Held
-	for _, l := range e.Watchdog.All() {
-		name, kind := l.Holder.LockOf()
-		all = append(all, Held{name, kind, l.Began()})
-	}
-	return all
-}
-
 var errTooMany = errors.New("as many callers wait as WithMaxWaiters allows")
 
 // Waiting is a waiting caller.

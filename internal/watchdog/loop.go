@@ -77,11 +77,10 @@ type result struct {
 
 // New returns a loop without leases.
 func New(cfg Config) *Loop {
-	if cfg.Doubt == nil {
-		cfg.Doubt = func() <-chan struct{} { return nil }
-	}
 	w := &Loop{cfg: cfg, wake: make(chan struct{}, 1), quit: make(chan struct{})}
-	w.doubt = cfg.Doubt()
+	if cfg.Doubt != nil {
+		w.doubt = cfg.Doubt()
+	}
 	return w
 }
 
