@@ -48,7 +48,10 @@ func (a *Acquisition) ended() engine.Event {
 
 // ObserveGap reports an event that is a gap.
 func (a *Acquisition) ObserveGap(e transport.Event) {
-	if tell := a.Engine.Hooks.Gap; tell != nil && e.Gap {
+	if !e.Gap {
+		return
+	}
+	if tell := a.Engine.Hooks.Gap; tell != nil {
 		tell(a.Observed, a.event())
 	}
 }
