@@ -155,11 +155,15 @@ func TestCloseEndsADialAndAPause(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, m.Close())
 		assert.ErrorIs(t, await(t, dialling).err, transport.ErrClosed)
+		assert.Zero(t, time.Since(began))
 
 		p := newPeer()
 		p.Refuse(context.DeadlineExceeded)
-		m = mux.New(mux.Config{Dial: p.Dial, BackoffMin: time.Hour})
-		require.Error(t, do(t, m, command("ECHO", "x")).err)
+		m = mux.New(p.config())
+		for range 10 { // the pauses grow
+			require.Error(t, do(t, m, command("ECHO", "x")).err)
+		}
+		began = time.Now()
 		pausing := start(m, command("ECHO", "x"))
 		synctest.Wait()
 		require.NoError(t, m.Close())

@@ -2,6 +2,7 @@ package mux
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,8 +186,6 @@ type history struct {
 	lost        chan struct{}
 }
 
-func (r *history) init() { r.reconnected, r.lost = make(chan struct{}), make(chan struct{}) }
-
 // enter makes l the current connection and reports whether there were others before it.
 func (r *history) enter(l *link) (again bool) {
 	r.mu.Lock()
@@ -194,7 +193,7 @@ func (r *history) enter(l *link) (again bool) {
 	r.current = l
 	again = len(r.past) > 0
 	if len(r.past) == historySize {
-		r.past = append(r.past[:0], r.past[1:]...)
+		r.past = slices.Delete(r.past, 0, 1)
 	}
 	r.past = append(r.past, l.who)
 	if again {

@@ -49,10 +49,6 @@ type Config struct {
 	// apart: bits above the 36th, unique for each Mux. Default 0.
 	Tag int64
 
-	// BackoffMin and BackoffMax bound the pause after a failed dial. It doubles with each
-	// failure, less a random part of up to half. Defaults 20 ms and 1 s.
-	BackoffMin, BackoffMax time.Duration
-
 	// Logger logs lost and restored connections. Default: no logging.
 	Logger *slog.Logger
 
@@ -109,10 +105,9 @@ type Mux struct {
 func New(cfg Config) *Mux {
 	m := &Mux{cfg: cfg.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.queue.init()
-	m.history.init()
+	m.queue.wake = make(chan struct{}, 1)
+	m.history.reconnected, m.history.lost = make(chan struct{}), make(chan struct{})
 	m.late.wg = &m.wg
-	m.backoff = clock.Backoff{Min: m.cfg.BackoffMin, Max: m.cfg.BackoffMax}
 	return m
 }
 
@@ -121,7 +116,7 @@ func New(cfg Config) *Mux {
 // closed. It must not block, and must not call Close.
 //
 // A call withdrawn with Abandon ends when the Mux would have written it: after the current dial
-// or the next one if there is no connection, within DialTimeout + BackoffMax, or up to
+// or the next one if there is no connection, within DialTimeout + a second, or up to
 // ReplyLimit later if the server has stopped reading.
 func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done})

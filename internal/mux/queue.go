@@ -56,8 +56,6 @@ type queue struct {
 	link    *link // where a caller may write, or nil
 }
 
-func (q *queue) init() { q.wake = make(chan struct{}, 1) }
-
 // push adds a call at the end of its lane, unless the queue is closed. For the very first call
 // it counts the run goroutine in wg, under the mutex so that a later Close waits for it; the
 // caller must start it.
