@@ -230,27 +230,33 @@ func TestChannelsOfShardsAreListenedToOneByOne(t *testing.T) {
 	})
 }
 
-func TestEachLossAndEachDialThatFailsIsReported(t *testing.T) {
+func TestEachLossReconnectAndFailedDialIsReported(t *testing.T) {
 	t.Parallel()
 	var lost []error
-	inBubble(t, &fakeServer{}, Config{OnLost: func(err error) { lost = append(lost, err) }}, func(f *fakeServer, s *Subscriber) {
+	again := 0
+	cfg := Config{OnLost: func(err error) { lost = append(lost, err) }, OnReconnect: func() { again++ }}
+	inBubble(t, &fakeServer{}, cfg, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		sink := &notes{}
 		s.Listen("c", sink)
 		sink.are(t, "acked")
 		require.Empty(t, lost)
+		require.Zero(t, again)
 		f.Cut()
 		time.Sleep(time.Second)
 		sink.are(t, "acked again")
 		require.Len(t, lost, 1)
+		require.Equal(t, 1, again)
 		f.Refuse(errNobody)
 		f.Cut()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Greater(t, len(lost), 3, "the connection, and dials")
 		require.False(t, slices.Contains(lost, nil))
+		require.Equal(t, 1, again)
 		f.Refuse(nil)
 		time.Sleep(time.Second)
 		sink.are(t, "acked again")
+		require.Equal(t, 2, again)
 	})
 }
