@@ -75,13 +75,11 @@ func (t *routedCall) board(n *node) {
 // send gives the call to the node that it boarded.
 func (t *routedCall) send() {
 	switch {
-	case t.sync != nil && t.hops > 0:
-		t.node.copies.Redirect(t.call, t.sync.replicas, time.Until(t.sync.until), t.replicated, t.asking)
 	case t.sync != nil:
-		t.node.copies.Replicate(t.call, t.sync.replicas, time.Until(t.sync.until), t.replicated)
-	case t.hops > 0:
-		t.node.mux.Redirect(t.call, t.arrived, t.asking)
-	case t.caller != nil:
+		t.node.copies.Replicate(t.call, t.sync.replicas, time.Until(t.sync.until), t.replicated, t.asking)
+	case t.asking:
+		t.node.mux.Ask(t.call, t.arrived)
+	case t.caller != nil && t.hops == 0:
 		t.node.mux.Lead(t.ctx, t.call, t.arrived, t.caller)
 	default:
 		t.node.mux.Start(t.call, t.arrived)

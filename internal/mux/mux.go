@@ -122,11 +122,10 @@ func (m *Mux) Start(call *transport.Call, done transport.Done) {
 	m.start(entry{call: call, done: done})
 }
 
-// Redirect is Start for a call that another node of a cluster has redirected here, and so has
-// not run. With asking, ASKING is sent before it, because this node does not own the slot yet.
-// If the call has been abandoned it ends with transport.ErrNotSent.
-func (m *Mux) Redirect(call *transport.Call, done transport.Done, asking bool) {
-	m.start(entry{call: call, done: done, redirected: true, asking: asking})
+// Ask is Start for a call that another node of a cluster has redirected here with ASK: ASKING is
+// sent before it, because this node does not own the slot yet.
+func (m *Mux) Ask(call *transport.Call, done transport.Done) {
+	m.start(entry{call: call, done: done, asking: true})
 }
 
 func (m *Mux) start(e entry) {

@@ -9,13 +9,11 @@ import (
 
 // entry is a call in the Mux.
 type entry struct {
-	call *transport.Call
-	done transport.Done
-	at   time.Duration // when it was put in flight, by the link's clock
-	eval bool          // the server did not know the script: send its text
-
-	// A cluster node redirected the call here, with ASK if asking.
-	redirected, asking bool
+	call   *transport.Call
+	done   transport.Done
+	at     time.Duration // when it was put in flight, by the link's clock
+	eval   bool          // the server did not know the script: send its text
+	asking bool          // see Mux.Ask
 }
 
 // The lanes of the queue, in order of priority.

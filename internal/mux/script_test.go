@@ -90,7 +90,12 @@ func TestUnknownScriptIsNotRepeatedForACallerThatHasLeft(t *testing.T) {
 
 func redirect(m *mux.Mux, c *transport.Call, asking bool) <-chan outcome {
 	came := make(chan outcome, 2)
-	m.Redirect(c, func(reply any, err error) { came <- outcome{reply, err} }, asking)
+	done := func(reply any, err error) { came <- outcome{reply, err} }
+	if asking {
+		m.Ask(c, done)
+	} else {
+		m.Start(c, done)
+	}
 	return came
 }
 

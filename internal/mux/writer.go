@@ -116,13 +116,8 @@ func (w *writer) write(m *Mux, l *link, calls []entry) int {
 }
 
 // claim reports whether the call may be written to l. An abandoned call that was answered with
-// NOSCRIPT or a redirection has not run and must not be repeated; Fence relies on that.
-func claim(e entry, l *link) bool {
-	if !e.call.Claim(l.who.name) {
-		return false
-	}
-	return !e.eval && !e.redirected || !e.call.Abandoned()
-}
+// NOSCRIPT, or redirected here, has not run and must not be repeated; Fence relies on that.
+func claim(e entry, l *link) bool { return e.call.Claim(l.who.name) && !e.call.Abandoned() }
 
 // encodeBuffer builds the arguments of EVALSHA and EVAL without allocating: it reuses one slice
 // and boxes each script's digest once.

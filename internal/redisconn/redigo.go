@@ -86,7 +86,7 @@ func (r *Redigo) Listeners(ctx context.Context, channels ...string) ([]int64, er
 // Replicate implements transport.Replicator. It sends the call and WAIT on a separate connection,
 // which is closed after a minute without use.
 func (r *Redigo) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
-	r.copies.Replicate(call, replicas, timeout, done)
+	r.copies.Replicate(call, replicas, timeout, done, false)
 }
 
 // PublishCommand implements transport.Transport. Outside of clusters it is PUBLISH, as in Redisson.

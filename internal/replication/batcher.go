@@ -82,15 +82,9 @@ func New(cfg Config) *Batcher {
 }
 
 // Replicate is transport.Replicator's. done runs on the Batcher's goroutine, or on the caller's if
-// the Batcher is closed.
-func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
-	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done})
-}
-
-// Redirect is Replicate for a call that another node of a cluster has redirected here, and so has
-// not run. With asking, ASKING is sent before it, because this node does not own the slot yet. If
-// the call has been abandoned it ends with transport.ErrNotSent.
-func (b *Batcher) Redirect(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated, asking bool) {
+// the Batcher is closed. With asking, another node of a cluster has redirected the call here with
+// ASK: ASKING is sent before it, because this node does not own the slot yet.
+func (b *Batcher) Replicate(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated, asking bool) {
 	b.add(&request{call: call, replicas: replicas, until: time.Now().Add(timeout), done: done, asking: asking})
 }
 

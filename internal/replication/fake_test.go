@@ -72,7 +72,7 @@ type outcome struct {
 // start starts a call. The channel has room for a second outcome.
 func start(b *Batcher, call *transport.Call, timeout time.Duration) chan outcome {
 	came := make(chan outcome, 2)
-	b.Replicate(call, 1, timeout, func(reply any, have int64, err error) { came <- outcome{reply, have, err} })
+	b.Replicate(call, 1, timeout, func(reply any, have int64, err error) { came <- outcome{reply, have, err} }, false)
 	return came
 }
 

@@ -19,7 +19,7 @@ import (
 
 func redirect(b *Batcher, call *transport.Call, asking bool) chan outcome {
 	came := make(chan outcome, 2)
-	b.Redirect(call, 1, time.Second, func(reply any, have int64, err error) { came <- outcome{reply, have, err} }, asking)
+	b.Replicate(call, 1, time.Second, func(reply any, have int64, err error) { came <- outcome{reply, have, err} }, asking)
 	return came
 }
 
