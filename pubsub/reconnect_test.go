@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -110,12 +111,16 @@ func TestAFailedDialFailsWaitingSubscriptionsAndKeepsTheEstablished(t *testing.T
 func TestAServersErrorOnDiallingIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Dial: func(context.Context) (redis.Conn, error) {
+		log, logger := redistest.NewJournal()
+		s := New(Config{Logger: logger, Dial: func(context.Context) (redis.Conn, error) {
 			return nil, redis.Error("WRONGPASS go away")
 		}})
-		_, err := s.Subscribe(t.Context(), "c")
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		require.True(t, transport.IsCode(err, "WRONGPASS"))
+		for range 3 {
+			_, err := s.Subscribe(t.Context(), "c")
+			require.ErrorIs(t, err, transport.ErrNotSent)
+			require.True(t, transport.IsCode(err, "WRONGPASS"))
+		}
+		require.Len(t, log.Lines(`level=WARN msg="pub/sub connection not made"`), 1)
 		mustClose(t, s)
 	})
 }

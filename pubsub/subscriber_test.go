@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -234,7 +235,8 @@ func TestEachLossReconnectAndFailedDialIsReported(t *testing.T) {
 	t.Parallel()
 	var lost []error
 	again := 0
-	cfg := Config{OnLost: func(err error) { lost = append(lost, err) }, OnReconnect: func() { again++ }}
+	log, logger := redistest.NewJournal()
+	cfg := Config{OnLost: func(err error) { lost = append(lost, err) }, OnReconnect: func() { again++ }, Logger: logger}
 	inBubble(t, &fakeServer{}, cfg, func(f *fakeServer, s *Subscriber) {
 		t := f.t
 		sink := &notes{}
@@ -258,5 +260,11 @@ func TestEachLossReconnectAndFailedDialIsReported(t *testing.T) {
 		time.Sleep(time.Second)
 		sink.are(t, "acked again")
 		require.Equal(t, 2, again)
+		s.Reconnect()
+		time.Sleep(time.Second)
+		sink.are(t, "acked again")
+		require.Len(t, log.Lines(`level=WARN msg="pub/sub connection lost"`), 2)
+		require.Len(t, log.Lines(`level=DEBUG msg="pub/sub connection lost"`), 1, "Reconnect")
+		require.Empty(t, log.Lines(`level=WARN msg="pub/sub connection not made"`), "that it was lost says so")
 	})
 }
