@@ -30,17 +30,16 @@ func inWorld(t *testing.T, body func(w *world)) {
 
 func TestCallsGoWhereTheirSlotIsServed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		for i := range 50 {
 			w.requireIncr("key"+string(rune('a'+i)), 1)
 		}
 		w.do(func() {
-			assert.Contains(t, w.servers[one].asked, "INCR")
-			assert.Contains(t, w.servers[two].asked, "INCR")
-			assert.Equal(t, 1, count(w.servers[one].asked, "CLUSTER")+count(w.servers[two].asked, "CLUSTER"), "surveys")
+			assert.Contains(w, w.servers[one].asked, "INCR")
+			assert.Contains(w, w.servers[two].asked, "INCR")
+			assert.Equal(w, 1, count(w.servers[one].asked, "CLUSTER")+count(w.servers[two].asked, "CLUSTER"), "surveys")
 		})
-		assert.Equal(t, transport.HashSlot(key), w.Slot(key))
-		assert.Equal(t, "SPUBLISH", w.PublishCommand())
+		assert.Equal(w, transport.HashSlot(key), w.Slot(key))
+		assert.Equal(w, "SPUBLISH", w.PublishCommand())
 	})
 }
 
@@ -55,7 +54,6 @@ func count(all []string, word string) (n int) {
 
 func TestACallFollowsItsSlotAndThoseAfterItGoStraightThere(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		again := w.Reconnected()
 		w.move(key, two)
@@ -65,13 +63,12 @@ func TestACallFollowsItsSlotAndThoseAfterItGoStraightThere(t *testing.T) {
 		before := 0
 		w.do(func() { before = count(w.servers[one].asked, "INCR") })
 		w.requireIncr(key, 3)
-		w.do(func() { assert.Equal(t, before, count(w.servers[one].asked, "INCR")) })
+		w.do(func() { assert.Equal(w, before, count(w.servers[one].asked, "INCR")) })
 	})
 }
 
 func TestASlotThatIsOnItsWayIsAskedForCallByCall(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].asking[key] = two })
 		w.requireIncr(key, 2)
@@ -79,29 +76,27 @@ func TestASlotThatIsOnItsWayIsAskedForCallByCall(t *testing.T) {
 		w.do(func() {
 			asked := w.servers[two].asked
 			i := slices.Index(asked, "ASKING")
-			require.GreaterOrEqual(t, i, 0)
-			assert.Equal(t, "INCR", asked[i+1], "directly before the call")
-			assert.Equal(t, 3, count(w.servers[one].asked, "INCR"), "the slot is still there")
+			require.GreaterOrEqual(w, i, 0)
+			assert.Equal(w, "INCR", asked[i+1], "directly before the call")
+			assert.Equal(w, 3, count(w.servers[one].asked, "INCR"), "the slot is still there")
 		})
 	})
 }
 
 func TestACallThatIsSentInCirclesEndsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.do(func() { w.servers[one].lies, w.servers[two].lies = two, one })
 		_, err := w.incr(key)
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		require.True(t, transport.IsCode(err, "MOVED"), "%v", err)
+		require.ErrorIs(w, err, transport.ErrNotSent)
+		require.True(w, transport.IsCode(err, "MOVED"), "%v", err)
 		w.do(func() {
-			assert.Equal(t, maxHops+1, count(w.servers[one].asked, "INCR")+count(w.servers[two].asked, "INCR"))
+			assert.Equal(w, maxHops+1, count(w.servers[one].asked, "INCR")+count(w.servers[two].asked, "INCR"))
 		})
 	})
 }
 
 func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		gate := make(chan struct{})
 		w.cfg.Seeds = []string{one} // before the first refresh
 		w.do(func() { w.servers[two].gate = gate })
@@ -111,27 +106,26 @@ func TestACallOfACallerThatLeftIsNotSentToAnotherNode(t *testing.T) {
 		came := make(chan error, 1)
 		w.Start(call, func(_ any, err error) { came <- err })
 		synctest.Wait()
-		require.False(t, call.Abandon(), "it was sent to the first node")
-		require.NoError(t, w.Fence(t.Context(), call), "which has answered")
-		require.Empty(t, came)
+		require.False(w, call.Abandon(), "it was sent to the first node")
+		require.NoError(w, w.Fence(w.Context(), call), "which has answered")
+		require.Empty(w, came)
 		close(gate)
-		require.ErrorIs(t, <-came, transport.ErrNotSent)
+		require.ErrorIs(w, <-came, transport.ErrNotSent)
 		w.requireIncr(key, 2)
-		w.do(func() { assert.Equal(t, 1, count(w.servers[two].asked, "INCR"), "it has run after all") })
+		w.do(func() { assert.Equal(w, 1, count(w.servers[two].asked, "INCR"), "it has run after all") })
 	})
 }
 
 func TestCallsThatWaitForARefreshEndWithIt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.kill(one)
 		w.kill(two)
 		_, err := w.incr(key)
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		require.ErrorContains(t, err, "connection refused")
+		require.ErrorIs(w, err, transport.ErrNotSent)
+		require.ErrorContains(w, err, "connection refused")
 		w.do(func() { w.servers[two].down = false })
 		_, err = w.incr(key)
-		require.ErrorIs(t, err, transport.ErrNotSent, "its own node is down still")
+		require.ErrorIs(w, err, transport.ErrNotSent, "its own node is down still")
 		w.do(func() { w.servers[one].down = false })
 		time.Sleep(time.Second)
 		w.requireIncr(key, 1)
@@ -140,14 +134,13 @@ func TestCallsThatWaitForARefreshEndWithIt(t *testing.T) {
 
 func TestACallForAnUnservedSlotIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.move(key, "")
 		_, err := w.incr(key)
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		require.ErrorIs(w, err, transport.ErrNotSent)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 		defer cancel()
 		_, err = w.Subscribe(ctx, key)
-		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(w, err, transport.ErrNotSent)
 		w.requireIncr("{foo}", 1)
 	})
 }
@@ -167,18 +160,17 @@ func TestASilentNodeDelaysARefreshForAMoment(t *testing.T) {
 
 func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		sub := w.subscribe(key)
 		w.kill(one)
 		_, err := w.incr(key)
-		require.Error(t, err)
+		require.Error(w, err)
 		time.Sleep(3 * time.Second)
 		again := w.Reconnected()
 		w.takeOver(one, two)
 		began := time.Now()
 		w.requireEvent(sub, transport.Event{Gap: true}) // without a call: the subscription looks
-		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
+		assert.LessOrEqual(w, time.Since(began), 1500*time.Millisecond)
 		<-again
 		w.requireIncr(key, 2)
 		w.publish(two, "SHARDNUMSUB", key, "there")
@@ -189,7 +181,6 @@ func TestAnotherMasterIsFoundWhenOneDies(t *testing.T) {
 
 func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		sub := w.subscribe(key)
 		w.takeOver(one, two)
@@ -197,13 +188,13 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 		w.requireEvent(sub, transport.Event{Gap: true})
 		open := func() (n int) { w.do(func() { n = len(w.servers[one].conns) }); return n }
 		synctest.Wait()
-		require.Equal(t, 3, open())
+		require.Equal(w, 3, open())
 		time.Sleep(formerTime)
 		w.refresh()
 		time.Sleep(time.Second)
 		w.refresh() // the first one has just used it
 		synctest.Wait()
-		require.Zero(t, open())
+		require.Zero(w, open())
 		w.requireIncr(key, 3)
 		sub.Close()
 	})
@@ -211,21 +202,20 @@ func TestConnectionsToANodeThatIsNoMasterEndAfterAWhile(t *testing.T) {
 
 func TestFencesKnowTheNodeOfAConnection(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		here := incr(key)
 		there := incr("{foo}")
 		var wg sync.WaitGroup
 		for _, call := range []*transport.Call{here, there} {
 			wg.Add(1)
-			w.Start(call, func(_ any, err error) { assert.NoError(t, err); wg.Done() })
+			w.Start(call, func(_ any, err error) { assert.NoError(w, err); wg.Done() })
 		}
 		wg.Wait()
-		assert.NotEqual(t, here.Conn(), there.Conn(), "both servers call their connection 7")
-		assert.NoError(t, w.Fence(t.Context(), here))
+		assert.NotEqual(w, here.Conn(), there.Conn(), "both servers call their connection 7")
+		assert.NoError(w, w.Fence(w.Context(), here))
 		w.kill(one)
 		synctest.Wait()
-		assert.Error(t, w.Fence(t.Context(), here))
-		assert.NoError(t, w.Fence(t.Context(), there))
-		assert.ErrorIs(t, w.Fence(t.Context(), &transport.Call{}), errNoFence)
+		assert.Error(w, w.Fence(w.Context(), here))
+		assert.NoError(w, w.Fence(w.Context(), there))
+		assert.ErrorIs(w, w.Fence(w.Context(), &transport.Call{}), errNoFence)
 	})
 }

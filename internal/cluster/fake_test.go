@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is a cluster in memory. The value of a key counts its writes.
 type world struct {
 	*Cluster
-	t *testing.T
+	*testing.T
 
 	mu      sync.Mutex // guards what follows and the nodes
 	owner   [slots]string
@@ -62,7 +62,7 @@ type server struct {
 // newWorld returns a cluster of masters that share the slots.
 func newWorld(t *testing.T, publish string, masters ...string) *world {
 	t.Helper()
-	w := &world{t: t, values: map[string]int64{}, servers: map[string]*server{}}
+	w := &world{T: t, values: map[string]int64{}, servers: map[string]*server{}}
 	for i, addr := range masters {
 		w.add(addr)
 		for slot := slots * i / len(masters); slot < slots*(i+1)/len(masters); slot++ {
@@ -320,17 +320,17 @@ func (w *world) publish(addr, kind, channel, payload string) {
 	w.do(func() { all = slices.Clone(w.servers[addr].subs[kind+channel]) })
 	for _, c := range all {
 		_, err := io.WriteString(c, redistest.Array(word, channel, payload))
-		assert.NoError(w.t, err)
+		assert.NoError(w, err)
 	}
 }
 
 // await returns what comes within a minute.
 func await[T any](w *world, came <-chan T) (first T) {
-	w.t.Helper()
+	w.Helper()
 	select {
 	case first = <-came:
 	case <-time.After(time.Minute):
-		require.FailNow(w.t, "nothing came")
+		require.FailNow(w, "nothing came")
 	}
 	return first
 }
@@ -340,29 +340,29 @@ func incr(key string) *transport.Call {
 }
 
 func (w *world) incr(key string) (any, error) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	return mux.Do(ctx, w, incr(key))
 }
 
 func (w *world) requireIncr(key string, want int64) {
-	w.t.Helper()
+	w.Helper()
 	reply, err := w.incr(key)
-	require.NoError(w.t, err)
-	require.Equal(w.t, want, reply)
+	require.NoError(w, err)
+	require.Equal(w, want, reply)
 }
 
 func (w *world) subscribe(channel string) transport.Subscription {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	sub, err := w.Subscribe(ctx, channel)
-	require.NoError(w.t, err)
+	require.NoError(w, err)
 	return sub
 }
 
 func (w *world) requireEvent(sub transport.Subscription, want transport.Event) {
-	w.t.Helper()
-	require.Equal(w.t, want, await(w, sub.Events()), "%v", sub.Err())
+	w.Helper()
+	require.Equal(w, want, await(w, sub.Events()), "%v", sub.Err())
 }

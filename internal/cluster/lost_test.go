@@ -12,20 +12,19 @@ import (
 
 func TestLostConnectionsAndMastersAreReported(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		lost := w.Lost()
 		w.move(key, two)
 		w.requireIncr(key, 2)
 		time.Sleep(time.Second)
-		require.False(t, closed(lost), "one slot of many has moved, with its locks")
+		require.False(w, closed(lost), "one slot of many has moved, with its locks")
 
 		w.takeOver(one, two)
 		w.refresh()
 		await(w, lost) // a master no longer has any of its slots
 		lost = w.Lost()
 		w.kill(one)
-		require.False(t, closed(lost), "nothing is kept there")
+		require.False(w, closed(lost), "nothing is kept there")
 		w.kill(two)
 		await(w, lost) // its connection is lost
 	})
@@ -44,7 +43,6 @@ func closed(c <-chan struct{}) bool {
 // A frozen master closes no connection.
 func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].silent = true })
 		came := make(chan error, 1)
@@ -54,15 +52,14 @@ func TestAMasterThatIsSilentIsLeftWhenAnotherTakesItsPlace(t *testing.T) {
 		w.takeOver(one, two)
 		time.Sleep(time.Second) // the silence is looked into each second
 		w.requireIncr(key, 3)   // the silent one has added one
-		require.ErrorIs(t, <-came, transport.ErrUncertain)
-		require.LessOrEqual(t, time.Since(began), 3*time.Second+time.Millisecond, "the reply limit is six")
+		require.ErrorIs(w, <-came, transport.ErrUncertain)
+		require.LessOrEqual(w, time.Since(began), 3*time.Second+time.Millisecond, "the reply limit is six")
 	})
 }
 
 // A machine that is gone answers no dial. A renewal has no timeout and would wait for the dial.
 func TestADialOfAMasterThatIsGoneIsGivenUpWhenAnotherTakesItsPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].gate = make(chan struct{}) })
 		w.kill(one)
@@ -72,8 +69,8 @@ func TestADialOfAMasterThatIsGoneIsGivenUpWhenAnotherTakesItsPlace(t *testing.T)
 		w.Start(&transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}, Urgent: true, Vital: true}, func(_ any, err error) { came <- err })
 		time.Sleep(1500 * time.Millisecond)
 		w.takeOver(one, two)
-		require.ErrorIs(t, <-came, transport.ErrNotSent)
-		require.LessOrEqual(t, time.Since(began), 3*time.Second+time.Millisecond, "the dial may take five")
+		require.ErrorIs(w, <-came, transport.ErrNotSent)
+		require.LessOrEqual(w, time.Since(began), 3*time.Second+time.Millisecond, "the dial may take five")
 		w.requireIncr(key, 2)
 	})
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-func addrs(t *testing.T, w *world) (all []string) {
-	t.Helper()
-	masters, err := w.Masters(t.Context())
-	require.NoError(t, err)
+func addrs(w *world) (all []string) {
+	w.Helper()
+	masters, err := w.Masters(w.Context())
+	require.NoError(w, err)
 	for _, m := range masters {
 		all = append(all, m.Addr())
 	}
@@ -25,24 +25,23 @@ func addrs(t *testing.T, w *world) (all []string) {
 
 func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
-		masters, err := w.Masters(t.Context()) // the first thing that is asked of it
-		require.NoError(t, err)
-		require.Len(t, masters, 2)
+		masters, err := w.Masters(w.Context()) // the first thing that is asked of it
+		require.NoError(w, err)
+		require.Len(w, masters, 2)
 		for _, m := range masters {
-			_, err := mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
-			require.NoError(t, err)
-			_, err = mux.Do(t.Context(), m, incr(key))
+			_, err := mux.Do(w.Context(), m, &transport.Call{Command: "PING"})
+			require.NoError(w, err)
+			_, err = mux.Do(w.Context(), m, incr(key))
 			if m.Addr() == one {
-				require.NoError(t, err)
+				require.NoError(w, err)
 			} else {
-				require.True(t, transport.IsCode(err, "MOVED"), "%v", err)
+				require.True(w, transport.IsCode(err, "MOVED"), "%v", err)
 			}
-			require.NoError(t, m.Close())
+			require.NoError(w, m.Close())
 		}
 		w.do(func() {
 			for _, addr := range []string{one, two} {
-				assert.Equal(t, 1, count(w.servers[addr].asked, "INCR"), addr)
+				assert.Equal(w, 1, count(w.servers[addr].asked, "INCR"), addr)
 			}
 		})
 		w.requireIncr(key, 2)
@@ -51,75 +50,72 @@ func TestACallOnAMasterGoesNowhereElse(t *testing.T) {
 
 func TestAClosedClusterHasNoMasters(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.do(func() { w.servers[one].silent, w.servers[two].silent = true, true })
 		waiter := make(chan error, 1)
 		go func() {
-			_, err := w.Masters(t.Context())
+			_, err := w.Masters(w.Context())
 			waiter <- err
 		}()
 		synctest.Wait()
-		require.NoError(t, w.Close())
-		require.ErrorIs(t, <-waiter, transport.ErrClosed)
-		_, err := w.Masters(t.Context())
-		require.ErrorIs(t, err, transport.ErrClosed)
+		require.NoError(w, w.Close())
+		require.ErrorIs(w, <-waiter, transport.ErrClosed)
+		_, err := w.Masters(w.Context())
+		require.ErrorIs(w, err, transport.ErrClosed)
 	})
 }
 
 func TestMastersThatFailAreLookedForAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		const three = "10.0.0.3:1"
-		require.ElementsMatch(t, []string{one, two}, addrs(t, w))
+		require.ElementsMatch(w, []string{one, two}, addrs(w))
 		w.do(func() { w.add(three) })
 		w.takeOver(one, three)
-		masters, err := w.Masters(t.Context())
-		require.NoError(t, err)
+		masters, err := w.Masters(w.Context())
+		require.NoError(w, err)
 		for _, m := range masters {
-			_, _ = mux.Do(t.Context(), m, incr(key)) // sent elsewhere
+			_, _ = mux.Do(w.Context(), m, incr(key)) // sent elsewhere
 		}
 		time.Sleep(time.Second)
-		require.ElementsMatch(t, []string{three, two}, addrs(t, w))
+		require.ElementsMatch(w, []string{three, two}, addrs(w))
 		w.kill(three)
-		masters, err = w.Masters(t.Context())
-		require.NoError(t, err)
+		masters, err = w.Masters(w.Context())
+		require.NoError(w, err)
 		for _, m := range masters {
 			if m.Addr() == three {
-				_, err = mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
-				require.Error(t, err)
+				_, err = mux.Do(w.Context(), m, &transport.Call{Command: "PING"})
+				require.Error(w, err)
 			}
 		}
 		w.takeOver(three, two)
 		for range 3 {
 			for _, m := range masters {
-				_, _ = mux.Do(t.Context(), m, &transport.Call{Command: "PING"})
+				_, _ = mux.Do(w.Context(), m, &transport.Call{Command: "PING"})
 			}
 			time.Sleep(time.Second)
 		}
-		require.Equal(t, []string{two}, addrs(t, w))
+		require.Equal(w, []string{two}, addrs(w))
 	})
 }
 
 func TestCallForAnyNodeSkipsMastersThatAreDown(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		var node *redisconn.NodeError
-		require.Len(t, addrs(t, w), 2)
+		require.Len(w, addrs(w), 2)
 		for _, down := range []string{one, two} {
 			w.kill(down)
 			synctest.Wait()
 			_, err := w.incr(key)
-			require.ErrorAs(t, err, &node, "%v", err)
-			require.Equal(t, one, node.Addr)
-			require.ErrorContains(t, err, one)
-			_, err = mux.Do(t.Context(), w, &transport.Call{Command: "PING"})
+			require.ErrorAs(w, err, &node, "%v", err)
+			require.Equal(w, one, node.Addr)
+			require.ErrorContains(w, err, one)
+			_, err = mux.Do(w.Context(), w, &transport.Call{Command: "PING"})
 			if down == one {
-				require.NoError(t, err)
+				require.NoError(w, err)
 				continue
 			}
-			require.ErrorIs(t, err, transport.ErrNotSent)
-			require.ErrorAs(t, err, &node, "%v", err)
-			require.Contains(t, []string{one, two}, node.Addr)
+			require.ErrorIs(w, err, transport.ErrNotSent)
+			require.ErrorAs(w, err, &node, "%v", err)
+			require.Contains(w, []string{one, two}, node.Addr)
 		}
 	})
 }

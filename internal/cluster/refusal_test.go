@@ -22,14 +22,13 @@ func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) 
 	} {
 		t.Run(c.refusal, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				t := w.t
 				sub := w.subscribe(key)
 				w.requireIncr("{foo}", 1) // so there is a connection to the other node
 				w.do(func() { w.servers[two].refuses = map[string]string{c.command: c.refusal} })
 				w.move(key, two)
 				w.kill(one)
 				time.Sleep(10 * time.Second)
-				require.NoError(t, sub.Err())
+				require.NoError(w, sub.Err())
 				w.do(func() { w.servers[two].refuses = nil })
 				w.requireEvent(sub, transport.Event{Gap: true})
 				w.publish(two, "SHARDNUMSUB", key, "there")
@@ -44,12 +43,11 @@ func TestAnEstablishedSubscriptionWaitsForANodeThatCannotServeYet(t *testing.T) 
 
 func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		// There is room for one of the two subscription connections.
 		w.do(func() { w.servers[one].full = func(conns int) bool { return conns > 2 } })
 		for range 2 {
-			sub, err := w.Subscribe(t.Context(), key)
+			sub, err := w.Subscribe(w.Context(), key)
 			if err == nil {
 				sub.Close()
 			}
@@ -58,8 +56,8 @@ func TestAServerThatHasNoRoomForAConnectionMayKnowBothWaysToListen(t *testing.T)
 		time.Sleep(time.Minute)
 		sub := w.subscribe(key)
 		synctest.Wait()
-		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
-		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
+		require.Equal(w, 1, w.listeners(one, "SHARDNUMSUB", key))
+		require.Equal(w, 1, w.listeners(one, "NUMSUB", key))
 		sub.Close()
 	})
 }
@@ -88,13 +86,12 @@ func TestANodeThatIsSlowToTellOfTheSlotsIsNotTakenForReplaced(t *testing.T) {
 // A server names "?" if it does not know the slot's node. It has not run the call.
 func TestACallThatIsSentNowhereIsNotSent(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		time.Sleep(time.Second)
 		w.do(func() { w.servers[one].lies = "?:6379" })
 		w.move(key, two)
 		_, err := w.incr(key)
-		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(w, err, transport.ErrNotSent)
 		time.Sleep(time.Second)
 		w.requireIncr(key, 1)
 		w.requireEvent(sub, transport.Event{Gap: true})
@@ -115,9 +112,9 @@ func TestACallThatWaitsForALostTopologyIsNotSent(t *testing.T) {
 		w.kill(one)
 		w.kill(two)
 		err := <-came
-		require.ErrorIs(w.t, err, transport.ErrNotSent)
-		require.NotErrorIs(w.t, err, transport.ErrUncertain)
-		require.ErrorContains(w.t, err, transport.ErrUncertain.Error())
+		require.ErrorIs(w, err, transport.ErrNotSent)
+		require.NotErrorIs(w, err, transport.ErrUncertain)
+		require.ErrorContains(w, err, transport.ErrUncertain.Error())
 		time.Sleep(2 * time.Second) // the servers end
 	})
 }
@@ -130,7 +127,7 @@ func TestASubscriptionStaysOnAFormerMasterWhileNoNodeServesItsSlot(t *testing.T)
 			w.refresh()
 			time.Sleep(formerTime)
 		}
-		require.NoError(w.t, sub.Err())
+		require.NoError(w, sub.Err())
 		w.takeOver("", two)
 		w.refresh()
 		w.requireEvent(sub, transport.Event{Gap: true})
@@ -139,14 +136,13 @@ func TestASubscriptionStaysOnAFormerMasterWhileNoNodeServesItsSlot(t *testing.T)
 
 func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		w.requireIncr("{foo}", 1)
 		w.do(func() { w.servers[two].lies = "?:6379" })
 		w.move(key, two)
 		w.kill(one)
 		time.Sleep(time.Second)
-		require.NoError(t, sub.Err())
+		require.NoError(w, sub.Err())
 		w.do(func() { w.servers[two].lies = "" })
 		w.requireEvent(sub, transport.Event{Gap: true})
 		sub.Close()
@@ -156,7 +152,6 @@ func TestASubscriptionThatIsSentNowhereWaits(t *testing.T) {
 // Nodes that disagree on a slot name each other.
 func TestASubscriptionThatIsSentInCirclesPauses(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		w.requireIncr("{foo}", 1)
 		w.do(func() {
@@ -167,11 +162,11 @@ func TestASubscriptionThatIsSentInCirclesPauses(t *testing.T) {
 		})
 		time.Sleep(10 * time.Second)
 		w.do(func() {
-			assert.Less(t, w.servers[one].lied, 300, "in ten seconds")
+			assert.Less(w, w.servers[one].lied, 300, "in ten seconds")
 			w.servers[one].lies, w.servers[two].lies = "", ""
 		})
 		time.Sleep(10 * time.Second)
-		require.NoError(t, sub.Err())
+		require.NoError(w, sub.Err())
 		sub.Close()
 	})
 }
@@ -194,14 +189,13 @@ func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
 	for _, c := range []struct{ name, next string }{{"the same node", one}, {"another node", two}} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				t := w.t
 				lost, other := w.subscribe(key), w.subscribe("{b}")
-				require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", "{b}"))
+				require.Equal(w, 1, w.listeners(one, "SHARDNUMSUB", "{b}"))
 				w.unserve(key)
 				time.Sleep(10 * time.Second)
-				require.Less(t, w.times(one, "SSUBSCRIBE"), 30)
-				require.Less(t, w.times(one, "CLUSTER")+w.times(two, "CLUSTER"), 30)
-				require.NoError(t, lost.Err())
+				require.Less(w, w.times(one, "SSUBSCRIBE"), 30)
+				require.Less(w, w.times(one, "CLUSTER")+w.times(two, "CLUSTER"), 30)
+				require.NoError(w, lost.Err())
 				w.publish(one, "SHARDNUMSUB", "{b}", "there")
 				w.requireEvent(other, transport.Event{Payload: "there"})
 
@@ -211,7 +205,7 @@ func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
 				w.requireEvent(lost, transport.Event{Payload: "there, too"})
 				select {
 				case e := <-other.Events():
-					require.Fail(t, "it is served all the time", "%+v", e)
+					require.Fail(w, "it is served all the time", "%+v", e)
 				default:
 				}
 				lost.Close()
@@ -224,21 +218,20 @@ func TestASlotThatIsNotServedForAWhileCostsOtherSlotsNothing(t *testing.T) {
 // A slot may move to a node that does not serve it yet, and then be unserved for a while.
 func TestASubscriptionThatMovesToASlotThatIsNotServedWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		other := w.subscribe("{foo}") // so there is a connection to the other node
-		require.Equal(t, 1, w.listeners(two, "SHARDNUMSUB", "{foo}"))
+		require.Equal(w, 1, w.listeners(two, "SHARDNUMSUB", "{foo}"))
 		w.move(key, two)
 		w.do(func() { w.servers[two].unready = key })
 		w.kill(one)
 		time.Sleep(5 * time.Second)
 		w.unserve(key)
 		time.Sleep(5 * time.Second)
-		require.NoError(t, sub.Err())
+		require.NoError(w, sub.Err())
 		w.do(func() {
 			asked := w.servers[two].asked
-			assert.Less(t, count(asked, "SSUBSCRIBE"), 50)
-			assert.Less(t, count(asked, "CLUSTER"), 50)
+			assert.Less(w, count(asked, "SSUBSCRIBE"), 50)
+			assert.Less(w, count(asked, "CLUSTER"), 50)
 			w.servers[two].unready = ""
 		})
 		w.move(key, two)

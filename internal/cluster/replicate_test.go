@@ -34,96 +34,90 @@ func (w *world) asked(addr string) (commands []string, conns int) {
 
 func TestReplicasAreWaitedForOnTheMasterOfTheSlot(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 3 })
 		w.requireIncr(key, 1)
 		w.requireIncr("{foo}", 1)
 		_, before := w.asked(one)
-		require.Equal(t, 1, before, "one connection, while no call needs more")
-		require.Equal(t, copied{int64(2), 1, nil}, await(w, w.replicate(key, time.Second)))
-		require.Equal(t, copied{int64(3), 1, nil}, await(w, w.replicate(key, time.Second)))
+		require.Equal(w, 1, before, "one connection, while no call needs more")
+		require.Equal(w, copied{int64(2), 1, nil}, await(w, w.replicate(key, time.Second)))
+		require.Equal(w, copied{int64(3), 1, nil}, await(w, w.replicate(key, time.Second)))
 		asked, conns := w.asked(one)
-		assert.Equal(t, []string{"INCR", "WAIT", "INCR", "WAIT"}, asked[len(asked)-4:])
-		assert.Equal(t, 2, conns, "one more for all of them")
+		assert.Equal(w, []string{"INCR", "WAIT", "INCR", "WAIT"}, asked[len(asked)-4:])
+		assert.Equal(w, 2, conns, "one more for all of them")
 		asked, conns = w.asked(two)
-		assert.NotContains(t, asked, "WAIT")
-		assert.Equal(t, 1, conns)
-		require.Equal(t, copied{int64(2), 3, nil}, await(w, w.replicate("{foo}", time.Second)))
+		assert.NotContains(w, asked, "WAIT")
+		assert.Equal(w, 1, conns)
+		require.Equal(w, copied{int64(2), 3, nil}, await(w, w.replicate("{foo}", time.Second)))
 	})
 }
 
 // The slot's former node has no replicas and delays WAIT.
 func TestAReplicatedCallFollowsItsSlotAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].hold, w.servers[two].acks = make(chan struct{}), 2 })
 		w.move(key, two)
 		began := time.Now()
-		require.Equal(t, copied{int64(2), 2, nil}, await(w, w.replicate(key, time.Second)))
-		require.Zero(t, time.Since(began))
+		require.Equal(w, copied{int64(2), 2, nil}, await(w, w.replicate(key, time.Second)))
+		require.Zero(w, time.Since(began))
 		close(w.servers[one].hold)
 	})
 }
 
 func TestAReplicatedCallOfASlotOnItsWayIsAskedForWhereItIs(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.requireIncr(key, 1)
 		w.do(func() { w.servers[one].asking[key], w.servers[two].acks = two, 2 })
-		require.Equal(t, copied{int64(2), 2, nil}, await(w, w.replicate(key, time.Second)))
+		require.Equal(w, copied{int64(2), 2, nil}, await(w, w.replicate(key, time.Second)))
 		asked, _ := w.asked(two)
-		require.Equal(t, []string{"ASKING", "INCR", "WAIT"}, asked[len(asked)-3:])
+		require.Equal(w, []string{"ASKING", "INCR", "WAIT"}, asked[len(asked)-3:])
 	})
 }
 
 func TestReplicasOfAFormerMasterDoNotCount(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		hold := make(chan struct{})
 		w.do(func() { w.servers[one].hold, w.servers[one].acks = hold, 1 })
 		came := w.replicate(key, time.Second)
 		synctest.Wait()
 		asked, _ := w.asked(one)
-		require.Contains(t, asked, "WAIT begun")
+		require.Contains(w, asked, "WAIT begun")
 		w.move(key, two)
 		w.requireIncr(key, 2) // another call finds out
 		close(hold)
-		require.Equal(t, copied{int64(1), 0, nil}, await(w, came))
+		require.Equal(w, copied{int64(1), 0, nil}, await(w, came))
 	})
 }
 
 func TestReplicasOfADeadNodeDoNotCountAndThoseOfTheNextOneDo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.do(func() { w.servers[one].acks, w.servers[two].acks = 1, 1 })
-		require.EqualValues(t, 1, await(w, w.replicate(key, time.Second)).have)
+		require.EqualValues(w, 1, await(w, w.replicate(key, time.Second)).have)
 		w.kill(one)
 		synctest.Wait()
 		o := await(w, w.replicate(key, time.Second))
-		require.Error(t, o.err)
-		require.Zero(t, o.have)
+		require.Error(w, o.err)
+		require.Zero(w, o.have)
 		w.takeOver(one, two)
 		w.refresh()
 		time.Sleep(time.Second)
-		require.Equal(t, copied{int64(2), 1, nil}, await(w, w.replicate(key, time.Second)))
+		require.Equal(w, copied{int64(2), 1, nil}, await(w, w.replicate(key, time.Second)))
 	})
 }
 
 func TestCloseEndsTheWaitForReplicas(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		hold := make(chan struct{})
 		w.do(func() { w.servers[one].hold = hold })
 		waiting := w.replicate(key, time.Hour)
 		synctest.Wait()
 		behind := w.replicate(key, time.Hour)
-		require.NoError(t, w.Close())
-		require.ErrorIs(t, await(w, waiting).err, transport.ErrUncertain)
+		require.NoError(w, w.Close())
+		require.ErrorIs(w, await(w, waiting).err, transport.ErrUncertain)
 		for _, came := range []<-chan copied{behind, w.replicate(key, time.Second)} {
 			o := await(w, came)
-			require.ErrorIs(t, o.err, transport.ErrNotSent)
-			require.ErrorIs(t, o.err, transport.ErrClosed)
+			require.ErrorIs(w, o.err, transport.ErrNotSent)
+			require.ErrorIs(w, o.err, transport.ErrClosed)
 		}
 		close(hold)
 	})
@@ -131,7 +125,6 @@ func TestCloseEndsTheWaitForReplicas(t *testing.T) {
 
 func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		hold := make(chan struct{})
 		w.do(func() { w.servers[one].hold = hold })
 		came := w.replicate(key, time.Hour)
@@ -142,13 +135,13 @@ func TestTheConnectionThatWaitsForReplicasEndsWithItsNode(t *testing.T) {
 			time.Sleep(formerTime)
 			w.refresh()
 		}
-		require.Empty(t, came, "it is waited for still")
+		require.Empty(w, came, "it is waited for still")
 		close(hold)
-		require.Zero(t, await(w, came).have)
+		require.Zero(w, await(w, came).have)
 		time.Sleep(formerTime)
 		w.refresh()
 		synctest.Wait()
 		_, conns := w.asked(one)
-		require.Zero(t, conns)
+		require.Zero(w, conns)
 	})
 }

@@ -16,39 +16,37 @@ import (
 
 func TestBothKindsOfMessagesAreReceivedWhereTheSlotIs(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.cfg.Seeds = []string{one} // before the first refresh
 		sub := w.subscribe(key)
-		require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
-		require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
+		require.Equal(w, 1, w.listeners(one, "NUMSUB", key))
+		require.Equal(w, 1, w.listeners(one, "SHARDNUMSUB", key))
 		for _, kind := range []string{"NUMSUB", "SHARDNUMSUB"} {
 			w.publish(one, kind, key, kind)
 			w.requireEvent(sub, transport.Event{Payload: kind})
 		}
 		second := w.subscribe(key)
-		require.Equal(t, 1, w.listeners(one, "NUMSUB", key), "a channel is subscribed once")
+		require.Equal(w, 1, w.listeners(one, "NUMSUB", key), "a channel is subscribed once")
 		second.Close()
 		sub.Close()
 		synctest.Wait()
-		assert.Zero(t, w.listeners(one, "NUMSUB", key))
-		assert.Zero(t, w.listeners(one, "SHARDNUMSUB", key))
-		w.do(func() { assert.Empty(t, w.servers[two].conns, "there are no subscriptions there") })
+		assert.Zero(w, w.listeners(one, "NUMSUB", key))
+		assert.Zero(w, w.listeners(one, "SHARDNUMSUB", key))
+		w.do(func() { assert.Empty(w, w.servers[two].conns, "there are no subscriptions there") })
 	})
 }
 
 func TestASubscriptionFollowsItsSlotWithOneGap(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		w.move(key, two)
 		w.drop(key)
 		w.requireEvent(sub, transport.Event{Gap: true})
-		require.Equal(t, 1, w.listeners(two, "NUMSUB", key))
-		require.Equal(t, 1, w.listeners(two, "SHARDNUMSUB", key))
+		require.Equal(w, 1, w.listeners(two, "NUMSUB", key))
+		require.Equal(w, 1, w.listeners(two, "SHARDNUMSUB", key))
 		w.publish(two, "SHARDNUMSUB", key, "over there")
 		w.requireEvent(sub, transport.Event{Payload: "over there"})
 		synctest.Wait()
-		assert.Zero(t, w.listeners(one, "NUMSUB", key), "it is left behind")
+		assert.Zero(w, w.listeners(one, "NUMSUB", key), "it is left behind")
 		sub.Close()
 	})
 }
@@ -62,7 +60,7 @@ func TestAnEventCountsTheEventsMergedIntoIt(t *testing.T) {
 			w.publish(one, "NUMSUB", key, "third")
 			synctest.Wait()
 			e := <-sub.Events()
-			require.Equal(w.t, 2, e.Coalesced)
+			require.Equal(w, 2, e.Coalesced)
 		}
 		sub.Close()
 	})
@@ -70,7 +68,6 @@ func TestAnEventCountsTheEventsMergedIntoIt(t *testing.T) {
 
 func TestAGapIsReportedWhenBothSubscriptionsAreThereAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		for range 3 {
 			w.do(func() {
@@ -80,12 +77,12 @@ func TestAGapIsReportedWhenBothSubscriptionsAreThereAgain(t *testing.T) {
 				clear(w.servers[one].subs)
 			})
 			w.requireEvent(sub, transport.Event{Gap: true})
-			require.Equal(t, 1, w.listeners(one, "NUMSUB", key))
-			require.Equal(t, 1, w.listeners(one, "SHARDNUMSUB", key))
+			require.Equal(w, 1, w.listeners(one, "NUMSUB", key))
+			require.Equal(w, 1, w.listeners(one, "SHARDNUMSUB", key))
 			time.Sleep(time.Minute)
 			select {
 			case e := <-sub.Events():
-				require.Fail(t, "one gap is enough", "%+v", e)
+				require.Fail(w, "one gap is enough", "%+v", e)
 			default:
 			}
 		}
@@ -113,26 +110,24 @@ func TestServersThatKnowOneWayToListenAreListenedToThatWay(t *testing.T) {
 
 func TestAChannelThatIsRefusedTheWayThatIsPublishedFails(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		w.do(func() { w.lacks = "SSUBSCRIBE" })
-		_, err := w.Subscribe(t.Context(), key)
-		require.True(t, transport.IsCode(err, "ERR"), "%v", err)
+		_, err := w.Subscribe(w.Context(), key)
+		require.True(w, transport.IsCode(err, "ERR"), "%v", err)
 		synctest.Wait()
-		assert.Zero(t, w.listeners(one, "NUMSUB", key), "nor is it listened to the other way")
+		assert.Zero(w, w.listeners(one, "NUMSUB", key), "nor is it listened to the other way")
 	})
 }
 
 func TestASubscriptionIsNotMadeWhereNoNodeAnswersButAnEstablishedOneWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		sub := w.subscribe(key)
 		w.kill(one)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 		defer cancel()
 		_, err := w.Subscribe(ctx, key+"2")
-		require.ErrorIs(t, err, transport.ErrNotSent)
+		require.ErrorIs(w, err, transport.ErrNotSent)
 		time.Sleep(time.Duration(testlevel.Rounds(2, 10)) * time.Minute)
-		require.NoError(t, sub.Err())
+		require.NoError(w, sub.Err())
 		w.do(func() { w.servers[one].down = false; clear(w.servers[one].subs) })
 		w.requireEvent(sub, transport.Event{Gap: true})
 		sub.Close()
@@ -141,7 +136,6 @@ func TestASubscriptionIsNotMadeWhereNoNodeAnswersButAnEstablishedOneWaits(t *tes
 
 func TestListenersAreCountedOnEveryNodeOfTheirShardEitherWay(t *testing.T) {
 	inWorld(t, func(w *world) {
-		t := w.t
 		const replica = "10.0.0.3:1"
 		w.do(func() {
 			w.add(replica)
@@ -150,14 +144,14 @@ func TestListenersAreCountedOnEveryNodeOfTheirShardEitherWay(t *testing.T) {
 			w.servers[replica].subs["SHARDNUMSUBother:{bar}"] = make([]net.Conn, 1)
 		})
 		sub := w.subscribe(key)
-		counts, err := w.Listeners(t.Context(), "{foo}", key, "other:{bar}", "nobody:{bar}")
-		require.NoError(t, err)
-		assert.Equal(t, []int64{0, 3, 1, 0}, counts)
+		counts, err := w.Listeners(w.Context(), "{foo}", key, "other:{bar}", "nobody:{bar}")
+		require.NoError(w, err)
+		assert.Equal(w, []int64{0, 3, 1, 0}, counts)
 		w.kill(replica)
 		synctest.Wait()
-		_, err = w.Listeners(t.Context(), key)
-		require.ErrorIs(t, err, transport.ErrNotSent)
-		require.ErrorContains(t, err, replica)
+		_, err = w.Listeners(w.Context(), key)
+		require.ErrorIs(w, err, transport.ErrNotSent)
+		require.ErrorContains(w, err, replica)
 		sub.Close()
 	})
 }
