@@ -153,3 +153,25 @@ func TestCloseLogsAndReportsNoLoss(t *testing.T) {
 		})
 	}
 }
+
+func TestConnectionDialedDuringCloseIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{t: t}
+		f.Answer(f.answer)
+		dialed := make(chan struct{})
+		s := New(Config{Dial: func(ctx context.Context) (redis.Conn, error) {
+			<-dialed // whatever ctx says
+			return f.Dial(ctx)
+		}})
+		subscribeLater(s, "c")
+		synctest.Wait()
+		go func() {
+			synctest.Wait()
+			close(dialed)
+		}()
+		mustClose(t, s)
+		synctest.Wait()
+		require.Zero(t, f.Open())
+	})
+}
