@@ -247,6 +247,7 @@ func TestCloseEndsAllCalls(t *testing.T) {
 		synctest.Wait()
 		queued := start(b, set("queued"), time.Hour)
 		b.Close()
+		require.Len(t, queued, 1, "Close waits for the end of all calls")
 		b.Close()
 		o := await(t, sent)
 		require.ErrorIs(t, o.err, transport.ErrUncertain)
