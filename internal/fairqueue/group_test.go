@@ -55,24 +55,6 @@ func requireNoGroup(t *testing.T, qs *Queues, ids ...lockID) {
 	}
 }
 
-func TestFirstOfAGroupLeads(t *testing.T) {
-	qs := newQueues(t)
-	all := joinAll(qs, "a", "b", "c")
-	requireAsleep(t, all[0])
-	for i, p := range all {
-		require.True(t, p.leads())
-		for _, later := range all[i+1:] {
-			require.False(t, later.leads())
-			requireAsleep(t, later)
-		}
-		p.leaveGroup()
-		if i+1 < len(all) {
-			requireLeads(t, all[i+1])
-		}
-	}
-	requireNoGroup(t, qs)
-}
-
 func TestPlaceThatDidNotLeadLeavesWithoutWakingAnother(t *testing.T) {
 	qs := newQueues(t)
 	all := joinAll(qs, "a", "b", "c", "d")

@@ -1,9 +1,7 @@
 package localqueue
 
 import (
-	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,30 +52,6 @@ func requireNoQueue(t *testing.T, qs *queues) {
 	require.Empty(t, qs.byID)
 }
 
-func TestTurnGoesRoundInOrder(t *testing.T) {
-	qs := emptyQueues()
-	first, place := enter(qs)
-	require.Nil(t, place, "no caller has the turn")
-	var places []*caller
-	var queues []*queue
-	for range 5 {
-		l, p := enter(qs)
-		require.NotNil(t, p)
-		require.Same(t, first, l, "one line for one lock")
-		places, queues = append(places, p), append(queues, l)
-	}
-	require.Same(t, places[0], first.first())
-	first.Pass(true)
-	for i, p := range places {
-		require.True(t, isReady(p))
-		for _, later := range places[i+1:] {
-			require.False(t, isReady(later))
-		}
-		queues[i].Pass(true)
-	}
-	requireNoQueue(t, qs)
-}
-
 func TestQueuesAreByKindAndKey(t *testing.T) {
 	qs := emptyQueues()
 	a, b, c := qs.join("plain", "a"), qs.join("plain", "b"), qs.join("fair", "a")
@@ -103,11 +77,12 @@ func TestQuitLeavesTheQueueFromAnyPosition(t *testing.T) {
 		l.Pass(true)
 		for i, p := range places {
 			if i != quits {
-				require.True(t, isReady(p))
+				require.True(t, isReady(p), "first in, first out")
 				l.Pass(true)
 			}
 		}
 		require.False(t, isReady(places[quits]))
+		require.Nil(t, places[quits].queue)
 		requireNoQueue(t, qs)
 	}
 }
@@ -143,7 +118,9 @@ func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
 	l, _ := enter(qs)
 	granted(l)
 	require.Equal(t, acquire.QueueState{Known: true, Held: true, Holder: otherOwner}, l.state)
+	l.owed.turns = 1
 	l.Pass(true)
+	require.Zero(t, l.owed)
 	requireNoQueue(t, qs)
 	l, p := enter(qs)
 	require.Nil(t, p)
@@ -193,6 +170,7 @@ func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	try := &caller{}
 	refused, _ := l.tryEnter(try)
 	require.True(t, try.turn)
+	require.Same(t, l, try.queue)
 	require.False(t, refused)
 	_, p := enter(qs)
 	require.NotNil(t, p, "it has the turn")
@@ -318,6 +296,7 @@ func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
 	granted(l)
 	l.Pass(true)
 	require.True(t, isReady(next))
+	require.False(t, l.state.Held, "it is being freed")
 	require.Same(t, sub, l.subscription())
 	require.Zero(t, sub.closed)
 	granted(l) // no waiter is left to use it
@@ -328,41 +307,5 @@ func TestSubscriptionStaysWhileThereIsAQueue(t *testing.T) {
 	l.Pass(true)
 	require.Equal(t, 1, again.closed)
 	require.Equal(t, 1, sub.closed)
-	requireNoQueue(t, qs)
-}
-
-func TestManyGoroutinesPassOneTurn(t *testing.T) {
-	t.Parallel()
-	qs := emptyQueues()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	inside := 0 // the turn guards it
-	var wg sync.WaitGroup
-	for g := range 20 {
-		wg.Go(func() {
-			for i := range 500 {
-				l, p := enter(qs)
-				if p != nil && (g+i)%3 == 0 {
-					l.quit(p)
-					continue
-				}
-				if p != nil {
-					select {
-					case <-p.ready:
-					case <-ctx.Done():
-						t.Error("the turn was lost")
-						return
-					}
-				}
-				inside++
-				if inside != 1 {
-					t.Error("two have the turn")
-				}
-				inside--
-				l.Pass(i%2 == 0)
-			}
-		})
-	}
-	wg.Wait()
 	requireNoQueue(t, qs)
 }
