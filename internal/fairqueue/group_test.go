@@ -209,13 +209,4 @@ func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 	require.True(t, woken, "it has come to lead, or was called")
 	anchor.leaveGroup()
 	requireNoGroup(t, qs)
-	for range workers { // groups come and go with their places
-		wg.Go(func() {
-			for range rounds {
-				join(qs, theLock, "x").leaveGroup()
-			}
-		})
-	}
-	wg.Wait()
-	requireNoGroup(t, qs)
 }

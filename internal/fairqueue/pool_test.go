@@ -2,14 +2,12 @@ package fairqueue
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/codec"
@@ -168,53 +166,4 @@ func TestClosedClientKeepsNoSubscription(t *testing.T) {
 		require.Equal(t, "111", closes(subs))
 		require.Nil(t, got(qs))
 	})
-}
-
-func TestSubscriptionsHaveOneUserAtATime(t *testing.T) {
-	qs := newQueues(t)
-	const workers, rounds = 8, 2000
-	var made atomic.Int64
-	var mu sync.Mutex
-	var subs []*fakeSub
-	users := map[*subscription]int{}
-	use := func(s *subscription, n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		if users[s] += n; users[s] > 1 {
-			assert.Fail(t, "a subscription has two users")
-		}
-	}
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for i := range rounds {
-				s := got(qs)
-				if s == nil {
-					var sub *fakeSub
-					s, sub = newSubscription(qs, made.Add(1))
-					mu.Lock()
-					subs = append(subs, sub)
-					mu.Unlock()
-				}
-				use(s, 1)
-				if i%7 == 0 {
-					use(s, -1)
-					s.sub.Close() // it gave up
-					continue
-				}
-				qs.keep(kindOf(theLock), "lock", s, true)
-				use(s, -1)
-				if i%5 == 0 {
-					s.Close()
-				} else {
-					s.Put()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.NoError(t, qs.engine.Close())
-	for _, sub := range subs {
-		require.Equal(t, int64(1), sub.closed.Load())
-	}
 }
