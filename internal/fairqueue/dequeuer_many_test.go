@@ -124,26 +124,6 @@ func TestOwnersOfTwoKindsOfLockWithOneKeyShareNoCall(t *testing.T) {
 	})
 }
 
-func TestOwnersThatLeaveTogetherInVainAreTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		qs, f, _, free := busyQueues(t)
-		left := leaveAll(qs, "q", 3)
-		free()
-		call := f.Last(t)
-		require.Len(t, call.Call.Args, 3)
-		f.Answer = answering(nil, nil)
-		call.Ends(nil, errBroken)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.EqualValues(t, 3, left.Load())
-		require.Len(t, f.Sent(), dequeuing+1+1)
-		again := f.Last(t)
-		require.Equal(t, "GIVEUP", again.Name)
-		require.ElementsMatch(t, call.Call.Args, again.Call.Args)
-		requireNothingOpen(t, qs)
-	})
-}
-
 // A single owner may be the reason.
 func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,10 @@ func wakeUp(p *caller) (woken, called, leads bool) {
 	default:
 		return false, false, false
 	}
+	p.group.mu.Lock()
+	defer p.group.mu.Unlock()
 	called, p.called = p.called, false
-	return true, called, p.leads()
+	return true, called, p.group.first() == p
 }
 
 func wasCalled(p *caller) bool {

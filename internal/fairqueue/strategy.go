@@ -28,9 +28,8 @@ func (s *strategy) Waiter(*acquire.Acquisition) acquire.Waiter {
 // caller is one acquisition.
 type caller struct {
 	*strategy
-	channel string         // of sub
-	pooled  *subscription  // if sub came from the pool
-	pause   engine.Backoff // while the lock is free for another waiter
+	pooled *subscription  // if sub came from the pool
+	pause  engine.Backoff // while the lock is free for another waiter
 
 	group  *group // while its owner is in the server's queue, nil else
 	waiter Waiter
@@ -62,7 +61,7 @@ func (c *caller) Enter(ctx context.Context, a *acquire.Acquisition) (bool, error
 	switch {
 	case pooled != nil:
 		a.Renew(pooled)
-		c.pooled, c.sub, c.channel = pooled, pooled.sub, c.kind.Channel(pooled.text)
+		c.pooled, c.sub = pooled, pooled.sub
 	case contended && hasTime(ctx):
 		c.listenFirst(ctx, a)
 		switch {
@@ -87,27 +86,27 @@ func (c *caller) listenFirst(ctx context.Context, a *acquire.Acquisition) {
 	defer cancel()
 	open, stop := context.WithTimeout(open, acquire.Overdue)
 	defer stop()
-	channel := c.kind.Channel(a.Claim().Request().Owner)
-	if sub, err := a.Engine.Subscribe(open, channel); err == nil {
-		c.sub, c.channel = sub, channel
+	if sub, err := a.Engine.Subscribe(open, c.channel(a)); err == nil {
+		c.sub = sub
 	}
 }
 
 // Listen subscribes, if need be. The caller makes its attempts even without a subscription: the others in
 // the queue wait for it.
 func (c *caller) Listen(ctx context.Context, a *acquire.Acquisition) error {
-	channel := c.kind.Channel(a.Claim().Request().Owner)
-	if c.sub != nil && c.channel == channel {
+	if c.sub != nil {
 		return nil
 	}
-	c.unsubscribe()
-	sub, err := a.Subscribe(ctx, channel)
-	if err != nil || sub == nil {
-		return err
+	sub, err := a.Subscribe(ctx, c.channel(a))
+	if err == nil && sub != nil {
+		c.setSub(sub)
 	}
-	c.setSub(sub)
-	c.channel = channel
-	return nil
+	return err
+}
+
+// channel returns the owner's channel. Before the owner changes, [caller.Abandon] ends the subscription.
+func (c *caller) channel(a *acquire.Acquisition) string {
+	return c.kind.Channel(a.Claim().Request().Owner)
 }
 
 func (c *caller) unsubscribe() {
