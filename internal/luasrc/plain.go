@@ -91,10 +91,15 @@ func (p *Plain) Inspect(c *transport.Call) { fill(c, Inspect, 1, p.Key) }
 
 // FillRenew fills c with a call of [Renew] for n locks, which lock returns in order.
 func FillRenew(c *transport.Call, n int, lock func(i int) (key, owner, lease any)) {
-	c.Script, c.NumKeys = Renew, n
-	c.Args = slices.Grow(c.Args, 3*n)[:3*n]
+	fillRenew(c, Renew, n, 0, lock)
+}
+
+// fillRenew fills c with the keys of n holds, a gap for more arguments, and each hold's owner and lease.
+func fillRenew(c *transport.Call, script *transport.Script, n, gap int, hold func(i int) (key, owner, lease any)) {
+	c.Script, c.NumKeys = script, n
+	c.Args = slices.Grow(c.Args, 3*n+gap)[:3*n+gap]
 	for i := range n {
-		c.Args[i], c.Args[n+2*i], c.Args[n+2*i+1] = lock(i)
+		c.Args[i], c.Args[n+gap+2*i], c.Args[n+gap+2*i+1] = hold(i)
 	}
 }
 

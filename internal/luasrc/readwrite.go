@@ -1,8 +1,6 @@
 package luasrc
 
 import (
-	"slices"
-
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -87,11 +85,8 @@ func (l *ReadWrite) Inspect(c *transport.Call) { fill(c, ReadWriteInspect, 2, l.
 
 // FillReadRenew fills c with a call of [ReadRenew] for n readers, as [FillRenew] does.
 func FillReadRenew(c *transport.Call, n int, reader func(i int) (key, owner, lease any)) {
-	c.Script, c.NumKeys = ReadRenew, n+1
-	c.Args = slices.Grow(c.Args, 3*n+1)[:3*n+1]
-	for i := range n {
-		c.Args[i], c.Args[n+1+2*i], c.Args[n+2+2*i] = reader(i)
-	}
+	fillRenew(c, ReadRenew, n, 1, reader)
 	first, _ := c.Args[0].(string)
 	c.Args[n] = codec.ReadWriteChannel(first)
+	c.NumKeys++
 }

@@ -1,8 +1,6 @@
 package luasrc
 
 import (
-	"slices"
-
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -91,12 +89,8 @@ func (s *Permits) Inspect(c *transport.Call, first, last int64) {
 // FillPermitRenew fills c with a call of [PermitRenew] for n holds, which permits returns in order; key
 // is the sorted set.
 func FillPermitRenew(c *transport.Call, now int64, n int, permits func(i int) (key, ids, lease any)) {
-	c.Script, c.NumKeys = PermitRenew, n
-	c.Args = slices.Grow(c.Args, 3*n+1)[:3*n+1]
+	fillRenew(c, PermitRenew, n, 1, permits)
 	c.Args[n] = now
-	for i := range n {
-		c.Args[i], c.Args[n+1+2*i], c.Args[n+2+2*i] = permits(i)
-	}
 }
 
 // The scripts of the count-down latch.
