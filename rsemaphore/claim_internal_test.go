@@ -57,7 +57,10 @@ type lateClaims struct {
 	arrives func()
 }
 
-func (l lateClaims) Claim(acquire.Reusable) acquire.Claim { return l }
+func (l lateClaims) Claim(s acquire.Reusable) acquire.Claim {
+	l.taking.Claim(s)
+	return l
+}
 
 func (l lateClaims) Settle(ctx context.Context, err error) (any, error) {
 	l.arrives()
@@ -130,6 +133,7 @@ func TestLateGrantBesideSettleIsAcquiredOrReleased(t *testing.T) {
 	t.Parallel()
 	for range 300 {
 		a, fake := oneTaking(func(*faketransport.SentCall) (any, error, bool) { return int64(1), nil, true })
+		a.Claim(nil)
 		begin := make(chan struct{})
 		var reply any
 		var err error

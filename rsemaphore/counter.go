@@ -102,7 +102,7 @@ var _ interface {
 } = (*taking)(nil)
 
 func newTaking(s *Semaphore, n int64) *taking {
-	a := &taking{semaphore: s, kind: s.kind, late: make(chan lateReply, 1)}
+	a := &taking{semaphore: s, kind: s.kind}
 	a.kind.n = n
 	a.Engine, a.Kind, a.Lock, a.Claims = s.engine, &a.kind, s.name, a
 	a.Given = true // a retry could count twice
@@ -229,7 +229,12 @@ func (*counter) Decode(answer any) (acquire.Outcome, error) {
 }
 
 // Claim returns the call itself, in whose name only one attempt at a time can be in doubt.
-func (a *taking) Claim(acquire.Reusable) acquire.Claim { return a }
+func (a *taking) Claim(acquire.Reusable) acquire.Claim {
+	if a.late == nil {
+		a.late = make(chan lateReply, 1)
+	}
+	return a
+}
 
 func (a *taking) Request() *acquire.Request            { return &a.request }
 func (*taking) Grant(time.Time, acquire.Outcome) error { return nil }
