@@ -40,13 +40,6 @@ func (n *Names) Read(args ...string) ([]string, error) {
 	return names, nil
 }
 
-// Shells complete file names for flags that name a file and for the command of run, and the values
-// of flags that have few. They complete nothing else.
-
-func offersNoFiles(root *cobra.Command) {
-	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-}
-
 // CompleteValues makes shells complete a flag's values; in a list, only the first.
 func CompleteValues(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

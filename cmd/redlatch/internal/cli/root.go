@@ -132,7 +132,9 @@ ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
 	root.SuggestionsMinimumDistance = 2
 	root.DisableSuggestions = true // cobra prints several lines; wrongCommand prints one
 	g.register(root)
-	offersNoFiles(root)
+	// Shells complete file names for flags that name a file and for the command of run, and the
+	// values of flags that have few. They complete nothing else.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, newCommand := range commands {
 		root.AddCommand(explained(newCommand(g)))
 	}

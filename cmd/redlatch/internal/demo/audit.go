@@ -159,10 +159,6 @@ func (a *audit) failure() string {
 	return ""
 }
 
-func (a *audit) allReady() bool {
-	return !slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
-}
-
 func (a *audit) violations() (n int) {
 	for _, visit := range a.markers {
 		if !a.excused[visit] {

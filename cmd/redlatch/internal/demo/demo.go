@@ -29,6 +29,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -245,7 +246,8 @@ func (r *run) play(ctx context.Context) error {
 // SET, where a death does most harm.
 func (r *run) chooseVictim(now time.Time) {
 	a := r.audit
-	if r.victim == nil && a.last != nil && a.allReady() && now.Sub(a.began) >= r.duration*2/5 {
+	connecting := slices.ContainsFunc(a.processes, func(p *process) bool { return p.client == "" })
+	if r.victim == nil && a.last != nil && !connecting && now.Sub(a.began) >= r.duration*2/5 {
 		r.victim = a.last
 		_, _ = io.WriteString(r.victim.orders, "stall\n") // a dead process is reported as gone
 	}

@@ -85,7 +85,12 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 	return cli.OnMaster(ctx, o.Globals, name, func(t repair.Target) error {
 		u := repair.Unlock{
 			Target: t, Name: name, Owners: o.owners, Dead: o.dead, EvenIfAlive: o.evenIfAlive, For: o.look,
-			Looks: func(limit time.Duration) { tellLook(name, limit) },
+			Looks: func(limit time.Duration) {
+				if limit > briefLook {
+					cli.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
+						limit.Round(time.Second), name)
+				}
+			},
 			// The audit must be written, a few seconds later at most.
 			Takes: func() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) },
 		}
@@ -104,13 +109,6 @@ func (o *unlockOptions) unlock(cmd *cobra.Command, name string) error {
 
 // briefLook is the longest look that is not announced.
 const briefLook = 1500 * time.Millisecond
-
-func tellLook(name string, limit time.Duration) {
-	if limit > briefLook {
-		cli.Messagef(os.Stderr, "looking for up to %v whether the lease of lock %q is renewed, as that of a live holder is",
-			limit.Round(time.Second), name)
-	}
-}
 
 func (o *unlockOptions) confirm(f *repair.Forced) bool {
 	printLock(os.Stderr, f)

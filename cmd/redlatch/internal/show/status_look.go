@@ -51,7 +51,7 @@ func (q *question) watch(ctx context.Context, client *redlatch.Client) (*status,
 		if waits {
 			head.observe(&s.Queue[0], answered, time.Now())
 		}
-		if !waits && !q.waitsForRenewal(s) {
+		if !waits && (!q.lease || s.Renewed != inspect.RenewedUnknown) {
 			return s, q.complete(ctx, client, s)
 		}
 		if first.IsZero() {
@@ -80,10 +80,6 @@ func (q *question) once(ctx context.Context, client *redlatch.Client, lease *ins
 	lease.See(seen)
 	s.Renewed = lease.Known()
 	return s, seen.Answered, s.count(ctx, client, s.Queue)
-}
-
-func (q *question) waitsForRenewal(s *status) bool {
-	return q.lease && s.Renewed == inspect.RenewedUnknown
 }
 
 // absence records observations of the first in the queue while the lock was free.

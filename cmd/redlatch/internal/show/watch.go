@@ -94,7 +94,7 @@ func (w *watcher) run(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	f := newFollower(w, client)
+	f := &follower{watcher: w, client: client, side: connect.Over(engine.EngineOf(client).Transport), locks: map[string]*followed{}}
 	heard, err := f.hear(inner, &helpers)
 	if err != nil {
 		return err
@@ -145,21 +145,17 @@ func (w *watcher) find(ctx context.Context, found chan<- discovery) {
 	}
 	for {
 		began := time.Now()
-		if err := w.search(ctx, func(name string) { tell(discovery{name: name}) }); err != nil {
+		unread, err := inspect.RunOnMasters(ctx, w.srv, inspect.Request{Pattern: w.pattern, Found: func(l *inspect.Lock) error {
+			tell(discovery{name: l.Name})
+			return nil
+		}})
+		if err = cmp.Or(err, unread.Away); err != nil {
 			tell(discovery{err: err})
 		}
 		if inspect.Pause(ctx, max(findEvery, inspect.PauseFactor*time.Since(began))) != nil {
 			return
 		}
 	}
-}
-
-func (w *watcher) search(ctx context.Context, tell func(name string)) error {
-	unread, err := inspect.RunOnMasters(ctx, w.srv, inspect.Request{Pattern: w.pattern, Found: func(l *inspect.Lock) error {
-		tell(l.Name)
-		return nil
-	}})
-	return cmp.Or(err, unread.Away)
 }
 
 func (w *watcher) emit(event any, line string) {

@@ -11,8 +11,6 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
-	"github.com/redlatch/redlatch/internal/engine"
-	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/follow"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -41,10 +39,6 @@ type follower struct {
 type followed struct {
 	follow.Lock
 	idle time.Time // since when it is free, zero if it is not
-}
-
-func newFollower(w *watcher, client *redlatch.Client) *follower {
-	return &follower{watcher: w, client: client, side: connect.Over(engine.EngineOf(client).Transport), locks: map[string]*followed{}}
 }
 
 // run handles messages and discoveries, and inspects all locks regularly, until ctx ends. It

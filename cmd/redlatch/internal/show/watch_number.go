@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch"
@@ -167,10 +168,9 @@ func isCut(in *rsemaphore.Inspection) bool { return in.Taken > len(in.Permits) }
 
 // permitChanges returns the permits that were released, expired or acquired.
 func permitChanges(before, now *rsemaphore.Inspection, passed time.Duration) (all []numberEvent) {
-	was, is := idsOf(before), idsOf(now)
 	for _, p := range before.Permits {
 		switch {
-		case is[p.ID]:
+		case hasPermit(now, p.ID):
 		case p.Left >= 0 && p.Left <= passed+slack:
 			all = append(all, numberEvent{Event: follow.Expired, Permit: p.ID})
 		default:
@@ -178,17 +178,13 @@ func permitChanges(before, now *rsemaphore.Inspection, passed time.Duration) (al
 		}
 	}
 	for _, p := range now.Permits {
-		if !was[p.ID] {
+		if !hasPermit(before, p.ID) {
 			all = append(all, numberEvent{Event: follow.Taken, Permit: p.ID})
 		}
 	}
 	return all
 }
 
-func idsOf(in *rsemaphore.Inspection) map[string]bool {
-	ids := map[string]bool{}
-	for _, p := range in.Permits {
-		ids[p.ID] = true
-	}
-	return ids
+func hasPermit(in *rsemaphore.Inspection, id string) bool {
+	return slices.ContainsFunc(in.Permits, func(p rsemaphore.Permit) bool { return p.ID == id })
 }

@@ -71,15 +71,16 @@ func New(g *cli.Globals) *cobra.Command {
 
 func (s *server) check() error {
 	host, _, err := net.SplitHostPort(s.addr)
+	addr, _ := netip.ParseAddr(host) // zero for a name
 	switch {
 	case err != nil:
 		return cli.Usagef("--addr must be host:port, such as %s", defaultAddr)
 	case s.page.Every < 100*time.Millisecond:
 		return cli.Usagef("--every must be at least 100ms")
-	case !isLoopback(host) && s.authFile == "" && s.readOnly < 2:
+	case host != "localhost" && !addr.Unmap().IsLoopback() && s.authFile == "" && s.readOnly < 2:
 		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
 	}
-	if host != "" && !isUnspecified(host) {
+	if host != "" && !addr.IsUnspecified() {
 		s.page.Hosts = append(s.page.Hosts, host)
 	}
 	return s.checkActions()
@@ -111,24 +112,16 @@ func (s *server) checkActions() error {
 	return nil
 }
 
-// isLoopback reports whether only this machine can reach host.
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
-}
-
-func isUnspecified(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsUnspecified()
-}
-
 // run serves the page until ctx ends.
 func (s *server) run(ctx context.Context, srv *connect.Server) error {
 	users, err := readAuth(s.authFile)
 	if err != nil {
 		return err
 	}
-	s.page.User, s.page.Audit = userOf, s.audit
+	s.page.Audit, s.page.User = s.audit, func(r *http.Request) string {
+		user, _, _ := r.BasicAuth()
+		return user
+	}
 	client, err := cli.Client(ctx, srv)
 	if err != nil {
 		return err
@@ -159,11 +152,6 @@ func shownAddr(addr net.Addr) string {
 		return fmt.Sprintf("localhost:%d", tcp.Port)
 	}
 	return addr.String()
-}
-
-func userOf(r *http.Request) string {
-	user, _, _ := r.BasicAuth()
-	return user
 }
 
 // audit logs the beginning and the outcome of an action.
