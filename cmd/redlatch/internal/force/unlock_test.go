@@ -173,42 +173,33 @@ func awaitListener(t *testing.T, s *redistest.Server, name string) {
 	}, program.Soon, program.PollEvery)
 }
 
-func TestUnlockWritesItsAuditToAFile(t *testing.T) {
+func TestUnlockAppendsItsAuditToAFile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	var names []string
-	for range 2 {
+	for lines := 1; lines <= 2; lines++ {
 		name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
-		names = append(names, name)
 		program.OK(t, s.URL(), "unlock", "--force", "--even-if-alive", "--reason", "why", "--audit-file", file, name)
-	}
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	require.Len(t, lines, 2)
-	for i, line := range lines {
-		reported := program.JSON(t, line)
-		require.Equal(t, names[i], reported["name"])
-		require.Equal(t, "why", reported["reason"])
-		require.Equal(t, "taken", reported["outcome"])
-		require.Equal(t, true, reported["even_if_alive"])
-		require.Equal(t, "redis://"+s.Addr(), reported["server"])
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all := strings.Split(strings.TrimSpace(string(text)), "\n")
+		require.Len(t, all, lines)
+		reported := program.JSON(t, all[lines-1])
+		for field, want := range map[string]any{
+			"name": name, "reason": "why", "outcome": "taken", "even_if_alive": true, "server": "redis://" + s.Addr(), "action": "unlock --force",
+		} {
+			require.Equal(t, want, reported[field], field)
+		}
 		require.NotEmpty(t, reported["by"])
 		require.NotEmpty(t, reported["host"])
 		require.Equal(t, program.RedissonOwner, reported["holders"].([]any)[0].(map[string]any)["owner"])
-		require.WithinDuration(t, time.Now(), parseTime(t, reported["time"]), time.Minute)
+		at, err := time.Parse(time.RFC3339, reported["time"].(string))
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), at, time.Minute)
 	}
 	name := program.HeldBy(t, s, program.RedissonOwner, time.Hour)
 	program.Fails(t, s.URL(), 1, "nothing was done", "unlock", "--force", "--even-if-alive", "--audit-file", "/no/such/dir/file", name)
 	require.True(t, program.Exists(t, s, name), "it was taken without an audit")
-}
-
-func parseTime(t *testing.T, text any) time.Time {
-	t.Helper()
-	at, err := time.Parse(time.RFC3339, text.(string))
-	require.NoError(t, err)
-	return at
 }
 
 func TestUnlockRefusesWhatItCannotJudge(t *testing.T) {

@@ -104,13 +104,13 @@ func TestHoldThatEndsSaysSoAndSignalsTheProcess(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	for flag, says := range map[string]string{
-		"--watchdog=3s": "was lost: ", "--max-hold=1s": "was held for 1s, which is the most by --max-hold: it was freed\n",
+		"--watchdog=10s": "was lost: ", "--max-hold=1s": "was held for 1s, which is the most by --max-hold: it was freed\n",
 	} {
 		name := redistest.Key(t)
 		other := sleeper(t)
 		p := program.Start(t, s.URL(), "hold", flag, "--for-pid", strconv.Itoa(other.Process.Pid), "--on-lost-signal=USR1", name)
 		p.Line()
-		if flag == "--watchdog=3s" {
+		if flag == "--watchdog=10s" {
 			s.Do(t, "DEL", name)
 		}
 		got := p.Outcome(2 * program.Soon)
@@ -146,7 +146,7 @@ func TestHoldTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	env, next := notified(t, true)
 	for _, lost := range []bool{false, true} {
 		name := redistest.Key(t)
-		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "hold", "--watchdog=3s", name)
+		p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "hold", "--watchdog=10s", name)
 		require.Equal(t, "STATUS=waits for lock "+name, next())
 		require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
 		p.Line()
@@ -239,7 +239,7 @@ func TestOnLostExecRunsWithTheReasonAndDelaysNothing(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			name, dir := redistest.Key(t), t.TempDir()
-			p := program.Start(t, s.URL(), "run", "--watchdog=3s", "--on-lost", kind, "--on-lost-exec",
+			p := program.Start(t, s.URL(), "run", "--watchdog=10s", "--on-lost", kind, "--on-lost-exec",
 				`echo "$REDLATCH_LOCK|$REDLATCH_OWNER|$REDLATCH_LOSS" >`+dir+`/told; sleep 2; echo hook; exit 3`,
 				name, "--", "sh", "-c", `echo "$REDLATCH_OWNER"; trap 'exit 0' TERM; while [ ! -e `+dir+`/told ]; do sleep 0.05; done; echo ended >`+dir+`/ended & wait`)
 			owner := p.Line()
@@ -298,7 +298,7 @@ func TestRunTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	env, next := notified(t, false)
-	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=3s", name, "--", "sh", "-c", "read x")
+	p := program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=10s", name, "--", "sh", "-c", "read x")
 	require.Equal(t, "STATUS=waits for lock "+name, next())
 	require.Regexp(t, `^READY=1\nSTATUS=holds lock \Q`+name+`\E since 2\S+Z$`, next())
 	require.NoError(t, p.Stdin.Close())
@@ -306,7 +306,7 @@ func TestRunTellsTheServiceManagerHowFarItIs(t *testing.T) {
 	p.Rest()
 
 	env, next = notified(t, false)
-	p = program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=3s", name, "--", "sh", "-c", program.EndsOnSIGTERM)
+	p = program.StartWith(t, []string{"REDIS_URL=" + s.URL(), env}, "run", "--watchdog=10s", name, "--", "sh", "-c", program.EndsOnSIGTERM)
 	require.Equal(t, "up", p.Line())
 	next()
 	next()

@@ -40,7 +40,7 @@ func TestLossEndsTheChildrenOfTheCommandToo(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
-	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c", `trap '' TERM; `+processTree)
+	p := program.Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c", `trap '' TERM; `+processTree)
 	require.Equal(t, "up", p.Line())
 	s.Do(t, "DEL", name)
 	require.Empty(t, p.Rest())

@@ -107,9 +107,9 @@ func TestGiveUpKeepsTheLockForAtLeast(t *testing.T) {
 	}{
 		"over":                    {flags: lockFlags{atLeast: ran}},
 		"within a lease":          {flags: lockFlags{atLeast: 20 * time.Second}, took: 19 * time.Second},
-		"as long as --max-hold":   {flags: lockFlags{atLeast: 20 * time.Second, maxHold: 20 * time.Second}, took: 19 * time.Second},
-		"signal":                  {flags: lockFlags{atLeast: 20 * time.Second}, signal: 4 * time.Second, took: 4 * time.Second, left: lease}, // which ends later
-		"hold, within a lease":    {flags: lockFlags{atLeast: 20 * time.Second}, hold: true, left: lease},                                     // which ends later
+		"as long as --max-hold":   {flags: lockFlags{atLeast: 20*time.Second + 50*time.Millisecond, maxHold: 20 * time.Second}, took: 19 * time.Second}, // one counts from the reply
+		"signal":                  {flags: lockFlags{atLeast: 20 * time.Second}, signal: 4 * time.Second, took: 4 * time.Second, left: lease},           // which ends later
+		"hold, within a lease":    {flags: lockFlags{atLeast: 20 * time.Second}, hold: true, left: lease},                                               // which ends later
 		"longer than a lease":     {flags: lockFlags{atLeast: time.Hour}, left: time.Hour - ran},
 		"fair, longer":            {flags: lockFlags{atLeast: time.Hour, fair: true}, left: time.Hour - ran},
 		"fenced, longer":          {flags: lockFlags{atLeast: time.Hour, fenced: true}, left: time.Hour - ran},

@@ -2,7 +2,6 @@ package show
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,31 +13,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 )
-
-func TestStatusPrintsText(t *testing.T) {
-	t.Parallel()
-	redistest.EachServer(t, func(t *testing.T, s redistest.Target) {
-		t.Helper()
-		t.Parallel()
-		free, held := redistest.Key(t), redistest.Key(t)
-		s.Do(t, "HSET", held, program.SomeOwner, 2)
-		s.Do(t, "PEXPIRE", held, 60_000)
-
-		got := program.Finish(t, s.URL(), "status", free)
-		require.Equal(t, program.Outcome{Code: 0, Stdout: "lock \"" + free + "\" is free\n", Stderr: ""}, got)
-
-		out := program.OK(t, s.URL(), "status", held)
-		require.Regexp(t, `^lock "`+held+`" is held
-  owner  `+program.SomeOwner+`   count 2
-         Redlatch since `+program.RedlatchSince+`
-  lease  (1m0|5\d(\.\d)?)s left, fixed or renewed \(--for 2\ds would show\)
-$`, out)
-		program.Narrow(t, strings.TrimPrefix(out, "lock \""+held))
-
-		s.Do(t, "PERSIST", held)
-		require.Contains(t, program.Finish(t, s.URL(), "status", held).Stdout, "  lease  none: it stays until it is released\n")
-	})
-}
 
 func TestStatusPrintsJSON(t *testing.T) {
 	t.Parallel()
