@@ -1,6 +1,7 @@
 package show
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -24,67 +25,67 @@ import (
 
 var errNotCountable = fmt.Errorf("%w: %w", admin.ErrNotCounted, errors.New("not\ncountable"))
 
-const age = `\d+(\.\d)?m?s`
-
 func TestStatusSaysWhyAFreeLockIsNotTaken(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	for _, c := range []struct {
-		what          string
+	second := redlatch.NewOwner(program.ClientID, 2).String()
+	for what, c := range map[string]struct {
 		owner         string
 		deadline      time.Duration
 		listens, help bool // the first; a Redlatch client behind it
 		reason, says  string
 	}{
-		{
-			"dead", program.RedissonOwner, time.Hour, false, false, whyAbsent,
-			program.RedissonOwner + ` (Redisson), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more; ` +
-				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead NAME`, since 2 have no subscriber",
+		"dead": {
+			program.RedissonOwner, time.Hour, false, false, whyAbsent,
+			program.RedissonOwner + ` (Redisson), has had no subscriber for 1s: if it is dead, it blocks the lock for 59m59s more; ` +
+				"no Redlatch client waits that would evict it: use `redlatch evict --all-dead job`, since 2 have no subscriber",
 		},
-		{
-			"dead with help", program.RedlatchOwner, time.Hour, false, true, whyAbsent,
-			program.RedlatchOwner + ` (Redlatch), has had no subscriber for AGE: if it is dead, it blocks the lock for 59mAGE more, ` +
+		"dead with help": {
+			program.RedlatchOwner, time.Hour, false, true, whyAbsent,
+			program.RedlatchOwner + ` (Redlatch), has had no subscriber for 1s: if it is dead, it blocks the lock for 59m59s more, ` +
 				`unless a waiting Redlatch client, as at place 2, evicts it`,
 		},
-		{
-			"dead for ever", "first:1", 0, false, false, whyAbsent,
-			`first:1, has had no subscriber for AGE, and no deadline: if it is dead, it blocks the lock for ever;`,
+		"dead for ever": {
+			"first:1", 0, false, false, whyAbsent,
+			"first:1, has had no subscriber for 1s, and no deadline: if it is dead, it blocks the lock for ever; no Redlatch client waits that would evict it: " +
+				"use `redlatch evict --all-dead job`, since 2 have no subscriber",
 		},
-		{
-			"overdue", program.RedissonOwner, -time.Second, true, false, whyOverdue,
-			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for AGE`,
+		"overdue": {
+			program.RedissonOwner, -time.Second, true, false, whyOverdue,
+			program.RedissonOwner + ` (Redisson), has passed its deadline by this machine's clock: the next request for the lock removes it, and none came for 1s`,
 		},
-		{
-			"alive", program.RedissonOwner, time.Hour, true, false, whySubscribed,
-			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in AGE: it comes when it is woken, or with its next poll`,
+		"alive": {
+			program.RedissonOwner, time.Hour, true, false, whySubscribed,
+			program.RedissonOwner + ` (Redisson), is subscribed, but has not come for the lock in 1s: it comes when it is woken, or with its next poll`,
 		},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			name := redistest.Key(t)
-			program.Enqueue(t, s, name, c.owner, c.deadline)
-			second := redlatch.NewOwner(program.ClientID, 2).String()
-			program.Enqueue(t, s, name, second, time.Hour)
-			if c.listens {
-				program.Listen(t, s, name, c.owner)
-			}
-			if c.help {
-				program.Listen(t, s, name, second)
-			}
-			out := program.OK(t, s.URL(), "status", name)
-			require.Contains(t, out, "lock \""+name+"\" is free\n  queue  2 waiting\n")
-			says := regexp.MustCompile("AGE").ReplaceAllString(regexp.QuoteMeta("the first in the queue, "+strings.ReplaceAll(c.says, "NAME", name)), age)
-			require.Regexp(t, says, program.Words(out))
-			require.Contains(t, out, "\n  note   the first in the queue, ")
-			program.Narrow(t, out[len("lock ")+len(name):])
-
-			as := asJSON(t, s, name)
-			require.Regexp(t, says, as.Note)
-			require.Equal(t, c.reason, as.Why.Reason)
-			require.Equal(t, c.owner, as.Why.Owner)
-			require.Equal(t, inspect.ClientOf(c.owner), as.Why.Client)
-			require.GreaterOrEqual(t, as.Why.FirstMillis, aMoment.Milliseconds(), "it was looked at for a moment")
-			require.Equal(t, c.listens, as.Why.AbsentMillis == nil)
+			got, _ := watchInBubble(t, question{look: aMoment}, func(t *testing.T, s redistest.Target, _ *redlatch.Client) {
+				t.Helper()
+				program.Enqueue(t, s, "job", c.owner, c.deadline)
+				program.Enqueue(t, s, "job", second, time.Hour)
+				if c.listens {
+					program.Listen(t, s, "job", c.owner)
+				}
+				if c.help {
+					program.Listen(t, s, "job", second)
+				}
+			})
+			require.Equal(t, "the first in the queue, "+c.says, got.Note)
+			require.Equal(t, c.reason, got.Why.Reason)
+			require.Equal(t, c.owner, got.Why.Owner)
+			require.Equal(t, inspect.ClientOf(c.owner), got.Why.Client)
+			require.Equal(t, aMoment.Milliseconds(), got.Why.FirstMillis, "it was looked at for a moment")
+			require.Equal(t, c.listens, got.Why.AbsentMillis == nil)
+			text, err := json.Marshal(got)
+			require.NoError(t, err)
+			require.Contains(t, string(text), `"why_free":{"reason":"`+c.reason+`","owner":"`+c.owner+`","client":"`)
+			require.Contains(t, string(text), `"first_for_ms":1000,"no_subscriber_for_ms":`)
+			var out strings.Builder
+			got.print(&out)
+			require.Contains(t, out.String(), "lock \"job\" is free\n  queue  2 waiting\n")
+			require.Contains(t, program.Words(out.String()), " note the first in the queue, "+c.says)
+			program.Narrow(t, out.String())
 		})
 	}
 }
@@ -150,18 +151,17 @@ func fixed(t *testing.T, s redistest.Target, _ *redlatch.Client) {
 
 func TestStatusSeesThatTheLockIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	name := redistest.Key(t)
-	program.Enqueue(t, s, name, program.RedissonOwner, time.Hour)
-	p := program.Start(t, s.URL(), "status", "--for", "1m", name)
-	require.Eventually(t, func() bool { // it counts listeners, so it has inspected
-		return s.CommandStats(t)["subscribe"] > 0
-	}, program.Soon, 10*time.Millisecond)
-	s.Do(t, "HSET", name, program.RedissonOwner, 1)
-	s.Do(t, "DEL", codec.QueueKey(name))
-	got := p.Outcome(2 * program.Soon)
-	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Equal(t, "lock \""+name+"\" is held\n  owner  "+program.RedissonOwner+"   count 1\n         Redisson\n  lease  none: it stays until it is released\n", got.Stdout)
+	got, took := watchInBubble(t, question{look: time.Minute}, func(t *testing.T, s redistest.Target, _ *redlatch.Client) {
+		t.Helper()
+		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
+		time.AfterFunc(10*time.Second, func() {
+			s.Do(t, "HSET", "job", program.RedissonOwner, 1)
+			s.Do(t, "DEL", codec.QueueKey("job"))
+		})
+	})
+	require.InDelta(t, 10, took.Seconds(), 1.1)
+	require.True(t, got.Held)
+	require.Nil(t, got.Why)
 }
 
 func TestAbsenceIsNeverLongerThanObserved(t *testing.T) {
