@@ -46,11 +46,11 @@ type look struct {
 // nil.
 func (c *collector) look(ctx context.Context) (found *figures, notCounted, err error) {
 	if c.seen == nil {
-		c.seen, c.began = newSeen(), make([]int64, len(c.by.list()))
+		c.seen, c.began = newSeen(), make([]int64, len(c.by.names))
 	}
 	began := time.Now()
 	l := &look{collector: c, now: began}
-	for _, name := range c.by.list() {
+	for _, name := range c.by.names {
 		l.groups = append(l.groups, group{name: name, held: map[inspect.Kind]int64{}})
 	}
 	unread, err := inspect.RunOnMasters(ctx, c.server, inspect.Request{
@@ -115,7 +115,7 @@ type group struct {
 type figures struct {
 	at     time.Time // when the look ended
 	took   time.Duration
-	groups []group // in the order of groups.list
+	groups []group // in the order of groups.names
 
 	keys       int64 // hashes and queues read
 	unreadable int64 // keys that the user may not read
@@ -150,9 +150,9 @@ const (
 	maxGroups = 100
 )
 
-// groups assign locks to groups by name. The zero groups have one group, everything.
+// groups assign locks to groups by name.
 type groups struct {
-	names    []string // each once, in order
+	names    []string // each once, in order; the last one is that of the other locks
 	patterns []pattern
 }
 
@@ -190,15 +190,11 @@ func parseGroups(texts []string) (groups, error) {
 	if len(g.names) > maxGroups {
 		return groups{}, fmt.Errorf("%d groups are too many: each has series of its own, and %d are the most", len(g.names), maxGroups)
 	}
-	return g, nil
-}
-
-// list returns the names of the groups, rest last.
-func (g groups) list() []string {
 	if len(g.names) == 0 {
-		return []string{everything}
+		return groups{names: []string{everything}}, nil
 	}
-	return append(g.names[:len(g.names):len(g.names)], rest)
+	g.names = append(g.names, rest)
+	return g, nil
 }
 
 func (g groups) of(name string) int {
@@ -207,7 +203,7 @@ func (g groups) of(name string) int {
 			return p.group
 		}
 	}
-	return len(g.names)
+	return len(g.names) - 1
 }
 
 // maxHolds is how many holds are remembered, in about 20 MiB for two looks.

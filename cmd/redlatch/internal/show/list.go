@@ -51,7 +51,7 @@ func NewList(g *cli.Globals) *cobra.Command {
 			if _, err := cli.WarnOfReplica(cmd.Context(), l.from, l.errors); err != nil {
 				return err
 			}
-			do := func(ctx context.Context) error { return l.once(ctx) }
+			do := l.once
 			if l.watch {
 				do = l.repeat
 			}
