@@ -293,6 +293,8 @@ func TestUnlockWantsAHolderAlsoWhenTheLeasesOfAllReadersAreOver(t *testing.T) {
 	got := program.Fails(t, s.URL(), 2, "If you know that it is dead: --dead "+program.RedissonOwner+". --even", "unlock", "--force", "--for", "1s", "--json", name)
 	reported := program.JSON(t, got.Stdout)
 	require.Equal(t, "readwrite", reported["kind"])
+	require.Equal(t, "not_known_dead", reported["refused"])
+	require.Equal(t, false, reported["taken"])
 	require.Equal(t, "read", reported["mode"])
 	holder := reported["holders"].([]any)[0].(map[string]any)
 	require.Equal(t, "read", holder["mode"])

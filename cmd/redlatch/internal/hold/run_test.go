@@ -105,7 +105,9 @@ func TestRunOnALockThatIsHeldExitsWithTheConflictCode(t *testing.T) {
 		{[]string{"--wait", "1ms", "--conflict-exit-code=75"}, 75},
 	} {
 		args := append(append([]string{"run"}, c.flags...), name, "--", "echo", "never")
-		require.Empty(t, program.Fails(t, s.URL(), c.code, "is held by another owner, for ", args...).Stdout)
+		got := program.Fails(t, s.URL(), c.code, "is held by another owner, for ", args...)
+		require.Empty(t, got.Stdout)
+		require.Regexp(t, `, for \S+ if it is not renewed\n$`, got.Stderr)
 	}
 }
 

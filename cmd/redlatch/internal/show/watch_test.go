@@ -3,6 +3,7 @@ package show
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -294,4 +295,20 @@ func TestEventLineSaysWhatHappened(t *testing.T) {
 		require.Equal(t, line+`  "orders\n1"  a label`, eventLine(&e, "a label", true))
 		program.Narrow(t, eventLine(&e, strings.Repeat("word ", 40), false))
 	}
+}
+
+func TestEventHasAllInJSON(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(eventJSONOf(&follow.Event{
+		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Name: "a\xff", What: follow.Passed, Owner: program.SomeOwner, From: program.RedissonOwner,
+		Count: "2", Mode: "write", Lease: 30 * time.Second, Place: 3, Queue: 4, Messages: 5,
+	}, "a label"))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"at":"2026-01-02T03:04:05Z","name":"a\ufffd","name_base64":"Yf8=","event":"passed","owner":"`+program.SomeOwner+`",
+		"client":"redlatch","client_started":"2024-12-21T01:06:31.296Z","label":"a label","from":"`+program.RedissonOwner+`","count":2,"mode":"write",
+		"ttl_ms":30000,"position":3,"queue_length":4,"messages":5}`, string(text))
+	text, err = json.Marshal(eventJSONOf(&follow.Event{Name: "a", What: follow.Held, Owner: "\xff", Count: "1", Lease: -1}, ""))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"at":"0001-01-01T00:00:00Z","name":"a","event":"held","owner":"\ufffd","owner_base64":"/w==","client":"unknown","count":1,
+		"no_ttl":true,"queue_length":0,"messages":0}`, string(text))
 }
