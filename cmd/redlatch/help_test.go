@@ -17,12 +17,23 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
 )
 
+// output runs a command line in this process.
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	var out strings.Builder
+	root := cli.NewRoot(constructors...)
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	require.NoError(t, root.Execute())
+	return out.String()
+}
+
 func TestHelpNeedsNoServerAndFitsATerminal(t *testing.T) {
 	t.Parallel()
 	for path, c := range commands(t) {
-		out := program.OK(t, program.NoServer(t), append(strings.Fields(path), "--help")...)
+		out := output(t, append(strings.Fields(path), "--help")...)
 		program.Narrow(t, out)
-		require.NotContains(t, out, "sesame", "help shows what REDIS_URL holds")
 		if !strings.HasPrefix(path, "completion") {
 			require.NotEmpty(t, c.Long, path)
 			require.Contains(t, out, "\nExamples:\n", path)
@@ -31,6 +42,7 @@ func TestHelpNeedsNoServerAndFitsATerminal(t *testing.T) {
 	}
 	out := program.OK(t, program.NoServer(t), "--help")
 	program.Narrow(t, out)
+	require.NotContains(t, out, "sesame", "help shows what REDIS_URL holds")
 	require.NotContains(t, out, "__", "a hidden command shows")
 	for _, path := range []string{"list", "watch", "demo", "serve"} {
 		require.Contains(t, commands(t)[path].Long, "128+n", path)
@@ -105,13 +117,7 @@ const (
 
 func offered(t *testing.T, words ...string) string {
 	t.Helper()
-	var out strings.Builder
-	root := cli.NewRoot(constructors...)
-	root.SetArgs(append([]string{"__complete"}, words...))
-	root.SetOut(&out)
-	root.SetErr(&strings.Builder{})
-	require.NoError(t, root.Execute())
-	return out.String()
+	return output(t, append([]string{"__complete"}, words...)...)
 }
 
 func TestShellsOfferFilesForTheFlagsThatNameOne(t *testing.T) {
@@ -170,7 +176,7 @@ func TestShellsOfferRunWhatTheyOfferAnyCommand(t *testing.T) {
 func written(t *testing.T) map[string]string {
 	t.Helper()
 	folder := t.TempDir()
-	program.OK(t, program.NoServer(t), "__manual", "--date", "2026-11-25T23:30:00-02:00", "--of-version", "v1.2.3", folder)
+	output(t, "__manual", "--date", "2026-11-25T23:30:00-02:00", "--of-version", "v1.2.3", folder)
 	files := map[string]string{}
 	err := filepath.WalkDir(folder, func(name string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -246,7 +252,7 @@ func TestCompletionsOfPackagesAreThoseOfTheCommand(t *testing.T) {
 	for shell, c := range map[string]struct{ name, says string }{
 		"bash": {"redlatch.bash", "__start_redlatch"}, "zsh": {"_redlatch", "#compdef redlatch"}, "fish": {"redlatch.fish", "complete -c redlatch"},
 	} {
-		out := program.OK(t, program.NoServer(t), "completion", shell)
+		out := output(t, "completion", shell)
 		require.Contains(t, out, c.says)
 		assert.Equal(t, out, files["completions/"+c.name])
 	}
