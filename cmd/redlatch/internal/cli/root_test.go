@@ -7,7 +7,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
 )
 
 func TestExitErrorCarriesItsCause(t *testing.T) {
@@ -40,4 +43,27 @@ func TestWrittenKeepsTheCommandsOwnCode(t *testing.T) {
 	}
 	own := &ExitError{Code: 125, Err: fmt.Errorf("the owner could not be printed: %w", full)}
 	require.Equal(t, error(own), written(own, full))
+}
+
+func TestErrorsHaveTheCodesOfTheirCommands(t *testing.T) {
+	t.Parallel()
+	why, usual, runs := errors.New("why"), &cobra.Command{}, &cobra.Command{Annotations: RunFails}
+	for _, c := range []struct {
+		cmd  *cobra.Command
+		ran  bool
+		err  error
+		code int
+	}{
+		{usual, false, why, CodeUsage},
+		{usual, true, why, CodeFailed},
+		{usual, true, fmt.Errorf("lock: %w", redlatch.ErrInvalid), CodeUsage},
+		{usual, true, fmt.Errorf("after 2: %w", &ExitError{CodeFailed, redlatch.ErrInvalid}), CodeUsage},
+		{usual, true, fmt.Errorf("after 2: %w", &ExitError{CodeConflict, why}), CodeConflict},
+		{runs, false, why, CodeRunFailed},
+		{runs, true, redlatch.ErrInvalid, CodeRunFailed},
+		{runs, true, &ExitError{CodeFailed, why}, CodeFailed}, // --conflict-exit-code 1
+	} {
+		require.Equal(t, &ExitError{Code: c.code, Err: c.err}, coded(c.cmd, c.ran, c.err))
+	}
+	require.Equal(t, &ExitError{Code: 1}, coded(runs, true, &ExitError{Code: 1}), "the command's own")
 }
