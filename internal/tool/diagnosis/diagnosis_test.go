@@ -110,9 +110,7 @@ func TestDoctorLooksAtReplicas(t *testing.T) {
 	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", 1)
 	require.Equal(t, "1, in step, min-replicas-to-write 1", examined(t, master.URL(), "")["replicas"].Found)
 
-	began := time.Now()
 	all = examined(t, replica.URL(), "")
-	require.Less(t, time.Since(began), 6*time.Second, "what must fail is tried for long") // two locks take seven
 	require.Contains(t, all["server"].Found, "a replica, where no lock can be taken")
 	require.Equal(t, "Name the master, "+master.Addr()+".", all["server"].Advice)
 	require.Equal(t, Error, all["server"].Level)

@@ -1,26 +1,25 @@
-package repair_test
+package repair
 
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
-	"github.com/redlatch/redlatch/internal/tool/repair"
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
 // longQueue queues owners, some overdue, some without a deadline, and subscribes for some. It
 // returns the others.
-func longQueue(t *testing.T, s *redistest.Server, name string, length int, now time.Time, lives func(i int) bool) (dead []string) {
+func longQueue(t *testing.T, s redistest.Target, name string, length int, now time.Time, lives func(i int) bool) (dead []string) {
 	t.Helper()
 	c := redis.PubSubConn{Conn: s.Dial(t)}
 	for i := range length {
@@ -39,7 +38,7 @@ func longQueue(t *testing.T, s *redistest.Server, name string, length int, now t
 	return dead
 }
 
-func stateOf(t *testing.T, s *redistest.Server, name string) (queue []string, deadlines map[string]int64) {
+func stateOf(t *testing.T, s redistest.Target, name string) (queue []string, deadlines map[string]int64) {
 	t.Helper()
 	queue, err := redis.Strings(s.Do(t, "LRANGE", codec.QueueKey(name), 0, -1), nil)
 	require.NoError(t, err)
@@ -50,7 +49,7 @@ func stateOf(t *testing.T, s *redistest.Server, name string) (queue []string, de
 
 func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	length := testlevel.Rounds(120, 250)
+	const length = 120
 	for what, lives := range map[string]func(i int) bool{
 		"none lives":             func(int) bool { return false },
 		"all live":               func(int) bool { return true },
@@ -63,40 +62,41 @@ func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 		for _, held := range []bool{false, true} {
 			t.Run(fmt.Sprint(what, ", held ", held), func(t *testing.T) {
 				t.Parallel()
-				s := redistest.Shared(t)
-				client, err := redlatch.Open(t.Context(), s.URL())
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, client.Close()) })
-				one, all, now := redistest.Key(t)+"-one", redistest.Key(t)+"-all", time.Now()
-				dead := longQueue(t, s, one, length, now, lives)
-				longQueue(t, s, all, length, now, lives)
-				if held {
-					s.Do(t, "HSET", one, "holder", 1)
-					s.Do(t, "HSET", all, "holder", 1)
-				}
-				woken := ""
-				want := make([]admin.Waiter, len(dead))
-				for i := len(dead) - 1; i >= 0; i-- {
-					e, err := admin.Evict(t.Context(), rfairlock.New(client, one), dead[i])
-					require.NoError(t, err)
-					want[i] = e.Waiter
-					if e.Woken {
-						woken = e.Next
-					}
-				}
-				asked, _ := stateOf(t, s, all)
-				got, gotWoken, err := repair.EvictAll(t.Context(), client, inspect.Part{Name: all, First: 1, Last: length}, asked)
-				require.NoError(t, err)
-				require.Equal(t, want, got)
-				require.Equal(t, woken, gotWoken)
-				wantQueue, wantDeadlines := stateOf(t, s, one)
-				queue, deadlines := stateOf(t, s, all)
-				require.Equal(t, wantQueue, queue)
-				require.Len(t, deadlines, len(wantDeadlines))
-				for owner, deadline := range wantDeadlines {
-					require.InDelta(t, deadline, deadlines[owner], 12_000, owner) // one by one takes longer
-				}
+				synctest.Test(t, func(t *testing.T) {
+					evictBothWays(t, redistest.Mini(t, embedded.WithInProcess()), length, held, lives)
+				})
 			})
 		}
 	}
+}
+
+func evictBothWays(t *testing.T, s redistest.Target, length int, held bool, lives func(i int) bool) {
+	t.Helper()
+	const one, all = "one", "all"
+	client, now := targetOf(t, s).Client, time.Now()
+	dead := longQueue(t, s, one, length, now, lives)
+	longQueue(t, s, all, length, now, lives)
+	if held {
+		s.Do(t, "HSET", one, "holder", 1)
+		s.Do(t, "HSET", all, "holder", 1)
+	}
+	woken := ""
+	want := make([]admin.Waiter, len(dead))
+	for i := len(dead) - 1; i >= 0; i-- {
+		e, err := admin.Evict(t.Context(), rfairlock.New(client, one), dead[i])
+		require.NoError(t, err)
+		want[i] = e.Waiter
+		if e.Woken {
+			woken = e.Next
+		}
+	}
+	asked, _ := stateOf(t, s, all)
+	got, gotWoken, err := EvictAll(t.Context(), client, inspect.Part{Name: all, First: 1, Last: length}, asked)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, woken, gotWoken)
+	wantQueue, wantDeadlines := stateOf(t, s, one)
+	queue, deadlines := stateOf(t, s, all)
+	require.Equal(t, wantQueue, queue)
+	require.Equal(t, wantDeadlines, deadlines)
 }

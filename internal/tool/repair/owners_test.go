@@ -87,50 +87,48 @@ func TestUnlockRemovesDeadReaderOfBusyLock(t *testing.T) {
 
 func TestUnlockJudgesEachReaderByItsOwnLease(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	for what, c := range map[string]struct {
-		change func(name string)
-		dead   []string
-		why    string
-		says   string
-	}{
-		"renews":     {func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }, []string{program.SomeOwner}, RefusedAlive, program.SomeOwner + " is alive, its lease was renewed just now. A reader of Redisson before 4.4 also renews"},
-		"enters":     {func(name string) { s.Do(t, "HSET", name, program.SomeOwner, 2) }, []string{program.SomeOwner}, RefusedChanged, "the hold of " + program.SomeOwner + " has changed"},
-		"leaves":     {func(name string) { s.Do(t, "HDEL", name, program.SomeOwner) }, []string{program.SomeOwner}, RefusedChanged, "the hold of " + program.SomeOwner + " has changed"},
-		"one of two": {func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }, []string{program.SomeOwner, program.RedissonOwner}, RefusedAlive, program.SomeOwner + " is alive"},
-		"unstated":   {func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }, nil, RefusedUnknown, "its holder " + program.RedissonOwner + " is not known to be dead"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			name := redistest.Key(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		target := targetOf(t, s)
+		renews := func(name string) { s.Do(t, "PEXPIRE", holdKey(name, program.SomeOwner, 1), 2*time.Hour.Milliseconds()) }
+		for name, c := range map[string]struct {
+			change func(name string)
+			dead   []string
+			why    string
+			says   string
+		}{
+			"renews":     {renews, []string{program.SomeOwner}, RefusedAlive, program.SomeOwner + " is alive, its lease was renewed just now. A reader of Redisson before 4.4 also renews"},
+			"enters":     {func(name string) { s.Do(t, "HSET", name, program.SomeOwner, 2) }, []string{program.SomeOwner}, RefusedChanged, "the hold of " + program.SomeOwner + " has changed"},
+			"leaves":     {func(name string) { s.Do(t, "HDEL", name, program.SomeOwner) }, []string{program.SomeOwner}, RefusedChanged, "the hold of " + program.SomeOwner + " has changed"},
+			"one of two": {renews, []string{program.SomeOwner, program.RedissonOwner}, RefusedAlive, program.SomeOwner + " is alive"},
+			"unstated":   {renews, nil, RefusedUnknown, "its holder " + program.RedissonOwner + " is not known to be dead"},
+		} {
 			readBy(t, s, name, program.SomeOwner, 1, time.Hour)
 			readBy(t, s, name, program.RedissonOwner, 1, time.Hour)
-			u := &Unlock{Target: targetOf(t, s), Name: name, Dead: c.dead, For: 100 * time.Millisecond}
+			u := &Unlock{Target: target, Name: name, Dead: c.dead, For: 100 * time.Millisecond}
 			u.Looks = func(time.Duration) { c.change(name) }
 			f, err := u.Run(t.Context())
 			require.ErrorContains(t, err, c.says)
 			require.Equal(t, c.why, f.Refused)
 			require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, program.RedissonOwner))
-		})
-	}
+		}
+	})
 }
 
 func TestUnlockKeepsReaderWhoseLeaseIsUnknown(t *testing.T) {
 	t.Parallel()
-	s := redistest.Shared(t)
-	full := errors.New("max number of clients reached")
-	for what, c := range map[string]struct {
-		count  int
-		refuse int // the look that gets no connection
-		says   string
-	}{
-		"more holds than are looked at": {65, 9, "whether " + program.RedissonOwner + " is alive is unknown: its own lease cannot be read"},
-		"no connection":                 {1, 0, full.Error()},
-		"no second connection":          {1, 1, full.Error()},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			name := redistest.Key(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		full := errors.New("max number of clients reached")
+		for name, c := range map[string]struct {
+			count  int
+			refuse int // the look that gets no connection
+			says   string
+		}{
+			"more holds than are looked at": {65, 9, "whether " + program.RedissonOwner + " is alive is unknown: its own lease cannot be read"},
+			"no connection":                 {1, 0, full.Error()},
+			"no second connection":          {1, 1, full.Error()},
+		} {
 			readBy(t, s, name, program.RedissonOwner, c.count, time.Hour)
 			target := targetOf(t, s)
 			dial, looks := target.Dial, -2 // the name is looked at first
@@ -145,8 +143,8 @@ func TestUnlockKeepsReaderWhoseLeaseIsUnknown(t *testing.T) {
 			_, err := u.Run(t.Context())
 			require.ErrorContains(t, err, c.says)
 			require.EqualValues(t, 1, s.Do(t, "HEXISTS", name, program.RedissonOwner))
-		})
-	}
+		}
+	})
 }
 
 func TestUnlockKeepsReaderWhoseLeaseCannotBeReadAtLast(t *testing.T) {
@@ -250,7 +248,11 @@ func traces(t *testing.T, s redistest.Target, name string, messages redis.PubSub
 // UnlockAs does the same as Redisson's unlock.
 func TestForcedReleaseEqualsOwnersUnlock(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
+	synctest.Test(t, compareReleases)
+}
+
+func compareReleases(t *testing.T) {
+	s := redistest.Mini(t, embedded.WithInProcess())
 	target := targetOf(t, s)
 	readLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Read() }
 	writeLock := func(name string) *rlock.Lock { return rreadwritelock.New(target.Client, name).Write() }
