@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,33 +20,43 @@ const (
 	ours  = "0193e6a1-7a58-7c4d-9d5f-3f6f0b8f3a22:1"
 )
 
-func TestLocksAreKnownByTheirFields(t *testing.T) {
+func TestShapeOfTellsLocksFromOtherHashes(t *testing.T) {
 	t.Parallel()
+	several := `it has several owners, and no field "mode" as a read/write lock has`
 	for what, c := range map[string]struct {
 		fields [][2]string
 		more   bool
-		want   Kind // "" for none
+		want   Kind   // "" for none
+		odd    string // why not
 	}{
-		"plain":                        {[][2]string{{java, "1"}}, false, Plain},
-		"entered often":                {[][2]string{{ours, "12345"}}, false, Plain},
-		"read lock":                    {[][2]string{{"mode", "read"}, {java, "1"}, {java2, "2"}}, false, ReadWrite},
-		"write lock":                   {[][2]string{{"mode", "write"}, {java + ":write", "1"}}, false, ReadWrite},
-		"many readers":                 {[][2]string{{java, "1"}, {java2, "1"}}, true, ReadWrite},
-		"empty":                        {nil, false, ""},
-		"mode alone":                   {[][2]string{{"mode", "read"}}, false, ""},
-		"two owners":                   {[][2]string{{java, "1"}, {java2, "1"}}, false, ""},
-		"a write lock without a mode":  {[][2]string{{java + ":write", "1"}}, false, ""},
-		"another program's field":      {[][2]string{{java, "1"}, {"name", "x"}}, false, ""},
-		"no number":                    {[][2]string{{java, "x"}}, false, ""},
-		"a count of nothing":           {[][2]string{{java, "0"}}, false, ""},
-		"no owner":                     {[][2]string{{"user", "1"}}, false, ""},
-		"an owner in another spelling": {[][2]string{{"71B96CE8-2746-4B0E-9D5F-3F6F0B8F3A11:57", "1"}}, false, ""},
-		"another program's mode":       {[][2]string{{"mode", "dark"}, {java, "1"}}, false, ""},
+		"plain":                        {[][2]string{{java, "1"}}, false, Plain, ""},
+		"entered often":                {[][2]string{{ours, "12345"}}, false, Plain, ""},
+		"read lock":                    {[][2]string{{"mode", "read"}, {java, "1"}, {java2, "2"}}, false, ReadWrite, ""},
+		"write lock":                   {[][2]string{{"mode", "write"}, {java + ":write", "1"}}, false, ReadWrite, ""},
+		"many readers":                 {[][2]string{{java, "1"}, {java2, "1"}}, true, ReadWrite, ""},
+		"empty":                        {nil, false, "", `it has a field "mode" and no owner`},
+		"mode alone":                   {[][2]string{{"mode", "read"}}, false, "", `it has a field "mode" and no owner`},
+		"two owners":                   {[][2]string{{java, "1"}, {java2, "1"}}, false, "", several},
+		"a write lock without a mode":  {[][2]string{{java + ":write", "1"}}, false, "", `it has the owner of a write lock, and no field "mode"`},
+		"another program's field":      {[][2]string{{java, "1"}, {"name", "Ada"}}, false, "", `its field "name" is no owner`},
+		"no number":                    {[][2]string{{java, "secret"}}, false, "", "what it has for " + java + " is no count"},
+		"a count of nothing":           {[][2]string{{java2, "0"}}, false, "", "what it has for " + java2 + " is no count"},
+		"no owner":                     {[][2]string{{"user", "1"}}, false, "", `its field "user" is no owner`},
+		"an owner in another spelling": {[][2]string{{strings.ToUpper(java), "1"}}, false, "", `its field "` + strings.ToUpper(java) + `" is no owner`},
+		"another program's mode":       {[][2]string{{"mode", "dark"}, {java, "1"}}, false, "", `its field "mode" is no owner`},
+		"a group of a multi-lock": {
+			[][2]string{{"q1w2:" + java + ":lock_count", "1"}}, false, "",
+			"it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here",
+		},
 	} {
 		got := ShapeOf(c.fields, c.more)
 		require.Equal(t, c.want, got.Kind, what)
-		require.Equal(t, c.want == "", got.Odd != "", what)
+		require.Equal(t, c.odd, got.Odd, what)
+		require.Equal(t, c.want == "", got.Holders == nil, what)
 	}
+	require.Equal(t, Shape{
+		Kind: ReadWrite, Mode: "write", Holders: []Holder{holderOf(java+":write", "1", true), holderOf(java2, "3", true)},
+	}, ShapeOf([][2]string{{java + ":write", "1"}, {"mode", "write"}, {java2, "3"}}, false))
 }
 
 func TestQueueKeysNameTheirLocks(t *testing.T) {
@@ -54,30 +65,6 @@ func TestQueueKeysNameTheirLocks(t *testing.T) {
 		require.Equal(t, name, lockOf(codec.QueueKey(name)))
 	}
 	require.Equal(t, "a", lockOf(codec.QueueKey("{a}")), "they have one queue")
-}
-
-func TestAShapeSaysWhyAHashIsNoLock(t *testing.T) {
-	t.Parallel()
-	for says, fields := range map[string][][2]string{
-		"":                             {{java, "1"}},
-		`its field "name" is no owner`: {{java, "1"}, {"name", "Ada"}},
-		`its field "mode" is no owner`: {{"mode", "dark"}, {java, "1"}},
-		"what it has for " + java + " is no count":                            {{java, "secret"}},
-		"what it has for " + java2 + " is no count":                           {{java2, "-1"}},
-		`it has a field "mode" and no owner`:                                  {{"mode", "read"}},
-		`it has several owners, and no field "mode" as a read/write lock has`: {{java, "1"}, {java2, "1"}},
-		`it has the owner of a write lock, and no field "mode"`:               {{java + ":write", "1"}},
-		"it looks like the group of a multi-lock (Redisson's getMultiLock of one group), of which nothing is known here": {
-			{"q1w2:" + java + ":lock_count", "1"},
-		},
-	} {
-		s := ShapeOf(fields, false)
-		require.Equal(t, says, s.Odd)
-		require.Equal(t, says != "", s.Kind == "" && s.Holders == nil)
-	}
-	require.Equal(t, Shape{
-		Kind: ReadWrite, Mode: "write", Holders: []Holder{holderOf(java+":write", "1", true), holderOf(java2, "3", true)},
-	}, ShapeOf([][2]string{{java + ":write", "1"}, {"mode", "write"}, {java2, "3"}}, false))
 }
 
 func TestAGlanceIsShortHoweverLargeTheHashIs(t *testing.T) {

@@ -37,55 +37,37 @@ func TestRenewalIsSeenByTheClockOfTheLooksAndNotByTheTTLAlone(t *testing.T) {
 	require.Equal(t, 11*time.Second, RenewalDue(30*time.Second))
 }
 
-func TestALeaseIsRenewedWhenItWasSeenToBeSetAnew(t *testing.T) {
+func TestRenewalFollowsOneHold(t *testing.T) {
 	t.Parallel()
-	look := func(second int, owner, count string, left time.Duration) Snapshot {
-		at := time.Unix(int64(second), 0)
-		return Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), TTL: left, Holders: []Holder{{Owner: owner, Count: Count(count)}}}
-	}
 	const s = time.Second
-	for what, c := range map[string]struct {
-		looks []Snapshot
-		want  string
-	}{
-		"once":             {[]Snapshot{look(0, "a", "1", 30*s)}, RenewedUnknown},
-		"not due yet":      {[]Snapshot{look(0, "a", "1", 30*s), look(10, "a", "1", 20*s)}, RenewedUnknown},
-		"not when due":     {[]Snapshot{look(0, "a", "1", 30*s), look(11, "a", "1", 19*s)}, RenewedNo},
-		"set anew":         {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s)}, RenewedYes},
-		"set anew, not up": {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 20*s)}, RenewedYes},
-		"set anew before":  {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "1", 29*s), look(2, "a", "1", 28*s)}, RenewedYes},
-		"entered again":    {[]Snapshot{look(0, "a", "1", 20*s), look(1, "a", "2", 30*s)}, RenewedUnknown},
-		"another's":        {[]Snapshot{look(0, "a", "1", 20*s), look(1, "b", "1", 30*s)}, RenewedUnknown},
-		"without a lease":  {[]Snapshot{look(0, "a", "1", redlatch.NoTTL)}, ""},
-		"free meanwhile": {
-			[]Snapshot{look(0, "a", "1", 20*s), {}, look(2, "a", "1", 30*s)}, RenewedUnknown,
+	type seen struct {
+		second       int
+		owner, count string
+		left         time.Duration
+		want         string
+	}
+	for what, looks := range map[string][]seen{
+		"not due, and not when due": {{0, "a", "1", 30 * s, RenewedUnknown}, {10, "a", "1", 20 * s, RenewedUnknown}, {11, "a", "1", 19 * s, RenewedNo}},
+		"set anew, not up":          {{0, "a", "1", 20 * s, RenewedUnknown}, {1, "a", "1", 20 * s, RenewedYes}},
+		"set anew, until it is due again": {
+			{0, "a", "1", 25 * s, RenewedUnknown}, {4, "a", "1", 21 * s, RenewedUnknown}, {5, "a", "1", 30 * s, RenewedYes},
+			{15, "a", "1", 20 * s, RenewedYes}, {17, "a", "1", 18 * s, RenewedNo}, {18, "a", "1", 30 * s, RenewedYes},
+			{19, "a", "2", 30 * s, RenewedUnknown}, {20, "a", "2", redlatch.NoTTL, ""},
 		},
+		"another's":      {{0, "a", "1", 20 * s, RenewedUnknown}, {1, "b", "1", 30 * s, RenewedUnknown}},
+		"free meanwhile": {{0, "a", "1", 20 * s, RenewedUnknown}, {1, "", "", 0, ""}, {2, "a", "1", 30 * s, RenewedUnknown}},
 	} {
 		var r Renewal
-		for _, l := range c.looks {
-			r.See(&l)
+		for _, l := range looks {
+			at := time.Unix(int64(l.second), 0)
+			now := Snapshot{Asked: at, Answered: at.Add(10 * time.Millisecond), TTL: l.left}
+			if l.owner != "" {
+				now.Holders = []Holder{{Owner: l.owner, Count: Count(l.count)}}
+			}
+			r.See(&now)
+			require.Equal(t, l.want, r.Known(), "%s at %d s", what, l.second)
 		}
-		require.Equal(t, c.want, r.Known(), what)
 	}
-}
-
-func TestALeaseThatIsNotRenewedAnyMoreIsNotCalledRenewed(t *testing.T) {
-	t.Parallel()
-	const s = time.Second
-	var r Renewal
-	look := func(second int, count string, left time.Duration) string {
-		at := time.Unix(int64(second), 0)
-		r.See(&Snapshot{Asked: at, Answered: at, TTL: left, Holders: []Holder{{Owner: "A", Count: Count(count)}}})
-		return r.Known()
-	}
-	require.Equal(t, RenewedUnknown, look(0, "1", 25*s))
-	require.Equal(t, RenewedUnknown, look(4, "1", 21*s))
-	require.Equal(t, RenewedYes, look(5, "1", 30*s))
-	require.Equal(t, RenewedYes, look(15, "1", 20*s))
-	require.Equal(t, RenewedNo, look(16, "1", 19*s), "eleven seconds after a lease of thirty was set")
-	require.Equal(t, RenewedYes, look(17, "1", 30*s))
-	require.Equal(t, RenewedUnknown, look(18, "2", 30*s), "entered again")
-	require.Empty(t, look(19, "2", redlatch.NoTTL))
 }
 
 func TestPartHasEachWaiterThatStaysOnce(t *testing.T) {
