@@ -96,7 +96,7 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 func visit(t *testing.T, s *server, path, stream, command string, tabs int) int {
 	t.Helper()
 	page := open(t, s, redlatchui.Options{Every: 300 * time.Millisecond})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second+time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
 	defer cancel()
 	s.count(command)
 	for range tabs {
@@ -124,11 +124,11 @@ func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
 		path, stream, command string
 		least                 int
 	}{
-		"all locks": {"/", "/events", "SCAN", 3 * 60},
-		"numbers":   {"/?only=numbers", "/events?about=numbers", "SCAN", 60},
-		"clients":   {"/who", "/events", "SCAN", 3 * 60},
-		"one lock":  {"/lock?name=a", "/events?name=a", "HSCAN", 20},
-		"server":    {"/server", "/events?about=server", "CONFIG", 2},
+		"all locks": {"/", "/events", "SCAN", 3 * 30},
+		"numbers":   {"/?only=numbers", "/events?about=numbers", "SCAN", 30},
+		"clients":   {"/who", "/events", "SCAN", 3 * 30},
+		"one lock":  {"/lock?name=a", "/events?name=a", "HSCAN", 10},
+		"server":    {"/server", "/events?about=server", "CONFIG", 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
