@@ -109,3 +109,40 @@ func (m *master) named(ctx context.Context) (string, error) {
 	addr := conn.RemoteAddr().String()
 	return addr, conn.Close()
 }
+
+var errNoCluster = errors.New("goredis: a ClusterClient with ClusterSlots of its own, as NewFailoverClusterClient makes, is in no Redis Cluster: use NewFailoverClient")
+
+var errNoClient = errors.New("goredis: the ClusterClient's NewClient has made no client")
+
+func newCluster(ctx context.Context, c *redis.ClusterClient, opts []redlatch.Option) (*redlatch.Client, error) {
+	opt := c.Options()
+	if opt.ClusterSlots != nil {
+		return nil, errNoCluster
+	}
+	// A node is reached with the settings of the client that NewClient makes for it, which does no I/O.
+	dialNode := func(ctx context.Context, addr string) (redigo.Conn, error) {
+		node := opt.NewClient(nodeSettings(opt, addr))
+		if node == nil {
+			return nil, errNoClient
+		}
+		settings := *node.Options()
+		_ = node.Close()
+		return dial(ctx, settings)
+	}
+	return redlatch.NewCluster(ctx, opt.Addrs, dialNode, append([]redlatch.Option{dialTimeout(opt.DialTimeout)}, opts...)...)
+}
+
+// nodeSettings returns the options for connections to the node at addr.
+func nodeSettings(o *redis.ClusterOptions, addr string) *redis.Options {
+	return handshake(redis.Options{
+		Addr: addr, ClientName: o.ClientName, Dialer: o.Dialer, OnConnect: o.OnConnect,
+		Username: o.Username, Password: o.Password,
+		CredentialsProvider:          o.CredentialsProvider,
+		CredentialsProviderContext:   o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		DialTimeout:                  o.DialTimeout,
+		TLSConfig:                    o.TLSConfig,
+		DisableIdentity:              o.DisableIdentity || o.DisableIndentity, //nolint:staticcheck // users may set the old name
+		IdentitySuffix:               o.IdentitySuffix,
+	})
+}

@@ -2,8 +2,11 @@ package rueidis
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/redis/rueidis"
@@ -63,4 +66,119 @@ func sentinelOption(opt rueidis.ClientOption) rueidis.ClientOption {
 	opt.TLSConfig, opt.Dialer, opt.ClientName = s.TLSConfig, s.Dialer, s.ClientName
 	opt.SelectDB, opt.ClientNoTouch, opt.ClientNoEvict = 0, false, false
 	return opt
+}
+
+// writeTimeout bounds one write to a connection.
+const writeTimeout = 3 * time.Second
+
+// Dialer returns a function, such as for redlatch.WithReplicaDialer, that connects to the server at addr,
+// host:port, as a rueidis client with these options does. It uses DialCtxFn, DialFn, Dialer and TLSConfig,
+// AuthCredentialsFn (for each connection; not RefreshAfter), Username and Password, ClientName, SelectDB,
+// ClientNoTouch and ClientNoEvict, and sends AUTH, CLIENT SETNAME, SELECT, CLIENT NO-TOUCH and CLIENT
+// NO-EVICT as needed. Errors of the server are redigo's redis.Error. The connection is one of
+// redlatch.NewConn. The function is safe for concurrent use.
+func Dialer(option rueidis.ClientOption) func(ctx context.Context, addr string) (redis.Conn, error) {
+	return func(ctx context.Context, addr string) (redis.Conn, error) {
+		conn, err := reach(ctx, &option, addr)
+		if err != nil {
+			return nil, fmt.Errorf("rueidis: dial %q: %w", addr, err)
+		}
+		user, password, err := credentials(&option, conn.RemoteAddr())
+		if err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("rueidis: AuthCredentialsFn: %w", err)
+		}
+		c := redlatch.NewConn(conn, writeTimeout)
+		if err := greet(ctx, c, &option, user, password); err != nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("rueidis: connect to %q: %w", addr, err)
+		}
+		return c, nil
+	}
+}
+
+// reach makes a network connection as rueidis does, including TLS.
+func reach(ctx context.Context, opt *rueidis.ClientOption, addr string) (conn net.Conn, err error) {
+	dialer := opt.Dialer
+	switch {
+	case opt.DialCtxFn != nil:
+		conn, err = opt.DialCtxFn(ctx, addr, &dialer, opt.TLSConfig)
+	case opt.DialFn != nil:
+		conn, err = promptly(ctx, func() (net.Conn, error) { return opt.DialFn(addr, &dialer, opt.TLSConfig) })
+	case opt.TLSConfig != nil:
+		secure := tls.Dialer{NetDialer: &dialer, Config: opt.TLSConfig}
+		conn, err = secure.DialContext(ctx, "tcp", addr)
+	default:
+		conn, err = dialer.DialContext(ctx, "tcp", addr)
+	}
+	if err == nil && conn == nil {
+		err = errNoConn
+	}
+	return conn, err
+}
+
+var errNoConn = errors.New("the dial function has made no connection")
+
+// promptly calls dial and returns when ctx ends. It closes a connection that is made later.
+func promptly(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
+	type outcome struct {
+		conn net.Conn
+		err  error
+	}
+	came := make(chan outcome)
+	go func() {
+		conn, err := dial()
+		select {
+		case came <- outcome{conn, err}:
+		case <-ctx.Done():
+			if conn != nil {
+				_ = conn.Close()
+			}
+		}
+	}()
+	select {
+	case o := <-came:
+		return o.conn, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// credentials returns the user and the password for the server at addr.
+func credentials(opt *rueidis.ClientOption, addr net.Addr) (user, password string, err error) {
+	if opt.AuthCredentialsFn == nil {
+		return opt.Username, opt.Password, nil
+	}
+	is, err := opt.AuthCredentialsFn(rueidis.AuthCredentialsContext{Address: addr})
+	return is.Username, is.Password, err
+}
+
+// greet pipelines the commands that initialize a connection, and returns the first error.
+func greet(ctx context.Context, conn redis.Conn, opt *rueidis.ClientOption, user, password string) (err error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	sent := 0
+	send := func(wanted bool, name string, args ...any) {
+		if wanted {
+			err = errors.Join(err, conn.Send(name, args...))
+			sent++
+		}
+	}
+	send(user != "", "AUTH", user, password)
+	send(user == "" && password != "", "AUTH", password)
+	send(opt.ClientName != "", "CLIENT", "SETNAME", opt.ClientName)
+	send(opt.SelectDB != 0, "SELECT", opt.SelectDB)
+	send(opt.ClientNoTouch, "CLIENT", "NO-TOUCH", "ON")
+	send(opt.ClientNoEvict, "CLIENT", "NO-EVICT", "ON")
+	if sent > 0 {
+		err = errors.Join(err, conn.Flush())
+	}
+	for range sent {
+		if err == nil {
+			_, err = conn.Receive()
+		}
+	}
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -16,7 +16,7 @@ import (
 var sites = map[string]string{
 	"internal/respconn/dial.go":                  "the constructors",
 	"adapter/goredis/dial.go":                    "go-redis dials, over LimitReplies",
-	"adapter/rueidis/dial.go":                    "for NewConn of the library, which guards it",
+	"adapter/rueidis/rueidis.go":                 "for NewConn of the library, which guards it",
 	"embedded/server.go":                         "in memory, to a server of this process",
 	"examples/jobs/main.go":                      "the example's own data, not a lock",
 	"internal/tool/connect/probe.go":             "reads at most 256 bytes, and does not parse them",
