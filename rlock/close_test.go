@@ -15,7 +15,7 @@ import (
 )
 
 // closeTimeout is the command timeout of clients that are closed: the limit of Close. It is longer
-// than slack, so waiting twice is too long.
+// than a round trip.
 const closeTimeout = 4 * time.Second
 
 // closes closes the client in the background and returns a check that it has closed in time.

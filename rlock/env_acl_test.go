@@ -155,7 +155,7 @@ func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
 		_, err := rlock.New(client, name).TryLock(t.Context())
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		require.Equal(t, before+1, grants(t, s))
-		until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, name) })
+		until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
 	}
 }
 
@@ -169,7 +169,7 @@ func TestU42AcquireThatIsRefusedHalfWayLeavesNoUnreleasedHold(t *testing.T) {
 	require.ErrorAs(t, err, &refusal)
 	require.ErrorContains(t, err, "can't run this command")
 	require.Equal(t, int64(1), grants(t, s), "it got as far as that")
-	until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, name) })
+	until(t, soon, "the lock is free", func() bool { return !locked(t, s, name) })
 }
 
 func TestU42WaiterWithoutTheRightToSubscribeGetsAnError(t *testing.T) {

@@ -115,12 +115,23 @@ func TestU33InfrastructureIsDistinguishedFromContention(t *testing.T) {
 	})
 }
 
-func TestU31LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
+func TestU31U43LossIsDistinguishedFromUnlockingTwice(t *testing.T) {
 	for name, forget := range vanishings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, client := inBubble(t)
-				hold := take(t, rlock.New(client, "job"))
+				hold, kept := take(t, rlock.New(client, "job")), take(t, rlock.New(client, "neighbor"))
+				time.Sleep(17 * time.Second)
+				require.NoError(t, hold.Err())
+				forget(t, srv, client)
+				awaitLoss(t, hold, 10*time.Second) // a renewal period
+				if name != "flushed" {             // the renewal script of both keeps it
+					time.Sleep(time.Minute)
+					require.NoError(t, kept.Unlock())
+				}
+
+				srv.Do(t, "DEL", "job", "job-away")
+				hold = take(t, rlock.New(client, "job"))
 				forget(t, srv, client)
 				want := []error{redlatch.ErrLost}
 				if name == "overwritten" {

@@ -218,7 +218,7 @@ func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
 			for _, w := range waiters {
 				w.acquired(t, soon)
 			}
-			until(t, time.Second+slack, "the lock is free", func() bool { return !locked(t, s, key) })
+			until(t, soon, "the lock is free", func() bool { return !locked(t, s, key) })
 		})
 	}
 }

@@ -43,7 +43,7 @@ func TestKindsFreeTheLockOnceWhenTheReplyToUnlockIsLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		hold := take(t, s.l)
-		s.srv.Server.LoseReplies(1)
+		s.srv.LoseReplies(1)
 		require.NoError(t, hold.Unlock())
 		require.False(t, locked(t, s.srv, "lock"))
 	})
@@ -53,7 +53,7 @@ func TestKindsLeaveNoExtraCountWhenTheReplyToAReentryIsLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()
 		outer := take(t, s.l)
-		s.srv.Server.LoseReplies(1)
+		s.srv.LoseReplies(1)
 		_, err := s.l.TryLock(outer.Context(t.Context()))
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		time.Sleep(2 * time.Second)
@@ -67,7 +67,7 @@ func TestKindsLeaveNoUnreleasedHoldWhenTheReplyToAnAcquireIsLost(t *testing.T) {
 		t.Helper()
 		require.NoError(t, take(t, s.l).Unlock()) // connects
 		for _, how := range howLocks {
-			s.srv.Server.LoseReplies(1)
+			s.srv.LoseReplies(1)
 			_, err := how.lock(t.Context(), s.l)
 			require.ErrorIs(t, err, redlatch.ErrUncertain)
 			time.Sleep(2 * time.Second)

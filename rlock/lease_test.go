@@ -60,6 +60,10 @@ func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 		"short maximum":     {rlock.WithMaxHold(time.Microsecond)},
 		"eternal maximum":   {rlock.WithMaxHold(limits.Max + 1)},
 		"no owner":          {rlock.WithOwner(redlatch.Owner{})},
+		"no unit of polls":  {rlock.WithPollCap(10)},
+		"no polls":          {rlock.WithPollCap(0)},
+		"polls below zero":  {rlock.WithoutWakeUps(-time.Second)},
+		"two kinds of poll": {rlock.WithPollCap(time.Second), rlock.WithoutWakeUps(time.Second)},
 	} {
 		_, err := l.Lock(t.Context(), opts...)
 		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
@@ -259,26 +263,6 @@ func TestU7OutageShorterThanTheLeaseCostsNothing(t *testing.T) {
 		}
 		require.NoError(t, hold.Unlock())
 	})
-}
-
-func TestU43LockThatTheServerForgotIsLostWithinARenewalPeriod(t *testing.T) {
-	for name, forget := range vanishings {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv, client := inBubble(t)
-				hold, neighbor := take(t, rlock.New(client, "job")), rlock.New(client, "neighbor")
-				kept := take(t, neighbor)
-				time.Sleep(17 * time.Second)
-				require.NoError(t, hold.Err())
-				forget(t, srv, client)
-				awaitLoss(t, hold, 10*time.Second)
-				if name != "flushed" { // the renewal script of both keeps it
-					time.Sleep(time.Minute)
-					require.NoError(t, kept.Unlock())
-				}
-			})
-		})
-	}
 }
 
 func command(name string, args ...any) func(*testing.T, *redistest.MiniServer, *redlatch.Client) {

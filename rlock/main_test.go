@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -30,16 +31,9 @@ const shortLease = 6 * time.Second
 // noPoll makes a missed wake-up fail the test.
 func noPoll() redlatch.Option { return redlatch.WithPollCap(30 * time.Second) }
 
-// connect opens a client and closes it after the test.
-func connect(t testing.TB, url string, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), url, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
-}
+var connect, fakeClient = callers.Connect, callers.InProcess
 
-func onShared(t testing.TB, opts ...redlatch.Option) (*redistest.Server, *redlatch.Client) {
+func onShared(t *testing.T, opts ...redlatch.Option) (*redistest.Server, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Shared(t)
 	return srv, connect(t, srv.URL(), opts...)
@@ -50,14 +44,6 @@ func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *re
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
 	return srv, fakeClient(t, srv, opts...)
-}
-
-func fakeClient(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.New(srv.Server.Dial, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	return c
 }
 
 // take acquires a free lock.
@@ -128,21 +114,9 @@ func over(t *testing.T, tr transport.Transport, opts ...redlatch.Option) *redlat
 const (
 	// atOnce bounds steps that need no round trip.
 	atOnce = 2500 * time.Millisecond
-	// slack is added to the library's bounds on a busy machine.
-	slack = 3 * time.Second
 	// forever is longer than any test.
 	forever = time.Minute
 )
-
-// through opens a client behind a proxy and loads its scripts: a script that the server does not
-// know never runs for a caller that has left.
-func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
-	t.Helper()
-	p := redistest.NewProxy(t, s.Addr())
-	client := connect(t, p.URL(), opts...)
-	loadScripts(t, client)
-	return p, client
-}
 
 func loadScripts(t *testing.T, client *redlatch.Client) {
 	t.Helper()

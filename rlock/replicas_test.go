@@ -102,7 +102,7 @@ func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T
 	master.Kill()
 
 	next := take(t, rlock.New(connect(t, replica.URL()), l.Name()))
-	awaitLoss(t, hold, lease/3+slack)
+	awaitLoss(t, hold, soon)
 	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, replica, l.Name()))
 	require.NoError(t, next.Err())
 	require.NoError(t, next.Unlock())
@@ -158,7 +158,7 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	freeByHand(t, replica, heldByHand)
 	require.NoError(t, waiting.acquired(t, soon).Unlock())
 
-	awaitClosed(t, lost.Context(t.Context()).Done(), lease/3+slack, "the loss")
+	awaitClosed(t, lost.Context(t.Context()).Done(), soon, "the loss")
 	require.ErrorIs(t, lost.Err(), redlatch.ErrLost)
 	awaitRenewal(t, replica, "survives")
 	require.NoError(t, survives.Unlock())

@@ -25,46 +25,19 @@ import (
 // promptly bounds a wake-up; a poll would take thirty seconds.
 const promptly = soon
 
-// The unlock comes at random times around the first attempt, the subscription and the second
-// attempt.
+// The unlock comes at each moment between the first attempt, the subscription and the second attempt.
 func TestU14UnlockBetweenAttemptAndSubscriptionIsNotMissed(t *testing.T) {
-	t.Parallel()
-	const workers = 4
-	rounds := testlevel.Rounds(50, 500)
-	srv := redistest.Shared(t)
-	holders, waiters := connect(t, srv.URL()), connect(t, srv.URL(), noPoll())
-	var wg sync.WaitGroup
-	for range workers {
-		name := redistest.Key(t)
-		holder, other := rlock.New(holders, name), rlock.New(waiters, name)
-		wg.Go(func() {
-			for i := range rounds {
-				if !assert.NoError(t, unlockUnderWaiter(t.Context(), holder, other), "round %d", i) {
-					return
-				}
-			}
+	for moment := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			lan, client := wired(t, time.Millisecond, noPoll())
+			loadScripts(t, client)
+			hold := take(t, rlock.New(fakeClient(t, lan.srv), "job"))
+			w := await(t.Context(), rlock.New(client, "job"))
+			time.Sleep(time.Duration(moment) * time.Millisecond / 4)
+			require.NoError(t, hold.Unlock())
+			require.NoError(t, w.acquired(t, time.Second).Unlock())
 		})
 	}
-	wg.Wait()
-}
-
-func unlockUnderWaiter(ctx context.Context, holder, other *rlock.Lock) error {
-	hold, err := holder.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, promptly)
-	defer cancel()
-	w := await(ctx, other)
-	spin(rand.N(600 * time.Microsecond))
-	if err := hold.Unlock(); err != nil {
-		return err
-	}
-	<-w.done
-	if w.err != nil {
-		return w.err
-	}
-	return w.hold.Unlock()
 }
 
 // spin waits for less time than a timer can measure.

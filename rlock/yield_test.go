@@ -16,7 +16,6 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
@@ -215,24 +214,14 @@ func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
 
 func TestPollsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
-	srv, client := onShared(t)
-	l := rlock.New(client, redistest.Key(t))
-	for what, opts := range map[string][]rlock.Option{
-		"no unit": {rlock.WithPollCap(10)}, "none": {rlock.WithPollCap(0)}, "below 0": {rlock.WithoutWakeUps(-time.Second)},
-		"both": {rlock.WithPollCap(time.Second), rlock.WithoutWakeUps(time.Second)},
-	} {
-		_, err := l.Lock(t.Context(), opts...)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, what)
-	}
+	tr := &counter{}
+	client := over(t, tr)
 	polls := rlock.WithoutWakeUps(time.Second)
 	for _, fair := range []*rlock.Lock{
-		rfairlock.New(client, l.Name()), rreadwritelock.New(client, l.Name()).Read(), rreadwritelock.New(client, l.Name()).Write(),
+		rfairlock.New(client, "job"), rreadwritelock.New(client, "job").Read(), rreadwritelock.New(client, "job").Write(),
 	} {
 		_, err := fair.Lock(t.Context(), polls)
-		require.ErrorIs(t, err, redlatch.ErrInvalid)
+		requireOnly(t, err, "lock", "job", redlatch.ErrInvalid)
 	}
-	fenced, err := rfencedlock.New(client, l.Name()).Lock(t.Context(), polls)
-	require.NoError(t, err)
-	require.NoError(t, fenced.Unlock())
-	srv.Do(t, "DEL", codec.TokenKey(l.Name()))
+	require.Zero(t, tr.sent())
 }
