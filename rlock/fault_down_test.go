@@ -201,7 +201,7 @@ func TestU5WaiterCanceledInLaterAttemptLeavesNoHold(t *testing.T) {
 				waits := await(ctx, rlock.New(client, "job"), opts...)
 				time.Sleep(soon - time.Millisecond)
 				speak := w.holdReplies()
-				time.Sleep(time.Second)
+				time.Sleep(100 * time.Millisecond)
 				require.NotContains(t, owners(t, w.srv, "job"), foreignOwner)
 				require.True(t, locked(t, w.srv, "job"))
 				waits.stillWaits(t)

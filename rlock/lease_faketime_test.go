@@ -152,9 +152,12 @@ func TestGivenOwnersLeaseIsNeverShortened(t *testing.T) {
 		inner := again(t, l, outer, rlock.WithLease(5*time.Second))
 		require.Equal(t, 50*time.Second, ttl(t, srv, "lock"))
 		require.NoError(t, inner.Unlock())
-		resumed, err := l.Resume(t.Context(), outer.Owner(), rlock.WithWatchdog(shortLease))
+		require.NoError(t, outer.Unlock())
+
+		hold := take(t, l, rlock.WithLease(time.Minute))
+		resumed, err := l.Resume(t.Context(), hold.Owner(), rlock.WithWatchdog(shortLease)) // renews it
 		require.NoError(t, err)
-		require.Equal(t, 50*time.Second, ttl(t, srv, "lock"))
+		require.Equal(t, time.Minute, ttl(t, srv, "lock"))
 		require.NoError(t, resumed.Unlock())
 	})
 }
