@@ -267,7 +267,7 @@ func TestAWaiterTakesLittleMemory(t *testing.T) {
 	}
 	before := heapInUse()
 	wg.Go(wait)
-	awaitListeners(t, srv, name, 1) // earlier waiters have a timer
+	awaitWaiters(t, srv, name) // earlier waiters have a timer
 	for range callers - 1 {
 		wg.Go(wait)
 	}

@@ -3,14 +3,15 @@ package rlock_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -154,71 +155,65 @@ func TestU31RenewalDuringASlowUnlockIsNoLoss(t *testing.T) {
 }
 
 // connectionFaults break connections and release the lock in between.
-var connectionFaults = []struct {
-	name  string
-	fault func(t *testing.T, s *redistest.Server, p *redistest.Proxy, free func())
-}{
-	{"subscription connections killed", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
-		t.Helper()
-		require.Positive(t, s.KillClients(t, "pubsub"))
+var connectionFaults = map[string]func(w *wire, free func()){
+	"subscriptions reset": func(w *wire, free func()) { w.resetThose(true); free(); w.resetThose(true) },
+	"commands reset":      func(w *wire, free func()) { w.resetThose(false); free(); w.resetThose(false) },
+	"all refused for a while": func(w *wire, free func()) {
+		w.refuse.Store(true)
+		w.reset()
 		free()
-		s.KillClients(t, "pubsub")
-	}},
-	{"command connections killed", func(t *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
-		t.Helper()
-		require.Positive(t, s.KillClients(t, "normal"))
+		time.Sleep(time.Second)
+		w.refuse.Store(false)
+	},
+	"paused": func(w *wire, free func()) {
 		free()
-		s.KillClients(t, "normal")
-	}},
-	{"server restarted, empty", func(_ *testing.T, s *redistest.Server, _ *redistest.Proxy, _ func()) {
-		s.Restart()
-	}},
-	{"server frozen for longer than commands may take", func(_ *testing.T, s *redistest.Server, _ *redistest.Proxy, free func()) {
+		speak := w.holdReplies()
+		time.Sleep(500 * time.Millisecond)
+		speak()
+	},
+	"away for longer than commands may take": func(w *wire, free func()) {
 		free()
-		s.Pause()
-		<-time.After(2500 * time.Millisecond)
-		s.Resume()
-	}},
+		w.hole.Store(true)
+		time.Sleep(2500 * time.Millisecond)
+		w.heal()
+	},
 }
 
 func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
-	t.Parallel()
 	const clients, waitersEach = 2, 10
-	for _, f := range connectionFaults {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			p := redistest.NewProxy(t, s.Addr())
-			key := redistest.Key(t)
-			holdByHand(t, s, key, forever)
-			var inside atomic.Int32
-			var waiters []*waiter
-			for range clients {
-				client := connect(t, p.URL(), noPoll(), redlatch.WithCommandTimeout(time.Second))
-				for range waitersEach {
-					waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
-						hold, err := rlock.New(client, key).Lock(t.Context())
-						if err != nil {
-							return nil, err
-						}
-						if inside.Add(1) != 1 {
-							t.Error("two are inside")
-						}
-						inside.Add(-1)
-						err = hold.Unlock()
-						if errors.Is(err, redlatch.ErrUncertain) {
-							err = nil // the fault outlasted it; the lock is freed all the same
-						}
-						return hold, err
-					}))
+	for name, breakThem := range connectionFaults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &wire{srv: redistest.Mini(t, embedded.WithInProcess())}
+				holdByHand(t, w.srv, "job", forever)
+				inside := 0
+				var waiters []*waiter
+				for range clients {
+					l := rlock.New(w.client(t, noPoll(), redlatch.WithCommandTimeout(time.Second)), "job")
+					for range waitersEach {
+						waiters = append(waiters, inBackground(func() (*rlock.Hold, error) {
+							hold, err := l.Lock(t.Context())
+							if err != nil {
+								return nil, err
+							}
+							inside++ // the lock guards it
+							assert.Equal(t, 1, inside, "one at a time")
+							inside--
+							if err = hold.Unlock(); errors.Is(err, redlatch.ErrUncertain) {
+								err = nil // the fault outlasted it; the lock is freed all the same
+							}
+							return hold, err
+						}))
+					}
 				}
-			}
-			awaitListeners(t, s, key, clients)
-			f.fault(t, s, p, func() { freeByHand(t, s, key) })
-			for _, w := range waiters {
-				w.acquired(t, soon)
-			}
-			until(t, soon, "the lock is free", func() bool { return !locked(t, s, key) })
+				time.Sleep(time.Second)
+				breakThem(w, func() { freeByHand(t, w.srv, "job") })
+				for _, w := range waiters {
+					w.acquired(t, soon)
+				}
+				time.Sleep(soon)
+				require.False(t, locked(t, w.srv, "job"))
+			})
 		})
 	}
 }

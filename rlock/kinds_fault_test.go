@@ -49,6 +49,20 @@ func TestKindsFreeTheLockOnceWhenTheReplyToUnlockIsLost(t *testing.T) {
 	})
 }
 
+func TestKindsUnlockAfterServerRefusesForAWhile(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *scene) {
+		t.Helper()
+		hold := take(t, s.l)
+		s.srv.FailWith("MISCONF Redis is configured to save RDB snapshots, but it's currently unable")
+		outcome := hold.UnlockAsync()
+		time.Sleep(time.Second)
+		require.Empty(t, outcome)
+		s.srv.Heal()
+		require.NoError(t, <-outcome)
+		require.False(t, locked(t, s.srv, "lock"))
+	})
+}
+
 func TestKindsLeaveNoExtraCountWhenTheReplyToAReentryIsLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *scene) {
 		t.Helper()

@@ -105,7 +105,7 @@ func TestReentryBehindAnUnresolvedUnlockIsBounded(t *testing.T) {
 }
 
 // An attempt in doubt counts as an inner hold until it is resolved.
-func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
+func TestReentryBehindAnUnresolvedOneIsRefusedOrWaitsUntilTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
 		l := rlock.New(client, "job")
@@ -121,18 +121,9 @@ func TestReentryBehindAnUnresolvedOneIsRefusedOrWaits(t *testing.T) {
 		lan.heal()
 		require.NoError(t, waiting.acquired(t, time.Minute).Unlock())
 		require.EqualValues(t, 1, countOf(t, l, hold))
-		require.NoError(t, hold.Unlock())
-	})
-}
 
-func TestReentryBehindAnUnresolvedOneEndsWithTheLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lan, client := wired(t, 0, redlatch.WithCommandTimeout(time.Second))
-		l := rlock.New(client, "job")
-		hold := take(t, l)
-		require.NoError(t, again(t, l, hold).Unlock())
 		lan.hole.Store(true)
-		_, err := l.TryLock(hold.Context(t.Context()))
+		_, err = l.TryLock(hold.Context(t.Context()))
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		require.ErrorIs(t, waitInner(l, hold).failed(t, 30*time.Second), redlatch.ErrLost)
 	})

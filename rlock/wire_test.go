@@ -32,7 +32,7 @@ type wire struct {
 
 	mu    sync.Mutex // guards what follows
 	sent  time.Time  // when a script that got through was last sent
-	conns []net.Conn
+	conns []*wireConn
 	next  *heldCommand // waits for its command
 }
 
@@ -83,6 +83,17 @@ func (w *wire) reset() {
 	defer w.mu.Unlock()
 	for _, c := range w.conns {
 		_ = c.Close() // it may be closed already
+	}
+}
+
+// resetThose closes the connections that have subscribed, or the others.
+func (w *wire) resetThose(subscribed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		if c.subscribed.Load() == subscribed {
+			_ = c.Close()
+		}
 	}
 }
 
@@ -159,6 +170,8 @@ type wireConn struct {
 	once   sync.Once
 	closed chan struct{}
 	held   *heldCommand // nil: it delivers; guarded by wire.mu
+
+	subscribed atomic.Bool
 }
 
 type part struct {
@@ -169,6 +182,9 @@ type part struct {
 func (c *wireConn) Write(p []byte) (int, error) {
 	if c.wire.hole.Load() || c.wire.catches(c, p) {
 		return len(p), nil
+	}
+	if bytes.Contains(p, []byte("SUBSCRIBE")) {
+		c.subscribed.Store(true)
 	}
 	if bytes.Contains(p, []byte("EVALSHA")) {
 		c.wire.mu.Lock()
