@@ -176,23 +176,6 @@ func TestEveryClientHasAnIDOfItsOwn(t *testing.T) {
 	require.Len(t, seen, 20)
 }
 
-func TestLossIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := redistest.Mini(t, embedded.WithInProcess())
-		log, logger := redistest.NewJournal()
-		c, err := redlatch.New(srv.Server.Dial, redlatch.WithLogger(logger))
-		require.NoError(t, err)
-		hold, err := rlock.New(c, "job").Lock(t.Context())
-		require.NoError(t, err)
-		srv.Do(t, "DEL", "job")
-		<-hold.Context(t.Context()).Done()
-		require.NoError(t, c.Close())
-		lines := log.Lines("redlatch: lock lost")
-		require.Len(t, lines, 1)
-		require.Contains(t, lines[0], hold.Owner().String())
-	})
-}
-
 // soon bounds waits on a real server for what should happen at once.
 const soon = 10 * time.Second
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -39,17 +38,7 @@ func requireShared(t *testing.T, one, other *redlatch.Client) {
 
 func TestOpenTakesTheAddressOfACluster(t *testing.T) {
 	t.Parallel()
-	requireOpenTakesTheAddressOf(t, redistest.StartCluster(t, 3, 0))
-}
-
-func TestOpenTakesTheAddressOfAClusterOfValkey(t *testing.T) {
-	testlevel.All(t, "a second cluster")
-	t.Parallel()
-	requireOpenTakesTheAddressOf(t, redistest.StartCluster(t, 3, 0, redistest.WithBinary(redistest.ValkeyBinary(t))))
-}
-
-func requireOpenTakesTheAddressOf(t *testing.T, c *redistest.Cluster) {
-	t.Helper()
+	c := redistest.StartCluster(t, 3, 0)
 	address := "redis-cluster://127.0.0.1:1," + c.Addrs()[1] // no server is at the first
 	requireShared(t, dialled(t, address), dialled(t, address))
 	requirePublishedAsTheAddressSays(t, c)

@@ -59,18 +59,6 @@ func TestLabelIsThereFromTheFirstLockUntilClose(t *testing.T) {
 	})
 }
 
-func TestClientWithoutALabelWritesNone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := dialled(t, s.URL())
-	hold, err := rlock.New(c, "job").Lock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, hold.Unlock())
-	require.NoError(t, c.Close())
-	require.Zero(t, s.CommandStats(t)["set"])
-	require.Zero(t, s.CommandStats(t)["del"]-1, "the lock's own")
-}
-
 func TestLabelStaysUntilAClientThatShutsDownIsThrough(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -92,24 +80,4 @@ func TestLabelStaysUntilAClientThatShutsDownIsThrough(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, <-over)
 	require.Empty(t, labelOf(t, s, c))
-}
-
-func TestLockGoesOnWhereTheLabelMayNotBeWritten(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Do(t, "ACL", "SETUSER", "locks", "reset", "on", ">password", "+@all", "~job", "&*", "~redisson*")
-	log, logger := redistest.NewJournal()
-	c, err := redlatch.Open(t.Context(), "redis://locks:password@"+s.Addr(),
-		redlatch.WithLabel("billing"), redlatch.WithLogger(logger))
-	require.NoError(t, err)
-	for range 10 {
-		hold, err := rlock.New(c, "job").Lock(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, hold.Unlock())
-	}
-	const reported = "the client's label cannot be written"
-	require.Eventually(t, func() bool { return len(log.Lines(reported)) > 0 }, soon, 10*time.Millisecond)
-	require.NoError(t, c.Close())
-	require.Len(t, log.Lines(reported), 1)
-	require.Len(t, log.Lines("NOPERM"), 1)
 }

@@ -156,7 +156,7 @@ func TestLossNamesRefusedRenewal(t *testing.T) {
 						require.ErrorContains(t, err, "the lease was not renewed in time: the server refused to renew it: redis: "+refusal)
 					}
 				}
-				require.Regexp(t, "lock lost: the lease was not renewed in time.* error=.*"+refusal[:8], log.String())
+				require.Regexp(t, "lock lost: the lease was not renewed in time.* owner="+hold.Owner().String()+".* error=.*"+refusal[:8], log.String())
 				srv.Heal()
 			})
 		})
