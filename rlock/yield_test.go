@@ -17,6 +17,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rmultilock"
 	"github.com/redlatch/redlatch/rreadwritelock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -198,8 +199,12 @@ func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
 	held := take(t, rlock.New(there, l.Name()))
 	polls := rlock.WithoutWakeUps(20 * time.Millisecond)
 	w := await(t.Context(), l, polls)
+	multi := make(chan error, 1)
+	go func() {
+		multi <- rmultilock.New(here, l.Name(), "other").Do(t.Context(), func(context.Context) error { return nil }, polls)
+	}()
 	before := srv.CommandStats(t)["evalsha"]
-	until(t, soon, "it does not ask", func() bool { return srv.CommandStats(t)["evalsha"] >= before+5 })
+	until(t, soon, "it does not ask", func() bool { return srv.CommandStats(t)["evalsha"] >= before+10 })
 	require.Empty(t, srv.Channels(t))
 	require.NoError(t, held.Unlock())
 	hold := w.acquired(t, soon)
@@ -209,6 +214,7 @@ func TestWithoutWakeUpsTheCallerListensToNothing(t *testing.T) {
 	until(t, soon, "a subscription", func() bool { return len(srv.Channels(t)) > 0 })
 	require.NoError(t, hold.Unlock())
 	require.NoError(t, far.acquired(t, soon).Unlock())
+	require.NoError(t, <-multi)
 	require.Zero(t, srv.CommandStats(t)["pubsub|numsub"], "what is not there is not asked for")
 }
 
