@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -230,4 +231,38 @@ func TestPollsThatCannotBeAreRefused(t *testing.T) {
 		requireOnly(t, err, "lock", "job", redlatch.ErrInvalid)
 	}
 	require.Zero(t, tr.sent())
+}
+
+// A client with a single caller frees the lock after each turn.
+func TestClientsShareContendedLock(t *testing.T) {
+	for name, callers := range map[string][]int{"many callers each": {16, 16, 16, 16}, "one caller in one": {16, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, first := wired(t, time.Millisecond)
+				loadScripts(t, first)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				turns, total := make([]int, len(callers)), 0 // guarded by the lock
+				var wg sync.WaitGroup
+				for i, n := range callers {
+					l := rlock.New(w.client(t), "lock")
+					for range n {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								if hold, err := l.Lock(ctx); err == nil {
+									turns[i]++
+									total++
+									assert.NoError(t, hold.Unlock())
+								}
+							}
+						})
+					}
+				}
+				wg.Wait()
+				for _, n := range turns {
+					require.GreaterOrEqual(t, float64(n)/float64(total), 0.12, "%v of %d", turns, total)
+				}
+			})
+		})
+	}
 }
