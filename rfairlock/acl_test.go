@@ -2,12 +2,11 @@ package rfairlock_test
 
 import (
 	"context"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -127,37 +126,13 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 	requireNoTrace(t, s, "app:")
 }
 
-// rightsFor returns the commands and the key patterns of a row of the manual.
-func rightsFor(t *testing.T, use string) (commands []string, keys []any) {
-	t.Helper()
-	manual, err := os.ReadFile("../docs/operations.md")
+// The scripts of heartbeats, each on its longest path. A waiter sends them after five seconds.
+func TestU42DocumentedUserMayLookAfterAQueue(t *testing.T) {
+	t.Parallel()
+	s, url := leastPrivileged(t)
+	conn, err := redis.DialURL(url)
 	require.NoError(t, err)
-	_, row, found := strings.Cut(string(manual), "\n| "+use+" | `")
-	require.True(t, found, "the manual has no row for %s", use)
-	words, rest, _ := strings.Cut(row, "` | ")
-	names, _, _ := strings.Cut(rest, " |")
-	for name := range strings.SplitSeq(names, ", ") {
-		keys = append(keys, map[string]any{
-			"lock": "~app:*", "queue": "~redisson_lock_queue:{app:*", "timeouts": "~redisson_lock_timeout:{app:*",
-			"channel": "~redisson_lock__channel:{app:*",
-		}[name])
-	}
-	return strings.Fields(words), append(keys, "&redisson_lock__channel:{app:*")
-}
-
-// lookAfterQueue runs the scripts of heartbeats as a user with these rights, each on its longest path,
-// and returns the first error.
-func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys []any) error {
-	t.Helper()
-	user := []any{"SETUSER", "keeper", "reset", "on", "nopass"}
-	for _, command := range commands {
-		user = append(user, "+"+command)
-	}
-	s.Do(t, "ACL", append(user, keys...)...)
-	conn := s.Dial(t)
-	_, err := conn.Do("AUTH", "keeper", "any")
-	require.NoError(t, err)
-
+	defer func() { require.NoError(t, conn.Close()) }()
 	name, now := aclNames(t)[0], time.Now()
 	for _, owner := range []string{"dead", "second", "third"} {
 		queueByHand(t, s, name, owner, now.Add(time.Hour))
@@ -172,33 +147,8 @@ func lookAfterQueue(t *testing.T, s *redistest.Server, commands []string, keys [
 		{luasrc.FairEvict, places, []any{now.UnixMilli(), 15000, "PUBLISH", "0", "dead", now.Add(time.Hour).UnixMilli()}},
 		{luasrc.FairNudge, []any{places[0], places[1], places[3]}, []any{"second", "PUBLISH", "0"}},
 	} {
-		s.Do(t, "SCRIPT", "LOAD", call.script.Text())
-		for command, script := range map[string]string{"EVALSHA": call.script.SHA(), "EVAL": call.script.Text()} {
-			_, err := conn.Do(command, slices.Concat([]any{script, len(call.keys)}, call.keys, call.args)...)
-			if err != nil {
-				return err
-			}
-		}
+		_, err := conn.Do("EVAL", slices.Concat([]any{call.script.Text(), len(call.keys)}, call.keys, call.args)...)
+		require.NoError(t, err, call.script.Name())
 	}
 	require.Equal(t, []string{"second", "third"}, queueOf(t, s, name))
-	return nil
-}
-
-// Each right is needed, and no other.
-func TestU42QueueHeartbeatsNeedTheDocumentedRights(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	commands, keys := rightsFor(t, "fair: heartbeat, eviction, nudge")
-	require.Len(t, keys, 5)
-	require.NoError(t, lookAfterQueue(t, s, commands, keys))
-	for i := range commands {
-		require.Error(t, lookAfterQueue(t, s, slices.Delete(slices.Clone(commands), i, i+1), keys), "without %s", commands[i])
-	}
-	for i := range keys {
-		require.Error(t, lookAfterQueue(t, s, commands, slices.Delete(slices.Clone(keys), i, i+1)), "without %s", keys[i])
-	}
-	all := append(redistest.Rights(t, "Plain locks"), redistest.Rights(t, "Fair locks")...)
-	for _, command := range commands {
-		require.Contains(t, all, "+"+command, "the documented user may do it")
-	}
 }

