@@ -14,7 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
-	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
@@ -27,10 +27,7 @@ import (
 func inBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *redlatch.Client) {
 	t.Helper()
 	srv := redistest.Mini(t, embedded.WithInProcess())
-	client, err := redlatch.New(srv.Server.Dial, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return srv, client
+	return srv, callers.InProcess(t, srv, opts...)
 }
 
 // cut is a transport to a server that replies to no call while it is silent, and whose replicas never reply.
@@ -52,15 +49,11 @@ func (*cut) Replicate(*transport.Call, int, time.Duration, transport.Replicated)
 // inCutBubble is inBubble with a transport that can be cut.
 func inCutBubble(t *testing.T, opts ...redlatch.Option) (*redistest.MiniServer, *cut, *redlatch.Client) {
 	t.Helper()
-	srv := redistest.Mini(t, embedded.WithInProcess())
-	tr := &cut{Transport: redisconn.NewRedigo(redisconn.Config{
-		Dial: srv.Server.Dial, Command: 3 * time.Second, Lease: 30 * time.Second,
-		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})}
-	client, err := redlatch.NewWithTransport(tr, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return srv, tr, client
+	srv, tr := redistest.Mini(t, embedded.WithInProcess()), &cut{}
+	return srv, tr, callers.Over(t, srv, func(near transport.Transport) transport.Transport {
+		tr.Transport = near
+		return tr
+	}, opts...)
 }
 
 func exists(t *testing.T, srv *redistest.MiniServer, names ...any) int64 {

@@ -5,12 +5,15 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/test/callers"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -19,74 +22,76 @@ import (
 	"github.com/redlatch/redlatch/rmultilock"
 )
 
-// behind returns locks behind a network that can be broken. Their scripts are known.
-func behind(t *testing.T) (*redistest.Server, *redistest.Proxy, *rmultilock.Lock) {
+// stallable returns twenty locks on a transport that can stall. The server knows their scripts.
+func stallable(t *testing.T) (*redistest.MiniServer, *faketransport.Stalling, *rmultilock.Lock) {
 	t.Helper()
-	s := redistest.Start(t)
-	p := redistest.NewProxy(t, s.Addr())
-	c := connect(t, p.URL(), redlatch.WithCommandTimeout(3*time.Second), redlatch.WithPollCap(time.Hour))
-	l := rmultilock.New(c, names(t, 20)...)
+	s := redistest.Mini(t, embedded.WithInProcess())
+	tr, client := callers.Stalling(t, s, redlatch.WithPollCap(time.Hour))
+	l := rmultilock.New(client, names(t, 20)...)
 	require.NoError(t, take(t, l).Unlock())
-	return s, p, l
+	synctest.Wait() // no reply but the next can be lost
+	return s, tr, l
 }
 
 func TestLocksWhoseReplyIsLostAreFreed(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	p.CutReplyAfter(0)
-	_, err := l.TryLock(within(t))
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	free(t, s, l.Names())
-	require.NoError(t, take(t, l).Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		s, _, l := stallable(t)
+		s.LoseReplies(1)
+		_, err := l.TryLock(t.Context())
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		free(t, s, l.Names())
+		require.NoError(t, take(t, l).Unlock())
+	})
 }
 
 func TestLocksThatAreGrantedLateAreFreed(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	p.Blackhole(redistest.ToClient)
-	ctx, cancel := context.WithCancel(t.Context())
-	came := later(ctx, l)
-	require.Eventually(t, func() bool { return len(left(t, s, l.Names())) == 20 }, soon, time.Millisecond)
-	cancel()
-	require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
-	p.Heal()
-	free(t, s, l.Names())
+	synctest.Test(t, func(t *testing.T) {
+		s, tr, l := stallable(t)
+		tr.Mute(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		came := later(ctx, l)
+		synctest.Wait()
+		require.Len(t, left(t, s, l.Names()), 20)
+		cancel()
+		require.ErrorIs(t, (<-came).Err, redlatch.ErrUncertain)
+		tr.Mute(false)
+		time.Sleep(time.Second)
+		require.Empty(t, left(t, s, l.Names()))
+	})
 }
 
 func TestAReleaseWhoseReplyIsLostIsSentAgain(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	h := take(t, l)
-	p.CutReplyAfter(0)
-	require.NoError(t, h.Unlock())
-	free(t, s, l.Names())
-}
+	synctest.Test(t, func(t *testing.T) {
+		s, tr, l := stallable(t)
+		h := take(t, l)
+		s.LoseReplies(1)
+		require.NoError(t, h.Unlock())
+		require.Empty(t, left(t, s, l.Names()))
 
-func TestAReleaseThatRedisDoesNotAnswerGoesOn(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	h := take(t, l)
-	p.Blackhole()
-	err := h.Unlock()
-	require.ErrorIs(t, err, redlatch.ErrUncertain)
-	require.Len(t, unwrap(err), 20)
-	p.Heal()
-	free(t, s, l.Names())
+		// If the server does not reply, Unlock gives up and the release goes on.
+		h = take(t, l)
+		tr.Stall(true)
+		err := h.Unlock()
+		require.ErrorIs(t, err, redlatch.ErrUncertain)
+		require.Len(t, unwrap(err), 20)
+		tr.Stall(false)
+		free(t, s, l.Names())
+	})
 }
 
 func TestAWaiterThatMissedAMessageAsksAgain(t *testing.T) {
-	t.Parallel()
-	s, p, l := behind(t)
-	far := connect(t, s.URL())
-	one := takeOne(t, far, l.Names()[7])
-	came := later(within(t), l)
-	listening(t, s, l.Names()[7])
-	p.Refuse(true)
-	p.Reset()
-	require.NoError(t, one.Unlock())
-	p.Refuse(false)
-	require.NoError(t, must(t, came).Unlock())
-	free(t, s, l.Names())
+	synctest.Test(t, func(t *testing.T) {
+		s, _, l := stallable(t)
+		takeOne(t, callers.InProcess(t, s), l.Names()[7], rlock.WithLease(2*time.Hour))
+		came := later(t.Context(), l)
+		time.Sleep(time.Minute)
+		s.Do(t, "DEL", l.Names()[7]) // and the message is lost
+		time.Sleep(time.Minute)
+		require.Empty(t, came)
+		s.DropSubscribers()
+		require.NoError(t, must(t, came).Unlock())
+		free(t, s, l.Names())
+	})
 }
 
 // witness collects an observer's events.
@@ -201,30 +206,26 @@ func TestLocksGivenBackBeforeReplicasWereWaitedForWereNotAcquired(t *testing.T) 
 }
 
 func TestBusyLocksLetACallerOfSeveralIn(t *testing.T) {
-	t.Parallel()
-	s := redistest.Shared(t)
-	here, there := connect(t, s.URL()), connect(t, s.URL())
-	for _, busy := range [][]*redlatch.Client{{here, here, here}, {here, here, here, there, there}} {
-		all := names(t, 3)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for _, c := range busy {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					_ = rlock.New(c, all[1]).Do(ctx, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
-				}
-			})
-		}
-		for range 5 {
-			began := time.Now()
-			h, err := rmultilock.New(here, all...).Lock(within(t))
-			if assert.NoError(t, err) {
-				t.Logf("after %v", time.Since(began))
-				assert.NoError(t, h.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		s := redistest.Mini(t, embedded.WithInProcess())
+		here, there := callers.InProcess(t, s), callers.InProcess(t, s)
+		for _, busy := range [][]*redlatch.Client{{here, here, here}, {here, here, here, there, there}} {
+			all := names(t, 3)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for _, c := range busy {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						_ = rlock.New(c, all[1]).Do(ctx, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
+					}
+				})
 			}
+			for range 5 {
+				require.NoError(t, take(t, rmultilock.New(here, all...)).Unlock())
+			}
+			cancel()
+			wg.Wait()
+			free(t, s, all)
 		}
-		cancel()
-		wg.Wait()
-		free(t, s, all)
-	}
+	})
 }

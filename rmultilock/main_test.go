@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -51,20 +50,15 @@ func takeOne(t *testing.T, c *redlatch.Client, name string, opts ...rlock.Option
 }
 
 // free requires that no key remains whose name begins like the first.
-func free(t *testing.T, s *redistest.Server, names []string) {
+func free(t *testing.T, s redistest.Target, names []string) {
 	t.Helper()
 	assert.Eventually(t, func() bool { return len(left(t, s, names)) == 0 }, soon, 5*time.Millisecond, "locks are left on the server")
 }
 
-func left(t *testing.T, s *redistest.Server, names []string) []any {
+func left(t *testing.T, s redistest.Target, names []string) []any {
 	t.Helper()
 	keys, _ := s.Do(t, "KEYS", "*"+names[0][:len(names[0])-4]+"*").([]any)
 	return keys
-}
-
-func listening(t *testing.T, s *redistest.Server, name string) {
-	t.Helper()
-	callers.Listening(t, s, codec.LockChannel(name), 1)
 }
 
 type acquired = callers.Acquired[*rmultilock.Hold]
