@@ -31,6 +31,7 @@ type counting struct {
 	n, beats, giveUps atomic.Int64                                         // scripts of waiters and holders; heartbeats; departures
 	intercept         func(call *transport.Call, done transport.Done) bool // reports whether it ends the call
 	subscribe         func(ctx context.Context) error
+	subscribed        atomic.Int64
 	once              atomic.Pointer[replaced]
 
 	mu      sync.Mutex // guards what follows
@@ -117,6 +118,7 @@ func (c *counting) Subscribe(ctx context.Context, channel string) (transport.Sub
 			return nil, err
 		}
 	}
+	c.subscribed.Add(1)
 	return c.Redigo.Subscribe(ctx, channel)
 }
 

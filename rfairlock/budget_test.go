@@ -2,9 +2,12 @@ package rfairlock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -12,58 +15,46 @@ import (
 	"github.com/redlatch/redlatch/rfairlock"
 )
 
-// requests counts the commands that clients sent, without the calls of scripts.
-func requests(t *testing.T, srv *redistest.Server) int64 {
-	t.Helper()
-	stats := srv.CommandStats(t)
-	t.Logf("evalsha %d, subscribe %d, unsubscribe %d", stats["evalsha"], stats["subscribe"], stats["unsubscribe"])
-	return stats["eval"] + stats["evalsha"] + stats["subscribe"] + stats["unsubscribe"]
-}
-
 // One attempt queues, one acquires, and one request releases.
 func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
-	t.Parallel()
-	const workers = 16
-	rounds := testlevel.Rounds(20, 50)
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), noPoll())
-	loadScripts(t, client)
-	l := rfairlock.New(client, redistest.Key(t))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	srv.Do(t, "CONFIG", "RESETSTAT")
-	require.NoError(t, takeTurns(ctx, l, workers, rounds))
-	requireNoTrace(t, srv, l.Name())
-	each := float64(requests(t, srv)) / float64(workers*rounds)
-	t.Logf("%.2f requests for each acquisition", each)
-	require.LessOrEqual(t, each, 3.2)
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 16
+		rounds := testlevel.Rounds(20, 50)
+		srv, client, calls := inBubble(t, noPoll())
+		l := rfairlock.New(client, "job")
+		var all sync.WaitGroup
+		for range workers {
+			all.Go(func() {
+				for range rounds {
+					assert.NoError(t, l.Do(t.Context(), func(context.Context) error { return nil }))
+				}
+			})
+		}
+		all.Wait()
+		requireNoTrace(t, srv, "job")
+		each := float64(calls.n.Load()+2*calls.subscribed.Load()) / float64(workers*rounds)
+		t.Logf("%.2f requests for each acquisition", each)
+		require.LessOrEqual(t, each, 3.2)
+	})
 }
 
 // The first waiter makes the lock contended.
 func TestCallersOfAContendedFairLockSubscribeFirstAndAskOnce(t *testing.T) {
-	t.Parallel()
-	const callers = 50
-	srv := redistest.Start(t)
-	client := connect(t, srv.URL(), noPoll())
-	loadScripts(t, client)
-	l := rfairlock.New(client, redistest.Key(t))
-	holdByHand(t, srv, l.Name(), forever)
-	ctx, cancel := context.WithCancel(t.Context())
-	all := queueUp(ctx, t, srv, l, 1)
-	srv.Do(t, "CONFIG", "RESETSTAT")
-	for range callers {
-		all = append(all, await(ctx, l))
-	}
-	awaitQueue(t, srv, l.Name(), len(all))
-	asked := srv.CommandStats(t)["evalsha"]
-	require.GreaterOrEqual(t, asked, int64(callers))
-	require.LessOrEqual(t, asked, int64(callers+1), "the first asks again after it has subscribed")
-	cancel()
-	for _, w := range all {
-		require.ErrorIs(t, w.failed(t, soon), context.Canceled)
-	}
-	srv.Do(t, "DEL", l.Name())
-	requireNoTrace(t, srv, l.Name())
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 50
+		srv, client, calls := inBubble(t, noPoll())
+		l := rfairlock.New(client, "job")
+		holdByHand(t, srv, "job", time.Hour)
+		_, end := waitTogether(t, l, 1)
+		before := calls.n.Load()
+		_, endOthers := waitTogether(t, l, callers)
+		require.Equal(t, before+callers, calls.n.Load())
+		require.Len(t, queueOf(t, srv, "job"), callers+1)
+		end()
+		endOthers()
+		srv.Do(t, "DEL", "job")
+		requireNoTrace(t, srv, "job")
+	})
 }
 
 // allocationsOfAPair are the hold, its owner's text, which is boxed, and the time for each of the two

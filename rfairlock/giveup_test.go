@@ -277,38 +277,35 @@ func neverSubscribes(outOfTime func()) func(ctx context.Context) error {
 	}
 }
 
-// Subscribing ends with a deadline, which is not the reason why the wait ends.
-func TestWaiterErrorNamesContextCause(t *testing.T) {
+// Subscribing ends with a deadline, which is not the reason why the wait ends at the same moment.
+func TestWaiterErrorNamesReasonOfItsEnd(t *testing.T) {
 	errBoss := errors.New("the boss called")
-	synctest.Test(t, func(t *testing.T) {
-		srv, client, calls := inBubble(t)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		calls.subscribe = neverSubscribes(func() { cancel(errBoss) })
-		holdByHand(t, srv, "job", time.Hour)
-		err := await(ctx, rfairlock.New(client, "job")).failed(t, time.Minute)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.ErrorIs(t, err, errBoss)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, context.DeadlineExceeded)
-		synctest.Wait()
-		require.Empty(t, queueOf(t, srv, "job"))
-	})
-}
-
-// The wait ends at the moment when subscribing fails.
-func TestWaiterErrorAtTimeoutNamesNoDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, client, calls := inBubble(t)
-		const wait = 3100 * time.Millisecond
-		over := time.Now().Add(wait + 1)
-		calls.subscribe = neverSubscribes(func() { time.Sleep(time.Until(over)) })
-		holdByHand(t, srv, "job", time.Hour)
-		err := await(t.Context(), rfairlock.New(client, "job"), rlock.WithWait(wait)).failed(t, time.Minute)
-		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		require.NotErrorIs(t, err, context.DeadlineExceeded)
-		synctest.Wait()
-		require.Empty(t, queueOf(t, srv, "job"))
-	})
+	const wait = 3100 * time.Millisecond
+	for name, canceled := range map[string]bool{"canceled": true, "timeout": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, client, calls := inBubble(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				over := time.Now().Add(wait + 1)
+				calls.subscribe = neverSubscribes(func() {
+					if canceled {
+						cancel(errBoss)
+					} else {
+						time.Sleep(time.Until(over))
+					}
+				})
+				holdByHand(t, srv, "job", time.Hour)
+				err := await(ctx, rfairlock.New(client, "job"), rlock.WithWait(wait)).failed(t, time.Minute)
+				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+				require.Equal(t, canceled, errors.Is(err, errBoss))
+				require.Equal(t, canceled, errors.Is(err, context.Canceled))
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				synctest.Wait()
+				requireNoneQueued(t, srv, "job")
+				cancel(nil)
+			})
+		})
+	}
 }
 
 // Losing the reply costs the waiter its place.

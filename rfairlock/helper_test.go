@@ -14,7 +14,6 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
-	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -28,29 +27,6 @@ const (
 func noPoll() redlatch.Option { return redlatch.WithPollCap(30 * time.Second) }
 
 var connect = callers.Connect
-
-// through opens a client behind a proxy and loads the scripts: an unknown script never runs for a
-// caller that has left.
-func through(t *testing.T, s redistest.Target, opts ...redlatch.Option) (*redistest.Proxy, *redlatch.Client) {
-	t.Helper()
-	p := redistest.NewProxy(t, s.Addr())
-	client := connect(t, p.URL(), opts...)
-	loadScripts(t, client)
-	return p, client
-}
-
-// loadScripts runs each script once.
-func loadScripts(t *testing.T, client *redlatch.Client) {
-	t.Helper()
-	l := rfairlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	_, err := l.Lock(t.Context(), rlock.WithWait(50*time.Millisecond))
-	require.Error(t, err)
-	require.NoError(t, hold.Unlock())
-	hold, err = l.Lock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, hold.Unlock())
-}
 
 // take acquires a free lock.
 func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
@@ -129,15 +105,6 @@ func until(t testing.TB, within time.Duration, what string, cond func() bool) {
 			require.FailNow(t, what, "not within %v", within)
 		}
 		<-time.After(5 * time.Millisecond)
-	}
-}
-
-func awaitClosed(t testing.TB, ch <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(soon):
-		require.FailNow(t, what, "not within %v", soon)
 	}
 }
 

@@ -180,7 +180,7 @@ func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) {
 				srv, client, calls := inBubble(t)
 				holdByHand(t, srv, "job", time.Hour)
 				ctx, cancel := context.WithCancel(t.Context())
-				n := testlevel.Rounds(200, 1000)
+				n := testlevel.Rounds(100, 1000)
 				for range n {
 					await(ctx, rfairlock.New(client, "job"))
 				}

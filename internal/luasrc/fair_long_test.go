@@ -101,7 +101,9 @@ func entriesFrom(n, first int64) []entry {
 }
 
 // longLengths are on both sides of the end of a part. The last does not fit on the server's stack.
-func longLengths() []int64 { return []int64{499, 500, 501, 1000, int64(testlevel.Rounds(2000, 10_000))} }
+func longLengths() []int64 {
+	return []int64{499, 500, 501, 1000, int64(testlevel.Rounds(2000, 10_000))}
+}
 
 func long(tell func(f *fairPlayer, n int64)) func(f *fairPlayer) {
 	return func(f *fairPlayer) {
