@@ -3,7 +3,6 @@ package rfairlock_test
 import (
 	"context"
 	"math"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,14 +42,6 @@ func TestU24QueuedCallerThatCannotSubscribePolls(t *testing.T) {
 func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
-		var lose atomic.Bool
-		calls.intercept = func(call *transport.Call, done transport.Done) bool {
-			if call.Script != luasrc.FairTry || !lose.CompareAndSwap(true, false) {
-				return false
-			}
-			calls.Redigo.Start(call, func(any, error) { done(nil, redlatch.ErrUncertain) })
-			return true
-		}
 		l := rfairlock.New(client, "job")
 		holdByHand(t, srv, "job", time.Hour)
 		owner := redlatch.NewOwner(uuid.New(), 1)
@@ -58,7 +49,9 @@ func TestTryLockKeepsOtherPlacesOfOwner(t *testing.T) {
 		_, end := waitTogether(t, rfairlock.New(other, "job"), 1, rlock.WithOwner(owner))
 		_, err := l.TryLock(t.Context(), rlock.WithOwner(owner))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-		lose.Store(true)
+		calls.onNext(luasrc.FairTry, func(call *transport.Call, done transport.Done) {
+			calls.Redigo.Start(call, func(any, error) { done(nil, redlatch.ErrUncertain) })
+		})
 		_, err = l.TryLock(t.Context(), rlock.WithOwner(owner))
 		require.ErrorIs(t, err, redlatch.ErrUncertain)
 		time.Sleep(3 * time.Second)

@@ -3,7 +3,6 @@ package rfairlock_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,85 +38,74 @@ func after(do func(t *testing.T, l *rlock.Lock, h *rlock.Hold), opts ...rlock.Op
 	}}
 }
 
-func TestOwnerOfAHoldThatEndedWellIsUsedAgain(t *testing.T) {
-	for name, e := range map[string]ending{
-		"at once":            {end: unlockIt},
-		"with another wait":  {opts: []rlock.Option{rlock.WithWait(time.Minute)}, end: unlockIt},
-		"with a fixed lease": {opts: []rlock.Option{rlock.WithLease(10 * time.Second)}, end: unlockIt},
-		"after a moment": after(func(*testing.T, *rlock.Lock, *rlock.Hold) {
-			time.Sleep(900 * time.Millisecond)
-		}),
-		"with a context": after(func(t *testing.T, _ *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			require.NoError(t, h.Context(t.Context()).Err())
-		}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv, client, _ := inBubble(t)
-				l := rfairlock.New(client, "job")
-				h, owner := waitedFor(t, srv, l, e.opts...)
-				e.end(t, srv, l, h)
-				h, again := waitedFor(t, srv, l)
-				require.Equal(t, owner, again)
-				require.NoError(t, h.Unlock())
-			})
-		})
-	}
+func sleeps(d time.Duration) func(*testing.T, *rlock.Lock, *rlock.Hold) {
+	return func(*testing.T, *rlock.Lock, *rlock.Hold) { time.Sleep(d) }
 }
 
 // A late call for an owner, or a caller that knows it, would affect its next hold.
-func TestOwnerIsNotUsedAgainWhenAnythingMayBeLeftOfIt(t *testing.T) {
-	for name, e := range map[string]ending{
-		"it was renewed": after(func(*testing.T, *rlock.Lock, *rlock.Hold) {
-			time.Sleep(600 * time.Millisecond)
-		}, rlock.WithWatchdog(1500*time.Millisecond)),
-		"it was entered again": after(func(t *testing.T, l *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			inner, err := l.Lock(h.Context(t.Context()))
-			require.NoError(t, err)
-			require.NoError(t, inner.Unlock())
-		}),
-		"it held for long": after(func(*testing.T, *rlock.Lock, *rlock.Hold) { time.Sleep(2 * time.Second) }),
-		"it was done long ago": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			require.NoError(t, h.Unlock())
-			time.Sleep(2 * time.Second)
-		}},
-		"the lock was lost": {end: func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			srv.Do(t, "DEL", l.Name())
-			require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
-		}},
-		"it had reached its maximum": {[]rlock.Option{rlock.WithMaxHold(500 * time.Millisecond)}, func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			time.Sleep(600 * time.Millisecond)
-			require.ErrorIs(t, h.Unlock(), redlatch.ErrMaxHold)
-		}},
-		"it was left to its lease": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			require.NoError(t, h.LetExpire())
-		}},
-		"it was handed over": {end: func(t *testing.T, _ *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
-			t.Helper()
-			owner, err := h.HandOver()
-			require.NoError(t, err)
-			require.NoError(t, l.UnlockAs(t.Context(), owner))
-		}},
-		"it was given": {[]rlock.Option{rlock.WithOwner(redlatch.NewOwner([16]byte{1}, 7))}, unlockIt},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv, client, _ := inBubble(t)
-				l := rfairlock.New(client, "job")
-				h, owner := waitedFor(t, srv, l, e.opts...)
-				e.end(t, srv, l, h)
-				require.Empty(t, channelsOf(t, srv), "and its channel has no subscriber")
-				h, again := waitedFor(t, srv, l)
-				require.NotEqual(t, owner, again)
+func TestOwnerIsUsedAgainUnlessAnythingMayBeLeftOfIt(t *testing.T) {
+	for again, endings := range map[bool]map[string]ending{
+		true: {
+			"at once":            {end: unlockIt},
+			"with another wait":  {opts: []rlock.Option{rlock.WithWait(time.Minute)}, end: unlockIt},
+			"with a fixed lease": {opts: []rlock.Option{rlock.WithLease(10 * time.Second)}, end: unlockIt},
+			"after a moment":     after(sleeps(900 * time.Millisecond)),
+			"with a context": after(func(t *testing.T, _ *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
+				require.NoError(t, h.Context(t.Context()).Err())
+			}),
+		},
+		false: {
+			"it was renewed": after(sleeps(600*time.Millisecond), rlock.WithWatchdog(1500*time.Millisecond)),
+			"it was entered again": after(func(t *testing.T, l *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
+				inner, err := l.Lock(h.Context(t.Context()))
+				require.NoError(t, err)
+				require.NoError(t, inner.Unlock())
+			}),
+			"it held for long": after(sleeps(2 * time.Second)),
+			"it was done long ago": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
 				require.NoError(t, h.Unlock())
+				time.Sleep(2 * time.Second)
+			}},
+			"the lock was lost": {end: func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
+				srv.Do(t, "DEL", l.Name())
+				require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
+			}},
+			"it had reached its maximum": {[]rlock.Option{rlock.WithMaxHold(500 * time.Millisecond)}, func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
+				time.Sleep(600 * time.Millisecond)
+				require.ErrorIs(t, h.Unlock(), redlatch.ErrMaxHold)
+			}},
+			"it was left to its lease": {end: func(t *testing.T, _ *redistest.MiniServer, _ *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
+				require.NoError(t, h.LetExpire())
+			}},
+			"it was handed over": {end: func(t *testing.T, _ *redistest.MiniServer, l *rlock.Lock, h *rlock.Hold) {
+				t.Helper()
+				owner, err := h.HandOver()
+				require.NoError(t, err)
+				require.NoError(t, l.UnlockAs(t.Context(), owner))
+			}},
+			"it was given": {[]rlock.Option{rlock.WithOwner(redlatch.NewOwner([16]byte{1}, 7))}, unlockIt},
+		},
+	} {
+		for name, e := range endings {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, client, _ := inBubble(t)
+					l := rfairlock.New(client, "job")
+					h, owner := waitedFor(t, srv, l, e.opts...)
+					e.end(t, srv, l, h)
+					require.Equal(t, again, len(channelsOf(t, srv)) > 0, "its channel has a subscriber")
+					h, next := waitedFor(t, srv, l)
+					require.Equal(t, again, owner == next)
+					require.NoError(t, h.Unlock())
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -127,29 +115,24 @@ func TestOwnerWithUnansweredCallIsNotReused(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", unsent ", unsent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv, client, calls := inBubble(t)
-					var lose atomic.Bool
-					calls.intercept = func(call *transport.Call, done transport.Done) bool {
-						if call.Script != script || !lose.CompareAndSwap(true, false) {
-							return false
-						}
-						if unsent {
-							done(nil, fmt.Errorf("%w: cut", redlatch.ErrNotSent))
-						} else {
-							calls.Redigo.Start(call, func(any, error) { done(nil, fmt.Errorf("%w: cut", redlatch.ErrUncertain)) })
-						}
-						return true
-					}
 					l := rfairlock.New(client, "job")
 					holdByHand(t, srv, "job", time.Hour)
 					w := await(t.Context(), l)
 					synctest.Wait()
 					owner := queueOf(t, srv, "job")[0]
-					lose.Store(true)
+					replaced := false
+					calls.onNext(script, func(call *transport.Call, done transport.Done) {
+						replaced = true
+						if unsent {
+							done(nil, fmt.Errorf("%w: cut", redlatch.ErrNotSent))
+						} else {
+							calls.Redigo.Start(call, func(any, error) { done(nil, fmt.Errorf("%w: cut", redlatch.ErrUncertain)) })
+						}
+					})
 					freeByHand(t, srv, "job")
-					h := w.acquired(t, 5*time.Second)
-					require.NoError(t, h.Unlock())
-					require.False(t, lose.Load())
+					require.NoError(t, w.acquired(t, 5*time.Second).Unlock())
 					require.Empty(t, channelsOf(t, srv))
+					require.True(t, replaced)
 					time.Sleep(100 * time.Millisecond)
 					_, again := waitedFor(t, srv, l)
 					require.NotEqual(t, owner, again)

@@ -96,20 +96,6 @@ func (s *stage) stateOf(want any, read []any) any {
 	return expiring(value, pttl)
 }
 
-func (s *stage) readLocks(names ...string) map[string]held {
-	var commands [][]any
-	for _, name := range names {
-		commands = append(commands, readsOf(name, held{})...)
-	}
-	replies, locks := s.pipeline(commands), map[string]held{}
-	for i, name := range names {
-		state := s.stateOf(held{}, replies[3*i:])
-		require.IsType(s.t, held{}, state, name)
-		locks[name] = state.(held)
-	}
-	return locks
-}
-
 func (s *stage) pipeline(commands [][]any) []any {
 	for _, c := range commands {
 		require.NoError(s.t, s.conn.Send(fmt.Sprint(c[0]), c[1:]...))
