@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -150,40 +149,6 @@ func TestInnerUnlockKeepsOuterLease(t *testing.T) {
 	})
 }
 
-// In Redisson a release deletes the key of the newest hold. When the older hold is over, the lock is
-// free.
-func TestSharedReaderReleaseKeepsLiveHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, rw := inMemory(t)
-		owner := redlatch.NewOwner(uuid.New(), 7)
-		short := take(t, rw.Read(), rlock.WithOwner(owner), rlock.WithLease(3*time.Second))
-		long := take(t, same(t, s, rw).Read(), rlock.WithOwner(owner), rlock.WithLease(2*time.Minute))
-		time.Sleep(3500 * time.Millisecond)
-		require.ErrorIs(t, short.Err(), redlatch.ErrLost)
-		require.NoError(t, same(t, s, rw).Read().UnlockAs(within(t), owner))
-		refused(t, rw.Write())
-		require.NoError(t, long.Err())
-		require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
-		unlock(t, long)
-		free(t, s, rw)
-	})
-}
-
-// In Redisson a downgraded lock keeps the writer's lease.
-func TestDowngradeKeepsReaderLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, rw := inMemory(t)
-		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
-		r := enter(t, rw.Read(), w, rlock.WithLease(5*time.Second))
-		unlock(t, w)
-		require.LessOrEqual(t, millis(t, s, rw.Name()), int64(5000))
-		refused(t, same(t, s, rw).Write())
-		require.NoError(t, r.LetExpire())
-		unlock(t, must(t, later(within(t), same(t, s, rw).Write()), 6*time.Second))
-		free(t, s, rw)
-	})
-}
-
 // The process dies after the downgrade.
 func TestDeadDowngradedReaderBlocksUntilLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -196,56 +161,6 @@ func TestDeadDowngradedReaderBlocksUntilLeaseEnds(t *testing.T) {
 		cut(true)
 		unlock(t, must(t, later(within(t), same(t, s, rw).Write()), 3*time.Second))
 		cut(false)
-		free(t, s, rw)
-	})
-}
-
-// In Redisson a release sets the lock to the lease of its client.
-func TestSharedWriterReleaseKeepsOtherLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, rw := inMemory(t)
-		other := same(t, s, rw)
-		owner := redlatch.NewOwner(uuid.New(), 7)
-		long := take(t, rw.Write(), rlock.WithOwner(owner), rlock.WithLease(time.Minute))
-		for range 3 { // the leases must not add up
-			unlock(t, take(t, other.Write(), rlock.WithOwner(owner), rlock.WithLease(3*time.Second)))
-			left := millis(t, s, rw.Name())
-			require.Greater(t, left, int64(50_000))
-			require.LessOrEqual(t, left, int64(60_000))
-		}
-		require.NoError(t, long.Err())
-		unlock(t, long)
-		free(t, s, rw)
-	})
-}
-
-func TestPersistedLockKeepsLongestLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, rw := inMemory(t)
-		long := take(t, rw.Read(), rlock.WithLease(time.Minute))
-		s.Do(t, "PERSIST", rw.Name())
-		short := take(t, same(t, s, rw).Read(), rlock.WithLease(10*time.Second))
-		require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
-		unlock(t, short, long)
-		w := take(t, rw.Write(), rlock.WithLease(time.Minute))
-		s.Do(t, "PERSIST", rw.Name())
-		r := enter(t, rw.Read(), w, rlock.WithLease(10*time.Second))
-		travels := take(t, same(t, s, rw).Read(), rlock.WithOwner(w.Owner()), rlock.WithLease(10*time.Second))
-		require.EqualValues(t, -1, millis(t, s, rw.Name()), "the writer's lease is unknown")
-		unlock(t, travels, r, w)
-		free(t, s, rw)
-	})
-}
-
-func TestRenewalOfPersistedLockKeepsLongestLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, rw := inMemory(t)
-		long := take(t, rw.Read(), rlock.WithLease(2*time.Minute))
-		short := take(t, same(t, s, rw, redlatch.WithWatchdogTimeout(6*time.Second)).Read())
-		s.Do(t, "PERSIST", rw.Name())
-		time.Sleep(2100 * time.Millisecond)
-		require.Greater(t, millis(t, s, rw.Name()), int64(50_000))
-		unlock(t, short, long)
 		free(t, s, rw)
 	})
 }

@@ -110,27 +110,6 @@ func TestAContextOfALostHoldTakesOtherPermits(t *testing.T) {
 	})
 }
 
-// Waiting callers of one client do not stop the bubble's clock.
-func TestSeveralCallersWaitInABubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, sem, held := inBubble(t, nil)
-		came := make(chan error, 2)
-		for range 2 {
-			go func() {
-				h, err := sem.Acquire(t.Context(), 1)
-				if err == nil {
-					err = h.Release()
-				}
-				came <- err
-			}()
-		}
-		time.Sleep(time.Second)
-		require.NoError(t, held.Release())
-		require.NoError(t, <-came)
-		require.NoError(t, <-came)
-	})
-}
-
 // Any client may release a permit by its id, as Java's release(id) does.
 func TestPermitReleasedByAnotherClientIsReportedAsSuch(t *testing.T) {
 	for name, learns := range map[string]func(h *rsemaphore.Hold) error{
