@@ -104,9 +104,10 @@ func (c *counting) stall() (resume func()) {
 	c.stalls = true
 	return func() {
 		c.mu.Lock()
-		c.stalls = false
+		delayed := c.delayed
+		c.stalls, c.delayed = false, nil
 		c.mu.Unlock()
-		for _, start := range c.delayed {
+		for _, start := range delayed {
 			start()
 		}
 	}
@@ -245,22 +246,22 @@ func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts .
 // process is a client like hostOf's, on a network that a test can disturb.
 type process struct {
 	srv    *redistest.MiniServer
+	calls  *counting
 	client *redlatch.Client
 
 	mu    sync.Mutex // guards what follows
 	away  bool
-	runs  chan struct{} // is closed unless the process is paused
 	conns []net.Conn
 }
 
 func newProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option) *process {
 	t.Helper()
-	p := &process{srv: srv, runs: make(chan struct{})}
-	close(p.runs)
-	p.client = over(t, &host{counting: &counting{Redigo: redisconn.NewRedigo(redisconn.Config{
+	p := &process{srv: srv}
+	p.calls = &counting{Redigo: redisconn.NewRedigo(redisconn.Config{
 		Dial: p.dial, Command: time.Minute, Lease: time.Hour,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})}, srv: srv}, append(opts,
+	})}
+	p.client = over(t, &host{counting: p.calls, srv: srv}, append(opts,
 		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // a paused process has no timeouts
 	return p
 }
@@ -276,7 +277,7 @@ func (p *process) dial(ctx context.Context) (redis.Conn, error) {
 		return nil, err
 	}
 	p.conns = append(p.conns, c)
-	return redis.NewConn(pausable{c, p}, 0, 0), nil
+	return redis.NewConn(c, 0, 0), nil
 }
 
 // disconnect closes the connections. If away is true, it prevents new ones until it is called again.
@@ -293,26 +294,7 @@ func (p *process) disconnect(away bool) {
 }
 
 // pause keeps the process from sending for d. Its connections stay open.
-func (p *process) pause(d time.Duration) {
-	runs := make(chan struct{})
-	p.mu.Lock()
-	p.runs = runs
-	p.mu.Unlock()
-	time.AfterFunc(d, func() { close(runs) })
-}
-
-type pausable struct {
-	net.Conn
-	process *process
-}
-
-func (c pausable) Write(b []byte) (int, error) {
-	c.process.mu.Lock()
-	runs := c.process.runs
-	c.process.mu.Unlock()
-	<-runs
-	return c.Conn.Write(b)
-}
+func (p *process) pause(d time.Duration) { time.AfterFunc(d, p.calls.stall()) }
 
 // waitedFor returns a hold that had to wait, and the owner with which it was queued.
 func waitedFor(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock, opts ...rlock.Option) (*rlock.Hold, string) {
