@@ -114,7 +114,7 @@ var callMutants = []mutant{
 			}
 		})
 	}},
-	{name: "every done on one goroutine", in: "abandoned/a done of an abandoned call that blocks holds up no other reply", plant: func(b *broken) {
+	{name: "every done on one goroutine", in: "abandoned/a call abandoned after it was sent gets its late reply", plant: func(b *broken) {
 		var mu sync.Mutex
 		b.dones(func(_ *transport.Call, done transport.Done) transport.Done {
 			return func(reply any, err error) {

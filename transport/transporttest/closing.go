@@ -20,7 +20,6 @@ var closeCases = []testCase{
 	{"Close among callers leaves no call without its end", closeAmongCallers, ""},
 	{"Close ends subscriptions", closeSubscriptions, ""},
 	{"Close ends a Subscribe that waits", closeWaitingSubscribe, "Freeze"},
-	{"Subscribe after Close fails", subscribeAfterClose, ""},
 }
 
 func closeTwice(f *fixture) {
@@ -34,22 +33,19 @@ func closeTwice(f *fixture) {
 	f.close(tr)
 }
 
-func (f *fixture) closedNotSent(tr transport.Transport) {
-	f.t.Helper()
-	o := f.do(tr, command("ECHO", 0, "too late"))
-	f.isNotSent(o)
-	assert.ErrorIs(f.t, o.err, transport.ErrClosed)
-}
-
 func startAfterClose(f *fixture) {
-	unused := f.open()
-	f.close(unused)
-	f.closedNotSent(unused)
-
-	tr := f.opened()
-	f.close(tr)
-	f.closedNotSent(tr)
-	f.closedNotSent(tr)
+	unused, used := f.open(), f.opened()
+	f.subscribe(used, f.name())
+	for _, tr := range []transport.Transport{unused, used} {
+		f.close(tr)
+		for range 2 {
+			o := f.do(tr, command("ECHO", 0, "too late"))
+			f.isNotSent(o)
+			assert.ErrorIs(f.t, o.err, transport.ErrClosed)
+			_, err := tr.Subscribe(f.t.Context(), f.name())
+			assert.ErrorIs(f.t, err, transport.ErrClosed)
+		}
+	}
 }
 
 func closeInFlight(f *fixture) {
@@ -205,17 +201,4 @@ func closeWaitingSubscribe(f *fixture) {
 		assert.ErrorIs(f.t, receive(f, ended, "Subscribe does not end"), transport.ErrClosed)
 	}
 	thaw()
-}
-
-func subscribeAfterClose(f *fixture) {
-	unused := f.open()
-	f.close(unused)
-	_, err := unused.Subscribe(f.t.Context(), f.name())
-	assert.ErrorIs(f.t, err, transport.ErrClosed)
-
-	tr, channel := f.open(), f.name()
-	f.subscribe(tr, channel)
-	f.close(tr)
-	_, err = tr.Subscribe(f.t.Context(), channel)
-	assert.ErrorIs(f.t, err, transport.ErrClosed)
 }

@@ -31,13 +31,6 @@ func (f *fixture) gap(sub transport.Subscription) {
 	}
 }
 
-func drain(sub transport.Subscription) {
-	select {
-	case <-sub.Events():
-	default:
-	}
-}
-
 func gapAfterEachCut(f *fixture) {
 	tr := f.open()
 	var subs []transport.Subscription
@@ -59,7 +52,10 @@ func gapAfterEachCut(f *fixture) {
 		}
 		for _, sub := range subs {
 			require.NoError(f.t, sub.Err())
-			drain(sub)
+			select {
+			case <-sub.Events(): // what is left
+			default:
+			}
 		}
 	}
 }
@@ -139,9 +135,8 @@ func gapAfterRestart(f *fixture) {
 func subscribeAfterRestart(f *fixture) {
 	tr, channel := f.opened(), f.name()
 	start := f.stopped(tr)
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
+	ctx := f.within(time.Second)
 	_, err := tr.Subscribe(ctx, channel)
-	cancel()
 	require.Error(f.t, err, "the server is down")
 	if ctx.Err() == nil || classify(err) != outside {
 		f.inContract(err)
@@ -151,9 +146,7 @@ func subscribeAfterRestart(f *fixture) {
 	start()
 	var sub transport.Subscription
 	f.eventually("Subscribe works", func() bool {
-		ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
-		defer cancel()
-		sub, err = tr.Subscribe(ctx, channel)
+		sub, err = tr.Subscribe(f.within(f.h.Patience), channel)
 		return err == nil
 	})
 	defer sub.Close()

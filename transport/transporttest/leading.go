@@ -141,26 +141,27 @@ func leadStarted(f *fixture) {
 }
 
 func leadContext(f *fixture) {
-	tr, l := f.leader()
-	release := f.holdReplies()
-	ctx := f.within(50 * time.Millisecond)
-	p, back := f.background(ctx, l, command("ECHO", 0, "late"), &caller{})
-	f.returns(back)
-	assert.Zero(f.t, p.runs.Load(), "there is no reply yet")
-	release()
-	assert.Equal(f.t, "late", plain(f.await(p).reply))
-	f.recovers(tr)
+	leadEnds(f, func(_ transport.Leader, _ *pending, _ *caller, cancel func()) { cancel() })
 }
 
 func leadInterrupted(f *fixture) {
+	leadEnds(f, func(l transport.Leader, p *pending, c *caller, _ func()) {
+		c.left.Store(true)
+		l.Interrupt(p.call)
+	})
+}
+
+func leadEnds(f *fixture, end func(l transport.Leader, p *pending, c *caller, cancel func())) {
 	tr, l := f.leader()
 	release := f.holdReplies()
+	ctx, cancel := context.WithCancel(f.t.Context())
+	defer cancel()
 	c := &caller{}
-	p, back := f.background(f.t.Context(), l, command("ECHO", 0, "late"), c)
+	p, back := f.background(ctx, l, command("ECHO", 0, "late"), c)
 	f.eventually("the call was started", func() bool { return c.started.Load() > 0 })
-	c.left.Store(true)
-	l.Interrupt(p.call)
+	end(l, p, c, cancel)
 	f.returns(back)
+	assert.Zero(f.t, p.runs.Load(), "there is no reply yet")
 	release()
 	assert.Equal(f.t, "late", plain(f.await(p).reply))
 	f.recovers(tr)

@@ -29,9 +29,7 @@ var subscribeCases = []testCase{
 
 func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
-	defer cancel()
-	sub, err := tr.Subscribe(ctx, channel)
+	sub, err := tr.Subscribe(f.within(f.h.Patience), channel)
 	require.NoError(f.t, err, "Subscribe")
 	f.t.Cleanup(sub.Close)
 	return sub
@@ -129,10 +127,7 @@ func seenAtOnce(f *fixture) {
 		if i%4 == 0 {
 			channel = f.name()
 		}
-		ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
-		sub, err := tr.Subscribe(ctx, channel)
-		cancel()
-		require.NoError(f.t, err, "round %d", i)
+		sub := f.subscribe(tr, channel)
 		payload := fmt.Sprint("round ", i)
 		f.publish(tr, channel, payload)
 		f.hears(sub, payload)
@@ -297,9 +292,7 @@ func endedContext(f *fixture) {
 	assert.ErrorIs(f.t, err, context.Canceled)
 	assert.Nil(f.t, sub)
 
-	ctx, cancel = context.WithTimeout(f.t.Context(), -time.Second)
-	defer cancel()
-	_, err = tr.Subscribe(ctx, channel)
+	_, err = tr.Subscribe(f.within(-time.Second), channel)
 	assert.ErrorIs(f.t, err, context.DeadlineExceeded)
 	f.subscribe(tr, f.name()) // all pending commands were sent
 	f.unsubscribed(tr, channel)
@@ -316,10 +309,8 @@ func contextEndsWhileFrozen(f *fixture) {
 	sub := f.subscribe(used, known)
 	thaw := f.freeze()
 	for _, tr := range []transport.Transport{fresh, used, used, fresh} {
-		ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
-		began := time.Now()
+		ctx, began := f.within(50*time.Millisecond), time.Now()
 		_, err := tr.Subscribe(ctx, channel)
-		cancel()
 		assert.ErrorIs(f.t, err, context.DeadlineExceeded)
 		assert.Less(f.t, time.Since(began), atOnce)
 	}
