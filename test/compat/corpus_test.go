@@ -87,6 +87,9 @@ func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
 	text := func(value string, left int64) oracle.Entry {
 		return oracle.Entry{Type: "string", Value: value, Expires: left}
 	}
+	score := func(of float64) oracle.Entry {
+		return oracle.Entry{Type: "zset", Value: map[string]float64{"a": of}, Expires: -1}
+	}
 	for does, spoil := range map[string]func(v *oracle.Vector){
 		"reply":        func(v *oracle.Vector) { v.Reply.Value = int64(4711) },
 		"messages":     func(v *oracle.Vector) { v.Messages = append(v.Messages, "channel 0") },
@@ -94,6 +97,7 @@ func TestRecordedVectorsThatAreWrongAreNoticed(t *testing.T) {
 		"time":         func(v *oracle.Vector) { v.Before["more"], v.After["more"] = text("", 20000), text("", 19999) },
 		"time, longer": func(v *oracle.Vector) { v.Before["more"], v.After["more"] = text("", 20000), text("", 20001) },
 		"value":        func(v *oracle.Vector) { v.Before["more"], v.After["more"] = text("a", -1), text("b", -1) },
+		"score":        func(v *oracle.Vector) { v.Before["more"], v.After["more"] = score(1), score(2) },
 	} {
 		for _, kind := range oracle.Kinds {
 			for _, v := range loadCorpus(t, kind).Vectors() {

@@ -9,7 +9,51 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/monitor"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/transport"
 )
+
+// queueText queues an owner, with its deadline as the score, and returns the remaining time.
+const queueText = `
+local left = redis.call('PTTL', KEYS[1])
+redis.call('ZINCRBY', KEYS[2], -5, 'first')
+redis.call('ZADD', KEYS[2], left + tonumber(ARGV[1]) + tonumber(ARGV[2]), ARGV[3])
+redis.call('RPUSH', KEYS[3], ARGV[3])
+return left`
+
+var queueScript = transport.NewScript("queue", queueText)
+
+var queueUp = &Operation{
+	Name:      "queue",
+	TellsTime: true,
+	Theirs: func(_ Release, s Step) Args {
+		return Args{[]string{s.Names[0], "scores", "line"}, []string{clockNow, decimal(s.Wait), s.Owner}}
+	},
+	Ours: func(s Step, _ bool) Call {
+		return Call{queueScript, []string{s.Names[0], "scores", "line"}, []any{s.Now, s.Wait, s.Owner}}
+	},
+}
+
+const (
+	owner, other = "11111111-1111-1111-1111-111111111111:1", "22222222-2222-2222-2222-222222222222:2"
+	lease        = 30000
+)
+
+var queueCase = &Case{
+	Operation: "queue", Does: "queues up",
+	Before: State{
+		"l":      {Type: "hash", Value: map[string]string{other: "1"}, Expires: lease},
+		"scores": {Type: "zset", Value: map[string]float64{"first": 1795224888771}, Expires: never},
+		"line":   {Type: "list", Value: []string{"first"}, Expires: never},
+	},
+	Step: Step{Op: queueUp, Names: []string{"l"}, Owner: owner, Now: 1795224888000, Wait: 5000},
+}
+
+func queueTheirs(t *testing.T) *Theirs {
+	t.Helper()
+	theirs := NewTheirs(parse(t, "4.3.1"))
+	require.NoError(t, theirs.Learn(queueUp, monitor.Call{Script: queueText}))
+	return theirs
+}
 
 func TestRecordingTwiceGivesTheSameBytes(t *testing.T) {
 	t.Parallel()

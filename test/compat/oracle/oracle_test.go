@@ -119,11 +119,12 @@ func ourselves(t *testing.T, op *Operation, script string) *Theirs {
 	return theirs
 }
 
+func dial(s *redistest.Server) func() (redis.Conn, error) {
+	return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
+}
+
 func newTwin(t *testing.T) *Twin {
 	t.Helper()
-	dial := func(s *redistest.Server) func() (redis.Conn, error) {
-		return func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }
-	}
 	twin, err := NewTwin(dial(redistest.Start(t)), dial(redistest.Start(t)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, twin.Close()) })
@@ -135,19 +136,23 @@ func TestATwinSeesEveryKindOfDifference(t *testing.T) {
 	twin := newTwin(t)
 	step := Step{Op: Acquire, Names: []string{"l"}, Owner: "o:1", Lease: 30000}
 	same := theirsFromOurs.Replace(luasrc.Acquire.Text())
-	for what, theirs := range map[string]string{
-		"":         same,
-		"reply":    strings.Replace(same, "return left", "return -3", 1),
-		"key":      "redis.call('SET', KEYS[1] .. 'x', '1') " + "\n" + same,
-		"ttl":      "redis.call('PEXPIRE', KEYS[1], 77000)",
-		"value":    "redis.call('HSET', KEYS[1], 'o:2', '1')",
-		"messages": "redis.call('PUBLISH', 'c', '0')",
+	for theirs, what := range map[string]string{
+		same: "",
+		strings.Replace(same, "return left", "return -3", 1): "reply",
+		"redis.call('SET', KEYS[1] .. 'x', '1')\n" + same:    "key",
+		"redis.call('PEXPIRE', KEYS[1], 77000)":              "ttl",
+		"redis.call('HSET', KEYS[1], 'o:2', '1')":            "value",
+		"redis.call('ZINCRBY', 'scores', 1, 'a')\n" + same:   "value",
+		"redis.call('LPUSH', 'line', 'a')\n" + same:          "value",
+		"redis.call('PUBLISH', 'c', '0')":                    "messages",
 	} {
 		require.NoError(t, twin.Reset())
-		_, err := twin.Do("HSET", "l", "o:9", "1")
-		require.NoError(t, err)
-		_, err = twin.Do("PEXPIRE", "l", 60000)
-		require.NoError(t, err)
+		for _, command := range [][]any{
+			{"HSET", "l", "o:9", "1"}, {"PEXPIRE", "l", 60000}, {"ZADD", "scores", 1, "a"}, {"RPUSH", "line", "b"},
+		} {
+			_, err := twin.Do(command[0].(string), command[1:]...)
+			require.NoError(t, err)
+		}
 		outcome, err := twin.Play(ourselves(t, Acquire, theirs), Ours{}, step)
 		require.NoError(t, err)
 		kinds := map[string]bool{}
