@@ -159,7 +159,7 @@ func conformsIn(t *testing.T, c *redistest.Cluster) {
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
-		fence := redistest.NewProxies(t, c.Nodes()...)
+		fence := redistest.NewProxies(t, c.Addrs()...)
 		return breakable.Cluster(c, fence, func(tb testing.TB) transport.Transport {
 			tb.Helper()
 			return over(tb, redis.NewClusterClient(&redis.ClusterOptions{

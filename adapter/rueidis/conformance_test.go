@@ -83,7 +83,7 @@ func conformsIn(t *testing.T, cluster *redistest.Cluster) {
 	transporttest.Run(t, func(t *testing.T) transporttest.Harness {
 		t.Helper()
 		t.Parallel()
-		fence := redistest.NewProxies(t, cluster.Nodes()...)
+		fence := redistest.NewProxies(t, cluster.Addrs()...)
 		client := clientOf(t, lib.ClientOption{
 			InitAddress: cluster.Addrs(),
 			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {

@@ -184,7 +184,7 @@ func inCluster(t *testing.T, over library, c *servers.Cluster) locksuite.Deploym
 // commands, so nothing can be forbidden.
 func harness(t *testing.T, over library, c *servers.Cluster) transporttest.Harness {
 	t.Helper()
-	fence := redistest.NewProxiesAt(t, c.Addrs()...)
+	fence := redistest.NewProxies(t, c.Addrs()...)
 	// The mode is given, so that it need not be detected.
 	sharding := transport.ShardingOff
 	if c.Sharded {

@@ -276,18 +276,8 @@ type Proxies struct {
 	proxies map[string]*Proxy // by server address
 }
 
-// NewProxies starts a proxy for each server. They end with the test.
-func NewProxies(tb testing.TB, servers ...*Server) *Proxies {
-	tb.Helper()
-	addrs := make([]string, len(servers))
-	for i, s := range servers {
-		addrs[i] = s.Addr()
-	}
-	return NewProxiesAt(tb, addrs...)
-}
-
-// NewProxiesAt is NewProxies for the addresses of servers, host:port.
-func NewProxiesAt(tb testing.TB, addrs ...string) *Proxies {
+// NewProxies starts a proxy for each of the servers' addresses, host:port. They end with the test.
+func NewProxies(tb testing.TB, addrs ...string) *Proxies {
 	tb.Helper()
 	f := &Proxies{proxies: map[string]*Proxy{}}
 	for _, addr := range addrs {

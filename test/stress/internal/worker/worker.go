@@ -27,7 +27,7 @@ type worker struct {
 	log     *history.Writer
 	sampler *sampler
 	auditor *auditor
-	stalls  *stallWatch
+	stalls  *loop
 	group   cancelGroup
 	ids     atomic.Int64
 	seeds   atomic.Uint64
@@ -42,7 +42,7 @@ func Serve(cfg Config, in io.Reader, out io.Writer) error {
 		return err
 	}
 	before := runtime.NumGoroutine()
-	w := &worker{cfg: cfg, log: log, auditor: openAuditor(&cfg, log), sampler: openSampler(log), stalls: openStallWatch(log)}
+	w := &worker{cfg: cfg, log: log, auditor: openAuditor(&cfg, log), sampler: openSampler(log), stalls: watchStalls(log)}
 	if err := w.ready(); err != nil {
 		return err
 	}
@@ -183,41 +183,43 @@ const (
 	stallLeast = 500 * time.Millisecond
 )
 
-// stallWatch records when no goroutine of the process ran. It shares nothing with the tested code, so that
+// loop is a function that is called again and again until close.
+type loop struct{ quit, done chan struct{} }
+
+func every(pause time.Duration, do func()) *loop {
+	l := &loop{quit: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		tick := time.NewTimer(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-l.quit:
+				return
+			}
+			do()
+			tick.Reset(pause)
+		}
+	}()
+	return l
+}
+
+func (l *loop) close() {
+	close(l.quit)
+	<-l.done
+}
+
+// watchStalls records when no goroutine of the process ran. It shares nothing with the tested code, so that
 // this cannot delay it.
-type stallWatch struct {
-	log  *history.Writer
-	quit chan struct{}
-	done chan struct{}
-}
-
-func openStallWatch(log *history.Writer) *stallWatch {
-	s := &stallWatch{log: log, quit: make(chan struct{}), done: make(chan struct{})}
-	go s.run()
-	return s
-}
-
-func (s *stallWatch) close() {
-	close(s.quit)
-	<-s.done
-}
-
-func (s *stallWatch) run() {
-	defer close(s.done)
-	tick := time.NewTimer(stallTick)
-	defer tick.Stop()
-	for {
-		before := history.Now()
-		select {
-		case <-tick.C:
-		case <-s.quit:
-			return
-		}
+func watchStalls(log *history.Writer) *loop {
+	before := history.Now()
+	return every(stallTick, func() {
 		if now := history.Now(); now-before > stallTick+stallLeast {
-			s.log.Write(history.Record{T: before + stallTick, Kind: history.Stop, Op: history.Stalled, Until: now})
+			log.Write(history.Record{T: before + stallTick, Kind: history.Stop, Op: history.Stalled, Until: now})
 		}
-		tick.Reset(stallTick)
-	}
+		before = history.Now()
+	})
 }
 
 const (
@@ -252,37 +254,17 @@ type sampledHold struct {
 }
 
 type sampler struct {
-	log  *history.Writer
-	quit chan struct{}
-	done chan struct{}
+	*loop
+	log *history.Writer
 
 	mu    sync.Mutex // guards the fields below and the samples of holds
 	holds map[*sampledHold]struct{}
 }
 
 func openSampler(log *history.Writer) *sampler {
-	s := &sampler{log: log, quit: make(chan struct{}), done: make(chan struct{}), holds: map[*sampledHold]struct{}{}}
-	go s.run()
+	s := &sampler{log: log, holds: map[*sampledHold]struct{}{}}
+	s.loop = every(samplePause, s.sampleAll)
 	return s
-}
-
-func (s *sampler) close() {
-	close(s.quit)
-	<-s.done
-}
-
-func (s *sampler) run() {
-	defer close(s.done)
-	tick := time.NewTicker(samplePause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.sampleAll()
-		case <-s.quit:
-			return
-		}
-	}
 }
 
 func (s *sampler) add(h *sampledHold) {
