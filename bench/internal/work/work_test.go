@@ -77,7 +77,7 @@ func (w *worker) measureCounted(t *testing.T, spec work.Spec, want ...string) wo
 	}
 }
 
-// Not parallel: it measures the heap and goroutines of the process.
+// Not parallel: it measures the heap and goroutines of the process, which has one CPU profile at a time.
 func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 	s := redistest.Start(t)
 	w := startWorker(t)
@@ -110,16 +110,7 @@ func TestWorkerMeasuresEveryKindOfWork(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, left, "all are back")
 	}
-	require.NoError(t, w.end())
-	require.NoError(t, <-w.done)
-}
-
-// Not parallel: a process has one CPU profile at a time.
-func TestWorkerLeavesAProfileWhereItIsAskedTo(t *testing.T) {
-	s := redistest.Start(t)
-	w := startWorker(t)
-	spec := work.Spec{Kind: work.Pairs, Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 2, Duration: 50}
-	w.measure(t, spec)
+	spec = work.Spec{Kind: work.Pairs, Contestant: "redlatch", Addr: s.Addr(), Key: "k", Goroutines: 2, Duration: 50}
 	spec.Profile = filepath.Join(t.TempDir(), "pairs.pprof")
 	w.measure(t, spec)
 	info, err := os.Stat(spec.Profile)
