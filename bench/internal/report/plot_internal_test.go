@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"image/color"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -57,51 +55,6 @@ func TestAxesEndWhereTheDataEnd(t *testing.T) {
 		for _, tick := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
 			assert.NotContains(t, tick.Label, ".", "%v", tick.Value)
 		}
-	}
-}
-
-var (
-	texts  = regexp.MustCompile(`<text x="([0-9.]+)"[^>]*>([^<]*)</text>`)
-	points = regexp.MustCompile(`[ML]([0-9.]+),[0-9.]+`)
-	curves = regexp.MustCompile(`<path d="([^"]+)" style="fill:none;stroke:(#[0-9A-F]{6})`)
-	family = regexp.MustCompile(`font-family:([^;"]+);`)
-)
-
-func TestTheLegendIsBesideTheCurvesAndFontsHaveAFallback(t *testing.T) {
-	t.Parallel()
-	c, entrants, samples := drawable(true)
-	p, legend, err := chart(c, host.Apart, entrants, samples)
-	require.NoError(t, err)
-	image, err := svg(p, legend)
-	require.NoError(t, err)
-	beside := (plotWidth - legendWidth).Points()
-	named := 0
-	for _, m := range texts.FindAllSubmatch(image, -1) {
-		x, err := strconv.ParseFloat(string(m[1]), 64)
-		require.NoError(t, err)
-		style := legend.TextStyle
-		assert.Less(t, x+style.Width(string(m[2])).Points(), plotWidth.Points(), "%s is cut", m[2])
-		for _, e := range entrants {
-			if string(m[2]) == e.Label {
-				named++
-				assert.Greater(t, x, beside, e.Label)
-			}
-		}
-	}
-	assert.Equal(t, len(entrants), named)
-	for _, m := range curves.FindAllSubmatch(image, -1) {
-		corners := points.FindAllSubmatch(m[1], -1)
-		if begins, err := strconv.ParseFloat(string(corners[0][1]), 64); err != nil || begins > beside {
-			continue // of the legend
-		}
-		for _, at := range corners {
-			x, err := strconv.ParseFloat(string(at[1]), 64)
-			require.NoError(t, err)
-			assert.LessOrEqual(t, x, beside)
-		}
-	}
-	for _, m := range family.FindAllSubmatch(image, -1) {
-		assert.Contains(t, string(m[1]), ",sans-serif")
 	}
 }
 
