@@ -39,12 +39,13 @@ func (f *Fair) fenced(c *transport.Call, script *transport.Script, args ...any) 
 	c.Args = append(append(c.Args, args...), f.Least)
 }
 
-func (f *Fair) take(c *transport.Call, plain, fenced *transport.Script, now, owner, wait, lease any) {
+func (f *Fair) take(c *transport.Call, plain, fenced *transport.Script, args ...any) {
 	if f.Counter != nil {
-		f.fenced(c, fenced, now, owner, wait, lease)
+		f.fenced(c, fenced, args...)
 		return
 	}
-	f.fill(c, plain, now, owner, wait, lease, tell)
+	f.fill(c, plain, args...)
+	c.Args = append(c.Args, tell)
 }
 
 // Try fills c with a call of [FairTry] or [FencedFairTry] whose refusal names the holder.
