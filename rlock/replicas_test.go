@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
@@ -81,31 +83,22 @@ func TestUserWithoutTheRightToWaitGetsAnError(t *testing.T) {
 // Until its next renewal the old holder does not know of the second one, and it must not touch its
 // lock.
 func TestU8HolderLearnsOfAFailoverThatForgotItsLockAtItsNextRenewal(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t)
-	replica := redistest.StartReplica(t, master)
-	const lease = 2 * shortLease // whose end comes well after its next renewal
-	var serving atomic.Pointer[redistest.Server]
-	serving.Store(master)
-	dial := func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialContext(ctx, "tcp", serving.Load().Addr())
-	}
-	client, err := redlatch.New(dial, redlatch.WithWatchdogTimeout(lease))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-
-	replica.Do(t, "REPLICAOF", "NO", "ONE") // the last thing that reaches it from the master
-	l := rlock.New(client, redistest.Key(t))
-	hold := take(t, l)
-	require.NoError(t, hold.Err())
-	serving.Store(replica)
-	master.Kill()
-
-	next := take(t, rlock.New(connect(t, replica.URL()), l.Name()))
-	awaitLoss(t, hold, soon)
-	require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, replica, l.Name()))
-	require.NoError(t, next.Err())
-	require.NoError(t, next.Unlock())
+	synctest.Test(t, func(t *testing.T) {
+		master, promoted := redistest.Mini(t, embedded.WithInProcess()), redistest.Mini(t, embedded.WithInProcess())
+		var serving atomic.Pointer[redistest.MiniServer]
+		serving.Store(master)
+		client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) { return serving.Load().Server.Dial(ctx) })
+		require.NoError(t, err)
+		defer func() { require.NoError(t, client.Close()) }()
+		hold := take(t, rlock.New(client, "job"))
+		serving.Store(promoted)
+		next := take(t, rlock.New(fakeClient(t, promoted), "job"))
+		master.DropConnections()
+		awaitLoss(t, hold, 10*time.Second+time.Millisecond)
+		require.Equal(t, map[string]string{next.Owner().String(): "1"}, owners(t, promoted, "job"))
+		require.NoError(t, next.Err())
+		require.NoError(t, next.Unlock())
+	})
 }
 
 func TestU8HolderLearnsAtOnceThatAServerHasComeBackWithoutItsLock(t *testing.T) {
