@@ -53,13 +53,20 @@ func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, calls := inBubble(t)
 		holdByHand(t, srv, "job", time.Hour)
-		resume := calls.stall()
-		w, cancel := waitTogether(t, rfairlock.New(client, "job"), 1)
+		l := rfairlock.New(client, "job")
+		_, err := l.Lock(t.Context(), rlock.WithWait(time.Second)) // an unknown script never runs for a caller that has left
+		checkHeld(t, err)
+		var arrives func()
+		calls.onNext(luasrc.FairAcquire, func(call *transport.Call, done transport.Done) {
+			call.Claim(0)
+			arrives = func() { calls.Redigo.Start(call, done) }
+		})
+		w, cancel := waitTogether(t, l, 1)
 		cancel()
-		err := w[0].failed(t, promptly)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, redlatch.ErrUncertain)
-		resume()
+		require.ErrorIs(t, w[0].err, context.Canceled)
+		require.ErrorIs(t, w[0].err, redlatch.ErrUncertain)
+		time.Sleep(time.Second)
+		arrives()
 		time.Sleep(gone)
 		requireNoneQueued(t, srv, "job")
 	})
