@@ -194,7 +194,7 @@ var meaningless = map[string][]string{
 	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
 	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},
 	"hold":     {"--try --wait=1s", "--lease=1ns", "--permits=nonsense", "--for-pid=0", "--on-lost-signal=nonsense", "--redis=nonsense"},
-	"list":     {"--every=1s", "--kind=nonsense", "--sort=nonsense", "--limit=-1", "--watch --json", "--redis=nonsense"},
+	"list":     {"--kind=nonsense", "--sort=nonsense", "--limit=-1", "--redis=nonsense"},
 	"release":  {"--wait=1ns"},
 	"run":      {"--try --wait=1s", "--lease=1ns", "--on-lost=nonsense", "--permits=nonsense", "--redis=nonsense", "--tls-ca=/nonsense"},
 	"serve":    {"--addr=nonsense"},

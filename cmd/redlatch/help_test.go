@@ -62,7 +62,7 @@ func TestUsageErrorsSayWhatToType(t *testing.T) {
 		"status a b":        "redlatch: there are too many arguments: b. Usage: redlatch status NAME; ",
 		"evict job":         "redlatch: OWNER|--all-dead is missing. Usage: redlatch evict NAME OWNER|--all-dead; ",
 		"evict":             "redlatch: NAME and OWNER|--all-dead are missing. ",
-		"list --every soon": "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
+		"ui --every soon":   "redlatch: invalid argument \"soon\" for \"--every\" flag: a time has a unit, such as 10s, ",
 		"list --limit x":    "redlatch: invalid argument \"x\" for \"--limit\" flag: it is a whole number\n",
 		"list --json=maybe": "redlatch: invalid argument \"maybe\" for \"--json\" flag: it is true or false\n",
 		"list --limit " + strings.Repeat("9", 20): "redlatch: invalid argument \"99999999999999999999\" for \"--limit\" flag: it is out of range\n",

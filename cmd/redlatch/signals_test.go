@@ -20,7 +20,7 @@ func TestCommandsEndWithTheCodeOfTheirSignal(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.RedlatchOwner, time.Hour)
-	for _, line := range []string{"list --watch", "watch " + name, "watch " + name + "*", "serve --addr 127.0.0.1:0", "demo"} {
+	for _, line := range []string{"watch " + name, "watch " + name + "*", "serve --addr 127.0.0.1:0", "demo"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			for sig, code := range map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {

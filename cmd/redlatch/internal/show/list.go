@@ -16,10 +16,8 @@ import (
 
 type lister struct {
 	choice
-	from  *connect.Server
-	json  bool
-	watch bool
-	every time.Duration
+	from *connect.Server
+	json bool
 
 	out    io.Writer
 	errors io.Writer
@@ -41,7 +39,7 @@ func NewList(g *cli.Globals) *cobra.Command {
 			if len(args) > 0 {
 				l.pattern = args[0]
 			}
-			if err := l.check(cmd.Flags().Changed("every")); err != nil {
+			if err := l.check(); err != nil {
 				return err
 			}
 			var err error
@@ -51,18 +49,12 @@ func NewList(g *cli.Globals) *cobra.Command {
 			if _, err := cli.WarnOfReplica(cmd.Context(), l.from, l.errors); err != nil {
 				return err
 			}
-			do := l.once
-			if l.watch {
-				do = l.repeat
-			}
-			return cli.UntilSignal(cmd.Context(), do)
+			return cli.UntilSignal(cmd.Context(), l.list)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&l.json, "json", false, "print JSON, one lock a line, as they are found")
 	f.StringVar(&l.kind, "kind", "", "only locks of this kind: "+inspect.KindNames())
-	f.BoolVar(&l.watch, "watch", false, "look again and again, until interrupted")
-	f.DurationVar(&l.every, "every", 2*time.Second, "with --watch, the least time between two looks")
 	f.BoolVar(&l.stuck, "stuck", false, "only locks that are free with a queue")
 	f.BoolVar(&l.noTTL, "no-ttl", false, "only locks that are held without a lease")
 	f.BoolVar(&l.dead, "dead-waiters", false, "only locks with waiters that have no subscriber, seen twice")
@@ -73,32 +65,21 @@ func NewList(g *cli.Globals) *cobra.Command {
 	return cmd
 }
 
-func (l *lister) check(everyGiven bool) error {
+func (l *lister) check() error {
 	switch {
-	case everyGiven && !l.watch:
-		return cli.Usagef("--every is how often --watch looks: without --watch there is one look")
 	case l.kind != "" && !slices.Contains(inspect.Kinds(), l.kind):
 		return cli.Usagef("--kind must be %s", inspect.KindNames())
 	case l.sort != "" && orders[l.sort] == nil:
 		return cli.Usagef("--sort must be name, lease or queue")
 	case l.limit < 0:
 		return cli.Usagef("--limit must be how many to list, or 0 for all")
-	case l.every < 100*time.Millisecond:
-		return cli.Usagef("--every must be at least 100ms")
-	case l.watch && l.json:
-		return cli.Usagef("--watch prints text only; `redlatch watch --json` prints changes as JSON")
 	}
 	return nil
 }
 
-// once lists the locks.
-func (l *lister) once(ctx context.Context) error {
+func (l *lister) list(ctx context.Context) error {
 	out, report := l.printer(), progress(l.errors, noteEvery)
 	total := 0
-	list := func(lock *inspect.Lock) error {
-		total++
-		return out.add(lock)
-	}
 	var err error
 	if l.collects() {
 		var kept []*inspect.Lock
@@ -106,7 +87,10 @@ func (l *lister) once(ctx context.Context) error {
 			err = each(kept, out.add)
 		}
 	} else {
-		err = l.scan(ctx, report, list)
+		err = l.scan(ctx, report, func(lock *inspect.Lock) error {
+			total++
+			return out.add(lock)
+		})
 	}
 	out.flush()
 	switch {
@@ -234,9 +218,6 @@ unlock take it with --base64.
 locks with waiters that had no subscriber at two looks, a second apart, among
 the first 10,000; redlatch evict --all-dead takes such waiters out.
 
-With --watch up to 1,000 locks are shown, or --limit, and the pauses are at
-least four times as long as the looks.
-
 Exit codes:
   0      the locks were listed, though there be none
   1      something failed; if that is one master of a cluster, the locks of
@@ -246,7 +227,7 @@ Exit codes:
 
 const listExamples = `  redlatch list
   redlatch list 'orders:*'
-  redlatch list --kind fair --watch
+  redlatch list --kind fair
   redlatch list --sort queue --limit 10      # the longest queues
   redlatch list --kind semaphore 'pool:*'    # also with no permit taken
   redlatch list --stuck                      # free, with a queue

@@ -95,12 +95,9 @@ func TestListShowsTwoKindsUnderOneName(t *testing.T) {
 func TestListRefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"--kind big":         "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter",
-		"--sort age":         "--sort must be name, lease or queue",
-		"--limit -1":         "--limit must be how many to list, or 0 for all",
-		"--watch --every 0s": "--every must be at least 100ms",
-		"--every 10s":        "--every is how often --watch looks",
-		"--watch --json":     "--watch prints text only",
+		"--kind big": "--kind must be plain, fair, fenced, fair-fenced, readwrite, semaphore, latch or counter",
+		"--sort age": "--sort must be name, lease or queue",
+		"--limit -1": "--limit must be how many to list, or 0 for all",
 	} {
 		program.Fails(t, program.NoServer(t), 2, says, append([]string{"list"}, strings.Fields(line)...)...)
 	}
@@ -127,21 +124,6 @@ func TestListSaysWhatTheUserMayNotRead(t *testing.T) {
 
 	s.Do(t, "ACL", "SETUSER", "onlooker", "-scan")
 	program.Fails(t, url, 1, "refuses: NOPERM", "list")
-}
-
-func TestListWatchesUntilItIsInterrupted(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := program.Start(t, s.URL(), "list", "--watch", "--every", "100ms")
-	require.Regexp(t, `^\d\d:\d\d:\d\dZ  0 locks$`, p.Line())
-	s.Do(t, "HSET", "job", program.SomeOwner, 1)
-	lines := strings.Join(program.ToEvent(p, "job  "), "\n")
-	require.Contains(t, lines, "  1 lock\nNAME  ")
-	require.Contains(t, lines, "Redlatch 00000001:7")
-	require.NoError(t, p.Cmd.Process.Signal(program.Interrupt))
-	got := p.Outcome(program.Soon)
-	require.Equal(t, program.CodeInterrupted, got.Code)
-	require.Empty(t, got.Stderr)
 }
 
 func TestARowFitsATerminalWhateverTheLockIs(t *testing.T) {

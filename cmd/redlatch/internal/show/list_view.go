@@ -2,14 +2,12 @@ package show
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/cli"
@@ -280,59 +278,4 @@ func (t *tally) of(total int) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%s%d %s", of, total, what)
-}
-
-// repeat draws the locks until ctx ends. After the first picture it shows errors and goes on.
-func (l *lister) repeat(ctx context.Context) error {
-	draw := l.draw
-	if cli.IsLive(l.out) {
-		screen := cli.NewScreen(l.out)
-		defer screen.Close()
-		draw = screen.Draw
-	}
-	for first := true; ; first = false {
-		began := time.Now()
-		lines, err := l.picture(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && first:
-			return err
-		case err != nil:
-			lines = []string{sanitize.Message(err.Error())}
-		}
-		draw(lines)
-		if inspect.Pause(ctx, max(l.every, inspect.PauseFactor*time.Since(began))) != nil {
-			return nil
-		}
-	}
-}
-
-func (l *lister) draw(lines []string) {
-	for _, line := range lines {
-		fmt.Fprintln(l.out, line)
-	}
-	fmt.Fprintln(l.out)
-}
-
-const pictured = 1000
-
-func (l *lister) picture(ctx context.Context) ([]string, error) {
-	l.limit = cmp.Or(l.limit, pictured)
-	locks, n, err := l.collect(ctx, func(float64, int) {})
-	if err != nil {
-		return nil, err
-	}
-	look, shown := cli.LookOf(l.out), tally{}
-	for _, lock := range locks {
-		shown.add(lock)
-	}
-	lines := []string{fmt.Sprintf("%s  %s%s", time.Now().UTC().Format(time.TimeOnly+"Z"), shown.of(n), l.matching()), heading(look)}
-	if l.away != nil {
-		lines = slices.Insert(lines, 1, sanitize.Message("not complete: "+l.away.Error()))
-	}
-	for _, lock := range locks {
-		lines = append(lines, rowOf(lock, look).lines...)
-	}
-	return lines, nil
 }
