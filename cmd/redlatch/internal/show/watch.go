@@ -72,12 +72,10 @@ func (w *watcher) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	var number *numberFollower
 	if w.single {
 		if err := inspect.CheckIsLock(ctx, w.srv, w.pattern); err != nil {
 			return err
 		}
-		number = w.numberOf(ctx, client)
 	}
 	if _, err := cli.WarnOfReplica(ctx, w.srv, w.errors); err != nil {
 		return err
@@ -86,9 +84,6 @@ func (w *watcher) run(ctx context.Context) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.length)
 		defer cancel()
-	}
-	if number != nil {
-		return number.run(ctx)
 	}
 	inner, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -204,16 +199,7 @@ found by a message, in a cluster only by the search of the keys every ten
 seconds. At most 1,000 locks are watched, and the first 256 places of a queue.
 The number of an owner that writes ends in w.
 
-NAME may also be a semaphore or a count-down latch. Then the events are
-
-  number    it was there when watching began, or is there now
-  taken, released, expired   a permit with an id was taken, given back, or its
-            lease was over
-  changed   the number is another one, and no permit explains it: a plain
-            semaphore, a latch that counts down, or permits that were set anew
-  gone      the number is gone: a latch is open, a semaphore deleted
-
-Of more than 1,000 permits that are taken only the numbers are told.
+Semaphores and count-down latches have no events: redlatch status shows them.
 
 Exit codes:
   0      the time of --for is over

@@ -167,7 +167,7 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 		f.drop(l.Name)
 		return nil
 	case wrongType:
-		return inspect.WrongType(ctx, f.srv, l.Name)
+		return notWatched(inspect.WrongType(ctx, f.srv, l.Name))
 	case isOther:
 		return err
 	case err != nil:
@@ -184,6 +184,14 @@ func (f *follower) look(ctx context.Context, l *followed) error {
 		l.idle = s.Answered
 	}
 	return nil
+}
+
+// notWatched adds to the error for a string that it may be a semaphore or a latch.
+func notWatched(err error) error {
+	if other := (*inspect.NotLock)(nil); errors.As(err, &other) && other.Key == other.Name && other.Type == "string" {
+		return fmt.Errorf("%w. For a semaphore or a latch use `redlatch status %s`", err, inspect.Args(other.Name))
+	}
+	return err
 }
 
 // forget drops locks that have been free for a while. A message or a scan finds them again.
