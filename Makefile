@@ -140,7 +140,7 @@ cross: ## change | 30 s | Vet for macOS and Windows, tests too
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 
-demo: ## day | 10 s | Four processes and one lock, on a server inside the program
+demo: ## day | 10 s | Three processes and one fair lock, on a server inside the program
 	$(GO) run ./cmd/redlatch demo
 
 fuzz: ## change | 2 min | Each fuzz target for FUZZTIME (10s)

@@ -161,7 +161,7 @@ func TestArgumentsThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 // FuzzArguments parses command lines with one argument a line.
 func FuzzArguments(f *testing.F) {
 	for _, line := range []string{
-		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--duration=-1s\n--fair",
+		"run\njob\n--\ntrue", "run\n--wait\n10s\n--try\njob\n--\na", "status\n--for=1h\njob", "evict\na\nb\n--even-if-alive", "demo\n--duration=-1s",
 		"serve\n--addr\n:0", "--version", "--redis\nredis://:x@h\nstatus\nn", "run\n--lease=99999999999h\nj\n--\nt", "\n", "--", "-", "run\n--\n--\n--", "help\nrun",
 		"run\n--conflict-exit-code=0x7f\nn\n--\nt", "completion\nbash", "__complete\nrun\n",
 		"-0\n\n-0", "-\x96\x96\x96\x96\x96", "-\xc60\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xbb\xd0\xff", "0000000\xb10000000000000000000", "A\xe5\x80\xe5\x800", "\xf5A", "tAAAetAAA", "\"", "-0\x1d00000000\x12000000", "A\xe5\x80倀", "T", "\xdcܖڶ\x96ڶ",
@@ -189,7 +189,7 @@ func usageCode(path string) int {
 
 // meaningless are flags that a command must reject.
 var meaningless = map[string][]string{
-	"demo":     {"--duration=1ns", "--duration=2h", "--fair --duration=1ms", "--redis=nonsense", "--redis=redis-cluster://h"},
+	"demo":     {"--duration=1ns", "--duration=2h", "--redis=nonsense", "--redis=redis-cluster://h"},
 	"doctor":   {"--need=nonsense", "--redis=nonsense"},
 	"evict":    {"--for=1s", "--all-dead --even-if-alive", "--base64", "--password-file=/nonsense", "--redis=nonsense"},
 	"exporter": {"--every=1ns", "--listen=nonsense", "--match=nonsense", "--redis=nonsense"},

@@ -230,17 +230,21 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	require.NoError(t, err)
 }
 
-// BusyDemo starts a demo and returns it with the lock's name once all workers are connected.
-func BusyDemo(t *testing.T, s *redistest.Server) (*Process, string) {
+// BusyDemo starts a demo that finishes rounds and has set the TTL of its queue. It returns the prefix of the
+// demo's keys.
+func BusyDemo(t *testing.T, s *redistest.Server) (p *Process, prefix string) {
 	t.Helper()
-	const suffix = ":counter"
-	p := Start(t, NoServer(t), "demo", "--duration", "1h", "--redis", s.URL())
-	var names []string
+	p = Start(t, NoServer(t), "demo", "--duration", "1h", "--redis", s.URL())
 	require.Eventually(t, func() bool {
-		var err error
-		names, err = redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*"+suffix), nil)
+		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:journal"), nil)
 		require.NoError(t, err)
-		return len(names) == 1 && s.Clients(t) >= 9
+		if len(names) != 1 || s.Clients(t) < 3*8 {
+			return false
+		}
+		prefix = strings.TrimSuffix(names[0], ":journal")
+		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(prefix+":lock")), nil)
+		require.NoError(t, err)
+		return left > 0
 	}, Soon, PollEvery)
-	return p, strings.TrimSuffix(names[0], suffix) + ":lock"
+	return p, prefix
 }

@@ -30,12 +30,8 @@ type finished struct {
 // audit records the reports of the processes and checks them at the end. It is not safe for
 // concurrent use.
 type audit struct {
-	fair      bool
 	began     time.Time
 	processes []*process
-	workers   int // per process
-	title     string
-	noun      string
 	last      *process // the last holder
 
 	acquisitions, handOvers int64
@@ -55,13 +51,16 @@ type audit struct {
 	messages []string
 }
 
-func newAudit(fair bool, began time.Time) *audit {
-	a := &audit{fair: fair, began: began, workers: 1, title: "4 processes", noun: "worker", excused: map[string]bool{}}
-	n := 4
-	if fair {
-		n, a.workers, a.title, a.noun = 3, 8, "3 processes with 8 workers each", "process"
-	}
-	for id := 1; id <= n; id++ {
+const (
+	processes = 3
+	workers   = 8 // per process
+)
+
+var title = fmt.Sprintf("%d processes with %d workers each", processes, workers)
+
+func newAudit(began time.Time) *audit {
+	a := &audit{began: began, excused: map[string]bool{}}
+	for id := 1; id <= processes; id++ {
 		a.processes = append(a.processes, &process{id: id})
 	}
 	return a
@@ -87,7 +86,7 @@ func (a *audit) apply(p *process, e *event) {
 		a.rounds = append(a.rounds, finished{e.Round, owner, e.Queue})
 	case lost:
 		a.excused[e.Visit] = true
-		a.logf(e.At, "%s %d lost the lock before it had finished", a.noun, p.id)
+		a.logf(e.At, "process %d lost the lock before it had finished", p.id)
 	case gone:
 		if p != a.victim {
 			p.failure = cmp.Or(p.failure, e.Text)
@@ -107,7 +106,7 @@ func (a *audit) acquired(p *process, e *event) {
 	}
 	if a.victim != nil && a.successor == nil && p != a.victim && e.At.After(a.killedAt) {
 		a.successor, a.successorAt = p, e.At
-		a.logf(e.At, "%s %d has the lock, %s after the kill", a.noun, p.id, brief(e.At.Sub(a.killedAt)))
+		a.logf(e.At, "process %d has the lock, %s after the kill", p.id, brief(e.At.Sub(a.killedAt)))
 	}
 	a.last = p
 }
@@ -115,7 +114,7 @@ func (a *audit) acquired(p *process, e *event) {
 func (a *audit) killed(p *process, visit string, at time.Time) {
 	a.victim, a.killedAt = p, at
 	a.excused[visit] = true
-	a.logf(at, "SIGKILL to %s %d, which holds the lock and has read the counter", a.noun, p.id)
+	a.logf(at, "SIGKILL to process %d, which holds the lock and has read the counter", p.id)
 }
 
 func (a *audit) sawQueue(queue []string, at time.Time) {
@@ -153,7 +152,7 @@ func (a *audit) over(now time.Time, planned time.Duration) bool {
 func (a *audit) failure() string {
 	for _, p := range a.processes {
 		if p.failure != "" {
-			return fmt.Sprintf("%s %d: %s", a.noun, p.id, p.failure)
+			return fmt.Sprintf("process %d: %s", p.id, p.failure)
 		}
 	}
 	return ""
@@ -207,7 +206,7 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 	for _, p := range a.processes {
 		// The victim may have written a round without reporting it.
 		if n := wrote[p.id]; n != p.rounds && (p != a.victim || n != p.rounds+1) {
-			add("%s %d reported %d rounds, its journal has %d", a.noun, p.id, p.rounds, n)
+			add("process %d reported %d rounds, its journal has %d", p.id, p.rounds, n)
 		}
 	}
 	if n := int64(len(journal)); counter != n {
@@ -219,7 +218,7 @@ func (a *audit) check(counter int64, journal []string, cut bool) (wrong []string
 	if n := a.violations(); n > 0 {
 		add("two were inside, seen %d times", n)
 	}
-	if n, _ := a.inversions(); n > 0 && a.fair {
+	if n, _ := a.inversions(); n > 0 {
 		add("%d rounds were out of turn", n)
 	}
 	switch {
@@ -255,7 +254,7 @@ func (a *audit) progress(now time.Time) string {
 }
 
 func (a *audit) summary(counter int64, took time.Duration, wrong []string) []string {
-	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", a.title, a.acquisitions, took.Seconds()), ""}
+	lines := []string{"", fmt.Sprintf("%s took one lock %d times in %.1f s.", title, a.acquisitions, took.Seconds()), ""}
 	row := func(name, format string, args ...any) {
 		lines = append(lines, fmt.Sprintf("  %-12s", name)+fmt.Sprintf(format, args...))
 	}
@@ -268,17 +267,15 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	}
 	row("counter", "%d, %s", counter, counted)
 	row("two inside", "%s", two)
-	if inverted, judged := a.inversions(); a.fair {
-		row("inversions", "%d in the %d turns with others queued, by the server's list", inverted, judged)
-	}
+	inverted, judged := a.inversions()
+	row("inversions", "%d in the %d turns with others queued, by the server's list", inverted, judged)
 	row("hand-overs", "%d from one process to another, %.0f a second", a.handOvers, float64(a.handOvers)/took.Seconds())
 	row("waits", "%s", a.percentiles())
 	if a.victim != nil {
-		row("kill", "%s %d at %.1f s, holding the lock, between its GET and its SET", a.noun, a.victim.id,
-			a.killedAt.Sub(a.began).Seconds())
+		row("kill", "process %d at %.1f s, holding the lock, between its GET and its SET", a.victim.id, a.killedAt.Sub(a.began).Seconds())
 	}
 	if a.successor != nil {
-		row("take-over", "%s %d, %s after the kill (a dead holder's lease: %v)", a.noun, a.successor.id,
+		row("take-over", "process %d, %s after the kill (a dead holder's lease: %v)", a.successor.id,
 			brief(a.successorAt.Sub(a.killedAt)), lease)
 	}
 	if a.places > 0 && !a.recovered.IsZero() {
@@ -288,12 +285,8 @@ func (a *audit) summary(counter int64, took time.Duration, wrong []string) []str
 	for _, w := range wrong {
 		lines = append(lines, "WRONG: "+w+".")
 	}
-	switch {
-	case len(wrong) > 0:
-	case a.fair:
+	if len(wrong) == 0 {
 		lines = append(lines, "OK: no round was lost, no worker was overtaken, no two held the lock at once.")
-	default:
-		lines = append(lines, "OK: no round was lost, and no two workers held the lock at once.")
 	}
 	return lines
 }

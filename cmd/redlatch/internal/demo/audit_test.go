@@ -13,8 +13,8 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func at(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 
 // audited returns an audit of events. The owners of process n begin with the n-th letter.
-func audited(fair bool, events ...event) *audit {
-	a := newAudit(fair, start)
+func audited(events ...event) *audit {
+	a := newAudit(start)
 	for i, p := range a.processes {
 		a.apply(p, &event{Kind: ready, At: start, Visit: string(rune('a' + i))})
 	}
@@ -57,7 +57,7 @@ func (a *audit) journal() (lines []string) {
 
 func TestCompleteCountPasses(t *testing.T) {
 	t.Parallel()
-	a := audited(false, enters(0, "a:1"), leaves(10, "a:1"), enters(20, "b:1"), leaves(30, "b:1"), enters(40, "b:2"))
+	a := audited(enters(0, "a:1"), leaves(10, "a:1"), enters(20, "b:1"), leaves(30, "b:1"), enters(40, "b:2"))
 	require.Empty(t, a.check(2, []string{"1 1", "2 2"}, true))
 	require.EqualValues(t, 3, a.acquisitions)
 	require.EqualValues(t, 1, a.handOvers, "the same worker again is no hand-over")
@@ -66,16 +66,16 @@ func TestCompleteCountPasses(t *testing.T) {
 
 func TestLostRoundsAndUnreportedRoundsAreWrong(t *testing.T) {
 	t.Parallel()
-	a := audited(false, enters(0, "a:1"), leaves(10, "a:1"), enters(20, "b:1"), leaves(30, "b:1"))
+	a := audited(enters(0, "a:1"), leaves(10, "a:1"), enters(20, "b:1"), leaves(30, "b:1"))
 	require.Equal(t, []string{
 		"the counter is 1, the workers wrote 2 rounds: 1 were overwritten", "1 rounds have the number of another one",
 	}, a.check(1, []string{"1 1", "2 1"}, true))
-	require.Equal(t, []string{"worker 2 reported 1 rounds, its journal has 2"}, a.check(3, []string{"1 1", "2 2", "2 3"}, true))
+	require.Equal(t, []string{"process 2 reported 1 rounds, its journal has 2"}, a.check(3, []string{"1 1", "2 2", "2 3"}, true))
 }
 
 func TestKilledWorkerMayHaveWrittenOneRoundMoreThanItReported(t *testing.T) {
 	t.Parallel()
-	a := audited(false, enters(0, "a:1"), leaves(10, "a:1"), enters(20, "a:2"))
+	a := audited(enters(0, "a:1"), leaves(10, "a:1"), enters(20, "a:2"))
 	a.killed(a.processes[0], "a:2", at(25))
 	require.Empty(t, a.check(1, []string{"1 1"}, true))
 	require.Empty(t, a.check(2, []string{"1 1", "1 2"}, true))
@@ -85,7 +85,7 @@ func TestKilledWorkerMayHaveWrittenOneRoundMoreThanItReported(t *testing.T) {
 
 func TestMarkerLeftBehindIsExcusedForTheKilledVisitOnly(t *testing.T) {
 	t.Parallel()
-	a := audited(false, enters(0, "a:1#1"), enters(20, "a:1#2"))
+	a := audited(enters(0, "a:1#1"), enters(20, "a:1#2"))
 	a.killed(a.processes[0], "a:1#2", at(25))
 	require.Zero(t, a.with(finds("b:1#1", "a:1#2")).violations())
 	require.Equal(t, 1, a.with(finds("b:1#1", "a:1#1")).violations(), "an earlier visit of the same owner")
@@ -96,14 +96,14 @@ func TestMarkerLeftBehindIsExcusedForTheKilledVisitOnly(t *testing.T) {
 func TestMarkerOfALostHoldIsExcusedWhicheverReportComesFirst(t *testing.T) {
 	t.Parallel()
 	lostIt := event{Kind: lost, At: at(5), Visit: "a:1"}
-	require.Zero(t, audited(false, lostIt, finds("b:1", "a:1")).violations())
-	require.Zero(t, audited(false, finds("b:1", "a:1"), lostIt).violations())
-	require.Equal(t, 1, audited(false, finds("b:1", "a:1")).violations())
+	require.Zero(t, audited(lostIt, finds("b:1", "a:1")).violations())
+	require.Zero(t, audited(finds("b:1", "a:1"), lostIt).violations())
+	require.Equal(t, 1, audited(finds("b:1", "a:1")).violations())
 }
 
 func TestTakeOverIsFromTheKillToTheNextAcquisition(t *testing.T) {
 	t.Parallel()
-	a := audited(false, enters(100, "a:1"))
+	a := audited(enters(100, "a:1"))
 	a.killed(a.processes[0], "a:1", at(150))
 	require.Contains(t, a.progress(at(160)), "holder dead:1")
 	a.with(enters(90, "b:0")) // read late, happened before
@@ -120,24 +120,24 @@ func TestTakeOverIsFromTheKillToTheNextAcquisition(t *testing.T) {
 	require.True(t, a.over(at(4200), time.Second))
 	require.Empty(t, a.check(0, nil, false))
 	text := strings.Join(a.summary(0, 4*time.Second, nil), "\n")
-	require.Contains(t, text, "take-over   worker 2, 3s after the kill (a dead holder's lease: 3s)")
+	require.Contains(t, text, "take-over   process 2, 3s after the kill (a dead holder's lease: 3s)")
 	require.Contains(t, text, "OK:")
 }
 
 func TestProcessThatEndsBadlyIsAFailureUnlessItWasKilled(t *testing.T) {
 	t.Parallel()
-	a := audited(false, event{Kind: gone, Visit: "a", Text: "signal: killed"})
-	require.Equal(t, "worker 1: signal: killed", a.failure())
-	a = audited(false, enters(0, "a:1"))
+	a := audited(event{Kind: gone, Visit: "a", Text: "signal: killed"})
+	require.Equal(t, "process 1: signal: killed", a.failure())
+	a = audited(enters(0, "a:1"))
 	a.killed(a.processes[0], "a:1", at(1))
 	require.Empty(t, a.with(event{Kind: gone, Visit: "a", Text: "signal: killed"}, event{Kind: gone, Visit: "b"}).failure())
 	unreadable, exited := event{Kind: gone, Visit: "c", Text: "why"}, event{Kind: gone, Visit: "c", Text: "exit status 1"}
-	require.Equal(t, "worker 3: why", a.with(unreadable, exited).failure())
+	require.Equal(t, "process 3: why", a.with(unreadable, exited).failure())
 }
 
 func TestMedianIsOneOfTheWaits(t *testing.T) {
 	t.Parallel()
-	a := audited(false)
+	a := audited()
 	require.Equal(t, "p50 -, p99 -", a.percentiles())
 	for _, ms := range []int{5, 1, 4, 2, 3, 1500} {
 		a.waits = append(a.waits, time.Duration(ms)*time.Millisecond)
@@ -164,7 +164,7 @@ func TestInversionIsARoundBeforeAQueuedOwnerThatComesLater(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			a := audited(true).finish(c.rounds...)
+			a := audited().finish(c.rounds...)
 			inverted, judged := a.inversions()
 			require.Equal(t, c.inverted, inverted)
 			require.Equal(t, c.judged, judged)
@@ -176,16 +176,16 @@ func TestInversionIsARoundBeforeAQueuedOwnerThatComesLater(t *testing.T) {
 
 func TestInversionsAreJudgedByTheServersNumbersAndNotByTheOrderOfReports(t *testing.T) {
 	t.Parallel()
-	a := audited(true).finish("a:1 < b:1 a:2", "b:1 < a:2", "a:2")
+	a := audited().finish("a:1 < b:1 a:2", "b:1 < a:2", "a:2")
 	a.rounds[0], a.rounds[2] = a.rounds[2], a.rounds[0]
 	inverted, judged := a.inversions()
 	require.Zero(t, inverted)
 	require.Equal(t, 2, judged)
 }
 
-func TestFairDemoEndsWhenTheDeadAreOutOfTheQueue(t *testing.T) {
+func TestDemoEndsWhenTheDeadAreOutOfTheQueue(t *testing.T) {
 	t.Parallel()
-	a := audited(true).finish("a:1 < b:1", "b:1").with(enters(100, "a:2#2"))
+	a := audited().finish("a:1 < b:1", "b:1").with(enters(100, "a:2#2"))
 	a.killed(a.processes[0], "a:2#2", at(150))
 	a.sawQueue([]string{"b:2", "a:3", "a:4", "b:3"}, at(160))
 	require.Contains(t, a.progress(at(1000)), "holder dead:1")

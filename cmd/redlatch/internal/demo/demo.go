@@ -1,4 +1,4 @@
-// Package demo is the command redlatch demo: processes contend for a lock, and one is killed
+// Package demo is the command redlatch demo: processes contend for a fair lock, and one is killed
 // while it holds it, and the result is checked at the end.
 //
 //	parent ──stdin: config, "stall", end of file──▶ process 1 …
@@ -14,7 +14,7 @@
 // is not its own on leaving. That is a violation, unless the marker's visit was killed or lost its
 // hold. Violations are judged after all events, whose order does not matter.
 //
-// The order of a fair lock is judged by its queue, to which the acquire script appends. Each round
+// The order is judged by its queue, to which the acquire script appends. Each round
 // reads it while the lock is held, when no owner can leave it by acquiring. So the next round must
 // be that of the first owner in it that ever finishes a round; the owners before it have died. The
 // first owner after an empty queue cannot be judged.
@@ -43,18 +43,15 @@ import (
 	"github.com/redlatch/redlatch/internal/tool/connect"
 )
 
-const demoHelp = `Starts four processes that contend for one lock. Each reads a counter from the
-server, thinks, and writes it back plus one: without a lock they would
-overwrite each other's work. One process is killed while it holds the lock; the
-others get it when its lease is over. At the end the counter is compared with
-what the processes reported.
-
-With --fair, three processes of eight workers each contend for a fair lock. One
-process is killed while one of its workers holds the lock and others are
-queued. The dead workers keep their places in the queue until the live ones
-find that nobody has listened on their channels for a grace, which is short
-here. The summary also says whether a live worker was overtaken, judged by the
-server's queue at the time of each release.
+const demoHelp = `Starts three processes of eight workers each that contend for one fair lock.
+Each worker reads a counter from the server, thinks, and writes it back plus
+one: without a lock they would overwrite each other's work. One process is
+killed while one of its workers holds the lock and others are queued. The dead
+workers keep their places in the queue until the live ones find that nobody has
+listened on their channels for a grace, which is short here. Then, and when the
+lease is over, a live worker gets the lock. At the end the counter is compared
+with what the processes reported. The summary also says whether a live worker
+was overtaken, judged by the server's queue at the time of each release.
 
 The server is inside this program unless --redis names another; REDIS_URL is
 not looked at. On another server the demo uses keys of its own,
@@ -76,7 +73,6 @@ func New(g *cli.Globals) *cobra.Command {
 		Short: "Watch processes contend for a lock while one of them is killed",
 		Long:  demoHelp,
 		Example: `  redlatch demo
-  redlatch demo --fair
   redlatch demo --duration 30s --redis redis://localhost:6379`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -99,7 +95,6 @@ func New(g *cli.Globals) *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&r.duration, "duration", 10*time.Second, "how long the processes contend, at least")
-	cmd.Flags().BoolVar(&r.common.Fair, "fair", false, "contend for a fair lock")
 	return cmd
 }
 
@@ -189,12 +184,8 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	defer func() { _ = r.conn.Close() }()
 	r.common.Prefix = "redlatch-demo:" + uuid.NewString()[:8]
-	r.keys, r.audit, r.reports = keysOf(r.common.Prefix), newAudit(r.common.Fair, time.Now()), make(chan report, 64)
-	kind := "lock"
-	if r.common.Fair {
-		kind = "fair lock"
-	}
-	r.print("redlatch demo: "+r.audit.title+", one "+kind, "server  "+where,
+	r.keys, r.audit, r.reports = keysOf(r.common.Prefix), newAudit(time.Now()), make(chan report, 64)
+	r.print("redlatch demo: "+title+", one fair lock", "server  "+where,
 		fmt.Sprintf("lock    %s, leases of %v, renewed", r.keys[lockKey], lease))
 	err = r.play(ctx)
 	if err == nil || errors.Is(err, errInterrupted) {
@@ -255,7 +246,7 @@ func (r *run) chooseVictim(now time.Time) {
 
 func (r *run) start(p *process) error {
 	cfg := r.common
-	cfg.ID, cfg.Workers = p.id, r.audit.workers
+	cfg.ID = p.id
 	line, err := json.Marshal(cfg)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
@@ -24,18 +23,21 @@ const (
 )
 
 // requireGreen checks the output of a demo that found nothing wrong.
-func requireGreen(t *testing.T, got program.Outcome, lines ...string) {
+func requireGreen(t *testing.T, got program.Outcome) {
 	t.Helper()
 	require.Equal(t, 0, got.Code, "%s%s", got.Stdout, got.Stderr)
 	require.Empty(t, got.Stderr)
 	require.Regexp(t, counterLine, got.Stdout)
-	for _, line := range append(lines,
+	for _, line := range []string{
+		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
+		`  dead        [1-9]\d* places in the queue, the last one evicted [\d.]+s after the kill`,
+		`OK: no round was lost, no worker was overtaken, no two held the lock at once.`,
 		`  two inside  never`,
 		`  waits       p50 [\d.]+m?s, p99 [\d.]+m?s`,
 		`  hand-overs  [1-9]\d* from one process to another, \d+ a second`,
-		`  kill        (worker|process) \d at \d+\.\d s, holding the lock, between its GET and its SET`,
-		`  take-over   (worker|process) \d, [\d.]+s after the kill \(a dead holder's lease: 3s\)`,
-	) {
+		`  kill        process \d at \d+\.\d s, holding the lock, between its GET and its SET`,
+		`  take-over   process \d, [\d.]+s after the kill \(a dead holder's lease: 3s\)`,
+	} {
 		require.Regexp(t, `(?m)^`+line+`$`, got.Stdout)
 	}
 	require.NotContains(t, got.Stdout, "\x1b", "an escape sequence, and no terminal")
@@ -46,8 +48,7 @@ func requireGreen(t *testing.T, got program.Outcome, lines ...string) {
 func TestDemoIsGreenOnAnotherServerAndLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	requireGreen(t, program.Finish(t, program.NoServer(t), "demo", "--duration", "1s", "--redis", s.URL()),
-		"OK: no round was lost, and no two workers held the lock at once.")
+	requireGreen(t, program.Start(t, program.NoServer(t), "demo", "--duration", "1s", "--redis", s.URL()).Outcome(atMost))
 	require.EqualValues(t, 0, s.Do(t, "DBSIZE"))
 	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 }
@@ -63,50 +64,15 @@ func TestDemoNeedsAServerThatAnswers(t *testing.T) {
 	require.NotContains(t, got.Stderr, "sesame")
 }
 
-func TestDemoThatIsKilledLeavesNoProcess(t *testing.T) {
+func TestDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	p, lock := program.BusyDemo(t, s)
-	// Another client takes the lock forever: waiting workers must notice the kill.
-	s.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'other:1', 1)", 1, lock)
-	program.AwaitSubscribers(t, s, codec.LockChannel(lock), 4)
-	require.NoError(t, p.Cmd.Process.Kill())
-	require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
-	_ = p.Rest()
-}
-
-func TestFairDemoIsGreenOnAServerOfItsOwn(t *testing.T) {
-	t.Parallel()
-	p := program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1s")
-	requireGreen(t, p.Outcome(atMost),
-		`  inversions  0 in the [1-9]\d* turns with others queued, by the server's list`,
-		`  dead        [1-9]\d* places in the queue, the last one evicted [\d.]+s after the kill`,
-		`OK: no round was lost, no worker was overtaken, no two held the lock at once.`)
-}
-
-// busyFairDemo returns a demo that finishes rounds and has set the TTL of its queue, with the prefix
-// of its keys.
-func busyFairDemo(t *testing.T, s *redistest.Server) (p *program.Process, prefix string) {
-	t.Helper()
-	p = program.Start(t, program.NoServer(t), "demo", "--fair", "--duration", "1h", "--redis", s.URL())
-	require.Eventually(t, func() bool {
-		names, err := redis.Strings(s.Do(t, "KEYS", "redlatch-demo:*:journal"), nil)
-		require.NoError(t, err)
-		if len(names) != 1 || s.Clients(t) < 3*8 {
-			return false
-		}
-		prefix = strings.TrimSuffix(names[0], ":journal")
-		left, err := redis.Int(s.Do(t, "TTL", codec.TimeoutKey(prefix+":lock")), nil)
-		require.NoError(t, err)
-		return left > 0
-	}, program.Soon, program.PollEvery)
-	return p, prefix
+	requireGreen(t, program.Start(t, program.NoServer(t), "demo", "--duration", "1s").Outcome(atMost))
 }
 
 func TestDemoIsRedWhenRoundsAreOverwritten(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, prefix := busyFairDemo(t, s)
+	p, prefix := program.BusyDemo(t, s)
 	// Until a round has counted on from 0.
 	const overwrite = `local counter, rounds = tonumber(redis.call('GET', KEYS[1])), redis.call('LLEN', KEYS[2])
 if counter == rounds and rounds > 1 then redis.call('MSET', KEYS[1], 0, KEYS[3], 'another visit') end
@@ -123,10 +89,10 @@ return counter > 0 and counter < rounds and 1 or 0`
 	require.Equal(t, "redlatch: the demo failed\n", got.Stderr)
 }
 
-func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
+func TestDemoThatIsInterruptedEndsCleanly(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, _ := busyFairDemo(t, s)
+	p, _ := program.BusyDemo(t, s)
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	got := p.Outcome(atMost)
 	require.Equal(t, 128+int(syscall.SIGINT), got.Code, "%s", got.Stdout)
@@ -136,12 +102,12 @@ func TestFairDemoThatIsInterruptedEndsCleanly(t *testing.T) {
 }
 
 // A queue made after the last finished visit has no TTL yet, so a demo may be killed too early.
-func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
+func TestDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
 	t.Parallel()
 	var forever []string
 	for range 3 {
 		s := redistest.Start(t)
-		p, _ := busyFairDemo(t, s)
+		p, _ := program.BusyDemo(t, s)
 		require.NoError(t, p.Cmd.Process.Kill())
 		require.Eventually(t, func() bool { return s.Clients(t) == 0 }, program.Soon, program.PollEvery)
 		_ = p.Rest()
@@ -157,10 +123,10 @@ func TestFairDemoThatIsKilledLeavesNoProcessAndNothingForEver(t *testing.T) {
 	require.Empty(t, forever)
 }
 
-func TestFairDemoSaysWhenItsServerDies(t *testing.T) {
+func TestDemoSaysWhenItsServerDies(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p, _ := busyFairDemo(t, s)
+	p, _ := program.BusyDemo(t, s)
 	s.Kill()
 	got := p.Outcome(atMost)
 	require.Equal(t, 1, got.Code)

@@ -60,11 +60,9 @@ type event struct {
 
 // workerConfig is the first line of a process's input. Each further line makes it stall.
 type workerConfig struct {
-	ID      int              `json:"id"`
-	Redis   connect.Settings `json:"redis"`
-	Prefix  string           `json:"prefix"`
-	Workers int              `json:"workers"`
-	Fair    bool             `json:"fair"`
+	ID     int              `json:"id"`
+	Redis  connect.Settings `json:"redis"`
+	Prefix string           `json:"prefix"`
 }
 
 // keyLife is the TTL, in seconds, of keys that the demo cannot remove.
@@ -155,11 +153,7 @@ func work(in io.Reader, out io.Writer) error {
 
 // contend runs the workers until ctx ends or a worker fails.
 func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
-	opts := []redlatch.Option{redlatch.WithWatchdogTimeout(lease)}
-	if w.cfg.Fair {
-		opts = append(opts, redlatch.WithDeadWaiterGrace(grace))
-	}
-	client, err := w.redis.Open(ctx, opts...)
+	client, err := w.redis.Open(ctx, redlatch.WithWatchdogTimeout(lease), redlatch.WithDeadWaiterGrace(grace))
 	if err != nil {
 		fail(err)
 		return
@@ -167,11 +161,8 @@ func (w *worker) contend(ctx context.Context, fail context.CancelCauseFunc) {
 	defer func() { _ = client.Close() }()
 	w.report(&event{Kind: ready, Visit: client.ID().String()})
 	var all sync.WaitGroup
-	lock := rlock.New(client, w.keys[lockKey])
-	if w.cfg.Fair {
-		lock = rfairlock.New(client, w.keys[lockKey])
-	}
-	for range w.cfg.Workers {
+	lock := rfairlock.New(client, w.keys[lockKey])
+	for range workers {
 		all.Go(func() {
 			c, err := w.redis.Dial(ctx)
 			if err != nil {
