@@ -26,7 +26,6 @@ const defaultAddr = "127.0.0.1:8374"
 type server struct {
 	addr     string
 	authFile string
-	readOnly int
 	allow    []string
 	page     redlatchui.Options
 	out      io.Writer
@@ -62,7 +61,6 @@ func New(g *cli.Globals) *cobra.Command {
 	f.StringVar(&s.authFile, "auth", "", "file with lines user:password, one of which browsers must give")
 	f.StringSliceVar(&s.page.Hosts, "host", nil, "name by which browsers reach the page, besides localhost")
 	f.StringSliceVar(&s.allow, "allow", nil, "actions that the page has: unlock, evict (none without it; needs --auth)")
-	f.CountVar(&s.readOnly, "read-only", "the page changes nothing, as without --allow; twice: it may be served beyond this machine without --auth")
 	f.DurationVar(&s.page.Every, "every", redlatchui.DefaultEvery, "the least time between two scans of all locks")
 	cli.CompleteFiles(cmd, "auth")
 	cli.CompleteValues(cmd, "allow", slices.Sorted(maps.Keys(actions))...)
@@ -77,8 +75,8 @@ func (s *server) check() error {
 		return cli.Usagef("--addr must be host:port, such as %s", defaultAddr)
 	case s.page.Every < 100*time.Millisecond:
 		return cli.Usagef("--every must be at least 100ms")
-	case host != "localhost" && !addr.Unmap().IsLoopback() && s.authFile == "" && s.readOnly < 2:
-		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE, or say --read-only twice to show the page to all of them", s.addr)
+	case host != "localhost" && !addr.Unmap().IsLoopback() && s.authFile == "":
+		return cli.Usagef("--addr %s can be reached from other machines: give --auth FILE", s.addr)
 	}
 	if host != "" && !addr.IsUnspecified() {
 		s.page.Hosts = append(s.page.Hosts, host)
@@ -102,10 +100,7 @@ func (s *server) checkActions() error {
 		}
 		granted |= right
 	}
-	switch {
-	case s.readOnly > 0:
-		return cli.Usagef("--allow and --read-only contradict each other")
-	case s.authFile == "":
+	if s.authFile == "" {
 		return cli.Usagef("--allow needs --auth FILE: a page that changes something wants a password, also on this machine")
 	}
 	s.page.Access = func(*http.Request) redlatchui.Access { return granted }
