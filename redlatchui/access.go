@@ -48,17 +48,11 @@ func (a Access) needs(right Access) error {
 func isDenied(err error) bool { return errors.Is(err, errNoAccess) || errors.Is(err, errNoRight) }
 
 func (o *Options) access(r *http.Request) Access {
-	a := ReadOnly
-	if o.Access != nil {
-		a = o.Access(r)
+	if o.Access == nil {
+		return ReadOnly
 	}
-	if o.ReadOnly {
-		a &= ReadOnly
-	}
-	return a
+	return o.Access(r)
 }
-
-func (o *Options) changesNothing() bool { return o.Access == nil || o.ReadOnly }
 
 type accessKey struct{}
 

@@ -99,21 +99,19 @@ func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
 		program.Enqueue(t, s, "job", program.RedissonOwner, time.Hour)
 		for what, c := range map[string]struct {
 			access             func(*http.Request) redlatchui.Access
-			readOnly           bool
 			sees, unlock, pick bool
 		}{
-			"no rule":            {nil, false, true, false, false},
-			"none":               {always(redlatchui.NoAccess), false, false, false, false},
-			"read-only":          {always(redlatchui.ReadOnly), false, true, false, false},
-			"unlock":             {always(redlatchui.MayUnlock), false, true, true, false},
-			"evict":              {always(redlatchui.MayEvict), false, true, false, true},
-			"both":               {always(redlatchui.MayUnlock | redlatchui.MayEvict), false, true, true, true},
-			"all":                {always(redlatchui.FullAccess), false, true, true, true},
-			"all, but read-only": {always(redlatchui.FullAccess), true, true, false, false},
+			"no rule":   {nil, true, false, false},
+			"none":      {always(redlatchui.NoAccess), false, false, false},
+			"read-only": {always(redlatchui.ReadOnly), true, false, false},
+			"unlock":    {always(redlatchui.MayUnlock), true, true, false},
+			"evict":     {always(redlatchui.MayEvict), true, false, true},
+			"both":      {always(redlatchui.MayUnlock | redlatchui.MayEvict), true, true, true},
+			"all":       {always(redlatchui.FullAccess), true, true, true},
 		} {
 			s.Do(t, "HSET", "job", program.SomeOwner, 1)
 			told := &audits{}
-			page := open(t, s, redlatchui.Options{Access: c.access, ReadOnly: c.readOnly, Audit: told.add})
+			page := open(t, s, redlatchui.Options{Access: c.access, Audit: told.add})
 			status := func(is bool) int { return map[bool]int{true: 200, false: 403}[is] }
 			for _, path := range []string{"/", "/lock?name=job"} {
 				got, text := get(t, page, path)
@@ -124,7 +122,7 @@ func TestAViewerWithoutARightSeesNoFormAndIsRefused(t *testing.T) {
 				text := deadWaiter(t, page, "job")
 				require.Equal(t, c.unlock, strings.Contains(text, "Force unlock"), what)
 				require.Equal(t, c.pick, strings.Contains(text, "Evict"), what)
-				require.Equal(t, !c.unlock && !c.pick && (c.readOnly || c.access == nil), strings.Contains(text, "read-only"), what)
+				require.Equal(t, !c.unlock && !c.pick && c.access == nil, strings.Contains(text, "read-only"), what)
 			} else {
 				got := answer(page, httptest.NewRequest(http.MethodGet, "http://localhost/events", nil))
 				require.Equal(t, 403, got.StatusCode, what)

@@ -45,7 +45,7 @@ func (f *frame) Key(about ...string) string {
 }
 
 func (p *Page) frame(title string) frame {
-	f := frame{Title: title, Where: sanitize.Message(p.source.Place), ReadOnly: p.options.changesNothing()}
+	f := frame{Title: title, Where: sanitize.Message(p.source.Place), ReadOnly: p.options.Access == nil}
 	if p.options.Pattern != "" {
 		f.Pattern = nameText(p.options.Pattern)
 	}

@@ -38,8 +38,6 @@ type Options struct {
 	// Access returns the rights of the viewer who sent a request; nil means ReadOnly for everyone. It is
 	// called concurrently, once for each request and stream, and must not block.
 	Access func(*http.Request) Access
-	// ReadOnly limits all viewers to ReadOnly.
-	ReadOnly bool
 	// User returns the name of the viewer who sent a request, for Audit, such as the login's user. It is
 	// called concurrently, for actions only. A user, or an address without a user, may have four concurrent
 	// actions.
