@@ -111,8 +111,8 @@ mkdir -p "$root/var/lib/dpkg/"{info,updates}
 touch "$root/var/lib/dpkg/"{status,available}
 "${as_root[@]}" dpkg --root="$root" --path-include='*' --install "$deb" >"$work/said" 2>&1 || fail "dpkg: $(cat "$work/said")"
 redlatch=$root/usr/bin/redlatch
-[ "$("$redlatch" version)" = "redlatch v$version ($(git -C "$work/first" rev-parse --short=12 HEAD)) $(go env GOVERSION)" ] ||
-	fail "the program says that it is: $("$redlatch" version)"
+[ "$("$redlatch" --version)" = "redlatch v$version ($(git -C "$work/first" rev-parse --short=12 HEAD)) $(go env GOVERSION)" ] ||
+	fail "the program says that it is: $("$redlatch" --version)"
 ldd "$redlatch" >"$work/said" 2>&1 && fail "the program needs libraries: $(cat "$work/said")"
 # Most of it is waiting: it goes on beside what follows.
 REDLATCH_INSTALLED=$redlatch scripts/newcomer.sh >"$work/walked" 2>&1 &
@@ -233,10 +233,10 @@ cp "$program" "$context/linux/$arch/"
 image=redlatch-package-check:$$
 if docker info >/dev/null 2>&1; then
 	docker build --quiet --file "$context/deploy/package/Dockerfile" --build-arg "TARGETPLATFORM=linux/$arch" --tag "$image" "$context" >/dev/null
-	says=$(docker run --rm "$image" version)
+	says=$(docker run --rm "$image" --version)
 	user=$(docker inspect --format '{{.Config.User}}' "$image")
 	docker rmi "$image" >/dev/null
-	[ "$says, $user" = "$("$redlatch" version), 65532:65532" ] || fail "the image says, as user $user: $says"
+	[ "$says, $user" = "$("$redlatch" --version), 65532:65532" ] || fail "the image says, as user $user: $says"
 	step "the image runs"
 else
 	left+=("the image is not built: docker has no daemon here")

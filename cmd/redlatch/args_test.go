@@ -202,7 +202,6 @@ var meaningless = map[string][]string{
 	"ui":       {"--addr=nonsense", "--every=1ns", "--addr=0.0.0.0:0", "--auth=/nonsense", "--redis=nonsense"},
 	"unlock":   {"--for=0s", "--dead=a:1 --even-if-alive", "--force=false", "--base64", "--redis=nonsense"},
 	"watch":    {"--for=0s", "--base64", "--redis=nonsense"},
-	"version":  nil,
 }
 
 func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {

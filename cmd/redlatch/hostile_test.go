@@ -98,7 +98,7 @@ func command(in *bufio.Reader) (name string, err error) {
 // asksNone reports whether a command uses no server, or an embedded one.
 func asksNone(path string) bool {
 	switch path {
-	case "demo", "release", "serve", "version":
+	case "demo", "release", "serve":
 		return true
 	}
 	return strings.HasPrefix(path, "completion")

@@ -126,7 +126,7 @@ func TestClosedPipeEndsQuietly(t *testing.T) {
 	s := redistest.Mini(t)
 	s.Do(t, "HSET", "held", program.SomeOwner, 1)
 	for _, args := range [][]string{
-		{"list"}, {"list", "--json"}, {"status", "held"}, {"watch", "held"}, {"doctor"}, {"version"}, {"--help"},
+		{"list"}, {"list", "--json"}, {"status", "held"}, {"watch", "held"}, {"doctor"}, {"--version"}, {"--help"},
 	} {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)

@@ -138,7 +138,6 @@ ended it: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`,
 	for _, newCommand := range commands {
 		root.AddCommand(explained(newCommand(g)))
 	}
-	root.AddCommand(explained(newVersion()))
 	return root
 }
 

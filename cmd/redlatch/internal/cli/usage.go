@@ -124,15 +124,3 @@ func wrongCommand(root *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("there is no command %s%s. `redlatch --help` lists the commands", sanitize.Word(name), like)
 }
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Long: `Prints the version of redlatch, the commit and the Go release that it was built
-with, as --version does.`,
-		Example: "  redlatch version",
-		Args:    cobra.NoArgs,
-		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
-	}
-}
