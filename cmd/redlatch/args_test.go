@@ -211,7 +211,7 @@ func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {
 		require.Contains(t, meaningless, path, "say which of its flags can mean nothing")
 		lines := [][]string{
 			append([]string{path, "--no-such-flag"}, usual[path]...),
-			append([]string{path, "--tls=maybe"}, usual[path]...),
+			append([]string{path, "--tls-insecure-skip-verify=maybe"}, usual[path]...),
 			{path, "a", "b", "c", "d", "e"},
 		}
 		if usual[path] != nil {
@@ -243,13 +243,13 @@ func TestEveryCommandHasOneExitCodeForWhatIsTypedWrong(t *testing.T) {
 func TestHelpAndCompletionRefuseWhatTheyDoNotKnow(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"help stauts":       "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
-		"completion basch":  "redlatch: there is no completion for basch. Usage: redlatch completion bash|fish|powershell|zsh\n",
-		"completion bash x": "redlatch: there are too many arguments: x. Usage: redlatch completion bash; `redlatch completion bash --help` tells more\n",
-		"--tls":             "",
-		"help status":       "",
-		"completion":        "",
-		"completion bash":   "",
+		"help stauts":                "redlatch: there is no command stauts, but status. `redlatch --help` lists the commands\n",
+		"completion basch":           "redlatch: there is no completion for basch. Usage: redlatch completion bash|fish|powershell|zsh\n",
+		"completion bash x":          "redlatch: there are too many arguments: x. Usage: redlatch completion bash; `redlatch completion bash --help` tells more\n",
+		"--tls-insecure-skip-verify": "",
+		"help status":                "",
+		"completion":                 "",
+		"completion bash":            "",
 	} {
 		got := program.Finish(t, program.NoServer(t), strings.Fields(line)...)
 		require.Equal(t, says, got.Stderr, line)

@@ -61,8 +61,7 @@ func TestTLSFlagsEncryptAndErrorsNameTheOneThatIsMissing(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		{"redis://", nil, "If it speaks TLS on this port, use --tls"},
-		{"redis://", []string{"--tls"}, "or give that name with --tls-server-name"},
+		{"redis://", nil, "If it speaks TLS on this port, use an address that begins with rediss"},
 		{"rediss://", nil, "or give that name with --tls-server-name"},
 		{"redis://", []string{"--tls-server-name", "redis.example"}, "with --tls-ca"},
 		{"redis://", []string{"--tls-ca", cert}, "or give that name with --tls-server-name"},

@@ -86,8 +86,8 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "first record does not look like a TLS handshake. It does not speak TLS on this port"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "it says tls: certificate required. Give it one with --tls-cert and --tls-key"},
-		{io.EOF, "it closed the connection. If it speaks TLS on this port, use --tls"},
-		{syscall.ECONNRESET, "If it speaks TLS on this port, use --tls"},
+		{io.EOF, "it closed the connection. If it speaks TLS on this port, use an address that begins with rediss"},
+		{syscall.ECONNRESET, "If it speaks TLS on this port, use an address that begins with rediss"},
 	} {
 		said := s.Problem(fmt.Errorf("open: %w", c.err))
 		require.ErrorContains(t, said, c.says)
@@ -102,7 +102,7 @@ func TestProblemSaysWhatToDo(t *testing.T) {
 	invalid := fmt.Errorf("%w: the name", redlatch.ErrInvalid)
 	require.Equal(t, invalid, s.Problem(invalid), "no server is to blame for an argument")
 	require.ErrorContains(t, at(t, "rediss://h").Problem(io.EOF), "give it one with --tls-cert and --tls-key")
-	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "--tls")
+	require.NotContains(t, at(t, "unix:///run/r.sock").Problem(io.EOF).Error(), "rediss")
 }
 
 func TestDenialsNameTheRight(t *testing.T) {
@@ -191,14 +191,14 @@ func TestAddressesOfDeploymentsAreTakenWithUsersAndTLS(t *testing.T) {
 			Settings{Address: "redis-cluster://u:p@a", Password: "sesame"}, "redis-cluster://a:6379", "redis-cluster://u:sesame@a:6379",
 		},
 		{
-			Settings{Address: "redis-sentinel://a/m/2?sentinel_password=x", User: "v", Password: "sesame", TLS: TLS{On: true}},
+			Settings{Address: "redis-sentinel://a/m/2?sentinel_password=x", User: "v", Password: "sesame", TLS: TLS{Insecure: true}},
 			"rediss-sentinel://a:26379/m/2", "rediss-sentinel://v:sesame@a:26379/m/2?sentinel_password=x",
 		},
 	} {
 		s := server(t, c.set)
 		require.Equal(t, c.shown, s.String())
 		require.Equal(t, c.full, s.at.Full())
-		require.Equal(t, c.set.TLS.On, s.tls != nil)
+		require.Equal(t, c.set.TLS != (TLS{}), s.tls != nil)
 	}
 	s := at(t, "rediss-sentinel://u:p%40@a/m/2")
 	require.Equal(t, "u", s.User())
@@ -253,14 +253,14 @@ func second[T any](_ T, err error) error { return err }
 
 func TestAnyTLSFlagEncrypts(t *testing.T) {
 	t.Parallel()
-	for _, set := range []TLS{{On: true}, {ServerName: "n"}, {Insecure: true}} {
+	for _, set := range []TLS{{ServerName: "n"}, {Insecure: true}} {
 		s := server(t, Settings{Address: "redis://h/1", TLS: set})
 		require.Equal(t, "rediss://h:6379/1", s.String())
 		require.Equal(t, set.ServerName, s.tls.ServerName)
 		require.Equal(t, set.Insecure, s.tls.InsecureSkipVerify)
 	}
 	require.Nil(t, at(t, "redis://h").tls)
-	_, err := New(Settings{Address: "unix:///run/r.sock", TLS: TLS{On: true}})
+	_, err := New(Settings{Address: "unix:///run/r.sock", TLS: TLS{Insecure: true}})
 	require.ErrorContains(t, err, "no TLS on a unix socket")
 }
 

@@ -40,7 +40,6 @@ type Settings struct {
 
 // TLS configures encryption. Any field that is set turns it on, regardless of the address.
 type TLS struct {
-	On bool `json:"on,omitempty"`
 	// CA is a PEM file of authorities that replaces the system's.
 	CA string `json:"ca,omitempty"`
 	// Cert and Key are PEM files of the client's certificate.

@@ -204,7 +204,7 @@ func (s *Server) stranger(err error) string {
 	case len(answer) == 0:
 		return fmt.Sprintf("what listens at %s is no Redis: its answer is not of Redis's protocol. %s", s, otherPort)
 	case bytes.HasPrefix(answer, []byte{alertRecord, tlsMajor}):
-		return fmt.Sprintf("what listens at %s speaks TLS: use --tls, or rediss:// in --redis or REDIS_URL.", s)
+		return fmt.Sprintf("what listens at %s speaks TLS: use rediss:// in --redis or REDIS_URL.", s)
 	case bytes.HasPrefix(answer, []byte("HTTP/")):
 		what = ", as a web server does"
 	case bytes.HasPrefix(answer, []byte("SSH-")):

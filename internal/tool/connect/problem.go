@@ -140,7 +140,7 @@ func (s *Server) advice(err error) string {
 	case alert(err) == "tls: certificate required":
 		return "Give it one with --tls-cert and --tls-key."
 	case s.isPlain() && hungUp(err):
-		return "If it speaks TLS on this port, use --tls."
+		return "If it speaks TLS on this port, use an address that begins with rediss."
 	case timedOut(err):
 		return "It takes no connection: check the host and the port in --redis or REDIS_URL, and what is between, such as a firewall."
 	case s.isNameless() && hungUp(err):

@@ -161,7 +161,7 @@ func TestAProgramThatIsNoRedisIsQuotedAndNotStarted(t *testing.T) {
 		{says("220 mail.example ESMTP\r\n"), `is no Redis: it answers "220 mail.example ESMTP". Check`},
 		{says(strings.Repeat("x", 100) + "\r\n"), `it answers "` + strings.Repeat("x", 58) + `..". Check`},
 		{says("\x1b[2J\x00\r\n"), `it answers "\x1b[2J\x00". Check`},
-		{answers("\x15\x03\x01\x00\x02\x02\x0a\n"), "speaks TLS: use --tls, or rediss://"},
+		{answers("\x15\x03\x01\x00\x02\x02\x0a\n"), "speaks TLS: use rediss://"},
 	} {
 		addr := program(t, c.answer)
 		for _, scheme := range []string{"redis", "redis-cluster"} {
