@@ -77,6 +77,14 @@ func repeats(b *broken) {
 
 var callMutants = []mutant{
 	{name: "done runs twice", in: "calls/a plain command gets its reply", plant: func(b *broken) { b.dones(twice) }},
+	{name: "scripts are not sent again", in: "scripts/a script runs after the server has forgotten it", plant: func(b *broken) {
+		b.start = func(call *transport.Call, done transport.Done) {
+			if call.Script != nil {
+				call = &transport.Call{Command: "EVALSHA", Args: append([]any{call.Script.SHA(), call.NumKeys}, call.Args...)}
+			}
+			b.Redigo.Start(call, done)
+		}
+	}},
 	{name: "errors lose their code", in: "calls/an error of the server comes with its code, and the connection goes on", plant: func(b *broken) {
 		b.outcomes(func(reply any, err error) (any, error) {
 			var se *transport.ServerError
@@ -228,6 +236,23 @@ func noGaps(b *broken) {
 }
 
 var subscriptionMutants = []mutant{
+	{name: "Subscribe does not wait", in: "subscriptions/a message published right after Subscribe returned is seen", plant: func(b *broken) {
+		b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
+			other, err := b.Redigo.Subscribe(ctx, "another channel")
+			if err != nil {
+				return nil, err
+			}
+			f := &forwarded{other, make(chan transport.Event, 1), other.Close}
+			time.AfterFunc(100*time.Millisecond, func() {
+				if sub, err := b.Redigo.Subscribe(context.WithoutCancel(ctx), channel); err == nil {
+					for e := range sub.Events() {
+						f.events <- e
+					}
+				}
+			})
+			return f, nil
+		}
+	}},
 	{name: "a listener blocks the others", in: "subscriptions/a listener that does not read delays no other", plant: func(b *broken) {
 		var mu sync.Mutex
 		b.forwards(func(sub transport.Subscription) *forwarded {
@@ -244,6 +269,13 @@ var subscriptionMutants = []mutant{
 	}},
 	{name: "subscriptions are never closed", in: "subscriptions/closed subscriptions end on the server", plant: func(b *broken) {
 		b.forwards(func(sub transport.Subscription) *forwarded { return &forwarded{sub, nil, func() {}} })
+	}},
+	{name: "one Close closes all", in: "subscriptions/subscriptions to one channel are independent", plant: func(b *broken) {
+		all, end := context.WithCancel(context.Background())
+		b.forwards(func(sub transport.Subscription) *forwarded {
+			context.AfterFunc(all, sub.Close)
+			return &forwarded{sub, nil, end}
+		})
 	}},
 	{name: "contexts are ignored", in: "subscriptions/Subscribe returns when its context ends while the server is frozen", plant: func(b *broken) {
 		b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
@@ -288,6 +320,32 @@ var optionalMutants = []mutant{
 	{name: "a count ignores its context", in: "optional/Listeners: an ended context ends it", plant: func(b *broken) {
 		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
 			return b.Redigo.Listeners(context.WithoutCancel(ctx), channels...)
+		}
+	}},
+	{name: "only the first channels are counted", in: "optional/Listeners: many channels are counted in one go", plant: func(b *broken) {
+		b.listeners = func(ctx context.Context, channels ...string) ([]int64, error) {
+			counts, err := b.Redigo.Listeners(ctx, channels...)
+			clear(counts[min(len(counts), 100):])
+			return counts, err
+		}
+	}},
+	{name: "WAIT on the connection of all", in: "replicas/Replicate: other calls do not wait for replicas", plant: func(b *broken) {
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+			b.Redigo.Start(call, func(any, error) {})
+			wait := &transport.Call{Command: "WAIT", Args: []any{replicas, timeout.Milliseconds()}}
+			b.Redigo.Start(wait, func(_ any, err error) { done(nil, 0, err) })
+		}
+	}},
+	{name: "one WAIT after the other", in: "replicas/Replicate: many calls share the time of one", plant: func(b *broken) {
+		turn := make(chan struct{}, 1)
+		b.replicate = func(call *transport.Call, replicas int, timeout time.Duration, done transport.Replicated) {
+			go func() {
+				turn <- struct{}{}
+				b.Redigo.Replicate(call, replicas, timeout, func(reply any, have int64, err error) {
+					done(reply, have, err)
+					<-turn
+				})
+			}()
 		}
 	}},
 	{name: "replicas count before they have the write", in: "replicas/Replicate: a replica counts when it has the write, and not before", plant: func(b *broken) {

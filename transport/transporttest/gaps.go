@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -260,7 +261,7 @@ func replicaMany(f *fixture) {
 		all = append(all, f.replicate(r, command("SET", 1, f.name(), "v"), 5*brief))
 	}
 	began := time.Now()
-	for _, p := range append(all, first) {
+	for _, p := range slices.Backward(append(all, first)) {
 		assert.NoError(f.t, f.await(p.pending).err)
 	}
 	assert.Less(f.t, time.Since(began), 10*brief+atOnce)
