@@ -253,6 +253,15 @@ var subscriptionMutants = []mutant{
 			return f, nil
 		}
 	}},
+	{name: "subscriptions end with their context", in: "subscriptions/messages arrive with their payload", plant: func(b *broken) {
+		b.subscribe = func(ctx context.Context, channel string) (transport.Subscription, error) {
+			sub, err := b.Redigo.Subscribe(ctx, channel)
+			if err == nil {
+				context.AfterFunc(ctx, sub.Close)
+			}
+			return sub, err
+		}
+	}},
 	{name: "a listener blocks the others", in: "subscriptions/a listener that does not read delays no other", plant: func(b *broken) {
 		var mu sync.Mutex
 		b.forwards(func(sub transport.Subscription) *forwarded {

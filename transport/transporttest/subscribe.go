@@ -29,7 +29,9 @@ var subscribeCases = []testCase{
 
 func (f *fixture) subscribe(tr transport.Transport, channel string) transport.Subscription {
 	f.t.Helper()
-	sub, err := tr.Subscribe(f.within(f.h.Patience), channel)
+	ctx, cancel := context.WithTimeout(f.t.Context(), f.h.Patience)
+	defer cancel() // which must not end the subscription
+	sub, err := tr.Subscribe(ctx, channel)
 	require.NoError(f.t, err, "Subscribe")
 	f.t.Cleanup(sub.Close)
 	return sub
