@@ -177,9 +177,10 @@ func TestCallerDoesNotWriteWhatMayNotFit(t *testing.T) {
 		t := p.t
 		big := strings.Repeat("x", 4<<10)
 		for _, arg := range []any{big, []byte(big)} {
-			came := lead(t.Context(), m, command("ECHO", arg))
-			none(t, came) // otherwise Lead would return after done
-			require.NoError(t, await(t, came).err)
+			l := begin(t.Context(), m, command("SLOW", arg))
+			require.False(t, l.reads())
+			p.Say(1, ok)
+			require.NoError(t, await(t, l.came).err)
 			settle(t, m)
 		}
 	})
