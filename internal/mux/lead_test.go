@@ -82,6 +82,39 @@ func TestContextThatEndedBetweenTwoCallsEndsTheReadingOfTheSecond(t *testing.T) 
 	})
 }
 
+// watched is a context that counts the functions that wait for its end.
+type watched struct {
+	context.Context
+	done chan struct{}
+	n    atomic.Int32
+}
+
+func newWatched() *watched { return &watched{Context: context.Background(), done: make(chan struct{})} }
+
+func (w *watched) Done() <-chan struct{} { return w.done }
+
+func (w *watched) AfterFunc(func()) (stop func() bool) {
+	w.n.Add(1)
+	return func() bool { w.n.Add(-1); return true }
+}
+
+func TestLeadStopsWatchingEarlierContexts(t *testing.T) {
+	onLed(t, slow(), func(p *peer, m *mux.Mux) {
+		t := p.t
+		one, two := newWatched(), newWatched()
+		for range 10 {
+			for _, ctx := range []*watched{one, two} {
+				require.NoError(t, await(t, lead(ctx, m, command("ECHO", "x"))).err)
+				synctest.Wait()
+				require.EqualValues(t, 1, ctx.n.Load(), "it was led")
+			}
+			require.Zero(t, one.n.Load())
+		}
+		require.NoError(t, m.Close())
+		require.Zero(t, two.n.Load())
+	})
+}
+
 func TestInterruptEndsTheReadingOfItsCallerOnly(t *testing.T) {
 	onLed(t, slow(), func(p *peer, m *mux.Mux) {
 		t := p.t
