@@ -132,11 +132,14 @@ func (f *fixture) callers(tr transport.Transport, l transport.Leader, n, calls i
 }
 
 func leadStarted(f *fixture) {
-	_, l := f.leader()
+	_, used := f.leader()
+	fresh := as[transport.Leader](f, f.open(), "Leader") // its first call waits for a connection
 	for range 20 {
-		c := &caller{}
-		f.await(f.lead(f.t.Context(), l, command("ECHO", 0, "x"), c))
-		require.EqualValues(f.t, 1, c.started.Load())
+		for _, l := range []transport.Leader{used, fresh} {
+			c := &caller{}
+			f.await(f.lead(f.t.Context(), l, command("ECHO", 0, "x"), c))
+			require.EqualValues(f.t, 1, c.started.Load())
+		}
 	}
 }
 
