@@ -26,7 +26,7 @@ var sites = map[string]string{
 
 var (
 	comment = regexp.MustCompile(`(?m)//.*$`)
-	makes   = regexp.MustCompile(`[^.\w](redis\.(Dial\w*|New(Conn|Client|FailoverClient|ClusterClient|UniversalClient))|rueidis\.NewClient|` +
+	makes   = regexp.MustCompile(`[^.\w]((redis|redigo)\.(Dial\w*|New(Conn|Client|FailoverClient|ClusterClient|UniversalClient))|rueidis\.NewClient|` +
 		`tls\.(Client|Dial\w*)|net\.Dial\w*)\b`)
 	skipped = []string{"bench", "internal/test", "scripts", "test", "tools"}
 )
