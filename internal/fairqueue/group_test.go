@@ -173,6 +173,24 @@ func TestOneOfAnOwnersPlacesIsLeftAndTheOthersAsk(t *testing.T) {
 	requireNoGroup(t, qs)
 }
 
+func TestEmptiedGroupForgetsPlanAndCalls(t *testing.T) {
+	qs := newQueues(t)
+	first := join(qs, theLock, "a")
+	first.group.plan(time.Minute, false)
+	first.group.call("a")
+	first.leaveGroup()
+
+	first.join(theLock.key, Waiter{Owner: "b"}) // after an attempt in doubt
+	second := join(qs, theLock, "c")
+	second.sub = newFakeSub()
+	ask, _ := first.Woken()
+	require.False(t, ask, "its earlier owner was called")
+	first.leaveGroup() // before it could plan
+	_, pause := second.Woken()
+	require.Equal(t, time.Millisecond, pause)
+	second.leaveGroup()
+}
+
 func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 	qs := newQueues(t)
 	const workers, rounds = 8, 2000

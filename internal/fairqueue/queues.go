@@ -184,6 +184,10 @@ func (c *caller) join(name string, w Waiter) {
 	c.group, c.waiter, c.number, c.wake = g, w, qs.places.Add(1), make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	c.called = false // it may have been in a group before
+	if g.waiting.Len() == 0 {
+		g.next = time.Time{} // the plan of an earlier first is void
+	}
 	g.byOwner[w.Owner] = append(g.byOwner[w.Owner], c)
 	c.place = g.waiting.PushBack(c)
 	g.beginHeartbeats()
