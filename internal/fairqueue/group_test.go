@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -228,5 +229,29 @@ func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 	woken, _, _ := wakeUp(anchor)
 	require.True(t, woken, "it has come to lead, or was called")
 	anchor.leaveGroup()
+	requireNoGroup(t, qs)
+
+	sweep := func() *group { // as a second later
+		qs.mu.Lock()
+		if g := qs.groups[theLock]; g != nil {
+			g.contended = time.Time{}
+		}
+		qs.mu.Unlock()
+		qs.sweep()
+		qs.mu.Lock()
+		defer qs.mu.Unlock()
+		return qs.groups[theLock]
+	}
+	for range workers { // groups come and go with their places
+		wg.Go(func() {
+			for range rounds / 10 {
+				p := join(qs, theLock, "x")
+				assert.Same(t, p.group, sweep())
+				p.leaveGroup()
+				sweep()
+			}
+		})
+	}
+	wg.Wait()
 	requireNoGroup(t, qs)
 }
