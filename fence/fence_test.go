@@ -157,6 +157,12 @@ func TestAHigherTokenWaitsForARequestThatWasAccepted(t *testing.T) {
 		for _, late := range []string{"4", "5"} { // 5 is late, also while 6 waits
 			require.Equal(t, http.StatusPreconditionFailed, put(t, server, "/", late))
 		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		r, w := httptest.NewRequestWithContext(gone, http.MethodPut, "/", nil), httptest.NewRecorder()
+		fence.SetHeader(r.Header, 6)
+		server.ServeHTTP(w, r)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, "its client has left")
 		require.Empty(t, statuses)
 		close(goOn)
 		require.Equal(t, http.StatusOK, <-statuses)
