@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/gocronredlatch"
+	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -120,6 +121,23 @@ func TestTheContextOfATaskEndsWithTheLeadership(t *testing.T) {
 		require.ErrorIs(t, receive(t, failed), redlatch.ErrLost)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		leads(t, e) // again
+	})
+}
+
+func TestFrozenServerEndsTasksUntilItThaws(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, client := callers.Stalling(t, redistest.Mini(t, embedded.WithInProcess()), redlatch.WithWatchdogTimeout(10*time.Second))
+		e, _ := elect(t, client, gocronredlatch.ElectorConfig{Name: redistest.Key(t)})
+		leads(t, e)
+		_, failed := starter(t, e)
+		synctest.Wait()
+		server.Stall(true)
+		require.ErrorIs(t, receive(t, failed), redlatch.ErrLost)
+		require.ErrorIs(t, e.IsLeader(t.Context()), gocronredlatch.ErrNotLeader)
+		time.Sleep(soon) // its attempts fail
+		server.Stall(false)
+		leads(t, e)
 	})
 }
 
