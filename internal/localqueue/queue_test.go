@@ -128,6 +128,17 @@ func TestPassWithoutAWaiterForgetsTheQueue(t *testing.T) {
 	l.Pass(false)
 }
 
+func TestAttemptOfWaitingCallerLeavesState(t *testing.T) {
+	qs, l := withTurn(t)
+	granted(l)
+	held := l.state
+	_, w := enter(qs)
+	w.Refused(&acquire.Acquisition{}, acquire.Outcome{Holder: otherOwner, TTL: time.Second})
+	w.Unanswered(errors.New("away"))
+	require.Equal(t, held, l.state, "it could no longer poll")
+	l.quit(w)
+}
+
 func TestTryEnterRefusesOnlyWhatIsSure(t *testing.T) {
 	away := errors.New("away")
 	for _, c := range []struct {
