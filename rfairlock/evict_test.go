@@ -75,6 +75,16 @@ func TestEvictWhileTheLockIsHeldWakesNoWaiter(t *testing.T) {
 	})
 }
 
+func TestEvictTakesOutAHolderThatIsStillQueued(t *testing.T) {
+	evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
+		t.Helper()
+		holdByHand(t, srv, "job", time.Hour)
+		queueByHand(t, srv, "job", foreignOwner, time.Now().Add(2*time.Hour))
+		_, err := admin.Evict(t.Context(), l, foreignOwner)
+		require.NoError(t, err, "it did not acquire the lock meanwhile")
+	})
+}
+
 // Later deadlines move by the dead waiter's own wait, not by the wait of this client. The wait of a
 // waiter behind an overdue one is unknown.
 func TestEvictTakesOneThatIsNotTheFirstOutAsItsGivingUpWould(t *testing.T) {
