@@ -343,3 +343,19 @@ func TestAttemptIsFreedOnceWhateverBecomesOfItsCall(t *testing.T) {
 		}
 	}
 }
+
+// An alarm that came at the same time as the reply remains.
+func TestAttemptThatIsReusedIgnoresAnEarlierAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := engineOver(t, &faketransport.Fake{})
+		a := e.Attempt()
+		e.timeouts.add(a, 0)
+		synctest.Wait()
+		e.timeouts.remove(a)
+		require.Len(t, a.alarm, 1)
+		began := time.Now()
+		_, err := a.RunFor(testCommand, nil)
+		require.Error(t, err)
+		require.Equal(t, testCommand, time.Since(began))
+	})
+}
