@@ -108,6 +108,10 @@ func TestCallerThatReadsIsInterrupted(t *testing.T) {
 			ends:  func(e *Engine, _ context.CancelFunc) { _ = e.Close() },
 			after: 10 * time.Millisecond, want: []error{ErrUncertain, ErrClosed},
 		},
+		"the client closed before": {
+			run:  func(ctx context.Context, a *Attempt) error { a.engine.refuse(); _, err := a.Run(ctx, nil); return err },
+			want: []error{ErrUncertain, ErrClosed},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
