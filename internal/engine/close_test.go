@@ -89,22 +89,28 @@ func TestCloseWaitsForCallsInDoubtOneCommandTimeoutAtMost(t *testing.T) {
 	}
 }
 
+// The reply has come, so the call's connection is not killed, and one answer settles it.
 func TestCloseGivesBackWhatIsGrantedWhileItWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faketransport.Fake{}
-		e, _ := engineOver(t, f)
-		r := run(t.Context(), e, undoer{})
-		acquire := f.Last(t)
-		time.AfterFunc(time.Second, func() {
-			f.Answer = answering(int64(1), nil) // the release's
-			acquire.Ends(nil, nil)              // acquired
+	for _, freed := range []any{int64(1), nil} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &faketransport.Fencing{Fake: &faketransport.Fake{}}
+			f.Kill = func(context.Context) error { return errRefused }
+			e, _ := engineOver(t, f)
+			r := run(t.Context(), e, undoer{})
+			acquire := f.Last(t)
+			acquire.Call.Claim(7)
+			time.AfterFunc(time.Second, func() {
+				f.Answer = answering(freed, nil) // the release's
+				acquire.Ends(nil, nil)           // acquired
+			})
+			require.Equal(t, time.Second, closeTakes(t, e))
+			r.ended(t)
+			require.ErrorIs(t, r.err, ErrClosed)
+			require.ErrorIs(t, r.err, ErrUncertain)
+			require.Equal(t, "RELEASE", f.Last(t).Name)
+			require.Empty(t, f.Times())
 		})
-		require.Equal(t, time.Second, closeTakes(t, e))
-		r.ended(t)
-		require.ErrorIs(t, r.err, ErrClosed)
-		require.ErrorIs(t, r.err, ErrUncertain)
-		require.Equal(t, "RELEASE", f.Last(t).Name)
-	})
+	}
 }
 
 // undoer is a resolver that undoes the call.
