@@ -3,6 +3,7 @@ package observer_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,11 +11,52 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
+
+func TestEveryFieldOfAnEventIsPassedOn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(x *scene) {
+		e := engine.Event{
+			Op: "op", Name: "name", Kind: "kind", Owner: codec.NewOwner(x.client.ID(), 1), Number: 2, Took: 3, Err: context.Canceled,
+			Holder: codec.NewOwner(x.client.ID(), 4), TTL: 5, By: "by", Reentry: true, Transferred: true, NoHold: true, Panicked: true,
+		}
+		internal := reflect.ValueOf(e)
+		x.w.since()
+		hooks := reflect.ValueOf(engine.EngineOf(x.client).Hooks)
+		for i := range hooks.NumField() {
+			if f := hooks.Field(i); f.Type().NumIn() == 2 {
+				f.Call([]reflect.Value{reflect.ValueOf(x.Context()), internal})
+			}
+		}
+		all := x.w.since()
+		require.Len(x, all, 11)
+		for _, s := range all {
+			event := reflect.ValueOf(s.event)
+			for i := range event.NumField() {
+				name, got := event.Type().Field(i).Name, event.Field(i).Interface()
+				from := internal.FieldByName(name)
+				switch got := got.(type) {
+				case error:
+					require.ErrorIs(x, got, e.Err)
+					continue
+				case int:
+					from = internal.FieldByName("Number")
+				case time.Duration:
+					if name != "TTL" {
+						from = internal.FieldByName("Took")
+					}
+				}
+				require.Equal(x, from.Interface(), got, "%T.%s", s.event, name)
+			}
+		}
+	})
+}
 
 func TestQueuedTellsThePositionInTheQueueOfAFairLock(t *testing.T) {
 	t.Parallel()

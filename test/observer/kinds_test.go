@@ -165,6 +165,7 @@ func checkCall(t *testing.T, kind string, all []seen) {
 			require.NoError(t, e.Err)
 			require.Zero(t, acquired)
 			refused++
+			require.Equal(t, refused, e.Attempt)
 			follows(t, "redlatch.Started", s)
 		case redlatch.Acquired:
 			acquired++
