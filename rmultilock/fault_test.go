@@ -142,11 +142,15 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	require.Positive(t, waits)
 	// One behind the first call, one behind the others, and more if this process was delayed.
 	require.LessOrEqual(t, waits, int64(len(all)/5))
+	inner, err := l.Lock(h.Context(within(t)))
+	require.NoError(t, err)
+	require.Equal(t, waits, s.CommandStats(t)["wait"], "re-entries do not wait")
+	require.NoError(t, inner.Unlock())
 	require.NoError(t, h.Unlock())
-	require.Len(t, seen.since(), 2*3*len(all), "each is acquired, ended and released, twice")
+	require.Len(t, seen.since(), 3*3*len(all), "each is acquired, ended and released, three times")
 
 	replica.Kill()
-	_, err := l.Lock(within(t), rlock.WithWait(2*time.Second))
+	_, err = l.Lock(within(t), rlock.WithWait(2*time.Second))
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.ErrorContains(t, err, all[0])
 	events := seen.since()
@@ -156,6 +160,7 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 		require.True(t, is)
 		require.Contains(t, all, refused.Name)
 		require.Equal(t, 1, refused.Attempts)
+		require.Greater(t, refused.Wait, time.Second, "with the wait for replicas")
 		require.ErrorIs(t, refused.Err, redlatch.ErrNotReplicated)
 	}
 	for _, name := range all {
