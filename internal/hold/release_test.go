@@ -207,3 +207,40 @@ func TestAReleaseLeavesAHoldThatIsJustGrantedItsLease(t *testing.T) {
 	both.Wait()
 	require.Zero(t, short.Load())
 }
+
+func TestRenewalAsksForTheLongestLeaseOfItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := &faketransport.Fake{Answer: func(c *faketransport.SentCall) (any, error, bool) {
+			switch c.Name {
+			case "acquire":
+				return nil, nil, true
+			case "renew":
+				return []any{int64(1)}, nil, true
+			}
+			return int64(1), nil, true
+		}}
+		l := rlock.New(clientOver(t, tr), "job")
+		outer, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		for _, c := range []struct {
+			opt  rlock.Option
+			want time.Duration
+		}{
+			{rlock.WithLease(time.Hour), time.Hour - 10*time.Second},
+			{rlock.WithWatchdog(time.Minute), time.Minute},
+			{rlock.WithLease(12 * time.Second), 30 * time.Second},
+		} {
+			inner, err := l.Lock(outer.Context(t.Context()), c.opt)
+			require.NoError(t, err)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			require.Equal(t, "renew", tr.Last(t).Name)
+			require.Equal(t, c.want.Milliseconds(), tr.Last(t).Call.Args[2])
+			require.NoError(t, inner.Unlock())
+			require.NoError(t, outer.Unlock())
+			outer, err = l.Lock(t.Context())
+			require.NoError(t, err)
+		}
+		require.NoError(t, outer.Unlock())
+	})
+}
