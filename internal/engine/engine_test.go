@@ -78,12 +78,14 @@ func TestARenewalIsOneUrgentScriptForAllItsLocks(t *testing.T) {
 	e, _ := engineOver(t, f)
 	var held []bool
 	var err error
-	e.renew(leasesOf("a", "b", "c"), func(h []bool, e error) { held, err = h, e })
+	leases := leasesOf("a", "b", "c")
+	leases[2].Fixed = true // it is not prolonged
+	e.renew(leases, func(h []bool, e error) { held, err = h, e })
 	c := f.Last(t)
 	require.Equal(t, "renew", c.Name)
 	require.Equal(t, 3, c.Call.NumKeys)
 	require.True(t, c.Call.Urgent && c.Call.Vital, "before releases, too")
-	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(30002)}, c.Call.Args)
+	require.Equal(t, []any{"a", "b", "c", "me:a", int64(30000), "me:b", int64(30001), "me:c", int64(1)}, c.Call.Args)
 	c.Ends([]any{int64(1), int64(0), int64(1)}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false, true}, held)
