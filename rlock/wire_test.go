@@ -41,7 +41,8 @@ type heldCommand struct {
 	wire *wire
 	text string
 	conn *wireConn // nil: it was not sent yet
-	data []byte
+
+	command, rest []byte // what followed on the connection
 }
 
 // wired starts a server and a client with a wire between them, in a bubble.
@@ -128,18 +129,24 @@ func (w *wire) catches(c *wireConn, p []byte) bool {
 	if h := w.next; h != nil && bytes.Contains(p, []byte(h.text)) {
 		h.conn, c.held, w.next = c, h, nil
 	}
-	if c.held != nil {
-		c.held.data = append(c.held.data, p...)
+	switch h := c.held; {
+	case h == nil:
+		return false
+	case h.command == nil:
+		h.command = bytes.Clone(p)
+	default:
+		h.rest = append(h.rest, p...)
 	}
-	return c.held != nil
+	return true
 }
 
-// release delivers the command, even if the client has closed its connection.
+// release delivers the command, even if the client has closed its connection. What followed it is lost
+// with the connection.
 func (h *heldCommand) release(t *testing.T) {
 	t.Helper()
 	require.NotNil(t, h.conn, "nothing was sent")
 	h.wire.mu.Lock()
-	to := h.conn.Conn
+	to, data := h.conn.Conn, append(h.command, h.rest...)
 	h.conn.held = nil
 	h.wire.mu.Unlock()
 	select {
@@ -148,10 +155,10 @@ func (h *heldCommand) release(t *testing.T) {
 		require.NoError(t, err)
 		go func() { _, _ = io.Copy(io.Discard, fresh) }()
 		defer fresh.Close() //nolint:errcheck // it has no other use
-		to = fresh
+		to, data = fresh, h.command
 	default:
 	}
-	_, err := to.Write(h.data)
+	_, err := to.Write(data)
 	require.NoError(t, err)
 	synctest.Wait()
 }
