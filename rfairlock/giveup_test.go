@@ -191,7 +191,9 @@ func TestAHashOfAnotherProgramIsNotQueuedFor(t *testing.T) {
 		l := rfairlock.New(client, "job")
 		srv.Do(t, "HSET", "job", "name", "bob", "year", 4)
 		for _, lock := range []func(context.Context, ...rlock.Option) (*rlock.Hold, error){l.Lock, l.TryLock} {
-			_, err := lock(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), gone)
+			_, err := lock(ctx)
+			cancel()
 			require.ErrorIs(t, err, redlatch.ErrWrongType)
 			require.ErrorContains(t, err, `a hash with the field "name", which no owner has`)
 		}
