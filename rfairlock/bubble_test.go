@@ -19,6 +19,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/redisconn"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -69,8 +70,8 @@ func (c *counting) delays(call *transport.Call, done transport.Done) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stalls {
-		call.Claim(0)
-		c.delayed = append(c.delayed, func() { c.Redigo.Start(call, done) })
+		sent := faketransport.InFlight(call)
+		c.delayed = append(c.delayed, func() { c.Redigo.Start(sent, done) })
 	}
 	return c.stalls
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/luasrc"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -58,8 +59,8 @@ func TestU26AcquireThatComesAfterItsCallerLeftLeavesNoQueueEntry(t *testing.T) {
 		checkHeld(t, err)
 		var arrives func()
 		calls.onNext(luasrc.FairAcquire, func(call *transport.Call, done transport.Done) {
-			call.Claim(0)
-			arrives = func() { calls.Redigo.Start(call, done) }
+			sent := faketransport.InFlight(call)
+			arrives = func() { calls.Redigo.Start(sent, done) }
 		})
 		w, cancel := waitTogether(t, l, 1)
 		cancel()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
@@ -239,8 +240,8 @@ func TestUnlockThatTransfersIsBoundAsAnyOther(t *testing.T) {
 				synctest.Wait()
 				var late func()
 				p.next(func(call *transport.Call, done transport.Done) {
-					call.Claim(0)
-					late = func() { p.Transport.Start(call, done) }
+					sent := faketransport.InFlight(call)
+					late = func() { p.Transport.Start(sent, done) }
 				})
 				began := time.Now()
 				require.ErrorIs(t, hold.Unlock(), redlatch.ErrUncertain)

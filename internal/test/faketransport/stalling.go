@@ -1,6 +1,7 @@
 package faketransport
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,27 +22,40 @@ type Stalling struct {
 // Start implements transport.Transport.
 func (s *Stalling) Start(call *transport.Call, done transport.Done) {
 	s.started.Add(1)
-	start := func() {
+	start := func(call *transport.Call) {
 		s.Transport.Start(call, func(reply any, err error) {
-			if !s.delays(&s.mutes, &s.outcomes, func() { done(reply, err) }) {
+			if !s.delaysReply(func() { done(reply, err) }) {
 				done(reply, err)
 			}
 		})
 	}
-	if s.delays(&s.stalls, &s.calls, start) {
-		call.Claim(0) // it counts as sent
+	s.mu.Lock()
+	if s.stalls {
+		sent := InFlight(call)
+		s.calls = append(s.calls, func() { start(sent) })
+		s.mu.Unlock()
 		return
 	}
-	start()
+	s.mu.Unlock()
+	start(call)
 }
 
-func (s *Stalling) delays(on *bool, all *[]func(), next func()) bool {
+// InFlight claims a call and returns what the network delivers: a copy that runs even if the caller
+// has left since.
+func InFlight(call *transport.Call) *transport.Call {
+	call.Claim(0)
+	return &transport.Call{
+		Script: call.Script, Command: call.Command, NumKeys: call.NumKeys, Args: slices.Clone(call.Args), Urgent: call.Urgent, Vital: call.Vital,
+	}
+}
+
+func (s *Stalling) delaysReply(deliver func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if *on {
-		*all = append(*all, next)
+	if s.mutes {
+		s.outcomes = append(s.outcomes, deliver)
 	}
-	return *on
+	return s.mutes
 }
 
 func (s *Stalling) set(mode *bool, all *[]func(), on bool) {
