@@ -103,6 +103,7 @@ func TestKindsRunAFunctionUnderTheLock(t *testing.T) {
 		require.PanicsWithValue(t, "the work", func() {
 			_ = s.l.Do(t.Context(), func(context.Context) error { panic("the work") })
 		})
+		require.False(t, locked(t, s.srv, "lock"))
 		for _, work := range []error{failure, nil} {
 			err := s.l.Do(t.Context(), func(context.Context) error {
 				s.srv.Do(t, "DEL", "lock")
