@@ -122,6 +122,36 @@ var fairTakes = []fairStory{
 		f.enqueue(in(a4, -5))
 		f.try(a4, 0, fairWait)
 	}},
+	{"5.2 a try takes a free lock for the next owner", func(f *fairPlayer) {
+		f.try(a1, 0, fairWait).costs("LINDEX EXISTS LPOP ZREM ZRANGE HSET PEXPIRE")
+		f.command("DEL", f.l)
+		f.enqueue(in(a2, 10), in(a3, 20), in(a4, 30))
+		f.try(a3, 0, fairWait)
+		f.try(a2, 0, 15)
+	}},
+	{"5.2 a try never queues", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10))
+		f.try(a1, 0, fairWait)
+		f.hold()
+		f.try(a1, 10, fairWait)
+	}},
+	{"5.2 an owner that takes the lock leaves one place and its deadline", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10), in(a3, 20))
+		f.push(a2)
+		f.acquire(a2, 0, 5)
+	}},
+	{"5.2 an owner with a deadline but no place takes a lock without a queue", func(f *fairPlayer) {
+		f.set(t0+10, a2)
+		f.acquire(a2, 0, 5)
+		f.set(t0+10, a3)
+		f.try(a3, 0, 5)
+	}},
+	{"5.2 the deadlines of all fall by the wait", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10), in(a3, 4000))
+		f.set(7, "no place", -100, "long past")
+		f.push("no deadline")
+		f.acquire(a2, 0, 5000)
+	}},
 	{"5.2 fractions of deadlines survive", func(f *fairPlayer) {
 		for _, take := range []func(owner string, now, wait int64) *fairPlayer{f.try, f.acquire} {
 			f.command("DEL", f.l)
@@ -132,7 +162,7 @@ var fairTakes = []fairStory{
 		f.acquire(a9, -9000000, 250) // the reply has no fraction
 	}},
 	{"5.2 reentry renews the lease, and needs no place", func(f *fairPlayer) {
-		f.try(a1, 0, fairWait).costs("LINDEX EXISTS LPOP ZREM ZRANGE HSET PEXPIRE")
+		f.try(a1, 0, fairWait)
 		f.enqueue(in(a2, 10), in(a1, 20))
 		f.command("PEXPIRE", f.l, 90000)
 		f.try(a1, 0, 5)
@@ -154,6 +184,22 @@ var fairTakes = []fairStory{
 		f.command("PERSIST", f.l)
 		f.reenter(a1, 30000, 12)
 	}},
+	{"ours: reentry refuses without a hold", func(f *fairPlayer) {
+		f.enqueue(in(a2, 0), in(a1, 10))
+		f.reenter(a1, 30000, 2)
+		f.acquire(a1, 0, 10)
+		f.reenter(a2, 30000, 2)
+	}},
+	{"names with braces", func(f *fairPlayer) {
+		plain := f.l
+		for _, name := range []string{"{" + plain + "}x", "a{" + plain + "}", "замок " + plain, plain + "}"} {
+			f.l = name
+			f.acquire(a1, 0, fairWait)
+			f.enqueue(in(a2, 10))
+			f.release(a1, 0, 0)
+			f.giveUp(a2, 0, fairWait)
+		}
+	}},
 }
 
 var fairQueues = []fairStory{
@@ -162,6 +208,52 @@ var fairQueues = []fairStory{
 		f.acquire(a1, 0, 400).costs("LINDEX EXISTS HEXISTS PTTL ZSCORE LINDEX ZADD RPUSH")
 		f.acquire(a2, 70, 20)
 		f.acquire(a3, -70, 1)
+	}},
+	{"5.3 an owner with a deadline is not queued again", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10), in(a3, 20))
+		f.acquire(a3, 0, 500)
+		f.set(t0+5, a4)
+		f.acquire(a4, 0, 500)
+		f.hold()
+		f.command("PEXPIRE", f.l, fairLease)
+		f.acquire(a4, 0, 500)
+	}},
+	{"5.3 an owner queued without a deadline is queued again", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10))
+		f.push(a3)
+		f.acquire(a3, 0, 500) // itself the last, so only the lock counts, which is free
+		f.command("ZREM", codec.TimeoutKey(f.l), a2)
+		f.acquire(a2, 0, 70)
+	}},
+	{"5.3 behind a waiter without a deadline only the lock counts", func(f *fairPlayer) {
+		f.hold()
+		f.command("PEXPIRE", f.l, fairLease)
+		f.enqueue(in(a2, 10))
+		f.push("dead")
+		f.acquire(a3, 0, 500)
+	}},
+	{"5.3 behind an overdue waiter the reply is negative", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10), in(a3, -7))
+		f.acquire(a4, 0, 500)
+	}},
+	{"5.3 overdue waiters leave before a new one is queued", func(f *fairPlayer) {
+		f.hold()
+		f.command("PEXPIRE", f.l, fairLease)
+		f.enqueue(in(a2, -1), in(a3, 0))
+		f.acquire(a4, 0, 500)
+	}},
+	{"5.3 an overdue waiter queues at the end", func(f *fairPlayer) {
+		f.enqueue(in(a2, 0), in(a3, 10))
+		f.acquire(a2, 0, 500)
+		f.acquire(a2, 510, 500) // alone, it takes the lock
+	}},
+	{"5.9 each compares with its own clock", func(f *fairPlayer) {
+		const ahead = 365 * 24 * 3600 * 1000 // of the server's
+		f.enqueue(in(a2, ahead), entry{a3, 20})
+		f.try(a4, ahead-1, 5)
+		f.try(a4, ahead, 5)
+		f.enqueue(entry{a2, 20})
+		f.acquire(a3, 19-t0, 5)
 	}},
 }
 
@@ -179,6 +271,20 @@ var fairReleases = []fairStory{
 		f.acquire(a1, 0, fairWait)
 		f.force(0)
 	}},
+	{"5.5 the first waiter that is not overdue is notified", func(f *fairPlayer) {
+		f.acquire(a1, 0, fairWait)
+		f.enqueue(in(a2, 0), in(a3, 20))
+		f.release(a1, 0, 0)
+		f.release(a1, 20, 0)
+		f.enqueue(in(a2, 0), in(a3, 20))
+		f.releaseShared(a1, 0)
+	}},
+	{"5.5 the whole lock goes, regardless of its fields", func(f *fairPlayer) {
+		f.command("HSET", f.l, a1, "3", a2, "4")
+		f.release(a1, 0, 0)
+		f.command("HSET", f.l, a1, "1", a2, "4")
+		f.releaseShared(a1, 0)
+	}},
 	{"ours: a release goes by target, late or repeated", func(f *fairPlayer) {
 		f.command("HSET", f.l, a1, "10")
 		f.enqueue(in(a2, 10))
@@ -190,6 +296,12 @@ var fairReleases = []fairStory{
 		f.release(a2, 0, 1)
 		f.release(a1, 0, 0)
 	}},
+	{"ours: a release of a free lock notifies the head and says so", func(f *fairPlayer) {
+		f.release(a1, 0, 0)
+		f.enqueue(in(a2, 10), in(a3, 20))
+		f.release(a1, 0, 0)
+		f.release(a1, 0, 3)
+	}},
 	{"5.5 a latch makes a shared release repeatable", func(f *fairPlayer) {
 		f.command("HSET", f.l, a1, "2")
 		f.enqueue(in(a2, 10))
@@ -200,6 +312,11 @@ var fairReleases = []fairStory{
 		f.releaseShared(a1, 10).costs("GET") // it does not even remove the overdue
 		f.command("DEL", codec.LatchKey(f.l, requestID))
 		f.hold()
+		f.releaseShared(a1, 0)
+	}},
+	{"ours: a shared release of a free lock notifies the head and says so", func(f *fairPlayer) {
+		f.enqueue(in(a2, 10))
+		f.releaseShared(a1, 0)
 		f.releaseShared(a1, 0)
 	}},
 	{"5.6 force frees and notifies the head", func(f *fairPlayer) {
