@@ -2,8 +2,6 @@ package loss
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -39,38 +37,30 @@ func TestRedlatchTellsBeforeAnybodyElseCanAcquire(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	p := plan(Clients()[0])
-	redistest.UnlessTheMachineStalls(t, func() error {
-		outcomes, err := p.Run(t.Context())
-		if err != nil {
-			return err
-		}
-		require.Len(t, outcomes, len(Ways()))
+	redistest.InRealTime(t, "bench measures real servers", func(tb testing.TB) {
+		tb.Helper()
+		outcomes, err := p.Run(tb.Context())
+		require.NoError(tb, err)
+		require.Len(tb, outcomes, len(Ways()))
 		for _, o := range outcomes {
-			err = errors.Join(err, p.requireTold(t, o))
+			p.requireTold(tb, o)
 		}
-		return err
 	})
 }
 
-// requireTold checks an outcome, and returns errors that a stall may cause.
-func (p Plan) requireTold(t *testing.T, o Outcome) (err error) {
-	t.Helper()
+func (p Plan) requireTold(tb testing.TB, o Outcome) {
+	tb.Helper()
 	way := wayCalled(o.Way)
-	require.Len(t, o.Before, p.Holds, o.Way)
-	assert.Len(t, o.Gap, p.Holds, o.Way)
-	assert.Zero(t, o.Never, o.Way)
-	if way.Forgets != (o.Late() > 0) {
-		err = fmt.Errorf("%s: %v", o.Way, o.Before)
-	}
+	require.Len(tb, o.Before, p.Holds, o.Way)
+	assert.Len(tb, o.Gap, p.Holds, o.Way)
+	assert.Zero(tb, o.Never, o.Way)
+	assert.Equal(tb, way.Forgets, o.Late() > 0, "%s: %v", o.Way, o.Before)
 	if way.lives && !way.Forgets {
-		assert.Len(t, o.Rival, p.Holds-o.GivenBack, o.Way)
+		assert.Len(tb, o.Rival, p.Holds-o.GivenBack, o.Way)
 	}
 	for _, us := range o.Rival { // two accounts of one moment
-		if us < 0 || us > 1_000_000 {
-			err = errors.Join(err, fmt.Errorf("%s: the rival and the server do not agree: %v", o.Way, o.Rival))
-		}
+		assert.True(tb, 0 <= us && us <= 1_000_000, "%s: rival and server disagree: %v", o.Way, o.Rival)
 	}
-	return err
 }
 
 func wayCalled(name string) Way {
@@ -84,9 +74,11 @@ func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
 	p := plan(Clients()[1:]...)
 	p.Ways = p.Ways[2:5]
 	var outcomes []Outcome
-	redistest.UnlessTheMachineStalls(t, func() (err error) {
-		outcomes, err = p.Run(t.Context())
-		return err
+	redistest.InRealTime(t, "bench measures real servers", func(tb testing.TB) {
+		tb.Helper()
+		var err error
+		outcomes, err = p.Run(tb.Context())
+		require.NoError(tb, err)
 	})
 	require.Len(t, outcomes, 3*3, "one signal of rueidislock, and two of redsync")
 	for _, o := range outcomes {

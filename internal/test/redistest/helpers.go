@@ -12,9 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 var keyCounter atomic.Int64
@@ -68,83 +65,6 @@ func (j *Journal) Lines(texts ...string) []string {
 		}
 	}
 	return found
-}
-
-// stall is the shortest stall of the machine that excuses a failed attempt. Attempts leave at least 0.2 s
-// before a key expires.
-const stall = 100 * time.Millisecond
-
-// UnlessTheMachineStalls requires that try succeeds. It retries up to four times, if this process did not run
-// for longer than stall during the attempt.
-func UnlessTheMachineStalls(t *testing.T, try func() error) {
-	t.Helper()
-	stalls, stop := watchStalls()
-	defer stop()
-	for range 5 {
-		began := time.Now()
-		err := try()
-		if err == nil {
-			return
-		}
-		still := stalls.Longest(began, time.Now())
-		require.Greater(t, still, stall, "%v", err)
-		t.Logf("tried again, for the machine stood still for %v: %v", still, err)
-	}
-	require.Fail(t, "the machine stood still each time")
-}
-
-// Stalls records when this process woke up too late.
-type Stalls struct {
-	mu   sync.Mutex // guards seen
-	seen []stood
-}
-
-type stood struct {
-	end  time.Time
-	took time.Duration
-}
-
-// WatchStalls records stalls until the test ends.
-func WatchStalls(tb testing.TB) *Stalls {
-	tb.Helper()
-	s, stop := watchStalls()
-	tb.Cleanup(stop)
-	return s
-}
-
-// Longest returns the longest stall that ended between from and to.
-func (s *Stalls) Longest(from, to time.Time) (most time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.seen {
-		if !one.end.Before(from) && !one.end.After(to) {
-			most = max(most, one.took)
-		}
-	}
-	return most
-}
-
-func watchStalls() (s *Stalls, stop func()) {
-	const nap = 10 * time.Millisecond
-	s, end := &Stalls{}, make(chan struct{})
-	var looks sync.WaitGroup
-	looks.Go(func() {
-		tick := time.NewTicker(nap)
-		defer tick.Stop()
-		for last := time.Now(); ; last = time.Now() {
-			select {
-			case <-end:
-				return
-			case <-tick.C:
-				if took := time.Since(last) - nap; took > stall {
-					s.mu.Lock()
-					s.seen = append(s.seen, stood{time.Now(), took})
-					s.mu.Unlock()
-				}
-			}
-		}
-	})
-	return s, func() { close(end); looks.Wait() }
 }
 
 var manual = filepath.Join("docs", "operations.md")
