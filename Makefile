@@ -121,8 +121,10 @@ pictures: setup ## measure | 2 min | Draw the live page for docs/ui.md, and the 
 	cd test/observability && REDLATCH_PICTURE=$(CURDIR)/docs/observability/dashboard.svg $(GO) test -count=1 -run NoPanel .
 	chmod 644 docs/observability/dashboard.svg
 
-lint: check ## day | 20 s | All of check, and the linters (3 min the first time)
+lint: check ## day | 30 s | All of check, the linters (3 min the first time), and no test in real time
 	$(GO) vet ./...
+	$(GO) test -C tools ./realtime
+	$(GO) vet -vettool=$$($(GO) -C tools tool -n realtime) ./...
 	$(GOLANGCI) run --allow-serial-runners ./...
 
 # The checks that take no time, before those that do.

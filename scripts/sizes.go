@@ -6,6 +6,7 @@
 //	a function          at most 60 lines (in tests 120: tables are long)
 //	an exported name    has a doc comment that begins with it; fields need none
 //	the root folder     at most 40 files, hidden ones apart
+//	redistest.InRealTime  at most 40 calls: tests that a slow machine can disturb
 //
 // It walks the folder it is run in, nested modules included, leaves out
 // generated files and testdata, prints one line for each finding and fails when
@@ -29,6 +30,7 @@ const (
 	maxFuncLines     = 60
 	maxTestFuncLines = 120
 	maxRootFiles     = 40
+	maxInRealTime    = 40
 )
 
 // checker gathers the figures and the findings.
@@ -37,6 +39,7 @@ type checker struct {
 	findings []string
 	files    int
 	lengths  []int // of functions outside of tests
+	realTime int   // tests in real time
 }
 
 func main() {
@@ -50,6 +53,9 @@ func main() {
 		os.Exit(2)
 	}
 	c.checkRoot()
+	if c.realTime > maxInRealTime {
+		c.findings = append(c.findings, fmt.Sprintf("%d tests in real time, at most %d", c.realTime, maxInRealTime))
+	}
 	for _, f := range c.findings {
 		fmt.Println(f)
 	}
@@ -84,8 +90,8 @@ func (c *checker) summary() string {
 	if n := len(c.lengths); n > 0 {
 		median, longest = c.lengths[n/2], c.lengths[n-1]
 	}
-	return fmt.Sprintf("sizes: %d files, %d functions outside of tests, median %d lines (aim: 10), longest %d",
-		c.files, len(c.lengths), median, longest)
+	return fmt.Sprintf("sizes: %d files, %d functions outside of tests, median %d lines (aim: 10), longest %d; %d tests in real time",
+		c.files, len(c.lengths), median, longest, c.realTime)
 }
 
 func (c *checker) visit(path string, d fs.DirEntry, err error) error {
@@ -116,6 +122,11 @@ func (c *checker) file(path string) error {
 	isTest := strings.HasSuffix(path, "_test.go")
 	if n := c.fset.File(f.FileStart).LineCount(); n > maxFileLines {
 		c.find(f.FileStart, "the file has %d lines, more than %d", n, maxFileLines)
+	}
+	for n := range ast.Preorder(f) {
+		if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "InRealTime" {
+			c.realTime++
+		}
 	}
 	for _, decl := range f.Decls {
 		if fn, ok := decl.(*ast.FuncDecl); ok {
