@@ -186,7 +186,8 @@ type step struct {
 
 // fight does what the schedule says. Ends that are due come before beginnings.
 func (c *campaign) fight(events []event, length time.Duration) {
-	began := time.Now()
+	began := history.Now()
+	pace := func(at time.Duration) { <-time.After(began + at - history.Now()) }
 	var ends []step
 	// until runs the ends that are due before a time, and waits for that time.
 	until := func(at time.Duration) {
@@ -202,10 +203,10 @@ func (c *campaign) fight(events []event, length time.Duration) {
 			}
 			end := ends[first]
 			ends = append(ends[:first], ends[first+1:]...)
-			time.Sleep(end.at - time.Since(began)) // a schedule is about time
+			pace(end.at)
 			end.run()
 		}
-		time.Sleep(at - time.Since(began))
+		pace(at)
 	}
 	for _, e := range events {
 		until(e.at)

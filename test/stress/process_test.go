@@ -265,7 +265,7 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 		return
 	}
 	first := r.mark(key.Name)
-	time.Sleep(time.Duration(rnd.Int64N(int64(100 * ms)))) // this is the work
+	work(rnd)
 	last := r.mark(key.Name)
 	given := history.Now()
 	_, err = r.peer.Go(command.With(peer.Command{"op": "unlock"})).Wait(javaBound)
@@ -289,6 +289,9 @@ func (r *redisson) session(id, thread string, rnd *rand.Rand) {
 		write(history.Record{T: given, Kind: history.Mark, Entry: entry})
 	}
 }
+
+// work takes a random time.
+func work(rnd *rand.Rand) { <-time.After(time.Duration(rnd.Int64N(int64(100 * ms)))) }
 
 // mark leaves an entry on the audit server.
 func (r *redisson) mark(name string) string {

@@ -83,7 +83,7 @@ func (c *campaign) find(t *testing.T, findings []history.Finding) {
 // Calls in doubt have time to be resolved in the background.
 func (c *campaign) unexpectedOwners(t *testing.T) []history.Finding {
 	t.Helper()
-	for deadline := time.Now().Add(settleBound); ; time.Sleep(200 * ms) {
+	for deadline := time.Now().Add(settleBound); ; <-time.After(200 * ms) {
 		var findings []history.Finding
 		for _, left := range c.unexplained(t) {
 			findings = append(findings, left.finding)
@@ -158,7 +158,7 @@ func (c *campaign) leave(t *testing.T) {
 	c.visitAll(t)
 	findings = append(findings, c.takeAway(t)...)
 	deadline := time.Now().Add(c.longestLease() + settleBound)
-	for ; ; time.Sleep(200 * ms) {
+	for ; ; <-time.After(200 * ms) {
 		left := c.leftovers(t)
 		if len(left) == 0 || time.Now().After(deadline) {
 			c.find(t, append(findings, left...))
@@ -274,7 +274,7 @@ func (c *campaign) permitsAtRest(t *testing.T) (findings []history.Finding) {
 			continue
 		}
 		var has []int64
-		for ; ; time.Sleep(100 * ms) {
+		for ; ; <-time.After(100 * ms) {
 			var err error
 			has, err = redis.Int64s(c.server.Do(t, "EVAL", stock, 2, key.At(c.round), codec.PermitsKey(key.Name)), nil)
 			require.NoError(t, err)
@@ -352,7 +352,7 @@ func (r *redisson) permitSession(id, thread string, key worker.Key, rnd *rand.Ra
 		}
 	}
 	mark()
-	time.Sleep(time.Duration(rnd.Int64N(int64(100 * ms)))) // this is the work
+	work(rnd)
 	mark()
 	write := func(rec history.Record) {
 		rec.P, rec.Key, rec.Hold = r.name, key.Name, id

@@ -157,7 +157,7 @@ func TestFleets(t *testing.T) {
 		first = rand.Uint64N(1 << 40)
 		t.Logf("the first seed is %d", first)
 	}
-	s := &search{first: first, began: time.Now()}
+	s := &search{first: first, began: history.Now()}
 	t.Run("all", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint("worker ", i), func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestFleets(t *testing.T) {
 			})
 		}
 	})
-	took := time.Since(s.began)
+	took := history.Now() - s.began
 	fmt.Printf("fleet: %d fleets and %d leases in %v, %.0f leases a minute\n",
 		s.done.Load(), s.leases.Load(), took.Round(10*time.Millisecond), float64(s.leases.Load())/took.Minutes())
 	if s.failed == nil {
@@ -181,7 +181,7 @@ func TestFleets(t *testing.T) {
 // search runs fleets until one is not right.
 type search struct {
 	first        uint64
-	began        time.Time
+	began        history.Time
 	next         atomic.Uint64
 	done, leases atomic.Int64
 
@@ -209,7 +209,7 @@ func (s *search) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if *duration > 0 {
-		return s.failed != nil || time.Since(s.began) >= *duration
+		return s.failed != nil || history.Now()-s.began >= *duration
 	}
 	return s.failed != nil || s.next.Load() >= uint64(max(*fleets, 0))
 }
