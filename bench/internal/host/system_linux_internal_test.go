@@ -24,10 +24,10 @@ func TestProcessorTimeOfProcessesIsAddedUp(t *testing.T) {
 	t.Parallel()
 	self, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)
-	for began := time.Now(); time.Since(began) < 50*time.Millisecond; { //nolint:revive // something to count
+	one := time.Duration(0)
+	for one == 0 { // until there is something to count
+		one = CPUTime(self, &os.Process{Pid: 1 << 30})
 	}
-	one := CPUTime(self, &os.Process{Pid: 1 << 30})
-	assert.Positive(t, one)
 	assert.GreaterOrEqual(t, CPUTime(self, self), 2*one)
 }
 
