@@ -333,7 +333,7 @@ func (db database) append(ctx context.Context, token int64) error {
 		if err == nil || errors.Is(err, fence.ErrLate) || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(rand.N(100 * time.Millisecond))
+		<-time.After(rand.N(100 * time.Millisecond))
 	}
 }
 
