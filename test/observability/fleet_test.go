@@ -84,8 +84,8 @@ func (f *fleet) work(client *redlatch.Client) {
 	f.again(func() { f.use(rfairlock.New(client, "billing:run"), 150*time.Millisecond) })
 	f.again(func() { f.use(rlock.New(client, "orders:slow"), 3*time.Second) })
 	f.again(func() {
-		// Refused mostly, and now and then no lock at all.
-		_, _ = rlock.New(client, "orders:slow").TryLock(f.ctx, rlock.WithLease(time.Second))
+		// Refused mostly, and now and then no lock at all. breakThings ends what is held.
+		_, _ = rlock.New(client, "orders:slow").TryLock(f.ctx, rlock.WithLease(time.Minute))
 		_, _ = rlock.New(client, "orders:no-lock").TryLock(f.ctx)
 		f.sleep(300 * time.Millisecond)
 	})

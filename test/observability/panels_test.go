@@ -56,7 +56,7 @@ func TestNoPanelIsEmptyAfterARealRun(t *testing.T) {
 	late := p.from.Add(atMost)
 	for missing := "it has not begun"; missing != ""; {
 		require.True(t, time.Now().Before(late), missing)
-		time.Sleep(scrapeEvery)
+		<-time.After(scrapeEvery)
 		until = time.Now()
 		panels, missing = p.look(d, all, until)
 	}

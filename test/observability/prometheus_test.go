@@ -239,9 +239,9 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 		}
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 20*time.Second, 50*time.Millisecond, "Prometheus does not start")
+	}, atMost, 50*time.Millisecond, "Prometheus does not start")
 	// It finds its targets some seconds after it has begun.
-	require.Eventually(t, func() bool { return len(p.overTime("up", time.Now())) > 1 }, 20*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(p.overTime("up", time.Now())) > 1 }, atMost, 100*time.Millisecond)
 	p.from = time.Now()
 	return p
 }
