@@ -135,24 +135,27 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 // connection up long before.
 func TestASlowReplyIsWaitedForWhateverTheClientSays(t *testing.T) {
 	t.Parallel()
-	proxy := redistest.NewProxy(t, redistest.Shared(t).Addr())
-	opt := plainly(proxy.Addr())
-	opt.ConnWriteTimeout, opt.Dialer.KeepAlive = 200*time.Millisecond, 100*time.Millisecond
-	tr := opened(t, clientOf(t, opt), redlatch.WithCommandTimeout(time.Minute))
-	key := redistest.Key(t)
-	_, err := do(tr, "INCR", key)
-	require.NoError(t, err)
-	proxy.Blackhole(redistest.ToClient)
-	came := start(tr, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
-	select {
-	case o := <-came:
-		require.Fail(t, "it has not been answered", "%v", o.err)
-	case <-time.After(time.Second):
-	}
-	proxy.Heal()
-	o := <-came
-	require.NoError(t, o.err)
-	assert.Equal(t, int64(2), o.reply)
+	redistest.InRealTime(t, "a rueidis client gives up a server that is silent for 200 ms while it connects", func(tb testing.TB) {
+		tb.Helper()
+		proxy := redistest.NewProxy(tb, redistest.Shared(tb).Addr())
+		opt := plainly(proxy.Addr())
+		opt.ConnWriteTimeout, opt.Dialer.KeepAlive = 200*time.Millisecond, 100*time.Millisecond
+		tr := opened(tb, clientOf(tb, opt), redlatch.WithCommandTimeout(time.Minute))
+		key := redistest.Key(tb)
+		_, err := do(tr, "INCR", key)
+		require.NoError(tb, err)
+		proxy.Blackhole(redistest.ToClient)
+		came := start(tr, &transport.Call{Command: "INCR", NumKeys: 1, Args: []any{key}})
+		select {
+		case o := <-came:
+			require.Fail(tb, "it has not been answered", "%v", o.err)
+		case <-time.After(time.Second):
+		}
+		proxy.Heal()
+		o := <-came
+		require.NoError(tb, o.err)
+		assert.Equal(tb, int64(2), o.reply)
+	})
 }
 
 // TestARefusedChannelIsDistinguishedFromOtherErrors asks for many channels at once, of which the
