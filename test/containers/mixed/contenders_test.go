@@ -60,16 +60,20 @@ type worker struct {
 func goWorker(g *goParty, l target) worker {
 	w := worker{who: g.title() + ", " + l.kind.Name + " " + l.name, library: g.library(), lock: l.name}
 	w.once = func(ctx context.Context) (turn, error) {
-		hold, err := g.lock(l).Lock(ctx, rlock.WithLease(turnLease))
+		hold, err := g.lock(l).Lock(ctx, rlock.WithWatchdog(turnLease))
 		if err != nil {
 			return turn{}, err
 		}
 		had := turn{who: w.who, from: time.Now(), reads: l.kind.Name == locksuite.Reader.Name}
+		ends := had.from.Add(hold.Remaining())
 		select {
 		case <-time.After(turnTime):
 		case <-hold.Context(context.Background()).Done():
 		}
 		had.to = time.Now()
+		if ends.Before(had.to) {
+			had.to = ends // the machine stalled
+		}
 		return had, hold.Unlock()
 	}
 	return w
@@ -203,12 +207,13 @@ func (c *contenders) progress() time.Duration {
 		}
 		assert.True(ct, theirs, "no worker of Redisson gets on")
 	}, 2*atMost, 5*time.Millisecond)
-	return time.Since(began).Round(time.Millisecond)
+	ended := time.Now()
+	return ended.Sub(began).Round(time.Millisecond)
 }
 
 // sleeps reports whether a worker has been in its call for too long, and tells so once.
 func (c *contenders) sleeps(who string, since time.Time) bool {
-	if time.Since(since) < hung {
+	if time.Now().Before(since.Add(hung)) {
 		return false
 	}
 	if !c.asleep[who] {
