@@ -72,7 +72,7 @@ func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
 	t.Parallel()
 	needsServer(t)
 	p := plan(Clients()[1:]...)
-	p.Ways = p.Ways[2:5]
+	p.Ways = p.Ways[3:5] // their calls wait for 10 s and longer on a server that is only silent
 	var outcomes []Outcome
 	redistest.InRealTime(t, "bench measures real servers", func(tb testing.TB) {
 		tb.Helper()
@@ -80,7 +80,7 @@ func TestPeersAreMeasuredInTheSameWay(t *testing.T) {
 		outcomes, err = p.Run(tb.Context())
 		require.NoError(tb, err)
 	})
-	require.Len(t, outcomes, 3*3, "one signal of rueidislock, and two of redsync")
+	require.Len(t, outcomes, 3*2, "one signal of rueidislock, and two of redsync")
 	for _, o := range outcomes {
 		assert.Len(t, o.Before, p.Holds, o.Client, o.Tells)
 	}
