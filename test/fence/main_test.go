@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // soon is far more than anything takes that is waited for.
-const soon = 30 * time.Second
+const soon = 2 * time.Minute
 
 // database is a database that a guard's table is in.
 type database struct {
