@@ -22,7 +22,7 @@ var faultCases = []testCase{
 
 // startWhileFrozen starts more calls than fit any buffer.
 func startWhileFrozen(f *fixture) {
-	const calls, size = 8000, 2048
+	const calls, size = 2000, 8192
 	tr, key := f.opened(), f.name()
 	thaw := f.freeze()
 	filler := strings.Repeat("x", size)
@@ -193,8 +193,13 @@ func withdrawn(f *fixture) {
 	f.t.Logf("%d of %d calls were withdrawn", count, n)
 	require.NotZero(f.t, count, "no call was ever queued: it seems to be claimed long before it is written")
 	f.recovers(tr)
+	fields, _ := plain(f.h.Do(f.t, "HKEYS", key)).([]any)
+	there := map[any]bool{}
+	for _, field := range fields {
+		there[field] = true
+	}
 	for i, p := range calls {
-		ran := f.h.Do(f.t, "HEXISTS", key, fmt.Sprint(i)) == any(int64(1))
+		ran := there[fmt.Sprint(i)]
 		assert.Equal(f.t, p != nil, ran, "call %d ran: what its done was given, and what is", i)
 	}
 }

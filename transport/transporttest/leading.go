@@ -191,7 +191,7 @@ func leadWhileCut(f *fixture) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			f.callers(tr, l, n, 300)
+			f.callers(tr, l, n, 200)
 		}()
 		for cutting := true; cutting; {
 			select {
@@ -212,7 +212,7 @@ var loadCases = []testCase{
 
 const (
 	loadCallers = 40
-	loadEach    = 250
+	loadEach    = 150
 	cutEvery    = 15 * time.Millisecond
 )
 
