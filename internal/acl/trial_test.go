@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 )
 
@@ -41,7 +42,7 @@ type trial struct {
 	log    *redistest.Journal
 }
 
-// eachServer runs body on Redis and on Valkey.
+// eachServer runs body on Redis, and in make test-all on Valkey.
 func eachServer(t *testing.T, body func(t *testing.T, s *redistest.Server)) {
 	t.Helper()
 	t.Run("server", func(t *testing.T) {
@@ -49,6 +50,7 @@ func eachServer(t *testing.T, body func(t *testing.T, s *redistest.Server)) {
 		body(t, redistest.Start(t))
 	})
 	t.Run("valkey", func(t *testing.T) {
+		testlevel.All(t, "the same on Valkey")
 		t.Parallel()
 		body(t, redistest.StartValkey(t))
 	})
