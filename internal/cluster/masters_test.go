@@ -125,11 +125,11 @@ func TestMoreSpansThanSlotsAreABadReply(t *testing.T) {
 	t.Parallel()
 	reply := []any{}
 	for i := range slots {
-		reply = append(reply, []any{int64(i), int64(i), []any{[]byte("10.0.0.1"), int64(i + 1)}})
+		reply = append(reply, []any{int64(i), int64(i), []any{[]byte("10.0.0.1"), int64(i%3 + 1)}})
 	}
 	masters, err := Masters(reply, one)
 	require.NoError(t, err)
-	require.Len(t, masters, slots)
+	require.Len(t, masters, 3)
 	_, err = Masters(append(reply, reply[0]), one)
 	require.ErrorIs(t, err, transport.ErrBadReply)
 }

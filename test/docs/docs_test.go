@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,6 +26,19 @@ const root = "../.."
 // sources returns the texts of the repository's files with a suffix, by path.
 func sources(t *testing.T, suffix string) map[string]string {
 	t.Helper()
+	all, err := everyText()
+	require.NoError(t, err)
+	texts := map[string]string{}
+	for path, text := range all {
+		if strings.HasSuffix(path, suffix) {
+			texts[path] = text
+		}
+	}
+	return texts
+}
+
+// everyText returns the texts of the repository's programs, documents and lists, by path.
+var everyText = sync.OnceValues(func() (map[string]string, error) {
 	texts := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -32,7 +46,7 @@ func sources(t *testing.T, suffix string) map[string]string {
 			return err
 		case d.IsDir() && slices.Contains([]string{".git", ".servers", "bin", "target"}, d.Name()):
 			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, suffix):
+		case d.IsDir() || !slices.Contains([]string{".go", ".md", ".txt"}, filepath.Ext(path)):
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -42,9 +56,8 @@ func sources(t *testing.T, suffix string) map[string]string {
 		texts[path] = string(text)
 		return err
 	})
-	require.NoError(t, err)
-	return texts
-}
+	return texts, err
+})
 
 func TestEveryTestNamedInTheDocumentsExists(t *testing.T) {
 	t.Parallel()

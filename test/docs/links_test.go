@@ -69,7 +69,7 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 
 func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 	t.Parallel()
-	declaration := regexp.MustCompile(`(?m)^(?:func |type |var |const |\t)([A-Z]\w*)`)
+	declaration := regexp.MustCompile(`^(?:func |type |var |const |\t)([A-Z]\w*)`)
 	folders := map[string]string{
 		"redlatch": ".", "rlock": "rlock", "rfairlock": "rfairlock", "rfencedlock": "rfencedlock", "fence": "fence", "codec": "codec",
 		"transport": "transport", "embedded": "embedded", "pubsub": "pubsub",
@@ -83,17 +83,32 @@ func TestEveryNameOfOurPackagesInTheDocumentsIsDeclared(t *testing.T) {
 		if declared[folder] == nil {
 			continue
 		}
-		for _, m := range declaration.FindAllStringSubmatch(text, -1) {
-			declared[folder][m[1]] = true
+		for line := range strings.Lines(text) {
+			if m := declaration.FindStringSubmatch(line); m != nil {
+				declared[folder][m[1]] = true
+			}
 		}
+	}
+	packageNamed := func(line string) bool {
+		for name := range folders {
+			if strings.Contains(line, name+".") {
+				return true
+			}
+		}
+		return false
 	}
 	name := regexp.MustCompile(`\b(redlatch|rlock|rfairlock|rfencedlock|fence|codec|transport|embedded|pubsub)\.([A-Z]\w*)`)
 	found := 0
 	for path, text := range sources(t, ".md") {
-		for _, m := range name.FindAllStringSubmatch(text, -1) {
-			found++
-			if !declared[folders[m[1]]][m[2]] {
-				t.Errorf("%s names %s, which is not declared", path, m[0])
+		for line := range strings.Lines(text) {
+			if !packageNamed(line) {
+				continue // the expression would take long
+			}
+			for _, m := range name.FindAllStringSubmatch(line, -1) {
+				found++
+				if !declared[folders[m[1]]][m[2]] {
+					t.Errorf("%s names %s, which is not declared", path, m[0])
+				}
 			}
 		}
 	}
@@ -113,6 +128,9 @@ func TestDocumentsNameTheSecondsAfterWhichTheDeadAreTakenOut(t *testing.T) {
 		texts[path] = strings.ReplaceAll(text, "\n//", "\n")
 	}
 	for path, text := range texts {
+		if !strings.Contains(text, "'s") && !strings.Contains(text, "的在") {
+			continue
+		}
 		path = filepath.ToSlash(path)
 		for _, m := range claim.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
 			reported[path]++
