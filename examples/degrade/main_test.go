@@ -3,30 +3,40 @@ package main
 import (
 	"context"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-const shortLease = 3 * time.Second
-
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func lockOf(t *testing.T, s *redistest.Server, key string) *rlock.Lock {
+func lockOf(t *testing.T, s *redistest.MiniServer, key string) *rlock.Lock {
 	t.Helper()
-	client, err := connect(t.Context(), s.URL(), redlatch.WithWatchdogTimeout(shortLease))
+	client, err := redlatch.New(s.Server.Dial, redlatch.WithCommandTimeout(silence))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() }) // its server may be gone
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return rlock.New(client, key)
 }
 
-func TestBothPoliciesRefuseALockThatAnotherOwnerHolds(t *testing.T) {
+// inBubble calls body with a server on fake time.
+func inBubble(t *testing.T, body func(t *testing.T, s *redistest.MiniServer)) {
+	t.Helper()
 	t.Parallel()
-	s, key := redistest.Shared(t), redistest.Key(t)
+	synctest.Test(t, func(t *testing.T) { body(t, redistest.Mini(t, embedded.WithInProcess())) })
+}
+
+func TestBothPoliciesRefuseALockThatAnotherOwnerHolds(t *testing.T) {
+	inBubble(t, bothPoliciesRefuse)
+}
+
+func bothPoliciesRefuse(t *testing.T, s *redistest.MiniServer) {
+	t.Helper()
+	const key = "held"
 	hold, err := lockOf(t, s, key).Lock(t.Context())
 	require.NoError(t, err)
 	for _, when := range []policy{failClosed, failOpen} {
@@ -39,10 +49,11 @@ func TestBothPoliciesRefuseALockThatAnotherOwnerHolds(t *testing.T) {
 	require.NoError(t, hold.Unlock())
 }
 
-func TestWithoutRedisOpenWorksAndClosedDoesNot(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	s.Kill()
+func TestWithoutRedisOpenWorksAndClosedDoesNot(t *testing.T) { inBubble(t, withoutRedis) }
+
+func withoutRedis(t *testing.T, s *redistest.MiniServer) {
+	t.Helper()
+	s.Close()
 	worked := map[policy]bool{}
 	for _, when := range []policy{failClosed, failOpen} {
 		err := guarded(t.Context(), lockOf(t, s, "any"), when, func(context.Context) error {
@@ -58,9 +69,10 @@ func TestWithoutRedisOpenWorksAndClosedDoesNot(t *testing.T) {
 	require.Equal(t, map[policy]bool{failOpen: true}, worked)
 }
 
-func TestRedisThatDiesMeanwhileEndsTheWorkOfClosedAlone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
+func TestRedisThatDiesMeanwhileEndsTheWorkOfClosedAlone(t *testing.T) { inBubble(t, redisDies) }
+
+func redisDies(t *testing.T, s *redistest.MiniServer) {
+	t.Helper()
 	closed, open := lockOf(t, s, "closed"), lockOf(t, s, "open")
 	ended := make(chan error, 2)
 	started := make(chan struct{}, 2)
@@ -79,7 +91,7 @@ func TestRedisThatDiesMeanwhileEndsTheWorkOfClosedAlone(t *testing.T) {
 	lost := make(chan error, 1)
 	go func() { lost <- guarded(t.Context(), closed, failClosed, work) }()
 	<-started
-	s.Kill()
+	s.Close()
 	require.ErrorIs(t, <-lost, redlatch.ErrLost)
 	require.Empty(t, ended, "the other one works on")
 	close(release)

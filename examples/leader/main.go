@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/signal"
@@ -40,17 +41,21 @@ func run(url string) error {
 	if err != nil {
 		return err
 	}
-	err = leader.Run(ctx, client, "leader-example", leader.Config{
-		Lead:    lead,
-		OnError: func(err error) { fmt.Println("stepped down:", err) },
+	return errors.Join(stand(ctx, client, os.Stdout), client.Close())
+}
+
+// stand stands by or leads until ctx ends.
+func stand(ctx context.Context, client *redlatch.Client, out io.Writer) error {
+	return leader.Run(ctx, client, "leader-example", leader.Config{
+		Lead:    func(ctx context.Context) error { return lead(ctx, out) },
+		OnError: func(err error) { _, _ = fmt.Fprintln(out, "stepped down:", err) },
 	})
-	return errors.Join(err, client.Close())
 }
 
 // lead is a placeholder for the leader's work. It must return soon after ctx ends, because another process may
 // lead by then.
-func lead(ctx context.Context) error {
-	fmt.Println("leading")
+func lead(ctx context.Context, out io.Writer) error {
+	_, _ = fmt.Fprintln(out, "leading")
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -3,22 +3,28 @@ package main
 import (
 	"bufio"
 	"context"
+	"net"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/respconn"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 )
 
 const (
 	asCandidate = "REDLATCH_EXAMPLE_LEADER"
 	lockKey     = "leader-example"
-	soon        = 20 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -30,79 +36,124 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// candidate is a process that leads or stands by.
-type candidate struct {
-	cmd   *exec.Cmd
-	lines *bufio.Scanner
-}
-
-// stand starts a candidate. It is killed with the test, if it is still there.
-func stand(t *testing.T, s *redistest.Server) *candidate {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*soon)
-	cmd := exec.CommandContext(ctx, os.Args[0])
+func TestSIGTERMReleasesLeadership(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), asCandidate+"="+s.URL())
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	require.Equal(t, "leading", lines.Text())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.False(t, lines.Scan(), "it is the end of the leadership and no loss")
+	require.NoError(t, cmd.Wait())
+	require.EqualValues(t, 0, s.Do(t, "EXISTS", lockKey))
+}
+
+// candidate leads or stands by in a bubble.
+type candidate struct {
+	said chan string
+	stop context.CancelFunc
+	over chan error
+
+	mu    sync.Mutex // guards the fields below
+	dead  bool
+	conns []net.Conn
+}
+
+func (c *candidate) Write(line []byte) (int, error) {
+	c.said <- string(line)
+	return len(line), nil
+}
+
+// newCandidate starts a candidate and waits until it leads or stands by.
+func newCandidate(t *testing.T, srv *redistest.MiniServer) *candidate {
+	t.Helper()
+	c := &candidate{said: make(chan string, 10), over: make(chan error, 1)}
+	client, err := redlatch.New(func(ctx context.Context) (redis.Conn, error) { return c.dial(ctx, srv) }, redlatch.WithWatchdogTimeout(lease))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	c.stop = stop
+	go func() { c.over <- stand(ctx, client, c) }()
 	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
+		stop()
+		require.NoError(t, client.Close())
 	})
-	return &candidate{cmd, bufio.NewScanner(out)}
+	synctest.Wait()
+	return c
 }
 
-// says waits for the next line and holds that it begins so.
-func (c *candidate) says(t *testing.T, begin string) {
-	t.Helper()
-	require.True(t, c.lines.Scan(), "it ended without a word")
-	require.Contains(t, c.lines.Text(), begin)
+func (c *candidate) dial(ctx context.Context, srv *redistest.MiniServer) (redis.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		return nil, net.ErrClosed
+	}
+	conn, err := srv.DialNet(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	c.conns = append(c.conns, conn)
+	return respconn.NewConn(conn, time.Second), nil
 }
 
-// pair starts two candidates of which the first leads and the second listens.
-func pair(t *testing.T) (s *redistest.Server, first, second *candidate) {
+// die ends the candidate's connections for ever, as the end of its process does.
+func (c *candidate) die() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = true
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+}
+
+// pair returns a candidate that leads and one that stands by.
+func pair(t *testing.T) (s *redistest.MiniServer, first, second *candidate) {
 	t.Helper()
-	s = redistest.Start(t)
-	first = stand(t, s)
-	first.says(t, "leading")
-	second = stand(t, s)
-	require.Eventually(t, func() bool {
-		for _, c := range s.Channels(t) {
-			if c == codec.LockChannel(lockKey) {
-				return true
-			}
-		}
-		return false
-	}, soon, 5*time.Millisecond, "the second stands by")
+	s = redistest.Mini(t, embedded.WithInProcess())
+	first = newCandidate(t, s)
+	require.Equal(t, "leading\n", <-first.said)
+	second = newCandidate(t, s)
+	require.Empty(t, second.said)
 	return s, first, second
 }
 
-func TestLeaderThatIsAskedToStopMakesWayAtOnce(t *testing.T) {
+func TestStoppedLeaderIsFollowedAtOnce(t *testing.T) {
 	t.Parallel()
-	_, first, second := pair(t)
-	began := time.Now()
-	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
-	second.says(t, "leading")
-	require.Less(t, time.Since(began), lease/2, "no candidate waited for a lease")
-	require.NoError(t, first.cmd.Wait())
+	synctest.Test(t, func(t *testing.T) {
+		_, first, second := pair(t)
+		began := time.Now()
+		first.stop()
+		require.Equal(t, "leading\n", <-second.said)
+		require.Zero(t, time.Since(began))
+		require.NoError(t, <-first.over)
+	})
 }
 
-func TestLeaderThatDiesIsFollowedWhenItsLeaseIsOver(t *testing.T) {
+func TestDeadLeaderIsFollowedAfterItsLease(t *testing.T) {
 	t.Parallel()
-	_, first, second := pair(t)
-	began := time.Now()
-	require.NoError(t, first.cmd.Process.Kill())
-	second.says(t, "leading")
-	require.Less(t, time.Since(began), 2*lease)
+	synctest.Test(t, func(t *testing.T) {
+		_, first, second := pair(t)
+		began := time.Now()
+		first.die()
+		require.Equal(t, "leading\n", <-second.said)
+		require.LessOrEqual(t, time.Since(began), lease+time.Second)
+		require.Contains(t, <-first.said, "stepped down", "before the next one leads")
+	})
 }
 
 func TestLeaderThatLosesTheLockStepsDown(t *testing.T) {
 	t.Parallel()
-	s, first, second := pair(t)
-	s.Do(t, "DEL", lockKey)
-	s.Do(t, "PUBLISH", codec.LockChannel(lockKey), "0")
-	second.says(t, "leading")
-	first.says(t, "stepped down")
-	require.NoError(t, second.cmd.Process.Signal(syscall.SIGTERM))
-	first.says(t, "leading")
+	synctest.Test(t, func(t *testing.T) {
+		s, first, second := pair(t)
+		s.Do(t, "DEL", lockKey)
+		s.Do(t, "PUBLISH", codec.LockChannel(lockKey), "0")
+		require.Equal(t, "leading\n", <-second.said)
+		require.Contains(t, <-first.said, "stepped down")
+		second.stop()
+		require.Equal(t, "leading\n", <-first.said)
+	})
 }

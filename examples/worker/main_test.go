@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,10 +36,8 @@ func TestWorkerFinishesAndFreesItsLockOnSIGTERM(t *testing.T) {
 	require.Equal(t, "working on 1", lines.Text())
 	require.EqualValues(t, 1, s.Do(t, "EXISTS", "worker-example"))
 
-	began := time.Now()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.False(t, lines.Scan(), "no new work is begun")
 	require.NoError(t, cmd.Wait())
-	require.Less(t, time.Since(began), 10*time.Second)
 	require.EqualValues(t, 0, s.Do(t, "EXISTS", "worker-example"), "the lock is free at once")
 }
