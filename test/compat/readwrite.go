@@ -191,9 +191,9 @@ func (c *compat) testNestedReadRenewal(t *testing.T) {
 
 func (c *compat) testNestedReadLease(t *testing.T) {
 	c.beside(t)
-	const most = 5 * time.Second
+	const most = 15 * time.Second
 	p := c.rwPair(t)
-	p.does(t, "lock", writing(peer.Command{"lease": 60000}))
+	p.does(t, "lock", writing(peer.Command{"lease": 300000}))
 	for range 2 {
 		p.does(t, "lock", reading(peer.Command{"lease": most.Milliseconds()}))
 	}
@@ -201,7 +201,7 @@ func (c *compat) testNestedReadLease(t *testing.T) {
 	require.LessOrEqual(t, p.left(t), most, "Redisson has cut its writer's lease")
 	p.server.Do(t, "DEL", p.name)
 
-	long, short := rlock.WithLease(time.Minute), rlock.WithLease(most)
+	long, short := rlock.WithLease(5*time.Minute), rlock.WithLease(most)
 	writer := p.take(t, p.rw.Write(), long)
 	outer := p.inside(t, writer, p.rw.Read(), short)
 	require.NoError(t, p.inside(t, outer, p.rw.Read(), short).Unlock())
