@@ -149,6 +149,9 @@ func TestOwnersLeaveLongQueues(t *testing.T) {
 	t.Parallel()
 	redistest.EachServer(t, func(t *testing.T, target redistest.Target) {
 		t.Helper()
+		if testlevel.IsAll() {
+			testlevel.NoRace(t, testlevel.OneGoroutine)
+		}
 		tellAllFair(t, target, fairLeavesLong)
 	})
 }

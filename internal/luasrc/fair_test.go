@@ -16,6 +16,7 @@ func TestFairScriptsDoWhatTheVectorsSay(t *testing.T) {
 		tellAllFair(t, target, fairStories)
 		t.Run("long", func(t *testing.T) {
 			testlevel.All(t, "queues of thousands")
+			testlevel.NoRace(t, testlevel.OneGoroutine)
 			tellAllFair(t, target, fairLong)
 		})
 	})
