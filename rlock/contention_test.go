@@ -109,7 +109,7 @@ func TestU33WaitThatEndsWhileRedisIsSilentIsNoContention(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.hole.Store(true)
 		err := waits.failed(t, time.Minute)
-		require.Equal(t, 7*time.Second, waits.took)
+		require.Equal(t, 7*time.Second, waits.took())
 		requireTransportError(t, err)
 	})
 }

@@ -31,7 +31,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	t.Helper()
 	l := rlock.New(client, name)
 	between()
-	hold := take(t, l, rlock.WithWatchdog(shortLease))
+	hold := take(t, l, rlock.WithWatchdog(forever))
 	between()
 	w := await(t.Context(), l) // in the local queue of this process
 	awaitRenewal(t, s, name)
@@ -75,7 +75,7 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	between()
 	require.ErrorIs(t, second.Unlock(), redlatch.ErrLost)
 	between()
-	last, err := l.Lock(t.Context(), rlock.WithLease(shortLease), rlock.WithWait(soon))
+	last, err := l.Lock(t.Context(), rlock.WithLease(forever), rlock.WithWait(soon))
 	require.NoError(t, err)
 	require.NoError(t, last.LetExpire())
 	freeByHand(t, s, name)
@@ -116,6 +116,7 @@ func TestU42DocumentedUserMayNotTouchOtherNames(t *testing.T) {
 
 func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 	t.Parallel()
+	s, url := leastPrivileged(t)
 	for _, rights := range [][]any{
 		{},
 		{"+client|setname"},
@@ -126,7 +127,7 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 		{"-ping"},
 		{"-hkeys"},
 	} {
-		s, url := leastPrivileged(t, rights...)
+		s.GiveRights(t, documented, rights...)
 		client := connect(t, url, redlatch.WithClientName("with-a-name"))
 		name := aclNames(t)[0]
 		hold := take(t, rlock.New(connect(t, url), name))
@@ -141,9 +142,10 @@ func TestU42OptionalRightsMayBeMissing(t *testing.T) {
 
 func TestU42LostRepliesAreResolvedWithoutTheRightToKill(t *testing.T) {
 	t.Parallel()
+	s, url := leastPrivileged(t)
+	p := redistest.NewProxy(t, s.Addr())
 	for _, rights := range [][]any{{}, {"+client|id"}, {"+client|id", "+client|kill"}} {
-		s, url := leastPrivileged(t, rights...)
-		p := redistest.NewProxy(t, s.Addr())
+		s.GiveRights(t, documented, rights...)
 		client := connect(t, strings.Replace(url, s.Addr(), p.Addr(), 1))
 		warm := aclNames(t)[0]
 		require.NoError(t, take(t, rlock.New(client, warm)).Unlock())
@@ -191,6 +193,8 @@ func listens(t *testing.T, s *redistest.Server, channel string) {
 func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []any{"SETUSER", "locks", "+pubsub|numsub", "+role"}, redistest.Rights(t, "Who listens"))
+	s, url := leastPrivileged(t)
+	replica := redistest.StartReplica(t, s)
 	for _, c := range []struct {
 		master, replica []any
 		counted         bool
@@ -201,8 +205,7 @@ func TestU42SubscribersAreCountedWithTheRightsOfTheManual(t *testing.T) {
 		{[]any{"+role"}, []any{"+pubsub|numsub"}, false},
 		{[]any{"+pubsub|numsub", "+role"}, nil, false},
 	} {
-		s, url := leastPrivileged(t, c.master...)
-		replica := redistest.StartReplica(t, s)
+		s.GiveRights(t, documented, c.master...)
 		replica.GiveRights(t, documented, c.replica...)
 		channel := codec.LockChannel(aclNames(t)[0])
 		listens(t, replica, channel)
@@ -223,7 +226,7 @@ func TestU41NeitherReplicasAreWaitedForNorIsTheServerAskedWhatItIs(t *testing.T)
 	redistest.StartReplica(t, s) // a replica that WAIT would wait for
 	s.Do(t, "CONFIG", "RESETSTAT")
 	one, other := connect(t, s.URL()), connect(t, s.URL())
-	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(shortLease))
+	hold := take(t, rlock.New(one, "job"), rlock.WithWatchdog(forever))
 	w := await(t.Context(), rlock.New(other, "job"))
 	awaitWaiters(t, s, "job")
 	inner, err := rlock.New(one, "job").Lock(hold.Context(t.Context()))

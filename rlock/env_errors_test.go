@@ -273,8 +273,9 @@ func TestWhatMayBeALockIsWaitedFor(t *testing.T) {
 
 func TestAskingWhoseHashItIsCostsOneRoundTripAtMost(t *testing.T) {
 	t.Parallel()
+	s := redistest.Start(t)
 	for fields, extra := range map[string]int{"note lent node-a:57 1": 1, "node-a:57 1 note lent": 0} {
-		s := redistest.Start(t)
+		s.Do(t, "CONFIG", "RESETSTAT")
 		seen := &attemptsOf{}
 		client := connect(t, s.URL(), redlatch.WithPollCap(50*time.Millisecond), redlatch.WithObserver(seen.observer()))
 		l := rlock.New(client, "job")

@@ -41,46 +41,48 @@ func (*clusterCounter) Slot(key string) int { return transport.HashSlot(key) }
 
 func TestBadLeasesAreRefusedAndNothingIsSent(t *testing.T) {
 	t.Parallel()
-	tr := &counter{}
-	l := rlock.New(over(t, tr), "job")
-	for name, opts := range map[string][]rlock.Option{
-		"none":              {rlock.WithLease(0)},
-		"negative":          {rlock.WithLease(-time.Second)},
-		"microseconds":      {rlock.WithLease(999 * time.Microsecond)},
-		"centuries":         {rlock.WithLease(limits.Max + time.Millisecond)},
-		"the longest":       {rlock.WithLease(1<<63 - 1)},
-		"no watchdog":       {rlock.WithWatchdog(0)},
-		"short watchdog":    {rlock.WithWatchdog(time.Microsecond)},
-		"milliseconds":      {rlock.WithWatchdog(30 * time.Millisecond)},
-		"eternal watchdog":  {rlock.WithWatchdog(limits.Max + 1)},
-		"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
-		"fixed and maximum": {rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute)},
-		"no maximum":        {rlock.WithMaxHold(0)},
-		"negative maximum":  {rlock.WithMaxHold(-time.Second)},
-		"short maximum":     {rlock.WithMaxHold(time.Microsecond)},
-		"eternal maximum":   {rlock.WithMaxHold(limits.Max + 1)},
-		"no owner":          {rlock.WithOwner(redlatch.Owner{})},
-		"no unit of polls":  {rlock.WithPollCap(10)},
-		"no polls":          {rlock.WithPollCap(0)},
-		"polls below zero":  {rlock.WithoutWakeUps(-time.Second)},
-		"two kinds of poll": {rlock.WithPollCap(time.Second), rlock.WithoutWakeUps(time.Second)},
-	} {
-		_, err := l.Lock(t.Context(), opts...)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
-		_, err = l.TryLock(t.Context(), opts...)
-		requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid)
-		if name != "no owner" {
-			_, err = l.Resume(t.Context(), newOwner(), opts...)
-			requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
+	synctest.Test(t, func(t *testing.T) {
+		tr := &counter{}
+		l := rlock.New(over(t, tr), "job")
+		for name, opts := range map[string][]rlock.Option{
+			"none":              {rlock.WithLease(0)},
+			"negative":          {rlock.WithLease(-time.Second)},
+			"microseconds":      {rlock.WithLease(999 * time.Microsecond)},
+			"centuries":         {rlock.WithLease(limits.Max + time.Millisecond)},
+			"the longest":       {rlock.WithLease(1<<63 - 1)},
+			"no watchdog":       {rlock.WithWatchdog(0)},
+			"short watchdog":    {rlock.WithWatchdog(time.Microsecond)},
+			"milliseconds":      {rlock.WithWatchdog(30 * time.Millisecond)},
+			"eternal watchdog":  {rlock.WithWatchdog(limits.Max + 1)},
+			"fixed and renewed": {rlock.WithLease(time.Second), rlock.WithWatchdog(time.Second)},
+			"fixed and maximum": {rlock.WithLease(time.Minute), rlock.WithMaxHold(time.Minute)},
+			"no maximum":        {rlock.WithMaxHold(0)},
+			"negative maximum":  {rlock.WithMaxHold(-time.Second)},
+			"short maximum":     {rlock.WithMaxHold(time.Microsecond)},
+			"eternal maximum":   {rlock.WithMaxHold(limits.Max + 1)},
+			"no owner":          {rlock.WithOwner(redlatch.Owner{})},
+			"no unit of polls":  {rlock.WithPollCap(10)},
+			"no polls":          {rlock.WithPollCap(0)},
+			"polls below zero":  {rlock.WithoutWakeUps(-time.Second)},
+			"two kinds of poll": {rlock.WithPollCap(time.Second), rlock.WithoutWakeUps(time.Second)},
+		} {
+			_, err := l.Lock(t.Context(), opts...)
+			require.ErrorIs(t, err, redlatch.ErrInvalid, name)
+			_, err = l.TryLock(t.Context(), opts...)
+			requireOnly(t, err, "trylock", "job", redlatch.ErrInvalid)
+			if name != "no owner" {
+				_, err = l.Resume(t.Context(), newOwner(), opts...)
+				requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
+			}
+			ran := false
+			err = l.Do(t.Context(), func(context.Context) error { ran = true; return nil }, opts...)
+			require.ErrorIs(t, err, redlatch.ErrInvalid, name)
+			require.False(t, ran)
 		}
-		ran := false
-		err = l.Do(t.Context(), func(context.Context) error { ran = true; return nil }, opts...)
-		require.ErrorIs(t, err, redlatch.ErrInvalid, name)
-		require.False(t, ran)
-	}
-	_, err := l.Resume(t.Context(), redlatch.Owner{})
-	requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
-	require.Zero(t, tr.sent())
+		_, err := l.Resume(t.Context(), redlatch.Owner{})
+		requireOnly(t, err, "resume", "job", redlatch.ErrInvalid)
+		require.Zero(t, tr.sent())
+	})
 }
 
 // A port of tryLock(10, 60, SECONDS) may forget the unit.

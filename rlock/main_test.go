@@ -55,12 +55,16 @@ func take(t testing.TB, l *rlock.Lock, opts ...rlock.Option) *rlock.Hold {
 }
 
 type waiter struct {
-	done chan struct{}
+	began time.Time
+	done  chan struct{}
 	// Read after done is closed.
 	hold *rlock.Hold
 	err  error
-	took time.Duration
+	over time.Time
 }
+
+// took returns the duration of a call in fake time.
+func (w *waiter) took() time.Duration { return w.over.Sub(w.began) }
 
 func await(ctx context.Context, l *rlock.Lock, opts ...rlock.Option) *waiter {
 	return inBackground(func() (*rlock.Hold, error) { return l.Lock(ctx, opts...) })
@@ -129,12 +133,11 @@ func grants(t *testing.T, s *redistest.Server) int64 {
 }
 
 func inBackground(lock func() (*rlock.Hold, error)) *waiter {
-	w := &waiter{done: make(chan struct{})}
-	began := time.Now()
+	w := &waiter{began: time.Now(), done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		w.hold, w.err = lock()
-		w.took = time.Since(began)
+		w.over = time.Now()
 	}()
 	return w
 }
@@ -220,15 +223,13 @@ func freeByHand(t *testing.T, s redistest.Target, key string) {
 	s.Do(t, "PUBLISH", codec.LockChannel(key), codec.MessageUnlock)
 }
 
-// awaitRenewal returns when the lock's time to live has grown.
-func awaitRenewal(t *testing.T, s redistest.Target, key string) {
+// awaitRenewal breaks the clients' connections, after which they renew at once, and returns when the
+// lock's lease is forever again.
+func awaitRenewal(t *testing.T, s *redistest.Server, key string) {
 	t.Helper()
-	last := ttl(t, s, key)
-	until(t, soon, "a renewal", func() bool {
-		before := last
-		last = ttl(t, s, key)
-		return last > before
-	})
+	s.Do(t, "PEXPIRE", key, (forever / 2).Milliseconds())
+	s.Do(t, "CLIENT", "KILL", "TYPE", "normal")
+	until(t, soon, "a renewal", func() bool { return ttl(t, s, key) > forever/2 })
 }
 
 // awaitWaiters returns when a connection is subscribed to the lock's channel.

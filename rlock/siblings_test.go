@@ -133,7 +133,7 @@ func TestSiblingsGiveUp(t *testing.T) {
 		require.ErrorContains(t, byContext.err, "held by an inner hold of this context")
 		byWait.ended(t, time.Second+time.Millisecond)
 		require.ErrorIs(t, byWait.err, redlatch.ErrNotAcquired)
-		require.Equal(t, 2*time.Second, byWait.took)
+		require.Equal(t, 2*time.Second, byWait.took())
 		require.NoError(t, inner.Unlock())
 		synctest.Wait()
 		require.NoError(t, last.acquired(t, time.Second).Unlock(), "the slot went past those that left")
@@ -264,7 +264,7 @@ func raceInside(t *testing.T, l *rlock.Lock, outer *rlock.Hold) {
 				inner, err := l.Lock(ctx)
 				if err == nil {
 					assert.EqualValues(t, 1, inside.Add(1), "two are inside")
-					time.Sleep(50 * time.Microsecond) // so that another one could be
+					letOthersRun(10) // so that another one could be
 					inside.Add(-1)
 					err = inner.Unlock()
 				}

@@ -77,7 +77,7 @@ func TestNoiseOnTheChannelIsNoUnlock(t *testing.T) {
 		}
 		w.ended(t, time.Minute)
 		checkHeld(t, w.err)
-		require.Equal(t, 10*time.Second, w.took)
+		require.Equal(t, 10*time.Second, w.took())
 	})
 }
 
@@ -133,7 +133,7 @@ func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
 			holdByHand(t, srv, "job", lease)
 			w := await(t.Context(), rlock.New(client, "job"), rlock.WithWait(lease+5*time.Second))
 			hold := w.acquired(t, lease+5*time.Second)
-			require.InDelta(t, lease, w.took, float64(2*time.Millisecond))
+			require.InDelta(t, lease, w.took(), float64(2*time.Millisecond))
 			require.NoError(t, hold.Unlock())
 		})
 	}
@@ -253,7 +253,7 @@ func TestNextWaiterGoesOnAfterTheInDoubtCall(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, leaver.failed(t, atOnce), redlatch.ErrUncertain)
 		hold := next.acquired(t, soon)
-		require.Equal(t, 3*latency, next.took, "the leaver's acquire, its release, and an acquire")
+		require.Equal(t, 3*latency, next.took(), "the leaver's acquire, its release, and an acquire")
 		require.NoError(t, hold.Unlock())
 	})
 }
