@@ -157,9 +157,9 @@ func commands(t testing.TB, srv *redistest.Server) (scripts, all int64) {
 	return stats["evalsha"], all
 }
 
-func TestThousandPairsCostTwoScriptsOfThreeCommandsEach(t *testing.T) {
+func TestEachPairCostsTwoScriptsOfThreeCommands(t *testing.T) {
 	t.Parallel()
-	const pairs = 1000
+	pairs := testlevel.Rounds(200, 1000)
 	srv := redistest.Start(t)
 	l := rlock.New(connect(t, srv.URL()), redistest.Key(t))
 	require.NoError(t, take(t, l).Unlock()) // the server knows the scripts

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -20,7 +21,7 @@ func TestU39OneHourOfWorkKeepsTheLock(t *testing.T) {
 		_, bounded := ctx.Deadline()
 		require.False(t, bounded, "a renewed lease has no deadline")
 		time.Sleep(time.Second) // off the beat of the renewals
-		for range 60 {
+		for range testlevel.Rounds(5, 60) {
 			time.Sleep(time.Minute)
 			require.NoError(t, hold.Err())
 			require.NoError(t, ctx.Err())
@@ -85,7 +86,7 @@ func TestWithWatchdogReplacesTheClientsLease(t *testing.T) {
 		usual, short := take(t, rlock.New(client, "usual")), take(t, rlock.New(client, "short"), rlock.WithWatchdog(3*time.Second))
 		require.Equal(t, 20*time.Second, ttl(t, srv, "usual"))
 		require.Equal(t, 3*time.Second, ttl(t, srv, "short"))
-		for range 600 {
+		for range 200 {
 			time.Sleep(100 * time.Millisecond)
 			require.GreaterOrEqual(t, ttl(t, srv, "short"), 2*time.Second)
 		}
@@ -97,7 +98,7 @@ func TestWithWatchdogReplacesTheClientsLease(t *testing.T) {
 
 // The wait ends together with the first attempt's command timeout.
 func TestWaitThatEndsWhileTheServerRefusesReturnsTheRefusal(t *testing.T) {
-	for range 20 {
+	for range 5 {
 		synctest.Test(t, func(t *testing.T) {
 			srv, client := inBubble(t)
 			require.NoError(t, take(t, rlock.New(client, "job")).Unlock())
@@ -122,7 +123,7 @@ func TestU36LeaseOfThreeSecondsSurvivesStallsOfASecond(t *testing.T) {
 		time.Sleep(15 * time.Second) // the server knows the renewal
 		require.NoError(t, warm.Unlock())
 		hold := take(t, rlock.New(client, "job"), rlock.WithWatchdog(3*time.Second))
-		time.Sleep(10 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		require.NoError(t, hold.Err())
 		require.NoError(t, hold.LetExpire())
 	})
@@ -134,7 +135,7 @@ func TestShortRenewedLeaseNeverCutsALongerOne(t *testing.T) {
 		l := rlock.New(client, "lock")
 		outer := take(t, l)
 		inner := again(t, l, outer, rlock.WithWatchdog(3*time.Second))
-		for range 200 {
+		for range 60 {
 			time.Sleep(300 * time.Millisecond)
 			require.Greater(t, ttl(t, srv, "lock"), 19*time.Second)
 		}

@@ -254,7 +254,7 @@ func TestU7OutageShorterThanTheLeaseCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, client := wired(t, time.Millisecond)
 		hold := take(t, rlock.New(client, "job"))
-		for range 20 {
+		for range 5 {
 			time.Sleep(time.Minute)
 			w.hole.Store(true)
 			time.Sleep(10 * time.Second)

@@ -142,7 +142,7 @@ func TestU20FiniteWaitOutlastsTheLeaseOfADeadHolder(t *testing.T) {
 func TestOneProcessTakesTurnsInOrderAtOneRequestEach(t *testing.T) {
 	t.Parallel()
 	const rounds = 4
-	goroutines := testlevel.Rounds(150, 1000)
+	goroutines := testlevel.Rounds(60, 1000)
 	s := redistest.Start(t)
 	l := rlock.New(connect(t, s.URL()), redistest.Key(t))
 	first := take(t, l)
