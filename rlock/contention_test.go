@@ -48,7 +48,7 @@ func (r *criticalSection) visitLocked(t testing.TB, l *rlock.Lock, n int) {
 // Half of the callers do not wait: their failed attempts must not disturb the waiters.
 func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 	t.Parallel()
-	rounds := testlevel.Rounds(3, 8)
+	rounds := testlevel.Rounds(2, 8)
 	srv := redistest.Shared(t)
 	name := redistest.Key(t)
 	var r criticalSection
@@ -79,7 +79,7 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 // A wait that ends during an attempt is contention, not a failure of Redis.
 func TestU33WaitThatEndsDuringAnAttemptIsDistinguishedFromTroubleWithRedis(t *testing.T) {
 	const latency = 200 * time.Millisecond
-	step := time.Duration(testlevel.Rounds(350, 70)) * time.Millisecond
+	step := time.Duration(testlevel.Rounds(600, 70)) * time.Millisecond
 	for wait := 6 * latency; wait < 5*time.Second; wait += step {
 		synctest.Test(t, func(t *testing.T) {
 			w, client := wired(t, latency, redlatch.WithPollCap(latency))

@@ -180,7 +180,7 @@ var connectionFaults = map[string]func(w *wire, free func()){
 }
 
 func TestU16EveryWaiterGetsInAfterItsConnectionsBroke(t *testing.T) {
-	const clients, waitersEach = 2, 10
+	const clients, waitersEach = 2, 5
 	for name, breakThem := range connectionFaults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -138,7 +139,7 @@ func TestMaxWaitersKeepsPresentWaiters(t *testing.T) {
 		w := await(t.Context(), l)
 		synctest.Wait()
 		holdByHand(t, srv, "lock", 20*time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var others sync.WaitGroup
 		for range 3 {
@@ -218,7 +219,7 @@ func TestUnlockThatTheResolverOfAnInnerOneForestalledIsNoLoss(t *testing.T) {
 				tr := &outOfReach{Transport: redigoTransport(srv)}
 				client := over(t, tr)
 				l := rlock.New(client, "job")
-				for range 20 { // which of the two comes first depends on their pauses
+				for range testlevel.Rounds(8, 20) { // which of the two comes first depends on their pauses
 					hold := enter(t, l)
 					inner := again(t, l, hold)
 					tr.away.Store(true)

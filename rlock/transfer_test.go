@@ -87,6 +87,7 @@ func alone(t *testing.T, p *passes, l *rlock.Lock, opts ...rlock.Option) *rlock.
 	hold := take(t, l, opts...)
 	for range burst {
 		before := p.count("pass")
+		time.Sleep(20 * time.Millisecond) // the longest burst
 		if hold = handOn(t, l, hold, 1, opts...); p.count("pass") > before {
 			return hold
 		}
@@ -268,9 +269,9 @@ func TestLockIsFreedForHoldersOfAnotherKind(t *testing.T) {
 		w := robbed(t, srv, p, l)
 		freeByHand(t, srv, "lock")
 		passed, released := p.count("pass"), p.count("release")
-		hold := handOn(t, l, w.acquired(t, atOnce), 3*burst)
+		hold := handOn(t, l, w.acquired(t, atOnce), burst)
 		require.Equal(t, passed, p.count("pass"))
-		require.GreaterOrEqual(t, p.count("release"), released+3*burst)
+		require.GreaterOrEqual(t, p.count("release"), released+burst)
 		time.Sleep(time.Minute) // it has not come back
 		hold = handOn(t, l, hold, burst)
 		require.Greater(t, p.count("pass"), passed)

@@ -70,7 +70,7 @@ func (w *wire) dial(ctx context.Context) (redis.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &wireConn{Conn: conn, wire: w, parts: make(chan part, 1000), closed: make(chan struct{})}
+	c := &wireConn{Conn: conn, wire: w, parts: make(chan part, 100), closed: make(chan struct{})}
 	go c.deliver()
 	w.mu.Lock()
 	w.conns = append(w.conns, c)
