@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,45 +26,48 @@ func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
 }
 
 func TestU3ErrAsksTheClocksAndNotATimer(t *testing.T) {
-	t.Parallel()
-	h := unwatched(t, time.Now().Add(-29*time.Second))
-	require.ErrorIs(t, h.Err(), redlatch.ErrLost)
-	require.Zero(t, h.Remaining())
+	synctest.Test(t, func(t *testing.T) {
+		h := unwatched(t, time.Now().Add(-29*time.Second))
+		require.ErrorIs(t, h.Err(), redlatch.ErrLost)
+		require.Zero(t, h.Remaining())
+	})
 }
 
 func TestU3ErrOfTheContextAsksTheClocksAndNotATimer(t *testing.T) {
-	t.Parallel()
-	h := unwatched(t, time.Now())
-	ctx := h.Context(t.Context())
-	require.NoError(t, ctx.Err())
-	hold.SetLease(h.Internal(), time.Now().Add(-29*time.Second), time.Second)
-	require.ErrorIs(t, ctx.Err(), context.Canceled)
-	require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
-	require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
+	synctest.Test(t, func(t *testing.T) {
+		h := unwatched(t, time.Now())
+		ctx := h.Context(t.Context())
+		require.NoError(t, ctx.Err())
+		hold.SetLease(h.Internal(), time.Now().Add(-29*time.Second), time.Second)
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
+		require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
+	})
 }
 
 func TestContextsThatEndByThemselvesAreForgotten(t *testing.T) {
-	t.Parallel()
-	h := unwatched(t, time.Now())
-	kept := h.Context(t.Context())
-	freed := make(chan struct{}, 1)
-	for range 10_000 {
-		parent, cancel := context.WithCancel(t.Context())
-		ctx, _ := h.Context(parent).(*hold.HoldContext)
-		runtime.AddCleanup(ctx, func(c chan struct{}) {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}, freed)
-		cancel()
-	}
-	require.LessOrEqual(t, hold.Contexts(h.Internal()), 32)
-	runtime.GC()
-	<-freed
-	require.NoError(t, kept.Err())
-	require.NoError(t, h.LetExpire())
-	require.Error(t, kept.Err())
+	freed := make(chan struct{}, 1) // cleanups run outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		h := unwatched(t, time.Now())
+		kept := h.Context(t.Context())
+		for range 1000 {
+			parent, cancel := context.WithCancel(t.Context())
+			ctx, _ := h.Context(parent).(*hold.HoldContext)
+			runtime.AddCleanup(ctx, func(c chan struct{}) {
+				select {
+				case c <- struct{}{}:
+				default:
+				}
+			}, freed)
+			cancel()
+		}
+		require.LessOrEqual(t, hold.Contexts(h.Internal()), 32)
+		runtime.GC()
+		<-freed
+		require.NoError(t, kept.Err())
+		require.NoError(t, h.LetExpire())
+		require.Error(t, kept.Err())
+	})
 }
 
 func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {

@@ -195,7 +195,7 @@ func TestAReleaseLeavesAHoldThatIsJustGrantedItsLease(t *testing.T) {
 		assert.NoError(t, err)
 		return h
 	}
-	rounds := testlevel.Rounds(5000, 20_000)
+	rounds := testlevel.Rounds(1000, 20_000)
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
