@@ -23,7 +23,7 @@ var kinds = map[string]func(*redlatch.Client, string) *rlock.Lock{
 	"write": func(c *redlatch.Client, name string) *rlock.Lock { return rreadwritelock.New(c, name).Write() },
 }
 
-var long = time.Duration(testlevel.Rounds(2, 60)) * time.Minute
+var long = time.Duration(testlevel.Rounds(2, 10)) * time.Minute
 
 // scene is a lock of one kind with two clients in a bubble.
 type scene struct {

@@ -123,9 +123,8 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	address := redistest.NewProxy(t, master.Addr())
-	const lease = 2 * shortLease
 	log, logged := newJournal()
-	client := connect(t, address.URL(), redlatch.WithWatchdogTimeout(lease), logged, noPoll())
+	client := connect(t, address.URL(), redlatch.WithWatchdogTimeout(forever), logged, noPoll())
 	survives := take(t, rlock.New(client, "survives"))
 	until(t, soon, "the replica has it", func() bool { return locked(t, replica, "survives") })
 	const heldByHand = "held"
@@ -153,9 +152,9 @@ func TestU8ClientsLeaveAnOldMasterThatBecameAReplica(t *testing.T) {
 
 	awaitClosed(t, lost.Context(t.Context()).Done(), soon, "the loss")
 	require.ErrorIs(t, lost.Err(), redlatch.ErrLost)
+	require.Equal(t, 1, log.count("has become a replica", "level=WARN"))
+	require.Zero(t, log.count("connection lost", "level=WARN"))
 	awaitRenewal(t, replica, "survives")
 	require.NoError(t, survives.Unlock())
 	require.NoError(t, hold.Unlock())
-	require.Equal(t, 1, log.count("has become a replica", "level=WARN"))
-	require.Zero(t, log.count("connection lost", "level=WARN"))
 }
