@@ -15,7 +15,6 @@ import (
 	"github.com/redlatch/redlatch/internal/luasrc"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
-	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/transport"
 )
 
@@ -40,7 +39,7 @@ func aclNames(t *testing.T) []string {
 func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, name string) {
 	t.Helper()
 	l := rfairlock.New(client, name)
-	hold := take(t, l, rlock.WithWatchdog(6*time.Second))
+	hold := take(t, l)
 	inner, err := l.Lock(hold.Context(t.Context()))
 	require.NoError(t, err)
 	require.NoError(t, inner.Unlock())
@@ -48,14 +47,14 @@ func everyOperation(t *testing.T, s *redistest.Server, client *redlatch.Client, 
 	ctx, cancel := context.WithCancel(t.Context())
 	leaver := queueUp(ctx, t, s, l, 1)[0]
 	cancel()
-	checkHeld(t, leaver.failed(t, promptly))
+	checkHeld(t, leaver.failed(t, soon))
 	awaitQueue(t, s, name, 3)
 	in, err := admin.Inspect(t.Context(), l)
 	require.NoError(t, err)
 	require.Len(t, in.Queue, 3)
 	require.NoError(t, hold.Unlock())
 	for i, w := range queue {
-		h := w.acquired(t, promptly)
+		h := w.acquired(t, soon)
 		if i == len(queue)-1 {
 			forced, err := l.ForceUnlock(t.Context())
 			require.NoError(t, err)
@@ -98,7 +97,7 @@ func TestU42DocumentedUserMayLeaveAQueueThatIsOutOfOrder(t *testing.T) {
 	queueByHand(t, s, l.Name(), "later", now.Add(3*time.Hour))
 	queueByHand(t, s, l.Name(), "sooner", now.Add(2*time.Hour))
 	cancel()
-	require.ErrorIs(t, w.failed(t, promptly), context.Canceled)
+	require.ErrorIs(t, w.failed(t, soon), context.Canceled)
 	awaitQueue(t, s, l.Name(), 2)
 	require.Equal(t, map[string]int64{
 		"later":  now.Add(3*time.Hour - 300*time.Second).UnixMilli(),
@@ -121,7 +120,7 @@ func TestU42OptionalRightsMayBeMissingForAFairLock(t *testing.T) {
 		hold := take(t, rfairlock.New(connect(t, url), l.Name()))
 		w := queueUp(t.Context(), t, s, l, 1)[0]
 		require.NoError(t, hold.Unlock())
-		require.NoError(t, w.acquired(t, promptly).Unlock())
+		require.NoError(t, w.acquired(t, soon).Unlock())
 	}
 	requireNoTrace(t, s, "app:")
 }

@@ -18,7 +18,7 @@ import (
 // One attempt queues, one acquires, and one request releases.
 func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const workers = 16
+		const workers = 8
 		rounds := testlevel.Rounds(20, 50)
 		srv, client, calls := inBubble(t, noPoll())
 		l := rfairlock.New(client, "job")

@@ -79,7 +79,7 @@ func (c *churn) lock(ctx context.Context, l *rlock.Lock) (*rlock.Hold, error) {
 // goroutine is left: the bubble ends with its goroutines.
 func TestU18ChurnWhileConnectionsBreakLeavesNothingBehind(t *testing.T) {
 	const clients, workers = 3, 30
-	rounds := testlevel.Rounds(15, 333)
+	rounds := testlevel.Rounds(8, 80)
 	synctest.Test(t, func(t *testing.T) {
 		srv, _, _ := inBubble(t)
 		var c churn

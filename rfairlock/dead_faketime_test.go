@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -102,7 +103,7 @@ func TestWaitersOfADeadProcessAreEvicted(t *testing.T) {
 		"released to it": func(t *testing.T, srv *redistest.MiniServer) { t.Helper(); freeByHand(t, srv, "job") },
 		"expired":        func(t *testing.T, srv *redistest.MiniServer) { t.Helper(); srv.Do(t, "DEL", "job") },
 	} {
-		for _, deep := range []int{1, 50} {
+		for _, deep := range []int{1, testlevel.Rounds(10, 50)} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ev := &evictions{}

@@ -271,7 +271,7 @@ func TestEvictLeavesAWaiterThatListensOnAReplica(t *testing.T) {
 
 // Polls, heartbeats and subscriptions may be due at the moment of the eviction.
 func TestTheNextWaiterHoldsWithinASecondOfAnyEvict(t *testing.T) {
-	for trial := range testlevel.Rounds(3, 50) {
+	for trial := range testlevel.Rounds(3, 20) {
 		evicting(t, func(t *testing.T, srv *redistest.MiniServer, l *rlock.Lock) {
 			t.Helper()
 			draw := rand.New(rand.NewPCG(1, uint64(trial)))

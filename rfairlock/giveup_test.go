@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	gone     = 2 * time.Second   // bounds how long a waiter that left stays in the queue
+	gone     = 2 * time.Second   // bounds, in fake time, how long a waiter that left stays in the queue
 	fairWait = 300 * time.Second // is the default wait
 )
 
@@ -211,7 +211,7 @@ func TestU26WaiterThatMayNotListenLeavesTheQueue(t *testing.T) {
 	before := deadlinesOf(t, srv, l.Name())
 	_, err := l.Lock(t.Context())
 	require.True(t, transport.IsCode(err, "NOPERM"), err)
-	until(t, gone, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 1 })
+	until(t, soon, "the place is given up", func() bool { return len(queueOf(t, srv, l.Name())) == 1 })
 	require.Equal(t, before, deadlinesOf(t, srv, l.Name()))
 }
 
@@ -225,7 +225,7 @@ func TestU26AcquireThatIsRefusedHalfWayLeavesNoPlace(t *testing.T) {
 	require.Error(t, err)
 	require.ErrorContains(t, err, "can't run this command")
 	require.Equal(t, int64(1), srv.CommandStats(t)["zadd"])
-	until(t, gone, "no deadline is left", func() bool { return len(deadlinesOf(t, srv, l.Name())) == 0 })
+	until(t, soon, "no deadline is left", func() bool { return len(deadlinesOf(t, srv, l.Name())) == 0 })
 }
 
 func TestTryLockNeverQueues(t *testing.T) {

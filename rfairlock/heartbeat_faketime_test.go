@@ -157,9 +157,9 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 				inTurn(t.Context(), 6, all[0].client, all[1].client, all[2].client)
 				queueByHand(t, srv, "job", foreignTail, time.Now().Add(time.Hour))
 				before := queueOf(t, srv, "job")
-				time.Sleep(time.Minute)
+				time.Sleep(30 * time.Second)
 				fault(srv, all)
-				time.Sleep(time.Minute)
+				time.Sleep(30 * time.Second)
 				require.Equal(t, before[:6], queueOf(t, srv, "job")[:6])
 				for _, e := range ev.reported() {
 					require.Equal(t, foreignTail, e.Owner)

@@ -19,7 +19,7 @@ import (
 
 const (
 	soon     = 10 * time.Second // bounds an immediate effect on a real server
-	promptly = 3 * time.Second  // bounds a wake-up; a poll takes thirty seconds
+	promptly = 3 * time.Second  // bounds a wake-up in fake time; a poll takes thirty seconds
 	forever  = time.Minute      // is longer than any test runs
 )
 
@@ -96,15 +96,15 @@ func (w *waiter) stillWaits(t testing.TB) {
 	}
 }
 
-// until polls cond until it holds.
+// until polls cond until it holds. Its pauses grow, as fake time passes only between polls.
 func until(t testing.TB, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
-	for !cond() {
+	for pause := time.Millisecond; !cond(); pause += pause / 2 {
 		if time.Now().After(deadline) {
 			require.FailNow(t, what, "not within %v", within)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(pause)
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// Redisson's default pool of subscriptions is too small for them.
+// Redisson's default pool of subscriptions, 50, is too small for them.
 func TestManyWaitersAcquireInTheOrderOfTheQueue(t *testing.T) {
 	for _, clients := range []int{1, 5} {
-		n := testlevel.Rounds(100, 1000)
+		n := testlevel.Rounds(55, 300)
 		synctest.Test(t, func(t *testing.T) {
 			srv, _, _ := inBubble(t)
 			var locks []*rlock.Lock

@@ -39,7 +39,7 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{1, testlevel.Rounds(10, 100)} {
+			for _, n := range []int{1, testlevel.Rounds(5, 50)} {
 				synctest.Test(t, func(t *testing.T) {
 					srv, client, calls := inBubble(t)
 					block(t, srv)
@@ -63,7 +63,7 @@ func TestU24DeadHeadIsSkippedWithinAPauseWhenItsTimeIsUp(t *testing.T) {
 		srv, client, _ := inBubble(t)
 		const left = 20 * time.Second // less than the grace of an eviction
 		queueByHand(t, srv, "job", foreignHead, time.Now().Add(left))
-		all, _ := waitTogether(t, rfairlock.New(client, "job"), 50)
+		all, _ := waitTogether(t, rfairlock.New(client, "job"), 20)
 		time.Sleep(left - time.Millisecond)
 		for _, w := range all {
 			w.stillWaits(t)
@@ -82,7 +82,7 @@ func TestU29WaitersOfOneProcessCostOnePollPerCap(t *testing.T) {
 		holdByHand(t, srv, "job", time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all []*waiter
-		for range testlevel.Rounds(100, 1000) {
+		for range testlevel.Rounds(50, 300) {
 			all = append(all, await(ctx, rfairlock.New(client, "job")))
 		}
 		time.Sleep(time.Second)

@@ -85,7 +85,7 @@ func TestWokenWaiterThatLeavesForwardsTheWakeUp(t *testing.T) {
 		srv, holder, _ := inBubble(t)
 		one, _ := fakeClient(t, srv, noPoll())
 		other, _ := fakeClient(t, srv, noPoll())
-		for round := range testlevel.Rounds(40, 200) {
+		for round := range testlevel.Rounds(20, 200) {
 			stays := []*redlatch.Client{one, other}[round%2]
 			hold := take(t, rfairlock.New(holder, "job"))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -124,7 +124,7 @@ func TestU16ReleaseWithoutSubscriberCostsAGapAndNoPoll(t *testing.T) {
 		srv, holder, _ := inBubble(t)
 		one, _ := fakeClient(t, srv, noPoll())
 		other, _ := fakeClient(t, srv, noPoll())
-		for range 20 {
+		for range testlevel.Rounds(8, 40) {
 			hold := take(t, rfairlock.New(holder, "job"))
 			all, _ := waitTogether(t, rfairlock.New(one, "job"), 3)
 			rest, _ := waitTogether(t, rfairlock.New(other, "job"), 3)
