@@ -140,7 +140,7 @@ func TestAbandonedWriterDoesNotAdmitReader(t *testing.T) {
 func TestAReadThatCrossesTheWritersUnlockIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
-		for i := range testlevel.Rounds(150, 600) {
+		for i := range testlevel.Rounds(60, 600) {
 			w := take(t, rw.Write())
 			read := later(context.WithoutCancel(w.Context(t.Context())), rw.Read())
 			for range i % 20 { // the moment of the crossing varies

@@ -21,7 +21,7 @@ func TestWriterPassesSuite(t *testing.T) {
 func TestAReaderWhoseSlotStaysHalfMovedIsTold(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2, 0)
-	client := connect(t, "redis-cluster://"+cluster.Addrs()[0], redlatch.WithWatchdogTimeout(2*time.Second))
+	client := connect(t, "redis-cluster://"+cluster.Addrs()[0], redlatch.WithWatchdogTimeout(10*time.Second))
 	rw := rreadwritelock.New(client, redistest.Key(t))
 	hold := take(t, rw.Read())
 	to := cluster.Nodes()[0]

@@ -209,7 +209,7 @@ func TestWaitingReadersEnterBeforeNextWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, rw := inMemory(t)
 		first := take(t, rw.Write())
-		for range 20 {
+		for range 8 {
 			next, one, two := queued(t.Context(), rw.Write()), queued(t.Context(), rw.Read()), queued(t.Context(), rw.Read())
 			unlock(t, first)
 			r1, r2 := must(t, one, soon), must(t, two, soon)
@@ -273,7 +273,7 @@ func TestWritersFreeLockForOtherProcesses(t *testing.T) {
 			})
 		}
 		held, longest, free := 0, 0, 0
-		for range testlevel.Rounds(150, 1000) {
+		for range testlevel.Rounds(100, 1000) {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			if held++; s.Do(t, "EXISTS", "job") == int64(0) {
