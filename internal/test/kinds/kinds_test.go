@@ -3,6 +3,8 @@ package kinds_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/embedded"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlatch"
@@ -129,6 +132,17 @@ var objects = map[string]object{
 			return func() error { return nil }, rlatch.New(c, name).Wait(ctx)
 		}
 	}},
+}
+
+// pairs returns each pair of a key of a and a key of b; `make test` has every fourth.
+func pairs[A, B any](t *testing.T, a map[string]A, b map[string]B) (all [][2]string) {
+	t.Helper()
+	for _, first := range slices.Sorted(maps.Keys(a)) {
+		for _, second := range slices.Sorted(maps.Keys(b)) {
+			all = append(all, [2]string{first, second})
+		}
+	}
+	return testlevel.Part(all, 4, t.Name())
 }
 
 // The renewals are due at the same time.

@@ -38,19 +38,18 @@ var refusals = map[string]bool{
 	"ERR unknown command 'EVALSHA'":                                   false,
 }
 
-// eachRefusal runs a test for each refusal and each kind, in a bubble.
+// eachRefusal runs a test for each refusal and each kind, in a bubble. `make test` has a part of the pairs.
 func eachRefusal(t *testing.T, test func(t *testing.T, srv *embedded.Server, refusal string, passes bool, hold, wait enter)) {
 	t.Helper()
-	for kind, o := range objects {
-		for refusal, passes := range refusals {
-			t.Run(kind+" "+refusal[:7], func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := redistest.Mini(t, embedded.WithInProcess())
-					holder, waiter := callers.InProcess(t, srv), callers.InProcess(t, srv, redlatch.WithPollCap(time.Second))
-					test(t, srv.Server, refusal, passes, o.hold(holder, "k"), o.wait(waiter, "k"))
-				})
+	for _, pair := range pairs(t, objects, refusals) {
+		kind, refusal := pair[0], pair[1]
+		t.Run(kind+" "+refusal[:7], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := redistest.Mini(t, embedded.WithInProcess())
+				holder, waiter := callers.InProcess(t, srv), callers.InProcess(t, srv, redlatch.WithPollCap(time.Second))
+				test(t, srv.Server, refusal, refusals[refusal], objects[kind].hold(holder, "k"), objects[kind].wait(waiter, "k"))
 			})
-		}
+		})
 	}
 }
 

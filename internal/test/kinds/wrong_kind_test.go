@@ -23,28 +23,27 @@ func excluded(caller, there object) bool {
 }
 
 func TestErrorNamesTheKindThatANameHas(t *testing.T) {
-	for has, there := range objects {
-		for is, caller := range objects {
-			t.Run(is+" on "+has, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := redistest.Mini(t, embedded.WithInProcess())
-					near, far := callers.InProcess(t, srv), callers.InProcess(t, srv)
-					leave, err := there.hold(far, "job")(t.Context())
-					require.NoError(t, err)
-					defer func() { require.NoError(t, leave()) }()
-					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-					defer cancel()
-					_, err = caller.wait(near, "job")(ctx)
-					if excluded(caller, there) {
-						require.NotErrorIs(t, err, redlatch.ErrWrongType)
-						return
-					}
-					require.ErrorIs(t, err, redlatch.ErrWrongType)
-					require.ErrorContains(t, err, "redlatch: wrong kind of key: ")
-					require.ErrorContains(t, err, ": it is "+there.kind)
-				})
+	for _, pair := range pairs(t, objects, objects) {
+		there, caller := objects[pair[0]], objects[pair[1]]
+		t.Run(pair[1]+" on "+pair[0], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := redistest.Mini(t, embedded.WithInProcess())
+				near, far := callers.InProcess(t, srv), callers.InProcess(t, srv)
+				leave, err := there.hold(far, "job")(t.Context())
+				require.NoError(t, err)
+				defer func() { require.NoError(t, leave()) }()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				_, err = caller.wait(near, "job")(ctx)
+				if excluded(caller, there) {
+					require.NotErrorIs(t, err, redlatch.ErrWrongType)
+					return
+				}
+				require.ErrorIs(t, err, redlatch.ErrWrongType)
+				require.ErrorContains(t, err, "redlatch: wrong kind of key: ")
+				require.ErrorContains(t, err, ": it is "+there.kind)
 			})
-		}
+		})
 	}
 }
 
