@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch/internal/test/faketransport"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -225,7 +226,7 @@ func TestBusyLocksLetACallerOfSeveralIn(t *testing.T) {
 					}
 				})
 			}
-			for range 5 {
+			for range testlevel.Rounds(3, 10) {
 				require.NoError(t, take(t, rmultilock.New(here, all...)).Unlock())
 			}
 			cancel()

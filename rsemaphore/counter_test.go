@@ -135,14 +135,14 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const permits, users = 5, 40
+				const permits, users = 5, 24
 				srv, open := bubble(t, permits)
 				clients := []*redlatch.Client{callers.InProcess(t, srv, noPoll()), callers.InProcess(t, srv, noPoll())}
 				var out, most atomic.Int64
 				var wg sync.WaitGroup
 				for i := range users {
 					wg.Go(func() {
-						for k := range testlevel.Rounds(5, 25) {
+						for k := range testlevel.Rounds(3, 25) {
 							n := 1 + (i+k)%3
 							assert.NoError(t, do(clients[i%2], t.Context(), n, func(context.Context) error {
 								now := out.Add(int64(n))

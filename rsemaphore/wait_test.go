@@ -112,7 +112,7 @@ func TestAPermitThatComesBackAsOneBeginsToWaitIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		holder, other := open(), open(noPoll())
-		for round := range testlevel.Rounds(60, 500) {
+		for round := range testlevel.Rounds(30, 500) {
 			h := take(t, holder, 2)
 			call := func() (*rsemaphore.Hold, error) { return other.Acquire(t.Context(), 1) }
 			a, b := callers.Later(call), callers.Later(call)
@@ -129,7 +129,7 @@ func TestWaitersThatGiveUpLeaveTheOthersAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, open := bubble(t, 2)
 		sem, other := open(noPoll()), open(noPoll())
-		for range 30 {
+		for range testlevel.Rounds(10, 100) {
 			h := take(t, sem, 2)
 			ctx, cancel := context.WithCancel(t.Context())
 			var leave []<-chan acquired

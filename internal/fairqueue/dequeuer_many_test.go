@@ -48,7 +48,7 @@ func keepBusy(qs *Queues, f *faketransport.Fake) (free func()) {
 // With one call for each owner, many would take longer than Close waits.
 func TestManyOwnersThatLeaveOneQueueShareCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 5000
+		const many = 2000
 		qs, f, _, free := busyQueues(t)
 		left := leaveAll(qs, "q", many)
 		require.Len(t, f.Sent(), dequeuing)
@@ -149,7 +149,7 @@ func TestOwnersThatTheServerRefusesTogetherAreTriedOneByOne(t *testing.T) {
 
 func TestManyOwnersThatLeaveWhileRedisIsAwayAreTriedAgainTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 5000
+		const many = 2000
 		const away = 10 * time.Second
 		began := time.Now()
 		f := &faketransport.Fake{Answer: func(*faketransport.SentCall) (any, error, bool) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func wakeUp(p *caller) (woken, called, leads bool) {
@@ -194,7 +196,8 @@ func TestEmptiedGroupForgetsPlanAndCalls(t *testing.T) {
 
 func TestGroupWithPlacesAlwaysHasOneThatLeads(t *testing.T) {
 	qs := newQueues(t)
-	const workers, rounds = 8, 2000
+	const workers = 8
+	rounds := testlevel.Rounds(500, 2000)
 	anchor := join(qs, theLock, "anchor") // one group all the while
 	var wg sync.WaitGroup
 	for w := range workers {
