@@ -154,7 +154,7 @@ func TestU26CallerWithALongWaitLeavesTheQueueAfterALongOutage(t *testing.T) {
 				time.Sleep(time.Second)
 				cancel()
 				w.ended(t, time.Minute)
-				time.Sleep(50 * time.Minute)
+				time.Sleep(20 * time.Minute)
 				p.to.Store(p.old)
 				time.Sleep(gone)
 				require.Empty(t, queueOf(t, p.old, "job"))

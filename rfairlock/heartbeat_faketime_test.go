@@ -101,7 +101,7 @@ func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 			off, right := hostOf(t, srv, ahead, redlatch.WithLogger(log)), hostOf(t, srv, ahead, redlatch.WithServerTime())
 			var inside, turns atomic.Int32
 			var wg sync.WaitGroup
-			over := time.Now().Add(time.Duration(testlevel.Rounds(2, 6)) * time.Minute)
+			over := time.Now().Add(time.Duration(testlevel.Rounds(75, 360)) * time.Second)
 			for i := range 6 {
 				l := rfairlock.New([]*redlatch.Client{off, right}[i%2], "job")
 				wg.Go(func() {
@@ -157,7 +157,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 				inTurn(t.Context(), 6, all[0].client, all[1].client, all[2].client)
 				queueByHand(t, srv, "job", foreignTail, time.Now().Add(time.Hour))
 				before := queueOf(t, srv, "job")
-				time.Sleep(30 * time.Second)
+				time.Sleep(20 * time.Second)
 				fault(srv, all)
 				time.Sleep(30 * time.Second)
 				require.Equal(t, before[:6], queueOf(t, srv, "job")[:6])

@@ -173,7 +173,7 @@ func TestManyWaitersLeaveTheQueueByFewScripts(t *testing.T) {
 				srv, client, calls := inBubble(t)
 				holdByHand(t, srv, "job", time.Hour)
 				ctx, cancel := context.WithCancel(t.Context())
-				n := testlevel.Rounds(60, 300)
+				n := testlevel.Rounds(50, 300)
 				for range n {
 					await(ctx, rfairlock.New(client, "job"))
 				}

@@ -21,11 +21,11 @@ import (
 	"github.com/redlatch/redlatch/transport"
 )
 
-// oneAtATime has 50 callers of three clients increment a variable guarded by the lock.
+// oneAtATime has callers of three clients increment a variable guarded by the lock.
 func oneAtATime(t *testing.T, s suite) {
 	t.Helper()
-	const many = 50
-	each := testlevel.Rounds(2, 4)
+	const each = 3
+	many := testlevel.Rounds(15, 60)
 	first := s.lock(t)
 	locks := []*rlock.Lock{first, s.same(t, first), s.same(t, first)}
 	ctx := callers.Within(t)
@@ -145,7 +145,7 @@ func wokenByPeers(t *testing.T, s suite) {
 func manyRenewed(t *testing.T, s suite) {
 	t.Helper()
 	const lease = 12 * time.Second // longer than a machine stalls
-	many := testlevel.Rounds(60, 200)
+	many := testlevel.Rounds(30, 200)
 	c := s.Client(t, redlatch.WithWatchdogTimeout(lease))
 	holds, ends := make([]*rlock.Hold, many), make([]time.Time, many)
 	for i := range holds {
