@@ -210,20 +210,24 @@ func (k *skew) intercept(call *transport.Call, done transport.Done) bool {
 // in-memory server lacks ROLE.
 type host struct {
 	*counting
-	srv    *redistest.MiniServer
 	counts func() // called before it counts, if set
+
+	mu   sync.Mutex // guards conn
+	conn redis.Conn
 }
 
-func (h *host) Listeners(ctx context.Context, channels ...string) ([]int64, error) {
+func newHost(t *testing.T, srv *redistest.MiniServer, calls *counting) *host {
+	t.Helper()
+	return &host{counting: calls, conn: srv.Dial(t)}
+}
+
+func (h *host) Listeners(_ context.Context, channels ...string) ([]int64, error) {
 	if h.counts != nil {
 		h.counts()
 	}
-	c, err := h.srv.Server.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close() }()
-	reply, err := redis.Values(c.Do("PUBSUB", redis.Args{}.Add("NUMSUB").AddFlat(channels)...))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	reply, err := redis.Values(h.conn.Do("PUBSUB", redis.Args{}.Add("NUMSUB").AddFlat(channels)...))
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +245,7 @@ func hostOf(t *testing.T, srv *redistest.MiniServer, ahead time.Duration, opts .
 	t.Helper()
 	calls := countTo(srv)
 	calls.intercept = (&skew{ahead: ahead}).intercept
-	return over(t, &host{counting: calls, srv: srv}, opts...)
+	return over(t, newHost(t, srv, calls), opts...)
 }
 
 // process is a client like hostOf's, on a network that a test can disturb.
@@ -262,7 +266,7 @@ func newProcess(t *testing.T, srv *redistest.MiniServer, opts ...redlatch.Option
 		Dial: p.dial, Command: time.Minute, Lease: time.Hour,
 		DialTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})}
-	p.client = over(t, &host{counting: p.calls, srv: srv}, append(opts,
+	p.client = over(t, newHost(t, srv, p.calls), append(opts,
 		redlatch.WithCommandTimeout(time.Minute), redlatch.WithWatchdogTimeout(time.Hour))...) // a paused process has no timeouts
 	return p
 }

@@ -18,8 +18,8 @@ import (
 // One attempt queues, one acquires, and one request releases.
 func TestWorkersOfAContendedFairLockCostThreeRequestsEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const workers = 8
-		rounds := testlevel.Rounds(20, 50)
+		const workers = 4
+		rounds := testlevel.Rounds(40, 200)
 		srv, client, calls := inBubble(t, noPoll())
 		l := rfairlock.New(client, "job")
 		var all sync.WaitGroup

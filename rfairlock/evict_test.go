@@ -235,12 +235,13 @@ func TestEvictLooksAgainWhenTheQueueHasChanged(t *testing.T) {
 				queueByHand(t, srv, "job", foreignHead, time.Now().Add(time.Hour))
 				queueByHand(t, srv, "job", foreignOwner, time.Now().Add(2*time.Hour))
 				changed := false
-				h := &host{countTo(srv), srv, func() {
+				h := newHost(t, srv, countTo(srv))
+				h.counts = func() {
 					if !changed {
 						changed = true
 						c.changes(t, srv)
 					}
-				}}
+				}
 				_, err := admin.Evict(t.Context(), rfairlock.New(over(t, h), "job"), c.owner)
 				require.ErrorIs(t, err, c.want)
 				require.Len(t, queueOf(t, srv, "job"), c.left)
