@@ -42,7 +42,7 @@ func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
 			all := inTurn(t.Context(), 6, clients...)
 			before := queueOf(t, srv, "job")
 			require.Len(t, before, 6)
-			for range testlevel.Rounds(7, 20) {
+			for range testlevel.Rounds(6, 20) {
 				time.Sleep(time.Minute)
 				require.Equal(t, before, queueOf(t, srv, "job"))
 			}
