@@ -121,21 +121,23 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	replica := redistest.StartReplica(t, s)
-	seen := &witness{}
-	c := connect(t, s.URL(), redlatch.WithReplicaSync(1, soon), redlatch.WithObserver(observed.Outcomes(seen.see)))
-	all := names(t, 40)
-	var members []rmultilock.Member
-	for i, name := range all {
-		switch {
-		case i < 20:
-			members = append(members, rlock.New(c, name))
-		case i < 30:
-			members = append(members, rfairlock.New(c, name))
-		default:
-			members = append(members, rfencedlock.New(c, name))
+	seen, all := &witness{}, names(t, 40)
+	waitingFor := func(timeout time.Duration) *rmultilock.Lock {
+		c := connect(t, s.URL(), redlatch.WithReplicaSync(1, timeout), redlatch.WithObserver(observed.Outcomes(seen.see)))
+		var members []rmultilock.Member
+		for i, name := range all {
+			switch {
+			case i < 20:
+				members = append(members, rlock.New(c, name))
+			case i < 30:
+				members = append(members, rfairlock.New(c, name))
+			default:
+				members = append(members, rfencedlock.New(c, name))
+			}
 		}
+		return rmultilock.Of(members...)
 	}
-	l := rmultilock.Of(members...)
+	l := waitingFor(soon)
 	require.NoError(t, take(t, l).Unlock()) // the server knows the scripts
 	s.Do(t, "CONFIG", "RESETSTAT")
 	h := take(t, l)
@@ -151,7 +153,7 @@ func TestTheReplicasOfAllLocksAreWaitedForAtOnce(t *testing.T) {
 	require.Len(t, seen.since(), 3*3*len(all), "each is acquired, ended and released, three times")
 
 	replica.Kill()
-	_, err = l.Lock(within(t), rlock.WithWait(2*time.Second))
+	_, err = waitingFor(1200 * time.Millisecond).Lock(within(t))
 	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
 	require.ErrorContains(t, err, all[0])
 	events := seen.since()

@@ -135,7 +135,7 @@ func TestNeverMorePermitsAreOutThanThereAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const permits, users = 5, 24
+				const permits, users = 5, 16
 				srv, open := bubble(t, permits)
 				clients := []*redlatch.Client{callers.InProcess(t, srv, noPoll()), callers.InProcess(t, srv, noPoll())}
 				var out, most atomic.Int64
