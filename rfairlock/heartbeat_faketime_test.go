@@ -2,6 +2,8 @@ package rfairlock_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,7 +31,7 @@ func listensByHand(t *testing.T, srv *redistest.MiniServer, owner string) {
 
 // The lease is short and renewed, so the first deadlines pass while the lock is held.
 func TestU25WaitersOfALongHoldKeepTheirPlaces(t *testing.T) {
-	for _, processes := range []int{1, 2} {
+	for _, processes := range testlevel.Part([]int{2, 1}, 2, "") {
 		synctest.Test(t, func(t *testing.T) {
 			ev := &evictions{}
 			srv := redistest.Mini(t, embedded.WithInProcess())
@@ -128,7 +130,7 @@ func TestU23ClocksThatAreOffCostAWarningAndNeverExclusion(t *testing.T) {
 // Three processes wait alternately, and a waiter of Redisson is last. Places that are not kept are
 // lost after 15 s.
 func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
-	for name, fault := range map[string]func(srv *redistest.MiniServer, all []*process){
+	faults := map[string]func(srv *redistest.MiniServer, all []*process){
 		"a process is paused": func(_ *redistest.MiniServer, all []*process) { all[0].pause(20 * time.Second) },
 		"all are paused": func(_ *redistest.MiniServer, all []*process) {
 			eachOf(all, func(p *process) { p.pause(8 * time.Second) })
@@ -144,7 +146,8 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 				eachOf(all[1:], func(p *process) { p.disconnect(false) })
 			}
 		},
-	} {
+	}
+	for _, name := range testlevel.Part(slices.Sorted(maps.Keys(faults)), 2, t.Name()) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ev := &evictions{}
@@ -158,7 +161,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 				queueByHand(t, srv, "job", foreignTail, time.Now().Add(time.Hour))
 				before := queueOf(t, srv, "job")
 				time.Sleep(20 * time.Second)
-				fault(srv, all)
+				faults[name](srv, all)
 				time.Sleep(30 * time.Second)
 				require.Equal(t, before[:6], queueOf(t, srv, "job")[:6])
 				for _, e := range ev.reported() {

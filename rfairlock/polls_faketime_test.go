@@ -39,7 +39,7 @@ func TestU24NoReplyMakesWaitersAskAgainAndAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{1, testlevel.Rounds(5, 50)} {
+			for _, n := range testlevel.Part([]int{5, 1, 50}, 3, "") {
 				synctest.Test(t, func(t *testing.T) {
 					srv, client, calls := inBubble(t)
 					block(t, srv)

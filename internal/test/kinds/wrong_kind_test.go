@@ -66,7 +66,7 @@ func TestWaitersThatCannotSubscribePoll(t *testing.T) {
 				require.NoError(t, err)
 				came := make(chan error, 1)
 				go func() { came <- errOf(o.wait(c, "k")(t.Context())) }()
-				time.Sleep(time.Minute)
+				time.Sleep(20 * time.Second)
 				synctest.Wait()
 				require.Empty(t, came)
 				require.NoError(t, leave())
