@@ -21,19 +21,22 @@ import (
 	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
-// hostile are replies to any command after the handshake, and the expected error.
-var hostile = map[string]struct{ reply, says string }{
-	"a huge string":        {"$99999999999999\r\n", "reply too large: a string of more than "},
-	"a huge array":         {"*99999999999999\r\n", "reply too large: a reply of more than "},
-	"an endless nesting":   {strings.Repeat("*1\r\n", 10_000_000), "reply too large: arrays of more than "},
-	"an endless error":     {"-ERR " + strings.Repeat("\x1b[31m", 200_000), "reply too large: a line of more than "},
-	"another type":         {"*3\r\n+a\r\n:1\r\n$-1\r\n", ""},
-	"nothing":              {"$-1\r\n", ""},
-	"a negative array":     {"*-5\r\n", ""},
-	"a push":               {strings.Repeat(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", 1000) + "$-1\r\n", ""},
-	"another program's":    {"HTTP/1.1 200 OK\r\n\r\n", "is no Redis"},
-	"a redirect to itself": {"-MOVED 1 127.0.0.1:1\r\n", "MOVED"},
-	"no connections left":  {"-ERR max number of clients reached\r\n", "max number of clients reached. It has no room for another connection"},
+// hostile returns replies to any command after the handshake, and the expected error. It is not a
+// variable, as each process that tests start would fill the 40 MB of the nesting first.
+func hostile() map[string]struct{ reply, says string } {
+	return map[string]struct{ reply, says string }{
+		"a huge string":        {"$99999999999999\r\n", "reply too large: a string of more than "},
+		"a huge array":         {"*99999999999999\r\n", "reply too large: a reply of more than "},
+		"an endless nesting":   {strings.Repeat("*1\r\n", 10_000_000), "reply too large: arrays of more than "},
+		"an endless error":     {"-ERR " + strings.Repeat("\x1b[31m", 200_000), "reply too large: a line of more than "},
+		"another type":         {"*3\r\n+a\r\n:1\r\n$-1\r\n", ""},
+		"nothing":              {"$-1\r\n", ""},
+		"a negative array":     {"*-5\r\n", ""},
+		"a push":               {strings.Repeat(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", 1000) + "$-1\r\n", ""},
+		"another program's":    {"HTTP/1.1 200 OK\r\n\r\n", "is no Redis"},
+		"a redirect to itself": {"-MOVED 1 127.0.0.1:1\r\n", "MOVED"},
+		"no connections left":  {"-ERR max number of clients reached\r\n", "max number of clients reached. It has no room for another connection"},
+	}
 }
 
 // answering starts a server that completes the handshake and answers other commands with reply.
@@ -107,7 +110,7 @@ func asksNone(path string) bool {
 func TestHostileRepliesAreErrors(t *testing.T) {
 	t.Parallel()
 	paths := slices.Sorted(maps.Keys(commands(t)))
-	for what, h := range hostile {
+	for what, h := range hostile() {
 		url := answering(t, h.reply)
 		for _, path := range testlevel.Part(slices.DeleteFunc(slices.Clone(paths), asksNone), 3, what) {
 			t.Run(path+" and "+what, func(t *testing.T) {
