@@ -1,16 +1,19 @@
 // Package program runs redlatch as a program for the tests of its commands, and provides locks,
-// owners and scripts. TestMain calls Main with the commands; Start runs the test binary again with
-// Env set, so the race detector watches both.
+// owners and scripts. TestMain calls Main with the commands; Start and Finish run the test binary again
+// with Env set, so the race detector watches both.
 package program
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,8 +31,16 @@ const Env = "REDLATCH_TEST_AS_PROGRAM"
 
 // Main runs the tests or, if Env is set, calls execute (cli.Execute) with the commands.
 func Main[C any](m *testing.M, execute func(context.Context, []string, ...C) int, commands ...C) {
-	if os.Getenv(Env) != "" {
-		os.Exit(execute(context.Background(), os.Args[1:], commands...))
+	run := func(args []string) int { return execute(context.Background(), args, commands...) }
+	switch os.Getenv(Env) {
+	case once:
+		os.Exit(run(os.Args[1:]))
+	case resident:
+		if err := serveCalls(run); !errors.Is(err, io.EOF) {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	heedSignals()
 	redistest.Main(m)
@@ -108,7 +119,7 @@ func command(ctx context.Context, t *testing.T, env []string, args ...string) *e
 	require.NoError(t, err)
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Dir = t.TempDir() // for relative arguments
-	cmd.Env = append(append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	cmd.Env = append(append(os.Environ(), Env+"="+once, "GORACE=atexit_sleep_ms=0"), env...)
 	return cmd
 }
 
@@ -153,9 +164,12 @@ type Outcome struct {
 	Stdout, Stderr string
 }
 
-// Finish runs redlatch to its end.
+// Finish runs redlatch to its end. Most commands run in a process that has run others.
 func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
+	if !slices.ContainsFunc(args, needsProcess) {
+		return finishInResident(t, url, args)
+	}
 	return Start(t, url, args...).Outcome(2 * Soon)
 }
 

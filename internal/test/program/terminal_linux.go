@@ -41,7 +41,7 @@ func OnTerminal(t *testing.T, url, typed string, args ...string) string {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = append(os.Environ(), Env+"=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm", "REDIS_URL="+url)
+	cmd.Env = append(os.Environ(), Env+"="+once, "GORACE=atexit_sleep_ms=0", "TERM=xterm", "REDIS_URL="+url)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	require.NoError(t, cmd.Start())
 	require.NoError(t, terminal.Close())
