@@ -42,14 +42,19 @@ func TestJSONTellsFreeFromNoTTLAndKeepsEachByteOfAName(t *testing.T) {
 		{NameOf("orders:42"), `{"name":"orders:42"}`},
 		{NameOf("日本語"), `{"name":"日本語"}`},
 		{NameOf("\xff\xfe"), `{"name":"\ufffd\ufffd","name_base64":"//4="}`},
-		{LeaseOf(false, 0), `{"ttl_ms":null}`},
-		{LeaseOf(true, redlatch.NoTTL), `{"ttl_ms":null,"no_ttl":true}`},
-		{LeaseOf(true, 1500*time.Millisecond), `{"ttl_ms":1500}`},
-		{LeaseOf(true, 0), `{"ttl_ms":0}`},
 	} {
 		text, err := json.Marshal(c.what)
 		require.NoError(t, err)
 		require.Equal(t, c.want, string(text))
+	}
+	for left, want := range map[time.Duration]string{
+		redlatch.NoTTL: `{"ttl_ms":null,"no_ttl":true}`, 1500 * time.Millisecond: `{"ttl_ms":1500}`, 0: `{"ttl_ms":0}`,
+	} {
+		for held, want := range map[bool]string{true: want, false: `{"ttl_ms":null}`} {
+			text, err := json.Marshal(LeaseOf(held, left))
+			require.NoError(t, err)
+			require.Equal(t, want, string(text))
+		}
 	}
 }
 

@@ -132,7 +132,8 @@ func TestReadersHaveLeasesOfTheirOwn(t *testing.T) {
 				holderOf(java+":write", "1", true), holderOf("nobody", "many", true),
 			}
 			require.Equal(t, []string{ours, "nobody"}, ReadLeases(s.Dial(t), name, holders))
-			require.InDelta(t, time.Hour.Milliseconds(), *holders[0].LeftMillis, float64(time.Minute.Milliseconds()))
+			left := time.Duration(*holders[0].LeftMillis) * time.Millisecond
+			requireLeft(t, s, fmt.Sprintf("%s:%s:rwlock_timeout:2", prefix, java), time.Hour, left)
 			require.Zero(t, *holders[1].LeftMillis)
 			for _, h := range holders[2:] {
 				require.Nil(t, h.LeftMillis, h.Owner)
