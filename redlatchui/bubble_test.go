@@ -99,7 +99,7 @@ func (b *tab) Write(p []byte) (int, error) {
 
 // openTab opens a stream and waits for its first event.
 func openTab(page http.Handler, r *http.Request) *tab {
-	b := &tab{header: http.Header{}, events: make(chan string, 10_000), over: make(chan struct{})}
+	b := &tab{header: http.Header{}, events: make(chan string, 1000), over: make(chan struct{})}
 	go func() {
 		defer close(b.over)
 		page.ServeHTTP(b, r)

@@ -96,7 +96,7 @@ func TestViewerCannotCrowdOutOthers(t *testing.T) {
 func visit(t *testing.T, s *server, path, stream, command string, tabs int) int {
 	t.Helper()
 	page := open(t, s, redlatchui.Options{Every: 300 * time.Millisecond})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second+time.Millisecond)
 	defer cancel()
 	s.count(command)
 	for range tabs {
@@ -124,10 +124,10 @@ func TestTwentyTabsCostAsMuchAsOne(t *testing.T) {
 		path, stream, command string
 		least                 int
 	}{
-		"all locks": {"/", "/events", "SCAN", 3 * 30},
-		"numbers":   {"/?only=numbers", "/events?about=numbers", "SCAN", 30},
-		"clients":   {"/who", "/events", "SCAN", 3 * 30},
-		"one lock":  {"/lock?name=a", "/events?name=a", "HSCAN", 10},
+		"all locks": {"/", "/events", "SCAN", 3 * 10},
+		"numbers":   {"/?only=numbers", "/events?about=numbers", "SCAN", 10},
+		"clients":   {"/who", "/events", "SCAN", 3 * 10},
+		"one lock":  {"/lock?name=a", "/events?name=a", "HSCAN", 3},
 		"server":    {"/server", "/events?about=server", "CONFIG", 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -202,6 +202,9 @@ func TestStaleDataIsMarkedStale(t *testing.T) {
 				}
 				until(false, time.Second)
 				time.Sleep(10 * time.Second)
+				for len(b.events) > 0 {
+					<-b.events
+				}
 				s.stalls.Store(true)
 				until(true, 30*time.Second)
 				s.stalls.Store(false)

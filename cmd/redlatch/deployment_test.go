@@ -139,7 +139,7 @@ func (s *clusterLocks) doctor(t *testing.T) {
 func (s *clusterLocks) run(t *testing.T) {
 	t.Helper()
 	name := redistest.Key(t)
-	p := program.Start(t, s.url, "run", "--watchdog", "6s", name, "--", "sh", "-c", program.IgnoresSIGTERM)
+	p := program.Start(t, s.url, "run", "--watchdog", "10s", name, "--", "sh", "-c", program.IgnoresSIGTERM)
 	require.Equal(t, "up", p.Line())
 	got := program.Finish(t, s.url, "run", "--try", name, "--", "echo", "inside")
 	require.Equal(t, notAcquired, got.Code)

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/rfairlock"
 )
@@ -57,7 +58,7 @@ func TestEvictAllIsEvictOfOneAfterTheOther(t *testing.T) {
 		"the second half":        func(i int) bool { return i >= length/2 },
 		"beside ends of a batch": func(i int) bool { return i%50 == 0 || i%50 == 49 },
 	} {
-		for _, held := range []bool{false, true} {
+		for _, held := range testlevel.Part([]bool{false, true}, 2, what) {
 			t.Run(fmt.Sprint(what, ", held ", held), func(t *testing.T) {
 				t.Parallel()
 				evictBothWays(t, redistest.Shared(t), length, held, lives)

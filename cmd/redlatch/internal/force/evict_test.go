@@ -202,7 +202,7 @@ func TestEvictTakesAllDeadWaitersOutAndWakesTheFirstLiveOne(t *testing.T) {
 func TestEvictReadsAPartOfALongQueueAtATime(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	const name, waiting = "billing-run", 5000
+	const name, waiting = "billing-run", 2500
 	program.LongQueue(t, s, name, program.SomeOwner, waiting)
 	longest := program.WatchReads(t, s, waiting)
 	program.OK(t, s.URL(), "evict", name, program.LongOwner(waiting-1))

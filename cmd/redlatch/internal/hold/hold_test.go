@@ -134,7 +134,7 @@ func TestHoldThatDoesNotGetTheLockExitsAsRunDoes(t *testing.T) {
 		args := append([]string{"hold"}, strings.Fields(line)...)
 		require.Empty(t, program.Fails(t, s.URL(), code, "is held by another owner", append(args, name)...).Stdout)
 	}
-	p := program.Start(t, s.URL(), "hold", "--watchdog=2s", name)
+	p := program.Start(t, s.URL(), "hold", "--watchdog=10s", name)
 	require.Eventually(t, func() bool { return slices.Contains(s.Channels(t), codec.LockChannel(name)) }, program.Soon, program.PollEvery)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, p.Outcome(program.Soon).Code)

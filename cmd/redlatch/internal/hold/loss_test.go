@@ -62,13 +62,13 @@ func TestSuspendedRunStopsTheCommandAndKillsItIfTheLockIsGoneAfterwards(t *testi
 	s := redistest.Shared(t)
 	name := redistest.Key(t)
 	beat := filepath.Join(t.TempDir(), "beat")
-	p := program.Start(t, s.URL(), "run", "--watchdog", "3s", name, "--", "sh", "-c",
+	p := program.Start(t, s.URL(), "run", "--watchdog", "10s", name, "--", "sh", "-c",
 		"trap '' TERM; echo x >"+beat+"; echo up; while :; do echo x >>"+beat+"; sleep 0.02; done")
 	require.Equal(t, "up", p.Line())
 	suspend(t, p)
 	before, err := os.ReadFile(beat)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, program.Soon, program.PollEvery,
+	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", name) == int64(0) }, 3*program.Soon, 10*program.PollEvery,
 		"it goes on renewing")
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
 	require.Empty(t, p.Rest())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 // snippets returns the blocks of docs/shell.md in a language.
@@ -49,7 +50,7 @@ func does(t *testing.T, shell, line string) {
 func TestExamplesOfThePageRunUnderALock(t *testing.T) {
 	t.Parallel()
 	for _, text := range snippets(t, "sh") {
-		for _, shell := range shells(t) {
+		for _, shell := range testlevel.Part(shells(t), 3, text) {
 			does(t, shell, text)
 		}
 	}
@@ -80,7 +81,7 @@ func TestTheCommandsOfTheUnitsHoldALock(t *testing.T) {
 		line = strings.Replace(line, "/usr/bin/importer", "sleep 600", 1)
 		cmd := command(t, "sh", s.URL(), "exec "+line)
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") == int64(1) }, 10*time.Second, 10*time.Millisecond, line)
+		require.Eventually(t, func() bool { return s.Do(t, "DBSIZE") == int64(1) }, 10*time.Second, 50*time.Millisecond, line)
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		_ = cmd.Wait() // the code is that of the command
 		require.EqualValues(t, 0, s.Do(t, "DBSIZE"), line)

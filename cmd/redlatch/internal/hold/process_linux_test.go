@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func TestKernelKillsTheCommandWithRedlatchEvenWithoutItsGuard(t *testing.T) {
@@ -50,7 +51,7 @@ exit 7`
 func TestRunAsProcess1ReapsOrphans(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
-	for range 5 {
+	for range testlevel.Rounds(2, 5) {
 		p := startAsProcess1(t, s.URL(), "run", redistest.Key(t), "--", "sh", "-c", leavesOrphans)
 		got := p.Outcome(2 * program.Soon)
 		require.Equal(t, program.Outcome{Code: 7}, got)

@@ -52,11 +52,11 @@ func TestMaxHoldEndsTheCommandAndFreesTheLock(t *testing.T) {
 		t.Run(left, func(t *testing.T) {
 			t.Parallel()
 			name := redistest.Key(t)
-			p := program.Start(t, s.URL(), "run", "--max-hold", "4s", name, "--", "sh", "-c", script)
+			p := program.Start(t, s.URL(), "run", "--max-hold", "10s", name, "--", "sh", "-c", script)
 			require.Equal(t, "up", p.Line())
 			require.Equal(t, left, p.Rest())
 			require.Equal(t, 125, p.Code())
-			require.Contains(t, p.Stderr.String(), "was held for 4s, which is the most by --max-hold")
+			require.Contains(t, p.Stderr.String(), "was held for 10s, which is the most by --max-hold")
 			require.EqualValues(t, 0, s.Do(t, "EXISTS", name))
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/test/program"
 	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
 )
 
 func shells(t *testing.T) (all []string) {
@@ -88,8 +89,11 @@ func TestEvalFailsWithTheCodeOfAHoldThatDidNotGetTheLock(t *testing.T) {
 	t.Parallel()
 	s := redistest.Shared(t)
 	name := program.HeldBy(t, s, program.SomeOwner, time.Hour)
-	for _, shell := range shells(t) {
-		for flags, want := range map[string]int{"--try": 124, "--wait 1s": 124, "--try --conflict-exit-code 7": 7, "--nonsense": 125, "--wait 5": 125, "--lease 0s": 125, "x y": 125, "--conflict-exit-code 0": 125} {
+	for flags, want := range map[string]int{
+		"--try": 124, "--wait 1s": 124, "--try --conflict-exit-code 7": 7,
+		"--nonsense": 125, "--wait 5": 125, "--lease 0s": 125, "x y": 125, "--conflict-exit-code 0": 125,
+	} {
+		for _, shell := range testlevel.Part(shells(t), 3, flags) {
 			stdout, stderr, code := script(t, shell, s.URL(), `REDLATCH_OWNER=old
 				eval "$(redlatch hold -s `+flags+` `+name+`)" || { code=$?; echo "${REDLATCH_OWNER-none}"; exit $code; }
 				echo went on`)
@@ -97,6 +101,8 @@ func TestEvalFailsWithTheCodeOfAHoldThatDidNotGetTheLock(t *testing.T) {
 			require.Equal(t, "none\n", stdout)
 			program.OneLine(t, stderr)
 		}
+	}
+	for _, shell := range shells(t) {
 		_, _, code := script(t, shell, s.URL(), `set -e; eval "$(redlatch hold -s --try `+name+`)"; exit 0`)
 		require.Equal(t, 124, code)
 	}
@@ -150,7 +156,7 @@ func TestReleaseSaysThatTheLockWasLost(t *testing.T) {
 	s := redistest.Start(t)
 	name := redistest.Key(t)
 	p := command(t, "sh", s.URL(), `trap 'echo told' USR1
-		eval "$(redlatch hold -s --watchdog 3s --on-lost-signal USR1 `+name+`)" || exit
+		eval "$(redlatch hold -s --watchdog 10s --on-lost-signal USR1 `+name+`)" || exit
 		echo $REDLATCH_HOLD_PID; read x; redlatch release`)
 	in, err := p.StdinPipe()
 	require.NoError(t, err)

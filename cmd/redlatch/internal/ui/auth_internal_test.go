@@ -171,17 +171,30 @@ func TestANetworkOfOneMachineIsOneAddress(t *testing.T) {
 	require.Equal(t, sourceOf("192.0.2.1:1"), sourceOf("[::ffff:192.0.2.1]:2"))
 }
 
-func TestVeryManyAddressesAreForgottenBeforeOneThatGuesses(t *testing.T) {
+func TestNewAddressReplacesOneWithFewestGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := gateOf()
+		guesses := func(network, addresses int) (from []string) {
+			for i := range addresses {
+				address := fmt.Sprintf("10.%d.%d.%d:1", network, i/250, i%250)
+				knock(g, address, "ops", "x")
+				from = append(from, sourceOf(address))
+			}
+			return from
+		}
 		for range 11 {
 			knock(g, "192.0.2.1:1", "ops", "x")
 		}
-		for i := range 2 * guessers {
-			knock(g, fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "ops", "x")
+		early := guesses(1, 3)
+		time.Sleep(time.Second)
+		rest := guesses(2, guessers-1-len(early))
+		rest = append(rest, guesses(3, len(early))...)
+		counted := g.(*gate).guesses.of
+		require.Len(t, counted, guessers)
+		for _, from := range rest {
+			require.NotNil(t, counted[from], from)
 		}
-		require.Len(t, g.(*gate).guesses.of, guessers)
 		require.Equal(t, 429, knock(g, "192.0.2.1:1", "ops", "s3cret").StatusCode)
 	})
 }
