@@ -19,10 +19,11 @@ func OK(t *testing.T, url string, args ...string) string {
 	return got.Stdout
 }
 
-// Fails requires the exit code, and one line that contains says but not the password.
+// Fails requires the exit code, and one line that contains says but not the password. It is for commands that
+// fail before they start a process.
 func Fails(t *testing.T, url string, code int, says string, args ...string) Outcome {
 	t.Helper()
-	got := Finish(t, url, args...)
+	got := finish(t, url, args, "demo", "hold", "release", "__guard")
 	require.Equal(t, code, got.Code, "%q: %s", args, got.Stderr)
 	OneLine(t, got.Stderr)
 	require.Contains(t, got.Stderr, says, "%q", args)

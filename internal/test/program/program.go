@@ -164,13 +164,20 @@ type Outcome struct {
 	Stdout, Stderr string
 }
 
-// Finish runs redlatch to its end. Most commands run in a process that has run others.
+// Finish runs redlatch to its end. Commands that neither start processes nor depend on the environment run in
+// a process that has run others.
 func Finish(t *testing.T, url string, args ...string) Outcome {
 	t.Helper()
-	if !slices.ContainsFunc(args, needsProcess) {
-		return finishInResident(t, url, args)
+	return finish(t, url, args, "demo", "hold", "release", "run", "__guard")
+}
+
+// finish runs redlatch in a process of its own if it is one of some commands.
+func finish(t *testing.T, url string, args []string, own ...string) Outcome {
+	t.Helper()
+	if slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(own, arg) }) {
+		return Start(t, url, args...).Outcome(2 * Soon)
 	}
-	return Start(t, url, args...).Outcome(2 * Soon)
+	return finishInResident(t, url, args)
 }
 
 // FinishTo is Finish for a program whose standard output is a file.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -44,11 +43,6 @@ type call struct {
 type reply struct {
 	Code           int
 	Stdout, Stderr []byte
-}
-
-// needsProcess reports whether a word is a command that starts processes or goes by the environment.
-func needsProcess(word string) bool {
-	return slices.Contains([]string{"demo", "hold", "release", "run", "__guard"}, word)
 }
 
 // finishInResident runs a command line in a process that has run others.

@@ -83,7 +83,8 @@ func TestRunSaysWhatAKeyIsThatIsNoLock(t *testing.T) {
 	} {
 		for _, flags := range c.flags {
 			args := append(append([]string{"run"}, strings.Fields(flags)...), c.name, "--", "echo", "in")
-			require.Equal(t, program.Outcome{Code: c.code, Stderr: "redlatch: " + c.says + "\n"}, program.Finish(t, c.url, args...), args)
+			got := program.Fails(t, c.url, c.code, c.says, args...)
+			require.Equal(t, program.Outcome{Code: c.code, Stderr: "redlatch: " + c.says + "\n"}, got, args)
 		}
 	}
 	require.EqualValues(t, 4, s.Do(t, "DBSIZE"), "a queue is left")
