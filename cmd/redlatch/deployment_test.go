@@ -167,8 +167,8 @@ func TestCommandsOnAMasterOfSentinels(t *testing.T) {
 		{[]string{"run", "--try", name, "--", "echo"}, notAcquired, "is held by another owner"},
 		{[]string{"status", name}, 0, name},
 		{[]string{"list"}, 0, name},
-		{[]string{"watch", "--for", "1s", name}, 0, "held"},
-		{[]string{"watch", "--for", "1s", "*"}, 0, name},
+		{[]string{"watch", "--for", "10s", name}, 0, "held"},
+		{[]string{"watch", "--for", "10s", "*"}, 0, name},
 		{[]string{"doctor"}, 0, "a master of its own"},
 		{[]string{"unlock", "--force", "--even-if-alive", "--yes", name}, 0, name},
 	} {

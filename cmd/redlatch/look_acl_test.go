@@ -69,7 +69,7 @@ func TestWhatAReplicaShowsIsMarkedAsSuch(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	warning := "redlatch: warning: " + replica.URL() + " is a replica of " + master.Addr() + ": "
-	for _, args := range [][]string{{"status", "job"}, {"status", "--json", "job"}, {"list", "*"}, {"watch", "--for", "3s", "job"}} {
+	for _, args := range [][]string{{"status", "job"}, {"status", "--json", "job"}, {"list", "*"}, {"watch", "--for", "10s", "job"}} {
 		got := program.Finish(t, replica.URL(), args...)
 		require.Equal(t, 0, got.Code, got.Stderr)
 		require.Equal(t, 1, strings.Count(got.Stderr, warning), "%v: %s", args, got.Stderr)

@@ -329,7 +329,7 @@ func eventually(t *testing.T, says string, problem func() error) (err error) {
 	require.Eventually(t, func() bool {
 		err = problem()
 		return err != nil && strings.Contains(err.Error(), says)
-	}, time.Minute, time.Millisecond, says)
+	}, time.Minute, 10*time.Millisecond, says)
 	return err
 }
 

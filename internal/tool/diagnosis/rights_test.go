@@ -275,7 +275,7 @@ func TestWhatIsTriedByWritingHasATimeToLiveWhenTheReplyIsLost(t *testing.T) {
 			}
 			p.Blackhole(redistest.ToClient)
 			held.Release()
-			require.Eventually(t, func() bool { return s.CommandStats(t)[command] > 0 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.CommandStats(t)[command] > 0 }, time.Minute, 5*time.Millisecond)
 			p.Reset()
 			require.Error(t, <-failed)
 			keys, err := redis.Strings(s.Do(t, "KEYS", "*"), nil)

@@ -227,7 +227,7 @@ func TestStatusNamesTheClientsLibrary(t *testing.T) {
 	require.Contains(t, program.Finish(t, s.URL(), "status", name).Stdout, `label "\x1b[2J"`)
 	s.Do(t, "SET", engine.LabelKey(holder.Client()), "\x1b[2J")
 	require.NotContains(t, program.Finish(t, s.URL(), "list").Stdout, "\x1b")
-	require.NotContains(t, program.Finish(t, s.URL(), "watch", "--for", "1s", name).Stdout, "\x1b")
+	require.NotContains(t, program.Start(t, s.URL(), "watch", name).Line(), "\x1b")
 }
 
 func TestStatusWarnsOfTwoKindsOfLockOfOneName(t *testing.T) {
