@@ -2,4 +2,5 @@
 
 package testlevel
 
-const race = false
+// Race is true in a binary with the race detector.
+const Race = false

@@ -35,7 +35,7 @@ func All(tb testing.TB, why string) {
 // NoRace skips the test in a binary with the race detector, for the reason why.
 func NoRace(tb testing.TB, why string) {
 	tb.Helper()
-	if race {
+	if Race {
 		tb.Skip(NotWithRace + why)
 	}
 }
