@@ -1,0 +1,230 @@
+// Package schedules runs locks in random orders (see package schedule) on a server in memory, and judges
+// what their callers may rely on:
+//
+//   - a hold that reports no error is on the server;
+//   - nobody waits for a lock that is free, or for permits that are available;
+//   - each acquisition is released exactly once, and nothing is left at the end.
+package schedules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/schedule"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rfairlock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rreadwritelock"
+	"github.com/redlatch/redlatch/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	callers = 5
+	rounds  = 4
+	lease   = 10 * time.Minute // nothing that is left behind expires during a schedule
+	pollCap = 20 * time.Second
+	key     = "lock"
+)
+
+// world is the server and the clients of one schedule.
+type world struct {
+	*schedule.Schedule
+	t        *testing.T
+	server   *server
+	networks []*network
+	clients  []*redlatch.Client
+	faults   bool // in every third schedule
+}
+
+func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
+	t.Helper()
+	w := &world{Schedule: s, t: t, faults: s.Seed%3 == 0, server: newServer(time.Second)}
+	if w.faults {
+		w.server.limit = 2 * pollCap
+	}
+	for i := range n {
+		tr := newNetwork(s, w.server, fmt.Sprint("network ", i), w.faults)
+		c, err := redlatch.NewWithTransport(tr, redlatch.WithWatchdogTimeout(lease), redlatch.WithPollCap(pollCap),
+			redlatch.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		w.networks, w.clients = append(w.networks, tr), append(w.clients, c)
+	}
+	return w
+}
+
+// end waits for the actors, closes the clients and checks what is left.
+func (w *world) end() {
+	w.Wait()
+	for _, tr := range w.networks {
+		tr.heal()
+	}
+	if time.Sleep(time.Second); w.faults {
+		time.Sleep(30 * time.Second) // attempts in doubt are undone
+	}
+	w.left("before Close")
+	for _, c := range w.clients {
+		require.NoError(w.t, c.Close())
+	}
+	time.Sleep(10 * time.Second) // late replies
+	w.left("after Close")
+	for channel, subs := range w.server.subs {
+		require.Empty(w.t, subs, channel)
+	}
+	require.Empty(w.t, w.server.late, "waits for a free lock")
+}
+
+func (w *world) left(when string) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	for key := range w.server.locks {
+		require.Empty(w.t, w.server.lock(key).owners, when)
+		require.Empty(w.t, w.server.locks[key].queue, when)
+	}
+}
+
+// failed checks the error of a call, which it reports: whether there is one.
+func (w *world) failed(err error, expected ...error) bool {
+	if w.faults {
+		expected = append(expected, transport.ErrNotSent, transport.ErrUncertain)
+	}
+	for _, e := range expected {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return !assert.NoError(w.t, err)
+}
+
+// user is a caller of one lock.
+type user struct {
+	*world
+	*schedule.Actor
+	name string
+	lock *rlock.Lock
+}
+
+// acquire waits for the lock, for a time or not at all.
+func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
+	patience := []time.Duration{time.Nanosecond, time.Microsecond, 3 * time.Microsecond, 20 * time.Millisecond, time.Second, time.Hour, time.Hour, time.Hour}
+	wait := patience[u.Pick(len(patience))]
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock := u.lock.Lock
+	if u.Pick(8) == 0 {
+		lock = u.lock.TryLock
+	} else {
+		defer u.server.waits(key, 0)()
+	}
+	h, err := lock(ctx, opts...)
+	if u.failed(err, redlatch.ErrNotAcquired, context.DeadlineExceeded) {
+		return nil
+	}
+	u.check(h)
+	return h
+}
+
+// check requires that a valid hold is on the server.
+func (u *user) check(h *rlock.Hold) {
+	held := u.server.holds(key, h.Owner().String())
+	if err := h.Err(); err == nil {
+		assert.True(u.t, held, "%s holds what is free", u.name)
+	} else {
+		assert.True(u.t, u.failed(err))
+	}
+}
+
+// use holds the lock for a while, sometimes with inner holds.
+func (u *user) use(h *rlock.Hold, depth int) {
+	durations := []time.Duration{0, 0, 0, 0, time.Microsecond, time.Millisecond, 50 * time.Millisecond, 1500 * time.Millisecond}
+	u.Sleep(durations[u.Pick(len(durations))])
+	for i := range u.Pick(3) * u.Pick(2) {
+		u.inside(h, fmt.Sprintf("%s.%d", u.name, i), depth)
+	}
+	if depth == 0 {
+		u.Yield()
+	}
+	u.check(h)
+	u.release(h)
+}
+
+// inside starts an actor that locks again with the proof of a hold.
+func (u *user) inside(h *rlock.Hold, name string, depth int) {
+	if depth == 0 {
+		return
+	}
+	ctx, in := context.WithoutCancel(h.Context(context.Background())), *u
+	u.Go(name, func(a *schedule.Actor) {
+		in.Actor, in.name = a, name
+		if h := in.acquire(ctx); h != nil {
+			in.use(h, depth-1)
+		}
+	})
+}
+
+func (u *user) release(h *rlock.Hold) {
+	unlock := h.Unlock
+	if u.Pick(4) == 0 {
+		unlock = func() error { return <-h.UnlockAsync() }
+	}
+	err := unlock()
+	u.failed(err)
+	assert.Equal(u.t, err, h.Unlock(), "the result is always the first one")
+	u.Yield()
+	assert.ErrorIs(u.t, h.Err(), redlatch.ErrNotHeld)
+}
+
+// play makes the callers of two clients use the locks that they pick.
+func play(t *testing.T, s *schedule.Schedule, locks func(c *redlatch.Client) []*rlock.Lock) {
+	t.Helper()
+	w := newWorld(t, s, 1+int(s.Seed%2))
+	for i := range callers {
+		name := fmt.Sprint("caller ", i)
+		all := locks(w.clients[i%len(w.clients)])
+		s.Go(name, func(a *schedule.Actor) {
+			u := &user{world: w, Actor: a, name: name}
+			for range rounds {
+				u.lock = all[a.Pick(len(all))]
+				if h := u.acquire(t.Context()); h != nil {
+					u.use(h, 2)
+				}
+				a.Yield()
+			}
+		})
+	}
+	w.end()
+}
+
+func TestPlainLockSchedules(t *testing.T) {
+	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
+		t.Helper()
+		play(t, s, func(c *redlatch.Client) []*rlock.Lock { return []*rlock.Lock{rlock.New(c, key)} })
+	})
+}
+
+func TestFairLockSchedules(t *testing.T) {
+	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
+		t.Helper()
+		play(t, s, func(c *redlatch.Client) []*rlock.Lock { return []*rlock.Lock{rfairlock.New(c, key)} })
+	})
+}
+
+func TestReadWriteLockSchedules(t *testing.T) {
+	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
+		t.Helper()
+		play(t, s, func(c *redlatch.Client) []*rlock.Lock {
+			l := rreadwritelock.New(c, key)
+			return []*rlock.Lock{l.Read(), l.Read(), l.Write()}
+		})
+	})
+}

@@ -1,0 +1,84 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/test/schedule"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/rsemaphore"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// permits is the size of a semaphore.
+const permits = 3
+
+// taker is a caller of a semaphore.
+type taker struct {
+	*world
+	*schedule.Actor
+	semaphore *rsemaphore.Semaphore
+	strict    bool
+}
+
+// acquire reports whether it acquired n permits.
+func (u *taker) acquire(n int) bool {
+	patience := []time.Duration{time.Nanosecond, 3 * time.Microsecond, 20 * time.Millisecond, time.Second, time.Hour, time.Hour}
+	ctx, cancel := context.WithTimeout(context.Background(), patience[u.Pick(len(patience))])
+	defer cancel()
+	acquire := u.semaphore.Acquire
+	if u.Pick(8) == 0 {
+		acquire = u.semaphore.TryAcquire
+	} else if !u.strict { // else a caller in front may need more
+		defer u.server.waits(key, int64(n))()
+	}
+	return !u.failed(acquire(ctx, n), redlatch.ErrNotAcquired, context.DeadlineExceeded)
+}
+
+// use holds n permits for a while and releases them.
+func (u *taker) use(n int) {
+	durations := []time.Duration{0, 0, time.Microsecond, time.Millisecond, 1500 * time.Millisecond}
+	u.Sleep(durations[u.Pick(len(durations))])
+	for {
+		err := u.semaphore.Release(context.Background(), n)
+		if u.failed(err); !errors.Is(err, transport.ErrNotSent) {
+			return
+		}
+	}
+}
+
+func TestSemaphoreSchedules(t *testing.T) {
+	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
+		t.Helper()
+		w := newWorld(t, s, 1+int(s.Seed%2))
+		for _, n := range w.networks {
+			n.worst = overdue // a lost reply would lose permits
+		}
+		w.server.lock(key).permits = permits
+		strict := s.Seed%4 == 0
+		for i := range callers {
+			var opts []rsemaphore.Option
+			if strict {
+				opts = append(opts, rsemaphore.WithStrictOrder())
+			}
+			u := &taker{world: w, semaphore: rsemaphore.New(w.clients[i%len(w.clients)], key, opts...), strict: strict}
+			s.Go(fmt.Sprint("caller ", i), func(a *schedule.Actor) {
+				u.Actor = a
+				for range rounds {
+					if n := 1 + a.Pick(permits); u.acquire(n) {
+						u.use(n)
+					}
+					a.Yield()
+				}
+			})
+		}
+		w.end()
+		require.EqualValues(t, permits, w.server.lock(key).permits)
+	})
+}
