@@ -33,7 +33,7 @@ const (
 	callers = 5
 	rounds  = 4
 	lease   = 10 * time.Minute // nothing that is left behind expires during a schedule
-	pollCap = 20 * time.Second
+	pollCap = 2 * time.Second
 	key     = "lock"
 )
 
@@ -45,13 +45,14 @@ type world struct {
 	networks []*network
 	clients  []*redlatch.Client
 	faults   bool // in every third schedule
+	closes   bool // one client closes; calls in doubt could not be undone then
 }
 
 func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 	t.Helper()
-	w := &world{Schedule: s, t: t, faults: s.Seed%3 == 0, server: newServer(time.Second)}
+	w := &world{Schedule: s, t: t, faults: s.Seed%3 == 0, closes: s.Seed%3 == 1 && s.Seed%5 == 0, server: newServer(time.Second)}
 	if w.faults {
-		w.server.limit = 2 * pollCap
+		w.server.limit = 30 * time.Second
 	}
 	for i := range n {
 		tr := newNetwork(s, w.server, fmt.Sprint("network ", i), w.faults)
@@ -59,6 +60,12 @@ func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 			redlatch.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		w.networks, w.clients = append(w.networks, tr), append(w.clients, c)
+	}
+	if w.closes {
+		s.Go("closer", func(a *schedule.Actor) {
+			a.Sleep([]time.Duration{0, 10 * time.Microsecond, time.Millisecond, time.Second}[a.Pick(4)])
+			w.failed(w.clients[0].Shutdown(context.Background()))
+		})
 	}
 	return w
 }
@@ -96,7 +103,10 @@ func (w *world) left(when string) {
 // failed checks the error of a call, which it reports: whether there is one.
 func (w *world) failed(err error, expected ...error) bool {
 	if w.faults {
-		expected = append(expected, transport.ErrNotSent, transport.ErrUncertain)
+		expected = append(expected, transport.ErrNotSent, transport.ErrUncertain, redlatch.ErrLost)
+	}
+	if w.closes {
+		expected = append(expected, redlatch.ErrClosed)
 	}
 	for _, e := range expected {
 		if errors.Is(err, e) {
@@ -124,10 +134,13 @@ func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	if u.Pick(8) == 0 {
 		lock = u.lock.TryLock
 	} else {
-		defer u.server.waits(key, 0)()
+		defer u.server.waits(key, 0, cancel)()
+	}
+	if u.faults && u.Pick(4) == 0 {
+		opts = append(opts, rlock.WithLease(2*time.Second))
 	}
 	h, err := lock(ctx, opts...)
-	if u.failed(err, redlatch.ErrNotAcquired, context.DeadlineExceeded) {
+	if u.failed(err, redlatch.ErrNotAcquired, context.DeadlineExceeded, context.Canceled) {
 		return nil
 	}
 	u.check(h)
@@ -146,7 +159,7 @@ func (u *user) check(h *rlock.Hold) {
 
 // use holds the lock for a while, sometimes with inner holds.
 func (u *user) use(h *rlock.Hold, depth int) {
-	durations := []time.Duration{0, 0, 0, 0, time.Microsecond, time.Millisecond, 50 * time.Millisecond, 1500 * time.Millisecond}
+	durations := []time.Duration{0, 0, 0, 0, time.Microsecond, time.Millisecond, 50 * time.Millisecond, 1500 * time.Millisecond, 5 * time.Second}
 	u.Sleep(durations[u.Pick(len(durations))])
 	for i := range u.Pick(3) * u.Pick(2) {
 		u.inside(h, fmt.Sprintf("%s.%d", u.name, i), depth)
@@ -173,15 +186,22 @@ func (u *user) inside(h *rlock.Hold, name string, depth int) {
 }
 
 func (u *user) release(h *rlock.Hold) {
-	unlock := h.Unlock
-	if u.Pick(4) == 0 {
-		unlock = func() error { return <-h.UnlockAsync() }
+	var err error
+	switch u.Pick(6) {
+	default:
+		err = h.Unlock()
+	case 0: // the next caller leaves when its turn comes
+		ended := h.UnlockAsync()
+		u.server.cancel()
+		err = <-ended
+	case 1: // or just before
+		u.server.cancel()
+		err = <-h.UnlockAsync()
 	}
-	err := unlock()
 	u.failed(err)
 	assert.Equal(u.t, err, h.Unlock(), "the result is always the first one")
 	u.Yield()
-	assert.ErrorIs(u.t, h.Err(), redlatch.ErrNotHeld)
+	assert.True(u.t, u.failed(h.Err(), redlatch.ErrNotHeld))
 }
 
 // play makes the callers of two clients use the locks that they pick.

@@ -39,6 +39,7 @@ type wait struct {
 	key   string
 	n     int64
 	began time.Time
+	leave func() // cancels it
 }
 
 func newServer(limit time.Duration) *server {
@@ -61,11 +62,11 @@ func (s *server) lock(key string) *lock {
 	return l
 }
 
-// waits records that a caller waits, until the result is called.
-func (s *server) waits(key string, n int64) (over func()) {
+// waits records that a caller waits, until the result is called. It can leave.
+func (s *server) waits(key string, n int64, leave func()) (over func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &wait{key, n, time.Now()}
+	w := &wait{key, n, time.Now(), leave}
 	s.waiting[w] = true
 	return func() {
 		s.mu.Lock()
@@ -87,6 +88,16 @@ func (s *server) changes(key string, n int64) {
 	}
 	if l.permits += n; n != 0 {
 		l.changed = now
+	}
+}
+
+// cancel cancels the wait of a caller.
+func (s *server) cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.waiting {
+		w.leave()
+		return
 	}
 }
 
