@@ -1,9 +1,10 @@
-// Package schedules runs locks in random orders (see package schedule) on a server in memory, and judges
-// what their callers may rely on:
+// Package schedules runs locks in random orders (see package schedule) on a server in memory, and checks
+// the promises to their callers:
 //
-//   - a hold that reports no error is on the server;
-//   - nobody waits for a lock that is free, or for permits that are available;
-//   - each acquisition is released exactly once, and nothing is left at the end.
+//   - the server has each hold that reports no error;
+//   - no caller waits while the lock is free, or enough permits are available;
+//   - each acquisition is released exactly once: at the end, the server has no holds, waiters or
+//     subscriptions.
 package schedules
 
 import (
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	callers = 5
 	rounds  = 4
-	lease   = 10 * time.Minute // nothing that is left behind expires during a schedule
+	lease   = 10 * time.Minute // longer than a schedule: leases do not hide holds that are never released
 	pollCap = 2 * time.Second
 	key     = "lock"
 )
@@ -70,7 +71,7 @@ func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 	return w
 }
 
-// end waits for the actors, closes the clients and checks what is left.
+// end waits for the actors, closes the clients and checks that the server is empty.
 func (w *world) end() {
 	w.Wait()
 	for _, tr := range w.networks {
@@ -79,19 +80,19 @@ func (w *world) end() {
 	if time.Sleep(time.Second); w.faults {
 		time.Sleep(30 * time.Second) // attempts in doubt are undone
 	}
-	w.left("before Close")
+	w.empty("before Close")
 	for _, c := range w.clients {
 		require.NoError(w.t, c.Close())
 	}
 	time.Sleep(10 * time.Second) // late replies
-	w.left("after Close")
+	w.empty("after Close")
 	for channel, subs := range w.server.subs {
 		require.Empty(w.t, subs, channel)
 	}
 	require.Empty(w.t, w.server.late, "waits for a free lock")
 }
 
-func (w *world) left(when string) {
+func (w *world) empty(when string) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	for key := range w.server.locks {
@@ -100,7 +101,7 @@ func (w *world) left(when string) {
 	}
 }
 
-// failed checks the error of a call, which it reports: whether there is one.
+// failed reports whether a call failed, with an error that the schedule explains.
 func (w *world) failed(err error, expected ...error) bool {
 	if w.faults {
 		expected = append(expected, transport.ErrNotSent, transport.ErrUncertain, redlatch.ErrLost)

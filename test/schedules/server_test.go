@@ -12,7 +12,7 @@ import (
 
 // server executes the locks' scripts, in Go: their replies and messages, not their care for damaged keys.
 type server struct {
-	limit time.Duration // nobody waits longer for what is free
+	limit time.Duration // how long a free lock may have waiters
 
 	mu      sync.Mutex // guards what follows
 	locks   map[string]*lock
