@@ -121,11 +121,13 @@ func (w *world) failed(err error, expected ...error) bool {
 type user struct {
 	*world
 	*schedule.Actor
-	name string
-	lock *rlock.Lock
-	// leases: some leases expire. Waiters of a read/write lock do not know the lease of each reader.
-	leases bool
+	name  string
+	locks []*rlock.Lock // the roles of the lock
+	lock  *rlock.Lock   // one of them
 }
+
+// choose chooses a role.
+func (u *user) choose() { u.lock = u.locks[u.Pick(len(u.locks))] }
 
 // acquire waits for the lock, for a time or not at all.
 func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
@@ -139,11 +141,11 @@ func (u *user) acquire(ctx context.Context, opts ...rlock.Option) *rlock.Hold {
 	} else {
 		defer u.server.waits(key, 0, cancel)()
 	}
-	if u.faults && u.leases && u.Pick(4) == 0 {
+	if u.faults && len(u.locks) == 1 && u.Pick(4) == 0 { // waiters do not know the lease of each reader
 		opts = append(opts, rlock.WithLease(2*time.Second))
 	}
 	h, err := lock(ctx, opts...)
-	if u.failed(err, redlatch.ErrNotAcquired, context.DeadlineExceeded, context.Canceled) {
+	if u.failed(err, redlatch.ErrNotAcquired, context.DeadlineExceeded, context.Canceled, rreadwritelock.ErrUpgrade) {
 		return nil
 	}
 	u.check(h)
@@ -182,6 +184,7 @@ func (u *user) inside(h *rlock.Hold, name string, depth int) {
 	ctx, in := context.WithoutCancel(h.Context(context.Background())), *u
 	u.Go(name, func(a *schedule.Actor) {
 		in.Actor, in.name = a, name
+		in.choose()
 		if h := in.acquire(ctx); h != nil {
 			in.use(h, depth-1)
 		}
@@ -215,9 +218,9 @@ func play(t *testing.T, s *schedule.Schedule, locks func(c *redlatch.Client) []*
 		name := fmt.Sprint("caller ", i)
 		all := locks(w.clients[i%len(w.clients)])
 		s.Go(name, func(a *schedule.Actor) {
-			u := &user{world: w, Actor: a, name: name, leases: len(all) == 1}
+			u := &user{world: w, Actor: a, name: name, locks: all}
 			for range rounds {
-				u.lock = all[a.Pick(len(all))]
+				u.choose()
 				if h := u.acquire(t.Context()); h != nil {
 					u.use(h, 2)
 				}
