@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,8 @@ func TestEveryMutantAppliesAndItsTestsExist(t *testing.T) {
 	all, err := readLists(lists)
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
-	require.LessOrEqual(t, len(all), 300, "one for each promise")
+	promises := slices.DeleteFunc(slices.Clone(all), func(m mutant) bool { return strings.HasPrefix(m.name, "schedules/") })
+	require.LessOrEqual(t, len(promises), 300, "one for each promise")
 	seen := map[string]bool{}
 	tests := map[string]map[string]bool{}
 	for _, m := range all {

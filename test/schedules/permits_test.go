@@ -36,7 +36,7 @@ func (u *taker) acquire(n int) bool {
 	acquire := u.semaphore.Acquire
 	if u.Pick(8) == 0 {
 		acquire = u.semaphore.TryAcquire
-	} else if !u.strict { // else a caller in front may need more
+	} else if u.judges && !u.strict { // else a caller in front may need more
 		defer u.server.waits(key, int64(n), cancel)()
 	}
 	return !u.failed(acquire(ctx, n), redlatch.ErrNotAcquired, context.DeadlineExceeded, context.Canceled)
