@@ -301,16 +301,17 @@ func TestHoldSaysWhenNothingIsLeft(t *testing.T) {
 }
 
 func TestAConfirmationHasAMarginOfItsOwn(t *testing.T) {
-	l := Lease{TTL: 20 * time.Second, Trust: time.Second, Fixed: true}
-	tenth := func(d time.Duration) time.Duration { return d / 10 }
-	sent := time.Now()
-	require.True(t, l.Hold(sent, tenth))
-	const exact = time.Millisecond // two clocks are read
-	require.WithinDuration(t, sent.Add(900*time.Millisecond), l.Deadline().Time(), exact)
-	require.WithinDuration(t, sent.Add(18*time.Second), l.Final(), exact)
-	later := sent.Add(300 * time.Millisecond)
-	l.renewed(later, tenth)
-	require.WithinDuration(t, later.Add(900*time.Millisecond), l.Deadline().Time(), exact)
+	synctest.Test(t, func(t *testing.T) {
+		l := Lease{TTL: 20 * time.Second, Trust: time.Second, Fixed: true}
+		tenth := func(d time.Duration) time.Duration { return d / 10 }
+		sent := time.Now()
+		require.True(t, l.Hold(sent, tenth))
+		require.Equal(t, 900*time.Millisecond, l.Deadline().Time().Sub(sent))
+		require.Equal(t, 18*time.Second, l.Final().Sub(sent))
+		later := sent.Add(300 * time.Millisecond)
+		l.renewed(later, tenth)
+		require.Equal(t, 900*time.Millisecond, l.Deadline().Time().Sub(later))
+	})
 }
 
 func TestU3WallClockThatRanAheadIsNoticed(t *testing.T) {
@@ -320,22 +321,24 @@ func TestU3WallClockThatRanAheadIsNoticed(t *testing.T) {
 }
 
 func TestU3SweepBringsEndedLeasesToTheFront(t *testing.T) {
-	w := newLoop(&server{answer: alwaysHeld})
-	h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
-	h.lease.Holder = h
-	h.lease.Hold(time.Now(), always(0))
-	h.lease.next = time.Now().Add(2 * time.Hour) // by the clock that stood still, there is time
-	other := &holder{lease: Lease{TTL: time.Hour, Fixed: true}}
-	other.lease.Hold(time.Now(), always(0))
-	for _, l := range []*Lease{&other.lease, &h.lease} {
-		l.watched = true
-		heap.Push(&w.sched, l)
-	}
-	later := time.Now().Add(2 * time.Minute)
-	w.sweep(later)
-	lost, due := w.collect(later)
-	require.Equal(t, []*Lease{&h.lease}, lost)
-	require.Empty(t, due)
+	synctest.Test(t, func(t *testing.T) {
+		w := newLoop(&server{answer: alwaysHeld})
+		h := &holder{lease: Lease{TTL: time.Minute, Fixed: true}}
+		h.lease.Holder = h
+		h.lease.Hold(time.Now(), always(0))
+		h.lease.next = time.Now().Add(2 * time.Hour) // by the clock that stood still, there is time
+		other := &holder{lease: Lease{TTL: time.Hour, Fixed: true}}
+		other.lease.Hold(time.Now(), always(0))
+		for _, l := range []*Lease{&other.lease, &h.lease} {
+			l.watched = true
+			heap.Push(&w.sched, l)
+		}
+		later := time.Now().Add(2 * time.Minute)
+		w.sweep(later)
+		lost, due := w.collect(later)
+		require.Equal(t, []*Lease{&h.lease}, lost)
+		require.Empty(t, due)
+	})
 }
 
 func TestLeasesThatAreGoneAtOnceDoNotWakeTheLoopEach(t *testing.T) {
