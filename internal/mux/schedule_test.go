@@ -1,0 +1,264 @@
+package mux_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/mux"
+	"github.com/redlatch/redlatch/internal/respconn"
+	"github.com/redlatch/redlatch/internal/test/redistest"
+	"github.com/redlatch/redlatch/internal/test/schedule"
+	"github.com/redlatch/redlatch/internal/test/testlevel"
+	"github.com/redlatch/redlatch/transport"
+)
+
+// What a burst's server does.
+const (
+	calm  = iota // it replies immediately
+	slow1        // some replies take long
+	faulty
+	servers
+)
+
+// soon is more than all yields on the way of a call, and less than any timer of a Mux.
+const soon = time.Millisecond
+
+// Callers overlap when the next one may read, and at the last burst with Close. Their contexts end and they
+// are interrupted at any time. Connections yield before each write, read and look.
+func TestEachCallEndsOnceWithItsReplyInEveryOrder(t *testing.T) {
+	var led atomic.Int64
+	schedule.Run(t, testlevel.Rounds(200, 5000), func(t *testing.T, s *schedule.Schedule) {
+		t.Helper()
+		a := s.Actor("main")
+		b := &bursts{t: t, s: s, led: &led, server: a.Pick(servers), script: transport.NewScript("s", "x")}
+		p := b.peer()
+		cfg := p.config()
+		cfg.OnLost = func() { assert.Equal(t, faulty, b.server, "no connection breaks but at Close") }
+		b.m = mux.New(cfg)
+		for i := range 3 {
+			for n := range 9 + a.Pick(3) {
+				b.call(a, fmt.Sprint("settle-", i, "-", n), false)
+			}
+			a.Sleep(time.Duration(a.Pick(3)) * 125 * time.Millisecond)
+			if b.closing = i == 2; b.closing {
+				for n := range 2 {
+					s.Go(fmt.Sprint("closer ", n), func(a *schedule.Actor) {
+						a.Yield()
+						assert.NoError(t, b.m.Close())
+					})
+				}
+			}
+			for n := range 2 + a.Pick(3) {
+				s.Go(fmt.Sprint("caller ", i, " ", n), func(a *schedule.Actor) {
+					for again := range 1 + a.Pick(2) {
+						b.call(a, fmt.Sprint("burst-", i, "-", n, "-", again), true)
+					}
+				})
+			}
+			s.Wait()
+		}
+		time.Sleep(time.Second) // the peer ends
+	})
+	assert.NotZero(t, led.Load(), "nothing was led")
+}
+
+type bursts struct {
+	t       *testing.T
+	s       *schedule.Schedule
+	m       *mux.Mux
+	server  int
+	script  *transport.Script
+	closing bool
+	led     *atomic.Int64
+	replies atomic.Int64
+}
+
+// peer returns a server that replies the last argument, and the time.
+func (b *bursts) peer() *peer {
+	p, conns := newPeer(), 0
+	p.Client = func(conn net.Conn) redis.Conn {
+		conns++
+		y := &yielding{seen: newSeen(conn), reads: b.s.Actor(fmt.Sprint("reader ", conns)), writes: b.s.Actor(fmt.Sprint("writer ", conns))}
+		y.ConnWithTimeout, _ = respconn.NewConn(y.seenConn(), 0).(redis.ConnWithTimeout)
+		return y
+	}
+	p.Delay = func() {
+		a := b.s.Actor(fmt.Sprint("reply ", b.replies.Add(1)))
+		if a.Yield(); b.server == slow1 && a.Pick(4) == 0 {
+			a.Sleep(20 * time.Millisecond)
+		}
+	}
+	a := b.s.Actor("server")
+	return p.on(func(_ int, args []string) (string, bool) {
+		reply := redistest.Bulk(args[len(args)-1] + " " + strconv.FormatInt(time.Now().UnixNano(), 10))
+		switch args[0] {
+		case "PING", "CLIENT":
+			return "", false
+		case "ASKING":
+			return ok, true
+		case "EVALSHA":
+			if a.Pick(2) == 0 {
+				reply = noScript
+			}
+		}
+		if b.server == faulty && a.Pick(12) == 0 {
+			reply = []string{hangUp, reply + hangUp, readOnly, "$9\r\nhal" + hangUp}[a.Pick(4)]
+		}
+		return reply, true
+	})
+}
+
+// yielding is a connection whose users yield. Each actor is for the goroutine with that token.
+type yielding struct {
+	redis.ConnWithTimeout
+	seen          *seen
+	reads, writes *schedule.Actor
+}
+
+func (y *yielding) Unwrap() redis.Conn { return y.ConnWithTimeout }
+
+func (y *yielding) Send(name string, args ...any) error {
+	y.writes.Yield()
+	return y.ConnWithTimeout.Send(name, args...)
+}
+
+func (y *yielding) Flush() error {
+	y.writes.Yield()
+	return y.ConnWithTimeout.Flush()
+}
+
+func (y *yielding) seenConn() net.Conn { return &yieldingSeen{y.seen, y} }
+
+type yieldingSeen struct {
+	*seen
+	y *yielding
+}
+
+func (c *yieldingSeen) Read(p []byte) (int, error) {
+	c.y.reads.Yield()
+	return c.seen.Read(p)
+}
+
+func (c *yieldingSeen) Look() (bool, error) {
+	c.y.writes.Yield()
+	return c.seen.Look()
+}
+
+type ended struct {
+	outcome
+	at time.Time
+}
+
+// call makes a call and checks its outcome.
+func (b *bursts) call(a *schedule.Actor, text string, free bool) {
+	c := command("ECHO", text)
+	if free && a.Pick(3) == 0 {
+		c = eval(b.script, 0, text)
+	}
+	c.Urgent, c.Vital = a.Pick(3) == 0, a.Pick(9) == 0
+	came := make(chan ended, 2)
+	done := func(reply any, err error) { came <- ended{outcome{reply, err}, time.Now()} }
+	began := time.Now()
+	switch how := a.Pick(5); {
+	case free && how == 0:
+		b.m.Start(c, done)
+	case free && how == 1:
+		b.m.Ask(c, done)
+	default:
+		b.lead(a, c, done, free)
+		b.led.Add(int64(len(came)))
+	}
+	abandoned := false
+	if a.Yield(); free && a.Pick(6) == 0 {
+		c.Abandon()
+		abandoned = true
+	}
+	select {
+	case o := <-came:
+		b.judge(text, began, o, abandoned)
+	case <-time.After(patience):
+		require.Fail(b.t, "done has not run")
+	}
+	if free {
+		b.rest(a, c)
+	}
+	assert.Empty(b.t, came)
+}
+
+// lead leads a call, whose caller may stop waiting.
+func (b *bursts) lead(a *schedule.Actor, c *transport.Call, done transport.Done, free bool) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var left atomic.Bool
+	var stopped atomic.Int64
+	began := time.Now()
+	if how := a.Pick(3); free && how > 0 {
+		b.s.Go(fmt.Sprint("stop ", c.Args), func(a *schedule.Actor) {
+			a.Yield()
+			stopped.Store(time.Now().UnixNano())
+			if how == 1 {
+				cancel()
+				return
+			}
+			left.Store(true)
+			b.m.Interrupt(c)
+		})
+	}
+	b.m.Lead(ctx, c, done, waiter{started: a.Yield, left: left.Load})
+	cancel()
+	if at := stopped.Load(); at != 0 {
+		assert.Less(b.t, time.Since(later(began, time.Unix(0, at))), soon, "the caller did not wait any longer")
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (b *bursts) judge(text string, began time.Time, o ended, abandoned bool) {
+	if o.err == nil {
+		got, at, _ := strings.Cut(string(o.reply.([]byte)), " ")
+		nanos, err := strconv.ParseInt(at, 10, 64)
+		assert.NoError(b.t, err)
+		assert.Equal(b.t, text, got)
+		assert.Less(b.t, o.at.Sub(time.Unix(0, nanos)), soon, "from the server's reply")
+		assert.True(b.t, b.server != calm || o.at.Sub(began) < soon, "from the start")
+		return
+	}
+	switch {
+	case b.server == faulty:
+		assert.True(b.t, errors.Is(o.err, transport.ErrNotSent) || errors.Is(o.err, transport.ErrUncertain) || transport.IsCode(o.err, "READONLY"))
+	case b.closing:
+		assert.True(b.t, abandoned || errors.Is(o.err, transport.ErrClosed), "%v", o.err)
+	default:
+		assert.True(b.t, abandoned && errors.Is(o.err, transport.ErrNotSent), "%v", o.err)
+	}
+}
+
+// rest uses what a Mux has beside calls.
+func (b *bursts) rest(a *schedule.Actor, c *transport.Call) {
+	switch a.Pick(5) {
+	case 0:
+		b.m.Lost()
+	case 1:
+		b.m.Reconnected()
+	case 2, 3:
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+		defer cancel()
+		err := b.m.Fence(ctx, c)
+		assert.True(b.t, b.server != calm || b.closing || (err == nil) == (c.Conn() != 0), "%v", err)
+	}
+}
