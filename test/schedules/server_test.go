@@ -228,6 +228,10 @@ func (s *server) change(name string, fair bool, keys, args []any) any {
 	key, owner := text(keys[0]), text(args[0])
 	l := s.locks[key]
 	h := l.owners[owner]
+	if writer := l.owners[owner+":write"]; h == nil && writer != nil && name == "read_reenter" {
+		h = &held{until: writer.until}
+		l.owners[owner] = h
+	}
 	switch {
 	case h == nil && fair && strings.HasSuffix(name, "release") && len(l.owners) == 0:
 		s.wake(l, keys)
