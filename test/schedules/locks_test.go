@@ -52,7 +52,7 @@ type world struct {
 func newWorld(t *testing.T, s *schedule.Schedule, n int) *world {
 	t.Helper()
 	w := &world{
-		Schedule: s, t: t, faults: s.Seed%3 == 0, closes: s.Seed%3 == 1 && s.Seed%5 == 0, judges: s.Seed%4 < 2, server: newServer(200 * time.Millisecond),
+		Schedule: s, t: t, faults: s.Seed%3 == 0, closes: s.Seed%3 == 1 && s.Seed%5 == 0, judges: s.Seed%8 < 4, server: newServer(200 * time.Millisecond),
 	}
 	pollCap := 2 * time.Second
 	if w.faults { // they may keep a lock free for a while, but not until the next poll
@@ -222,7 +222,7 @@ func (u *user) release(h *rlock.Hold) {
 // play makes the callers of two clients use the locks that they pick.
 func play(t *testing.T, s *schedule.Schedule, locks func(c *redlatch.Client) []*rlock.Lock) {
 	t.Helper()
-	w := newWorld(t, s, 1+int(s.Seed%2))
+	w := newWorld(t, s, 1+int(s.Seed/2%2))
 	for i := range callers {
 		name := fmt.Sprint("caller ", i)
 		all := locks(w.clients[i%len(w.clients)])

@@ -52,7 +52,7 @@ const (
 )
 
 // ways is the number of calls of which each fault hits one.
-const ways = 40
+const ways = 20
 
 // next draws the way of the next call or message.
 func (n *network) next() way {
