@@ -263,7 +263,7 @@ func TestManyLeasesCostOneGoroutineAndAreRenewedInTime(t *testing.T) {
 		w := newLoop(s)
 		defer w.Close()
 		var holders []*holder
-		for i := range testlevel.Rounds(2_000, 10_000) {
+		for i := range testlevel.Rounds(1_000, 10_000) {
 			holders = append(holders, hold(w, 30*time.Second, false))
 			if i%100 == 0 {
 				time.Sleep(50 * time.Millisecond)
