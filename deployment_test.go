@@ -156,7 +156,7 @@ func masterAnother(t *testing.T, set *redistest.Sentinels, address string) {
 	require.Eventually(t, func() bool {
 		_, err := lock.IsLocked(t.Context())
 		return err == nil && now.Clients(t) > 0
-	}, 20*time.Second, 5*time.Millisecond, "it asks the Sentinels that it has heard of")
+	}, 20*time.Second, 20*time.Millisecond, "it asks the Sentinels that it has heard of")
 	_ = hold.Unlock() // whether it survived is a matter of luck
 	require.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil }))
 }
@@ -230,7 +230,7 @@ func TestNewSentinelFollowsTheMasterOverADialFunction(t *testing.T) {
 		gone := !named(t, former, "follower")
 		require.Zero(t, kills, "the Sentinels ended the connections to the former master, not the client")
 		return gone
-	}, time.Minute, 5*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	now := set.AwaitMaster(t, former)
 	require.NoError(t, rlock.New(client, redistest.Key(t)).Do(t.Context(), func(context.Context) error { return nil }))
 	require.True(t, named(t, now, "follower"))
