@@ -187,7 +187,7 @@ func textOf(page string) string {
 // says returns the text of a page, when it says something.
 func says(t *testing.T, page http.Handler, address, what string) (text string) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(250 * time.Millisecond) {
+	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(time.Second) {
 		_, got := get(t, page, address)
 		if text = textOf(got); strings.Contains(text, what) {
 			return text

@@ -221,11 +221,13 @@ func LongQueue(t *testing.T, s *redistest.Server, name, holder string, n int) {
 	t.Helper()
 	c := s.Dial(t)
 	require.NoError(t, c.Send("HSET", name, holder, 1))
-	now := time.Now().UnixMilli()
+	now, owners, deadlines := time.Now().UnixMilli(), []any{codec.QueueKey(name)}, []any{codec.TimeoutKey(name)}
 	for i := range n {
-		require.NoError(t, c.Send("RPUSH", codec.QueueKey(name), LongOwner(i)))
-		require.NoError(t, c.Send("ZADD", codec.TimeoutKey(name), now+int64(i+1)*60_000, LongOwner(i)))
+		owner := LongOwner(i)
+		owners, deadlines = append(owners, owner), append(deadlines, now+int64(i+1)*60_000, owner)
 	}
+	require.NoError(t, c.Send("RPUSH", owners...))
+	require.NoError(t, c.Send("ZADD", deadlines...))
 	_, err := c.Do("")
 	require.NoError(t, err)
 }
