@@ -171,10 +171,10 @@ func Finish(t *testing.T, url string, args ...string) Outcome {
 	return finish(t, url, args, "demo", "hold", "release", "run", "__guard")
 }
 
-// finish runs redlatch in a process of its own if it is one of some commands.
-func finish(t *testing.T, url string, args []string, own ...string) Outcome {
+// finish runs redlatch. The commands in apart get a separate process.
+func finish(t *testing.T, url string, args []string, apart ...string) Outcome {
 	t.Helper()
-	if slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(own, arg) }) {
+	if slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(apart, arg) }) {
 		return Start(t, url, args...).Outcome(2 * Soon)
 	}
 	return finishInResident(t, url, args)

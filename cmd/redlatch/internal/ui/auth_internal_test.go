@@ -171,7 +171,7 @@ func TestANetworkOfOneMachineIsOneAddress(t *testing.T) {
 	require.Equal(t, sourceOf("192.0.2.1:1"), sourceOf("[::ffff:192.0.2.1]:2"))
 }
 
-func TestNewAddressReplacesOneWithFewestGuesses(t *testing.T) {
+func TestNewAddressReplacesFewestGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := gateOf()
