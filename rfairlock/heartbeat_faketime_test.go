@@ -148,6 +148,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 		},
 	}
 	for _, name := range testlevel.Part(slices.Sorted(maps.Keys(faults)), 2, t.Name()) {
+		fail := faults[name]
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ev := &evictions{}
@@ -161,7 +162,7 @@ func TestU25LiveWaitersKeepTheirQueueEntriesThroughFaults(t *testing.T) {
 				queueByHand(t, srv, "job", foreignTail, time.Now().Add(time.Hour))
 				before := queueOf(t, srv, "job")
 				time.Sleep(20 * time.Second)
-				faults[name](srv, all)
+				fail(srv, all)
 				time.Sleep(30 * time.Second)
 				require.Equal(t, before[:6], queueOf(t, srv, "job")[:6])
 				for _, e := range ev.reported() {

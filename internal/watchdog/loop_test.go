@@ -289,7 +289,7 @@ func TestCloseTellsEveryHolder(t *testing.T) {
 }
 
 func TestCloseOfALoopNeverStartedReturns(t *testing.T) {
-	newLoop(&server{}).Close()
+	synctest.Test(t, func(*testing.T) { newLoop(&server{}).Close() })
 }
 
 func TestHoldSaysWhenNothingIsLeft(t *testing.T) {

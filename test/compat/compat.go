@@ -20,9 +20,8 @@ import (
 	"github.com/redlatch/redlatch/test/compat/oracle"
 )
 
-// defaultReleases are the oldest and a new one. make compat runs the last 3.x too, each night in CI; its
-// recorded vectors are replayed in every run.
-const defaultReleases = "3.17.7 4.3.1"
+// defaultReleases must match scripts/compat.sh: the oldest, the last 3.x and the newest.
+const defaultReleases = "3.17.7 3.52.0 4.3.1"
 
 // supportedReleases are the releases with recorded behavior. Keep in sync with the Makefile.
 const supportedReleases = "3.17.7 3.20.1 3.24.3 3.28.0 3.37.0 3.45.1 3.52.0 4.0.0 4.3.1 4.7.0"

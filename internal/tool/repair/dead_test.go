@@ -96,7 +96,7 @@ func evictBothWays(t *testing.T, s redistest.Target, length int, held bool, live
 	queue, deadlines := stateOf(t, s, all)
 	require.Equal(t, wantQueue, queue)
 	require.Len(t, deadlines, len(wantDeadlines))
-	took := time.Since(now).Milliseconds() // an eviction leaves later waiters the time that is left
+	took := time.Now().UnixMilli() - now.UnixMilli() // an eviction leaves later waiters the remaining time
 	for owner, deadline := range wantDeadlines {
 		require.InDelta(t, deadline, deadlines[owner], float64(took), owner)
 	}
