@@ -238,6 +238,17 @@ func TestLossDuringReplicaWaitReturnsErrNotAcquired(t *testing.T) {
 	})
 }
 
+func TestReplicaWaitEndsWithTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, client := inCutBubble(t, redlatch.WithReplicaSync(1, time.Minute))
+		began := time.Now()
+		_, err := rmultilock.New(client, "a", "b").Lock(t.Context(), rlock.WithWait(2*time.Second))
+		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Zero(t, exists(t, srv, "a", "b"))
+	})
+}
+
 func TestUnlockTakesOneCommandTimeoutForAllLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, tr, client := inCutBubble(t)
