@@ -101,10 +101,11 @@ func until(t testing.TB, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
 	for pause := time.Millisecond; !cond(); pause += pause / 2 {
-		if time.Now().After(deadline) {
+		left := time.Until(deadline)
+		if left <= 0 {
 			require.FailNow(t, what, "not within %v", within)
 		}
-		<-time.After(pause)
+		<-time.After(min(pause, left))
 	}
 }
 
