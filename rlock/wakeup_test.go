@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,8 +129,7 @@ func TestU18ContendedCyclesWithCancelsLeaveNothingBehind(t *testing.T) {
 	}
 	baseline := runtime.NumGoroutine()
 
-	churn(t, clients, testlevel.Rounds(1000, 2400))
-	require.Greater(t, srv.CommandStats(t)["subscribe"], int64(len(clients)+10), "they never waited for each other")
+	churn(t, srv, clients, testlevel.Rounds(1000, 2400))
 	for _, client := range clients {
 		require.Zero(t, engine.EngineOf(client).Watchdog.Len(), "a released lock is renewed")
 	}
@@ -145,18 +143,27 @@ func letOthersRun(times int) {
 	}
 }
 
-// churn runs lock cycles on a few names. Many callers leave early.
-func churn(t *testing.T, clients []*redlatch.Client, cycles int) {
+// churn runs lock cycles on a few names, which are held until each client waits for each. After that, many
+// callers leave early.
+func churn(t *testing.T, srv *redistest.Server, clients []*redlatch.Client, cycles int) {
 	t.Helper()
 	const workers = 20
+	names := []string{"churn-0", "churn-1", "churn-2"}
+	for _, name := range names {
+		holdByHand(t, srv, name, forever)
+	}
 	var acquired, left atomic.Int64
 	var wg sync.WaitGroup
 	for i := range workers {
 		client := clients[i%len(clients)]
 		wg.Go(func() {
-			for range cycles / workers {
+			for n := range cycles / workers {
 				ctx, cancel := context.WithTimeout(t.Context(), rand.N(6*time.Millisecond))
-				hold, err := rlock.New(client, "churn-"+strconv.Itoa(rand.IntN(3))).Lock(ctx)
+				name := names[rand.IntN(len(names))]
+				if n == 0 {
+					ctx, name = t.Context(), names[i/len(clients)%len(names)]
+				}
+				hold, err := rlock.New(client, name).Lock(ctx)
 				if err == nil {
 					acquired.Add(1)
 					letOthersRun(rand.N(3))
@@ -169,6 +176,12 @@ func churn(t *testing.T, clients []*redlatch.Client, cycles int) {
 				cancel()
 			}
 		})
+	}
+	for _, name := range names {
+		until(t, soon, "each client waits", func() bool { return listeners(t, srv, name) == int64(len(clients)) })
+	}
+	for _, name := range names {
+		freeByHand(t, srv, name)
 	}
 	wg.Wait()
 	t.Logf("acquired %d, left early %d", acquired.Load(), left.Load())
