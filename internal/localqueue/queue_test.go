@@ -290,6 +290,19 @@ func TestCoalescedMessagesAreTurns(t *testing.T) {
 	require.True(t, ask)
 }
 
+func TestYieldLastsForLeastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &caller{yields: &yielding{yield: yield{turns: 1, least: time.Second}, began: time.Now()}}
+		for range 3 {
+			ask, _ := c.OnEvent(nil, transport.Event{})
+			require.False(t, ask)
+		}
+		time.Sleep(time.Second)
+		ask, _ := c.OnEvent(nil, transport.Event{})
+		require.True(t, ask)
+	})
+}
+
 // idle is a subscription that counts how often it is closed.
 type idle struct {
 	transport.Subscription

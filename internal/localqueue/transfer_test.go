@@ -97,19 +97,21 @@ func TestLockIsFreedWhenABurstIsOver(t *testing.T) {
 	})
 }
 
-func TestPatienceIsForBurstsAmongContendersThatTransfer(t *testing.T) {
+func TestYieldIsForBurstsAmongContendersThatTransfer(t *testing.T) {
+	const short = (burstMax - 1) * (burstTime / burstMax)
 	synctest.Test(t, func(t *testing.T) {
-		for pause, patience := range map[time.Duration]time.Duration{
-			0:                      burstMin,
-			burstTime / burstMax:   burstTimes * (burstMax - 1) * (burstTime / burstMax),
-			100 * time.Millisecond: burstTimes * burstTime,
+		for pause, c := range map[time.Duration]struct{ took, patience time.Duration }{
+			0:                      {0, burstMin},
+			burstTime / burstMax:   {short, burstTimes * short},
+			100 * time.Millisecond: {100 * time.Millisecond, burstTimes * burstTime},
 		} {
 			qs, l := withTurn(t)
 			l.count(0, true)
 			asked, _ := turns(l, qs, burstMax, pause, true)
 			require.NotEmpty(t, asked)
 			require.Equal(t, 1, asked[0].turns)
-			require.Equal(t, patience, asked[0].patience)
+			require.Equal(t, c.patience, asked[0].patience)
+			require.InDelta(t, c.took/burstTimes, asked[0].least, float64(time.Microsecond))
 		}
 	})
 }
