@@ -79,7 +79,7 @@ func TestU11SeveralClientsLetOneInAtATime(t *testing.T) {
 // A wait that ends during an attempt is contention, not a failure of Redis.
 func TestU33WaitThatEndsDuringAnAttemptIsDistinguishedFromTroubleWithRedis(t *testing.T) {
 	const latency = 200 * time.Millisecond
-	step := time.Duration(testlevel.Rounds(600, 70)) * time.Millisecond
+	step := time.Duration(testlevel.Rounds(550, 70)) * time.Millisecond
 	for wait := 6 * latency; wait < 5*time.Second; wait += step {
 		synctest.Test(t, func(t *testing.T) {
 			w, client := wired(t, latency, redlatch.WithPollCap(latency))
