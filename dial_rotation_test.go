@@ -2,7 +2,6 @@ package redlatch_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,9 +111,13 @@ func TestPasswordThatIsWrongForLessThanTheLeaseCostsNoHold(t *testing.T) {
 	asked := r.tokens.calls.Load()
 	r.rotate(t, "second")
 	// The vault is late for as long as this is tried.
-	_, err := rlock.New(r.client, "any").IsLocked(t.Context())
-	if errors.Is(err, redlatch.ErrUncertain) { // sent before the end of the connection was seen
+	var err error
+	for range 5 {
 		_, err = rlock.New(r.client, "any").IsLocked(t.Context())
+		// An early call is sent before the end of the connection was seen. A slow machine may connect too late.
+		if err == nil || strings.Contains(err.Error(), "WRONGPASS") {
+			break
+		}
 	}
 	require.ErrorIs(t, err, redlatch.ErrNotSent)
 	require.ErrorContains(t, err, "WRONGPASS", "and not only that it was not sent in time")
