@@ -145,6 +145,8 @@ type fixture struct {
 	t *testing.T
 	h Harness
 
+	late bool // a Subscribe has failed because its connection came late
+
 	mu      sync.Mutex // guards started
 	started []*pending
 }
