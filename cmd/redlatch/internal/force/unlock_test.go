@@ -40,7 +40,7 @@ func TestUnlockLeavesALockWhoseLeaseIsRenewed(t *testing.T) {
 		for _, more := range [][]string{nil, {"--dead", hold.Owner().String()}} {
 			got := program.Finish(t, s.URL(), append([]string{"unlock", "--force", lock.Name()}, more...)...)
 			require.Equal(t, 2, got.Code, got.Stderr)
-			program.OneLine(t, afterLook(t, got.Stderr, "[45]s", lock.Name()))
+			program.OneLine(t, afterLook(t, got.Stderr, "[345]s", lock.Name()))
 			require.Contains(t, got.Stderr, "its holder is alive, its lease was renewed just now")
 			require.Regexp(t, `  owner  `+hold.Owner().String()+`   count 1\n         Redlatch since \S+Z\n  lease  \S+ left, renewed\n$`, got.Stdout)
 			program.Narrow(t, strings.TrimPrefix(got.Stdout, "lock \""+lock.Name()))
