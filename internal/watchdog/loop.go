@@ -106,8 +106,8 @@ func (w *Loop) Add(l *Lease) bool {
 	return true
 }
 
-// Remove removes a lease and reports whether it was watched. After it, no renewal of the lease
-// and no callback begins.
+// Remove removes a lease and reports whether it was watched. If it was, no callback begins after
+// that, and at most one renewal: that which the loop's goroutine is about to send ([Loop.Tried]).
 func (w *Loop) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
