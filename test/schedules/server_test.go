@@ -101,12 +101,18 @@ func (s *server) cancel() {
 	}
 }
 
-// holds reports whether an owner has a lock.
-func (s *server) holds(key, owner string) bool {
+// left returns for how long an owner has a lock.
+func (s *server) left(key, owner string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var until time.Time
 	l := s.lock(key)
-	return l.owners[owner] != nil || l.owners[owner+":write"] != nil
+	for _, owner := range []string{owner, owner + ":write"} {
+		if h := l.owners[owner]; h != nil && h.until.After(until) {
+			until = h.until
+		}
+	}
+	return time.Until(until)
 }
 
 // run executes a call.
@@ -233,7 +239,7 @@ func (s *server) change(name string, fair bool, keys, args []any) any {
 		l.owners[owner] = h
 	}
 	switch {
-	case h == nil && fair && strings.HasSuffix(name, "release") && len(l.owners) == 0:
+	case h == nil && fair && strings.Contains(name, "release") && len(l.owners) == 0:
 		s.wake(l, keys)
 		return int64(2)
 	case name == "pass" && h == nil:
@@ -251,6 +257,9 @@ func (s *server) change(name string, fair bool, keys, args []any) any {
 			h.until = until
 		}
 		return int64(1)
+	}
+	if strings.HasSuffix(name, "release_shared") {
+		target = h.count - 1
 	}
 	if target > 0 {
 		if h.count > target {
