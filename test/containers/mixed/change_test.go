@@ -98,7 +98,7 @@ func (p *place) slotsMoveUnderWaiters(t *testing.T, java *peer.Peer) {
 		got.free(t)
 		t.Logf("%s after the slot has moved: %v", s, got.at.Sub(s.freed).Round(time.Millisecond))
 		if s.waits.library() == "Redlatch" {
-			p.inTime(t, s.began, got.at.Sub(s.free), wakeBound, "not woken: "+s.String())
+			p.inTime(t, s.free, got.at.Sub(s.free), wakeBound, "not woken: "+s.String())
 			continue
 		}
 		p.inTime(t, s.began, got.at.Sub(s.began), movedLease+wakeBound, "asleep after the lease: "+s.String())

@@ -380,6 +380,6 @@ func (s sleeper) woken(t *testing.T) time.Duration {
 	t.Helper()
 	got := await(t, s.came, s.String())
 	got.free(t)
-	s.place.inTime(t, s.began, got.at.Sub(s.waited), wakeBound, "a wake-up was lost: "+s.String())
+	s.place.inTime(t, s.waited, got.at.Sub(s.waited), wakeBound, "a wake-up was lost: "+s.String())
 	return got.at.Sub(s.freed)
 }
