@@ -148,6 +148,7 @@ func (r *radio) breakSome(a *schedule.Actor) {
 
 // wire is a connection. Its actors are for the writing and the reading goroutine.
 type wire struct {
+	redis.ConnWithTimeout // nil: no other methods are called
 	*radio
 	reads, writes *schedule.Actor
 	sent          [][]string
@@ -213,13 +214,6 @@ func (w *wire) hangUp() { w.once.Do(func() { close(w.closed) }) }
 func (w *wire) Close() error {
 	w.hangUp()
 	return nil
-}
-
-func (w *wire) Receive() (any, error)          { return w.ReceiveWithTimeout(0) }
-func (w *wire) Err() error                     { return nil }
-func (w *wire) Do(string, ...any) (any, error) { panic("Do on a shared connection") }
-func (w *wire) DoWithTimeout(time.Duration, string, ...any) (any, error) {
-	panic("Do on a shared connection")
 }
 
 // subscribe subscribes and requires an event or a gap for each message that it publishes itself.

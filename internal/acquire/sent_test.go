@@ -89,7 +89,7 @@ func TestALeaseBeginsBeforeTheServerIsToldTheTime(t *testing.T) {
 }
 
 // Between the attempt and the hold, no release of the same owner may miss its lease.
-func TestClaimAsksUntilItIsGranted(t *testing.T) {
+func TestAsksBracketsAttemptAndGrant(t *testing.T) {
 	t.Parallel()
 	for end, refusal := range map[string]error{"grant ": nil, "": errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {

@@ -211,7 +211,7 @@ func (b *bursts) lead(a *schedule.Actor, c *transport.Call, done transport.Done,
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var left atomic.Bool
 	var stopped atomic.Int64
-	began := time.Now()
+	began := time.Now().UnixNano()
 	if how := a.Pick(3); free && how > 0 {
 		b.s.Go(fmt.Sprint("stop ", c.Args), func(a *schedule.Actor) {
 			a.Yield()
@@ -227,15 +227,8 @@ func (b *bursts) lead(a *schedule.Actor, c *transport.Call, done transport.Done,
 	b.m.Lead(ctx, c, done, waiter{started: a.Yield, left: left.Load})
 	cancel()
 	if at := stopped.Load(); at != 0 {
-		assert.Less(b.t, time.Since(later(began, time.Unix(0, at))), soon, "the caller did not wait any longer")
+		assert.Less(b.t, time.Since(time.Unix(0, max(began, at))), soon, "the caller did not wait any longer")
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (b *bursts) judge(text string, began time.Time, o ended, abandoned bool) {

@@ -38,6 +38,9 @@ const (
 	key     = "lock"
 )
 
+// schedules returns how many each test runs.
+func schedules() int { return testlevel.Rounds(200, 1000) }
+
 // world is the server and the clients of one schedule.
 type world struct {
 	*schedule.Schedule
@@ -128,7 +131,7 @@ type user struct {
 	name  string
 	owner redlatch.Owner // shared with other callers, unless zero
 	locks []*rlock.Lock  // the roles of the lock
-	lock  *rlock.Lock    // one of them
+	lock  *rlock.Lock    // the chosen one
 }
 
 // choose chooses a role.
@@ -229,51 +232,43 @@ func (u *user) release(h *rlock.Hold) {
 }
 
 // play makes the callers of two clients use the locks that they pick.
-func play(t *testing.T, s *schedule.Schedule, locks func(c *redlatch.Client) []*rlock.Lock) {
+func play(t *testing.T, locks func(c *redlatch.Client) []*rlock.Lock) {
 	t.Helper()
-	w := newWorld(t, s, 1+int(s.Seed/2%2))
-	owner := redlatch.NewOwner(uuid.New(), 1)
-	for i := range callers {
-		name := fmt.Sprint("caller ", i)
-		all := locks(w.clients[i%len(w.clients)])
-		s.Go(name, func(a *schedule.Actor) {
-			u := &user{world: w, Actor: a, name: name, locks: all}
+	schedule.Run(t, schedules(), func(t *testing.T, s *schedule.Schedule) {
+		t.Helper()
+		w, owner := newWorld(t, s, 1+int(s.Seed/2%2)), redlatch.NewOwner(uuid.New(), 1)
+		for i := range callers {
+			u := &user{world: w, name: fmt.Sprint("caller ", i), locks: locks(w.clients[i%len(w.clients)])}
 			depth := 2
-			if len(all) == 1 && !w.faults && !w.closes && i%2 == 0 && s.Seed%3 == 1 {
+			if s.Seed%3 == 1 && !w.closes && i%2 == 0 && len(u.locks) == 1 {
 				u.owner, depth = owner, 0
 			}
-			for range rounds {
-				u.choose()
-				if h := u.acquire(t.Context()); h != nil {
-					u.use(h, depth)
+			s.Go(u.name, func(a *schedule.Actor) {
+				u.Actor = a
+				for range rounds {
+					u.choose()
+					if h := u.acquire(t.Context()); h != nil {
+						u.use(h, depth)
+					}
+					a.Yield()
 				}
-				a.Yield()
-			}
-		})
-	}
-	w.end()
+			})
+		}
+		w.end()
+	})
 }
 
 func TestPlainLockSchedules(t *testing.T) {
-	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
-		t.Helper()
-		play(t, s, func(c *redlatch.Client) []*rlock.Lock { return []*rlock.Lock{rlock.New(c, key)} })
-	})
+	play(t, func(c *redlatch.Client) []*rlock.Lock { return []*rlock.Lock{rlock.New(c, key)} })
 }
 
 func TestFairLockSchedules(t *testing.T) {
-	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
-		t.Helper()
-		play(t, s, func(c *redlatch.Client) []*rlock.Lock { return []*rlock.Lock{rfairlock.New(c, key)} })
-	})
+	play(t, func(c *redlatch.Client) []*rlock.Lock { return []*rlock.Lock{rfairlock.New(c, key)} })
 }
 
 func TestReadWriteLockSchedules(t *testing.T) {
-	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
-		t.Helper()
-		play(t, s, func(c *redlatch.Client) []*rlock.Lock {
-			l := rreadwritelock.New(c, key)
-			return []*rlock.Lock{l.Read(), l.Read(), l.Write()}
-		})
+	play(t, func(c *redlatch.Client) []*rlock.Lock {
+		l := rreadwritelock.New(c, key)
+		return []*rlock.Lock{l.Read(), l.Read(), l.Write()}
 	})
 }

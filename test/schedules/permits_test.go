@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/test/schedule"
-	"github.com/redlatch/redlatch/internal/test/testlevel"
 	"github.com/redlatch/redlatch/rsemaphore"
 	"github.com/redlatch/redlatch/transport"
 )
@@ -58,7 +57,7 @@ func (u *taker) use(n int) {
 }
 
 func TestSemaphoreSchedules(t *testing.T) {
-	schedule.Run(t, testlevel.Rounds(200, 4000), func(t *testing.T, s *schedule.Schedule) {
+	schedule.Run(t, schedules(), func(t *testing.T, s *schedule.Schedule) {
 		t.Helper()
 		w := newWorld(t, s, 2)
 		for _, n := range w.networks {
