@@ -6,8 +6,10 @@ package schedule
 
 import (
 	"flag"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -40,6 +42,8 @@ func Run(t *testing.T, seeds int, body func(t *testing.T, s *Schedule)) {
 
 func run(t *testing.T, seed uint64, body func(t *testing.T, s *Schedule)) {
 	t.Helper()
+	// A bubble whose goroutines wait for a mutex hangs until the timeout of go test.
+	defer time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "%s hangs: -seed=%d\n", t.Name(), seed) }).Stop()
 	defer func() {
 		if why := recover(); why != nil { // as when all goroutines of the bubble wait forever
 			stacks := make([]byte, 1<<20)
