@@ -99,13 +99,14 @@ func (w *waiter) stillWaits(t testing.TB) {
 // until polls cond until it holds. Its pauses grow, as fake time passes only between polls.
 func until(t testing.TB, within time.Duration, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(within)
+	limit := time.After(within)
 	for pause := time.Millisecond; !cond(); pause += pause / 2 {
-		left := time.Until(deadline)
-		if left <= 0 {
-			require.FailNow(t, what, "not within %v", within)
+		select {
+		case <-time.After(pause):
+		case <-limit:
+			require.True(t, cond(), "%s: not within %v", what, within)
+			return
 		}
-		<-time.After(min(pause, left))
 	}
 }
 

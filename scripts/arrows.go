@@ -31,7 +31,7 @@ const (
 // floor of the longest matching folder; "." is the root alone. The linter holds the order
 // of the packages inside internal.
 var floors = [][]string{
-	{"test", "bench", "examples", "scripts"},
+	{"test", "bench", "examples", "scripts", "tools"},
 	{"internal/test"},
 	{"cmd"},
 	{"redlatchui"},
