@@ -49,7 +49,7 @@ func watch(t *testing.T, ctx context.Context, redis asynq.RedisConnOpt, did func
 	defer func() { assert.NoError(t, inspector.Close()) }()
 	before := -1
 	for ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		tasks, err := inspector.ListPendingTasks("reports")
 		if err != nil {
 			continue // there is no queue yet

@@ -31,7 +31,7 @@ func TestOneProcessMigratesAndTheOthersWait(t *testing.T) {
 	slow := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
 		assert.EqualValues(t, 1, busy.Add(1), "two processes migrate")
 		defer busy.Add(-1)
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 		migrated.Add(1)
 		return nil
 	}}, nil)

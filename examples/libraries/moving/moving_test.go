@@ -140,7 +140,7 @@ func fleet(t *testing.T, kinds ...process) (together int32) {
 		if busy.Add(1) > 1 {
 			count.Add(1)
 		}
-		time.Sleep(inside)
+		<-time.After(inside)
 		busy.Add(-1)
 		return nil
 	}
@@ -156,7 +156,7 @@ func fleet(t *testing.T, kinds ...process) (together int32) {
 						}
 						done++
 					}
-					time.Sleep(inside) // the others have a chance
+					<-time.After(inside) // the others have a chance
 				}
 			})
 		}
