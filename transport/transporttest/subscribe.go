@@ -244,7 +244,7 @@ func coalescing(f *fixture) {
 	f.hears(idle, "new")
 }
 
-var publishMany = transport.NewScript("publish_many", "for i = 1, ARGV[3] do redis.call(ARGV[1], KEYS[1], ARGV[2]) end return 1")
+var publishMany = transport.NewScript("publish_many", "for i = 1, tonumber(ARGV[3]) do redis.call(ARGV[1], KEYS[1], ARGV[2]) end return 1")
 
 // stuckListener publishes more than a connection's buffers hold, in a script, which takes one round trip.
 func stuckListener(f *fixture) {
