@@ -47,7 +47,7 @@ setup: ## day | 1 min once | Get a redis-server and a valkey-server to test agai
 test: setup ## day | 2 min | The tests, race detector, real server; lists at its end what is left to test-all
 	$(GO) run ./test/testrun ./...
 
-test-all: setup ## change | 10 min | All tests: also Java machines, clusters, load, long leases, many rounds
+test-all: setup ## change | 7 min | All tests: also Java machines, clusters, load, long leases, many rounds
 	$(GO) run ./test/testrun -all ./...
 
 # Without the race detector, with which make test-all does it: some of it is left out with that.
