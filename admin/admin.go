@@ -49,7 +49,7 @@ var (
 // Lock is a lock of any kind of this module, such as a *rlock.Lock. Other types cannot implement it.
 type Lock interface{ lock }
 
-type lock interface{ Internal() *hold.Lock }
+type lock = hold.AnyLock
 
 // wrap adds the operation and the lock to a non-nil error.
 func wrap(l *hold.Lock, op, owner string, err error) error {
@@ -142,7 +142,7 @@ type Waiter struct {
 // Errors: ErrNotSent, ErrUncertain, ErrClosed, ErrWrongType and ErrInvalid of package redlatch, or a
 // *transport.ServerError.
 func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
-	return inspect(ctx, of.Internal(), 0, -1)
+	return inspect(ctx, hold.Of(of), 0, -1)
 }
 
 // InspectPart is like [Inspect] for n places of a fair lock's queue from first, where 1 is the next
@@ -152,7 +152,7 @@ func Inspect(ctx context.Context, of Lock) (*Inspection, error) {
 // waiter.
 func InspectPart(ctx context.Context, of Lock, first, n int) (*Inspection, error) {
 	from := int64(min(max(first, 1), maxPlace)) - 1
-	return inspect(ctx, of.Internal(), from, from+int64(min(max(n, 1), maxPlace))-1)
+	return inspect(ctx, hold.Of(of), from, from+int64(min(max(n, 1), maxPlace))-1)
 }
 
 // maxPlace exceeds the length of any queue.
@@ -253,13 +253,13 @@ type Eviction struct {
 // one per 200 places of a long queue, the commands of [Listeners], an EVALSHA to evict, and one to
 // look at the result.
 func Evict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
-	return evict(ctx, of.Internal(), owner, false)
+	return evict(ctx, hold.Of(of), owner, false)
 }
 
 // ForceEvict is [Evict] for any waiter: it never returns [ErrWaiterAlive] or [ErrNotCounted]. A live
 // waiter queues again at the end with its next attempt.
 func ForceEvict(ctx context.Context, of Lock, owner string) (*Eviction, error) {
-	return evict(ctx, of.Internal(), owner, true)
+	return evict(ctx, hold.Of(of), owner, true)
 }
 
 // queueOf returns the kind of a lock with a queue on the server.
@@ -305,7 +305,7 @@ func evict(ctx context.Context, l *hold.Lock, owner string, force bool) (*Evicti
 // replicas, and [redlatch.ErrInvalid] if the lock is not fair. It sends SUBSCRIBE and UNSUBSCRIBE, one
 // PUBSUB to the master and to each replica, and at most once in ten seconds ROLE.
 func Listeners(ctx context.Context, of Lock, owners ...string) ([]int64, error) {
-	l := of.Internal()
+	l := hold.Of(of)
 	var counts []int64
 	kind, err := queueOf(ctx, l)
 	if err == nil && len(owners) > 0 {

@@ -40,7 +40,7 @@ import (
 // With rlock.WithOwner, the callers of one owner share one place.
 func New(client *redlatch.Client, name string) *rlock.Lock {
 	lock := &rlock.Lock{}
-	*lock.Internal() = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+	*hold.Of(lock) = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		f := kind.NewFair(e, mapped, luasrc.Tokens{})
 		return f, f.Queues.Strategy(f)
 	})

@@ -64,9 +64,9 @@ func newLock(client *redlatch.Client, name string, make func(least int64) hold.M
 		}
 	}
 	l := &rlock.Lock{}
-	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, make(set.least))
-	if l.Internal().Err == nil {
-		l.Internal().Err = set.err
+	*hold.Of(l) = hold.NewLock(engine.EngineOf(client), name, make(set.least))
+	if hold.Of(l).Err == nil {
+		hold.Of(l).Err = set.err
 	}
 	return &Lock{l, set.least}
 }
@@ -76,7 +76,7 @@ type Hold struct{ *rlock.Hold }
 
 // Token returns the latest token of the hold's owner, at least 1. A reentry gets its own token, which
 // the outer hold then also has. The token stays the same after the hold ends. Token sends nothing.
-func (h *Hold) Token() int64 { return h.Internal().Token() }
+func (h *Hold) Token() int64 { return hold.Of(h).Token() }
 
 // Lock acquires the lock like [rlock.Lock.Lock]. It also returns [ErrCounter] and [ErrEpoch]; then
 // the lock is not held and the counter is unchanged. A free lock costs one EVALSHA.
@@ -104,13 +104,13 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, hold *Hold) 
 	if err != nil {
 		return err
 	}
-	return h.Internal().Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
+	return hold.Of(h).Do(ctx, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
 // Token returns the last token given to any holder, 0 if there was none, like Redisson's getToken
 // on the master. Do not write with it: it may belong to another holder. It sends GET.
 func (l *Lock) Token(ctx context.Context) (int64, error) {
-	answer, err := l.Internal().Ask(ctx, func(c *transport.Call) {
+	answer, err := hold.Of(l).Ask(ctx, func(c *transport.Call) {
 		c.Command, c.NumKeys = "GET", 1
 		c.Args = append(c.Args, l.counter())
 	})
@@ -133,7 +133,7 @@ func (l *Lock) held(h *rlock.Hold, err error) (*Hold, error) {
 }
 
 // counter returns the counter's key.
-func (l *Lock) counter() string { return codec.TokenKey(l.Internal().Kind.Key()) }
+func (l *Lock) counter() string { return codec.TokenKey(hold.Of(l).Kind.Key()) }
 
 var (
 	// ErrCounter is returned if the counter is not a number or has reached 2^63-1. The lock is
@@ -180,11 +180,11 @@ func WithEpoch(n int) Option {
 // tokens, since they would be given again. The lock may be held. BeginEpoch returns redlatch.ErrInvalid for
 // a lock without an epoch and ErrCounter if the counter is not a number. It sends one EVALSHA.
 func (l *Lock) BeginEpoch(ctx context.Context) (raised bool, err error) {
-	if l.least == 0 && l.Internal().Err == nil {
+	if l.least == 0 && hold.Of(l).Err == nil {
 		err = fmt.Errorf("%w: the lock was made without WithEpoch", redlatch.ErrInvalid)
 	} else {
 		var answer any
-		answer, err = l.Internal().Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
+		answer, err = hold.Of(l).Ask(ctx, func(c *transport.Call) { luasrc.FillRaise(c, l.counter(), l.least) })
 		if err == nil {
 			raised, err = reply.Exists(answer)
 		}

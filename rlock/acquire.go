@@ -28,7 +28,7 @@ var acquisitions = sync.Pool{New: func() any { return &acquisition{} }}
 func (l *Lock) acquire(ctx context.Context, op string, opts []Option) (*Hold, error) {
 	engine.NeedContext(ctx)
 	a, _ := acquisitions.Get().(*acquisition)
-	a.of(l.Internal(), op)
+	a.of(hold.Of(l), op)
 	a.Start(ctx, 1)
 	err := a.begin(ctx, opts)
 	h := a.hold
@@ -92,8 +92,8 @@ func (a *acquisition) proof(ctx context.Context) (*hold.Hold, error) {
 func (a *acquisition) choose(ctx context.Context, outer *hold.Hold) error {
 	for outer != nil {
 		a.hold, a.reentry = &Hold{}, true
-		a.hold.Internal().Observe(a.Observed)
-		err := a.hold.Internal().Reenter(ctx, a.lock, &a.set, outer)
+		hold.Of(a.hold).Observe(a.Observed)
+		err := hold.Of(a.hold).Reenter(ctx, a.lock, &a.set, outer)
 		if !errors.Is(err, hold.ErrNotReentered) {
 			return err
 		}
@@ -123,7 +123,7 @@ func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 	if s != nil {
 		owner, text = s.Owner()
 	}
-	h := a.hold.Internal()
+	h := hold.Of(a.hold)
 	h.Init(a.lock, &a.set, owner, text)
 	return h
 }
@@ -132,7 +132,7 @@ func (a *acquisition) Claim(s acquire.Reusable) acquire.Claim {
 func (a *acquisition) failed(err error) error {
 	le := &redlatch.LockError{Op: a.Op, Name: a.lock.Name, Err: engine.Explain(err)}
 	if a.hold != nil {
-		le.Owner = a.hold.Internal().ID()
+		le.Owner = hold.Of(a.hold).ID()
 	}
 	if errors.Is(err, redlatch.ErrNotAcquired) {
 		least := redlatch.NoTTL // the lock never expires
@@ -149,7 +149,7 @@ func (a *acquisition) observed(err error) {
 	if err != nil {
 		a.ObserveFailed(err)
 	} else if a.Engine.Hooks.Acquired != nil {
-		h := a.hold.Internal()
+		h := hold.Of(a.hold)
 		e := a.Acquired(h.ID())
 		e.Reentry = a.reentry
 		h.ObserveAcquired(a.Observed, e)

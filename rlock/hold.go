@@ -19,20 +19,20 @@ type Hold struct {
 }
 
 // Name returns the lock's name.
-func (h *Hold) Name() string { return h.Internal().Lock().Name }
+func (h *Hold) Name() string { return hold.Of(h).Lock().Name }
 
 // Owner returns the owner that holds the lock on the server. After Unlock, a contended fair lock
 // may use it for a later hold of this client; one returned by [Hold.HandOver] is not used again.
-func (h *Hold) Owner() redlatch.Owner { return h.Internal().ID() }
+func (h *Hold) Owner() redlatch.Owner { return hold.Of(h).ID() }
 
 // Err returns nil while the lock is held. Afterwards it returns ErrLost with the reason as a
 // redlatch.Loss, ErrMaxHold, ErrNotHeld after Unlock or LetExpire, ErrHandedOver or ErrClosed. It
 // reads the clocks and sends nothing, so it is correct immediately after the machine was suspended.
-func (h *Hold) Err() error { return h.Internal().Err() }
+func (h *Hold) Err() error { return hold.Of(h).Err() }
 
 // Remaining returns the time until the hold is lost if it is not renewed: the rest of its lease,
 // less the loss margin; 0 once the hold has ended.
-func (h *Hold) Remaining() time.Duration { return h.Internal().Remaining() }
+func (h *Hold) Remaining() time.Duration { return hold.Of(h).Remaining() }
 
 // Context returns a context for the work that needs the lock. It ends when parent or the hold ends,
 // with [Hold.Err] as the cause. Its deadline is the hold's, if the lease is fixed or has a maximum.
@@ -50,7 +50,7 @@ func (h *Hold) Remaining() time.Duration { return h.Internal().Remaining() }
 // timeout is logged once. If the outer hold is unlocked first, the inner hold takes its place. An
 // inner hold that has reached its maximum keeps its place until it is unlocked or its lease expires.
 // WithOwner ignores proofs.
-func (h *Hold) Context(parent context.Context) context.Context { return h.Internal().Context(parent) }
+func (h *Hold) Context(parent context.Context) context.Context { return hold.Of(h).Context(parent) }
 
 // Unlock ends the hold and its contexts, with cause ErrNotHeld. The last hold of its owner releases
 // the lock and wakes a waiter, or passes it to the next caller of this process. Unlock needs no
@@ -63,13 +63,13 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.Intern
 // lease ends, or for ten seconds for a given owner. After ErrClosed the lock is left to its lease.
 //
 // It sends one EVALSHA, or none if the next caller of this process takes the lock over with its own.
-func (h *Hold) Unlock() error { return h.unlockError(h.Internal().Unlock()) }
+func (h *Hold) Unlock() error { return h.unlockError(hold.Of(h).Unlock()) }
 
 // UnlockAsync is [Hold.Unlock] without waiting for the reply, as Redisson's unlockAsync. It returns
 // once the hold's contexts have ended and the release is queued on the connection; the channel
 // receives Unlock's result, and need not be read. A following Lock uses the same connection, so the
 // pair costs one round trip. Close waits for the release.
-func (h *Hold) UnlockAsync() <-chan error { return h.Internal().UnlockAsync(h.unlockError) }
+func (h *Hold) UnlockAsync() <-chan error { return hold.Of(h).UnlockAsync(h.unlockError) }
 
 // unlockError is the error of every Unlock: the first one's.
 func (h *Hold) unlockError(err error) error {
@@ -85,7 +85,7 @@ func (h *Hold) unlockError(err error) error {
 // LetExpire ends the hold and leaves the lock to its lease, for jobs that must run at most once per
 // period. It returns ErrNotHeld after Unlock, ErrLost if the hold was lost, and ErrReentered if the
 // lock has other holds of this owner. It sends nothing.
-func (h *Hold) LetExpire() error { return h.wrap("let-expire", h.Internal().LetExpire()) }
+func (h *Hold) LetExpire() error { return h.wrap("let-expire", hold.Of(h).LetExpire()) }
 
 // HandOver passes the lock to another goroutine, process or language: it renews the lease once, ends
 // this hold with ErrHandedOver, and returns the owner for Resume, UnlockAs or Redisson's
@@ -96,10 +96,10 @@ func (h *Hold) LetExpire() error { return h.wrap("let-expire", h.Internal().LetE
 // hold's unlock was lost, because that unlock might still run. It sends one EVALSHA, or two if the
 // lock was ever re-entered.
 func (h *Hold) HandOver() (redlatch.Owner, error) {
-	owner, err := h.Internal().HandOver()
+	owner, err := hold.Of(h).HandOver()
 	return owner, h.wrap("hand-over", err)
 }
 
 func (h *Hold) wrap(op string, err error) error {
-	return wrap(h.Internal().Lock(), op, h.Internal().ID(), err)
+	return wrap(hold.Of(h).Lock(), op, hold.Of(h).ID(), err)
 }

@@ -41,7 +41,7 @@ type lockHandle = hold.LockHandle
 // redlatch.ErrInvalid.
 func New(client *redlatch.Client, name string) *Lock {
 	l := &Lock{}
-	*l.Internal() = hold.NewLock(engine.EngineOf(client), name, makePlain)
+	*hold.Of(l) = hold.NewLock(engine.EngineOf(client), name, makePlain)
 	return l
 }
 
@@ -51,7 +51,7 @@ func makePlain(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 }
 
 // Name returns the name given to New.
-func (l *Lock) Name() string { return l.Internal().Name }
+func (l *Lock) Name() string { return hold.Of(l).Name }
 
 // Lock acquires the lock and waits for it if another owner holds it. ctx bounds only the wait; the
 // hold outlives it. The lease is renewed until Unlock, unless WithLease is given.
@@ -89,7 +89,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 	if err != nil {
 		return err
 	}
-	return h.Internal().Do(ctx, h, fn)
+	return hold.Of(h).Do(ctx, h, fn)
 }
 
 // ForceUnlock removes the lock, regardless of its holder, and wakes its waiters, as Redisson's forceUnlock.
@@ -97,7 +97,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts 
 // may be two. ErrNotNotified means that the lock is free but the user lacks the right to
 // notify its waiters. It sends one EVALSHA.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	in := l.Internal()
+	in := hold.Of(l)
 	forced, err := ask(ctx, l, func(c *transport.Call) {
 		in.Kind.Prepare(ctx)
 		in.Owning.ForceRelease(c)
@@ -115,21 +115,21 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // IsLocked reports whether the lock is held, as Redisson's isLocked. It sends EXISTS to the
 // master, or one EVALSHA for a side of a read/write lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
-	kind := l.Internal().Owning
+	kind := hold.Of(l).Owning
 	is, err := ask(ctx, l, kind.IsLocked, kind.Locked)
 	return is, l.wrap("is-locked", redlatch.Owner{}, err)
 }
 
 // IsHeldBy reports whether owner holds the lock, as Redisson's isHeldByThread. It sends HEXISTS.
 func (l *Lock) IsHeldBy(ctx context.Context, owner redlatch.Owner) (bool, error) {
-	held, err := ask(ctx, l, l.command("HEXISTS", l.Internal().Text(owner)), reply.Exists)
+	held, err := ask(ctx, l, l.command("HEXISTS", hold.Of(l).Text(owner)), reply.Exists)
 	return held, l.wrap("is-held-by", owner, err)
 }
 
 // HoldCount returns how many times owner has entered the lock, 0 if it does not hold it, as
 // Redisson's getHoldCount. It sends HGET.
 func (l *Lock) HoldCount(ctx context.Context, owner redlatch.Owner) (int64, error) {
-	count, err := ask(ctx, l, l.command("HGET", l.Internal().Text(owner)), reply.Count)
+	count, err := ask(ctx, l, l.command("HGET", hold.Of(l).Text(owner)), reply.Count)
 	return count, l.wrap("hold-count", owner, err)
 }
 
@@ -147,13 +147,13 @@ func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 func (l *Lock) command(name string, args ...any) func(*transport.Call) {
 	return func(c *transport.Call) {
 		c.Command, c.NumKeys = name, 1
-		c.Args = append(append(c.Args, l.Internal().Kind.Key()), args...)
+		c.Args = append(append(c.Args, hold.Of(l).Kind.Key()), args...)
 	}
 }
 
 // ask sends a call that may be repeated and decodes its reply.
 func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode func(any) (T, error)) (T, error) {
-	answer, err := l.Internal().Ask(ctx, fill)
+	answer, err := hold.Of(l).Ask(ctx, fill)
 	if err != nil {
 		var zero T
 		return zero, err
@@ -163,7 +163,7 @@ func ask[T any](ctx context.Context, l *Lock, fill func(*transport.Call), decode
 
 // wrap adds the operation and the lock to an error. Nil stays nil.
 func (l *Lock) wrap(op string, owner redlatch.Owner, err error) error {
-	return wrap(l.Internal(), op, owner, err)
+	return wrap(hold.Of(l), op, owner, err)
 }
 
 func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
@@ -183,7 +183,7 @@ func wrap(l *hold.Lock, op string, owner redlatch.Owner, err error) error {
 func (l *Lock) Resume(ctx context.Context, owner redlatch.Owner, opts ...Option) (*Hold, error) {
 	h := &Hold{}
 	a := acquisition{hold: h}
-	a.of(l.Internal(), "resume")
+	a.of(hold.Of(l), "resume")
 	a.Start(ctx, 1)
 	err := l.wrap("resume", owner, engine.Explain(l.resume(ctx, h, append(slices.Clone(opts), WithOwner(owner)))))
 	a.observed(err)
@@ -201,15 +201,15 @@ func (l *Lock) resume(ctx context.Context, h *Hold, opts []Option) error {
 	if set.Bounded {
 		return fmt.Errorf("%w: Resume does not wait", redlatch.ErrInvalid)
 	}
-	return h.Internal().Resume(ctx, l.Internal(), &set)
+	return hold.Of(h).Resume(ctx, hold.Of(l), &set)
 }
 
 func (l *Lock) check(ctx context.Context, opts []Option) (hold.Terms, error) {
 	engine.NeedContext(ctx)
-	if err := l.Internal().Check(ctx); err != nil {
+	if err := hold.Of(l).Check(ctx); err != nil {
 		return hold.Terms{}, err
 	}
-	return hold.Ask(l.Internal(), opts)
+	return hold.Ask(hold.Of(l), opts)
 }
 
 // UnlockAs lowers owner's count by one and releases the lock at zero, exactly as Redisson's unlock.
@@ -220,7 +220,7 @@ func (l *Lock) check(ctx context.Context, opts []Option) (hold.Terms, error) {
 func (l *Lock) UnlockAs(ctx context.Context, owner redlatch.Owner) error {
 	_, err := l.check(ctx, []Option{WithOwner(owner)})
 	if err == nil {
-		err = l.Internal().UnlockAs(ctx, owner)
+		err = hold.Of(l).UnlockAs(ctx, owner)
 	}
 	return l.wrap("unlock-as", owner, engine.Explain(err))
 }

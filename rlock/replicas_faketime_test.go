@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/embedded"
+	inner "github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/test/observed"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rlock"
@@ -324,7 +325,7 @@ func TestOwnerThatTravelsGivesBackOnlyWhatWasAcquiredInVain(t *testing.T) {
 				for range 2 {
 					_, err := l.TryLock(t.Context(), rlock.WithOwner(owner))
 					require.ErrorIs(t, err, redlatch.ErrNotReplicated)
-					require.Equal(t, map[string]string{l.Internal().Text(owner): "1"}, holders(t, srv, "job"))
+					require.Equal(t, map[string]string{inner.Of(l).Text(owner): "1"}, holders(t, srv, "job"))
 				}
 				require.NoError(t, hold.Err())
 				require.NoError(t, hold.Unlock())

@@ -60,7 +60,7 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	var err error
 	for _, s := range l.steps { // the members of one step are of one kind
-		if t.asked, err = hold.Ask(s.members[0].Internal(), t.opts); err != nil {
+		if t.asked, err = hold.Ask(hold.Of(s.members[0]), t.opts); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (t *taking) steps(ctx context.Context) ([]step, error) {
 	for _, s := range t.lock.steps {
 		var others []Member
 		for _, m := range s.members {
-			proof, err := m.Internal().Proof(ctx)
+			proof, err := hold.Of(m).Proof(ctx)
 			switch {
 			case err != nil:
 				return nil, t.failed(m.Name(), err)
@@ -201,7 +201,7 @@ func lockOne(ctx context.Context, m Member, op string, opts []rlock.Option) (*ho
 }
 
 // called calls lock, or try for a TryLock.
-func called[H interface{ Internal() *hold.Hold }](
+func called[H hold.AnyHold](
 	ctx context.Context, op string, lock, try func(context.Context, ...rlock.Option) (H, error), opts []rlock.Option,
 ) (*hold.Hold, error) {
 	if op == "trylock" {
@@ -211,7 +211,7 @@ func called[H interface{ Internal() *hold.Hold }](
 	if err != nil {
 		return nil, err
 	}
-	return h.Internal(), nil
+	return hold.Of(hold.AnyHold(h)), nil
 }
 
 // unlock releases the locks. If the hold was already over, the first error says why.

@@ -31,7 +31,7 @@ type batch struct {
 func newBatch(t *taking, s *step) *batch {
 	b := &batch{taking: t}
 	for _, m := range s.members {
-		l := m.Internal()
+		l := hold.Of(m)
 		b.locks = append(b.locks, l)
 	}
 	b.scripts = scriptsOf(b.locks)

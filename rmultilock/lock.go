@@ -69,9 +69,10 @@ import (
 type Member interface {
 	// Name returns the lock's name.
 	Name() string
-	// Internal is for this module.
-	Internal() *hold.Lock
+	lock
 }
+
+type lock = hold.AnyLock
 
 // Lock is several locks as one. It is safe for concurrent use. Errors are *redlatch.LockError with the name
 // of the member.
@@ -160,7 +161,7 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.group.
 // without tokens and for other locks.
 func (h *Hold) Token(member Member) int64 {
 	for _, held := range h.group.Holds() {
-		if identity(held.Lock()) == identity(member.Internal()) {
+		if identity(held.Lock()) == identity(hold.Of(member)) {
 			return held.Token()
 		}
 	}
@@ -194,7 +195,7 @@ func (l *Lock) arrange(members []Member) error {
 		if m == nil {
 			return fmt.Errorf("%w: a nil lock", redlatch.ErrInvalid)
 		}
-		inner := m.Internal()
+		inner := hold.Of(m)
 		if l.engine == nil {
 			l.engine = inner.Engine
 		}
@@ -224,7 +225,7 @@ func (l *Lock) split(members []Member) []step {
 	bySlot := map[int]*step{}
 	var alone []step
 	for _, m := range members {
-		inner := m.Internal()
+		inner := hold.Of(m)
 		if _, plain := inner.Kind.(*kind.Plain); !plain {
 			alone = append(alone, step{members: []Member{m}})
 			continue
@@ -248,4 +249,4 @@ func (l *Lock) split(members []Member) []step {
 	return append(steps, alone...)
 }
 
-func byKey(a, b Member) int { return cmp.Compare(a.Internal().Kind.Key(), b.Internal().Kind.Key()) }
+func byKey(a, b Member) int { return cmp.Compare(hold.Of(a).Kind.Key(), hold.Of(b).Kind.Key()) }

@@ -76,11 +76,11 @@ func New(client *redlatch.Client, name string, opts ...Option) *Lock {
 	}
 	l := &Lock{&rlock.Lock{}, &rlock.Lock{}}
 	e := engine.EngineOf(client)
-	*l.read.Internal() = hold.NewLock(e, name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+	*hold.Of(l.read) = hold.NewLock(e, name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		k := &reader{newRole(e, mapped, &luasrc.Reader)}
 		return k, rwqueue.Readers(e, k, !set.passing)
 	})
-	*l.write.Internal() = hold.NewLock(e, name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+	*hold.Of(l.write) = hold.NewLock(e, name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		k := &writer{newRole(e, mapped, &luasrc.Writer)}
 		return k, rwqueue.Writers(e, k)
 	})

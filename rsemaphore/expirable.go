@@ -23,23 +23,28 @@ import (
 // Expirable is a named semaphore whose permits have ids and leases. It is safe for concurrent use. Errors
 // are *redlatch.LockError.
 type Expirable struct {
+	anyLock               // is single
 	single    *rlock.Lock // of one permit
 	semaphore *semaphore
 }
 
+// anyLock and anyHold keep the embedded types out of the documentation.
+type (
+	anyLock = hold.AnyLock
+	anyHold = hold.AnyHold
+)
+
 // NewExpirable returns the semaphore called name, Redisson's getPermitExpirableSemaphore. It sends nothing.
 // With an invalid name every call returns redlatch.ErrInvalid.
 func NewExpirable(client *redlatch.Client, name string, opts ...Option) *Expirable {
-	s := &Expirable{single: &rlock.Lock{}}
-	*s.single.Internal() = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
+	single := &rlock.Lock{}
+	s := &Expirable{anyLock: single, single: single}
+	*hold.Of(single) = hold.NewLock(engine.EngineOf(client), name, func(e *engine.Engine, mapped string) (hold.Kind, acquire.Strategy) {
 		s.semaphore = newSemaphore(e, mapped, shapeOf(opts).strict)
 		return s.semaphore.of(1)
 	})
 	return s
 }
-
-// Internal is for other packages of this module: a lock of one permit.
-func (s *Expirable) Internal() *hold.Lock { return s.single.Internal() }
 
 // Name returns the semaphore's name.
 func (s *Expirable) Name() string { return s.single.Name() }
@@ -70,7 +75,7 @@ func (s *Expirable) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	if err != nil {
 		return err
 	}
-	return h.Internal().Do(ctx, doing{h}, fn)
+	return hold.Of(h).Do(ctx, doing{h}, fn)
 }
 
 // doing is a hold for hold.Do.
@@ -87,17 +92,17 @@ func (s *Expirable) acquire(ctx context.Context, op string, n int, call locking,
 	l := s.single
 	if n > 1 {
 		l = &rlock.Lock{}
-		*l.Internal() = *s.single.Internal()
-		l.Internal().Kind, l.Internal().Strategy = s.semaphore.of(int64(n))
+		*hold.Of(l) = *hold.Of(s.single)
+		hold.Of(l).Kind, hold.Of(l).Strategy = s.semaphore.of(int64(n))
 	}
-	if l.Internal().Err == nil {
-		l.Internal().Kind.Prepare(ctx)
+	if hold.Of(l).Err == nil {
+		hold.Of(l).Kind.Prepare(ctx)
 	}
 	h, err := call(l, ctx, termsOf(opts).lock...)
 	if err != nil {
 		return nil, named(op, err)
 	}
-	return &Hold{h, n}, nil
+	return &Hold{h, h, n}, nil
 }
 
 type locking func(*rlock.Lock, context.Context, ...rlock.Option) (*rlock.Hold, error)
@@ -111,7 +116,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 	if err != nil {
 		return 0, failed("release", s.Name(), err)
 	}
-	answer, err := s.run(ctx, "release", s.Internal().Publish, func(c *transport.Call) {
+	answer, err := s.run(ctx, "release", hold.Of(s).Publish, func(c *transport.Call) {
 		s.semaphore.scripts.Release(c, s.semaphore.engine.Clock.NowMillis(), raw, idBytes)
 	})
 	if err != nil {
@@ -127,7 +132,7 @@ func (s *Expirable) Release(ctx context.Context, ids ...string) (int, error) {
 // run runs a call by Ask or Publish of the lock, which retry it only if it certainly did not run.
 func (s *Expirable) run(ctx context.Context, op string, run func(context.Context, func(*transport.Call)) (any, error), fill func(*transport.Call)) (any, error) {
 	engine.NeedContext(ctx)
-	if l := s.Internal(); l.Err == nil {
+	if l := hold.Of(s); l.Err == nil {
 		l.Kind.Prepare(ctx)
 	}
 	answer, err := run(ctx, fill)
@@ -166,7 +171,7 @@ func (s *Expirable) change(ctx context.Context, op string, n, least int64, fill 
 	if err := checkCount(n, least, maxCount); err != nil {
 		return nil, failed(op, s.Name(), err)
 	}
-	return s.run(ctx, op, s.Internal().Publish, fill)
+	return s.run(ctx, op, hold.Of(s).Publish, fill)
 }
 
 // Available returns the number of available permits, expired ones included, below 0 if more are acquired
@@ -192,7 +197,7 @@ func (s *Expirable) Permits(ctx context.Context) (int, error) {
 }
 
 func (s *Expirable) count(ctx context.Context, op string) (exists bool, available, taken int64, err error) {
-	answer, err := s.run(ctx, op, s.Internal().Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
+	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Count(c, s.semaphore.engine.Clock.NowMillis()) })
 	if err != nil {
 		return false, 0, 0, err
 	}
@@ -202,12 +207,10 @@ func (s *Expirable) count(ctx context.Context, op string) (exists bool, availabl
 
 // Hold is permits that were acquired together. It is safe for concurrent use.
 type Hold struct {
-	lock *rlock.Hold
-	n    int
+	anyHold // is lock
+	lock    *rlock.Hold
+	n       int
 }
-
-// Internal is for other packages of this module.
-func (h *Hold) Internal() *hold.Hold { return h.lock.Internal() }
 
 // Name returns the semaphore's name.
 func (h *Hold) Name() string { return h.lock.Name() }
@@ -223,7 +226,7 @@ func (h *Hold) ID() string { return h.ids()[:idChars] }
 func (h *Hold) IDs() []string { return strings.Split(h.ids(), ",") }
 
 func (h *Hold) ids() string {
-	text, _ := h.lock.Internal().Request().Owner.(string) // always one
+	text, _ := hold.Of(h.lock).Request().Owner.(string) // always one
 	return text
 }
 
@@ -280,7 +283,7 @@ type Permit struct {
 // sends one EVALSHA, which changes nothing.
 func (s *Expirable) Inspect(ctx context.Context) (*Inspection, error) {
 	const op = "inspect"
-	answer, err := s.run(ctx, op, s.Internal().Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, MaxPermits-1) })
+	answer, err := s.run(ctx, op, hold.Of(s).Ask, func(c *transport.Call) { s.semaphore.scripts.Inspect(c, 0, MaxPermits-1) })
 	seen, err := decoded(op, s.Name(), answer, err, reply.InspectedPermits)
 	if err != nil {
 		return nil, err

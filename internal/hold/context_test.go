@@ -20,8 +20,8 @@ func unwatched(t *testing.T, sent time.Time) *rlock.Hold {
 	t.Helper()
 	client := embeddedClient(t)
 	h := &rlock.Hold{}
-	h.Internal().Init(rlock.New(client, "job").Internal(), &hold.Terms{TTL: 30 * time.Second, TTLArg: int64(30_000)}, codec.Owner{}, nil)
-	hold.SetLease(h.Internal(), sent, time.Second)
+	hold.Of(h).Init(hold.Of(rlock.New(client, "job")), &hold.Terms{TTL: 30 * time.Second, TTLArg: int64(30_000)}, codec.Owner{}, nil)
+	hold.SetLease(hold.Of(h), sent, time.Second)
 	return h
 }
 
@@ -38,7 +38,7 @@ func TestU3ErrOfTheContextAsksTheClocksAndNotATimer(t *testing.T) {
 		h := unwatched(t, time.Now())
 		ctx := h.Context(t.Context())
 		require.NoError(t, ctx.Err())
-		hold.SetLease(h.Internal(), time.Now().Add(-29*time.Second), time.Second)
+		hold.SetLease(hold.Of(h), time.Now().Add(-29*time.Second), time.Second)
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 		require.ErrorIs(t, context.Cause(ctx), redlatch.ErrLost)
 		require.ErrorIs(t, h.Unlock(), redlatch.ErrLost)
@@ -61,7 +61,7 @@ func TestContextsThatEndByThemselvesAreForgotten(t *testing.T) {
 			}, freed)
 			cancel()
 		}
-		require.LessOrEqual(t, hold.Contexts(h.Internal()), 32)
+		require.LessOrEqual(t, hold.Contexts(hold.Of(h)), 32)
 		runtime.GC()
 		<-freed
 		require.NoError(t, kept.Err())
@@ -77,7 +77,7 @@ func TestGroupIsOverAsSoonAsAMemberIs(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		h, err := rlock.New(client, name).TryLock(t.Context())
 		require.NoError(t, err)
-		holds = append(holds, h.Internal())
+		holds = append(holds, hold.Of(h))
 	}
 	group := &hold.Group{}
 	group.Add(holds[0])

@@ -316,14 +316,21 @@ func (w *watched) LeaseLost(end watchdog.End) {
 }
 
 // LockHandle contains the lock of a public type, which embeds it under an unexported name: other
-// packages of this module reach the lock, and the type's documentation does not show it.
+// packages of this module reach the lock with [Of], and the type's documentation does not show it.
 type LockHandle struct{ lock Lock }
 
-// Internal returns the lock.
-func (h *LockHandle) Internal() *Lock { return &h.lock }
+func (h *LockHandle) internal() *Lock { return &h.lock }
 
 // Handle contains the hold of a public type, like [LockHandle].
 type Handle struct{ hold Hold }
 
-// Internal returns the hold.
-func (h *Handle) Internal() *Hold { return &h.hold }
+func (h *Handle) internal() *Hold { return &h.hold }
+
+// AnyLock is a public type that embeds a [LockHandle], or an AnyLock.
+type AnyLock interface{ internal() *Lock }
+
+// AnyHold is a public type that embeds a [Handle], or an AnyHold.
+type AnyHold interface{ internal() *Hold }
+
+// Of returns the lock or the hold of a public type.
+func Of[T any](public interface{ internal() *T }) *T { return public.internal() }

@@ -25,7 +25,7 @@ func TestTheResolverOfAReentryLeavesTheReleaseToUnlock(t *testing.T) {
 	h, err := l.TryLock(t.Context())
 	require.NoError(t, err)
 
-	free, corrected := hold.LeaveAndCorrect(h.Internal())
+	free, corrected := hold.LeaveAndCorrect(hold.Of(h))
 	require.True(t, corrected, "it ends the change")
 
 	locked, err := l.IsLocked(t.Context())

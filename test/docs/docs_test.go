@@ -118,7 +118,10 @@ func TestEveryGoSnippetOfTheDocumentsIsCompiled(t *testing.T) {
 // words removes differences of indentation.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-var publicPackages = []string{".", "rlock", "rfairlock", "rfencedlock", "admin", "fence", "codec", "transport", "pubsub", "embedded"}
+var publicPackages = []string{
+	".", "rlock", "rfairlock", "rreadwritelock", "rfencedlock", "rsemaphore", "rlatch", "rmultilock", "leader",
+	"admin", "fence", "codec", "transport", "pubsub", "embedded", "redlatchui",
+}
 
 func TestNoInternalTypeIsInAPublicDeclaration(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/embedded"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/test/callers"
 	"github.com/redlatch/redlatch/internal/test/redistest"
 	"github.com/redlatch/redlatch/rfairlock"
@@ -99,7 +100,7 @@ func withoutTokens(
 ) func(c *redlatch.Client, name string) *rlock.Lock {
 	return func(c *redlatch.Client, name string) *rlock.Lock {
 		l := &rlock.Lock{}
-		*l.Internal() = *make(c, name).Internal()
+		*hold.Of(l) = *hold.Of(make(c, name))
 		return l
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/admin"
 	"github.com/redlatch/redlatch/internal/fairqueue"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/inspect"
 	"github.com/redlatch/redlatch/internal/tool/sanitize"
@@ -158,7 +159,7 @@ func (e *Evict) refused(err error) error {
 // queue, and the owner that was woken, "" for none. The effect is that of admin.Evict for each, the last
 // first, but the server does not read the whole queue for each.
 func EvictAll(ctx context.Context, client *redlatch.Client, at inspect.Part, owners []string) ([]admin.Waiter, string, error) {
-	l := rfairlock.New(client, at.Name).Internal()
+	l := hold.Of(rfairlock.New(client, at.Name))
 	kind, _ := l.Kind.(fairqueue.Inspected) // true for a fair lock
 	err := l.Check(ctx)
 	var done *fairqueue.Evictions

@@ -336,9 +336,9 @@ func (u *Unlock) release(ctx context.Context, f *Forced, now *look, from []strin
 // internal returns the lock or semaphore of a holder.
 func (u *Unlock) internal(now *look, owner string) *hold.Lock {
 	if u.semaphore {
-		return rsemaphore.NewExpirable(u.Client, u.Name).Internal()
+		return hold.Of(rsemaphore.NewExpirable(u.Client, u.Name))
 	}
-	return u.lockOf(now, owner).Internal()
+	return hold.Of(u.lockOf(now, owner))
 }
 
 // release ends all holds of an owner, or a permit, with the clients' own script. Owner is the field or ID.

@@ -42,6 +42,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/test/locksuite"
 	"github.com/redlatch/redlatch/internal/test/peer"
 	"github.com/redlatch/redlatch/internal/test/redistest"
@@ -197,7 +198,7 @@ func (j *javaParty) wait(t *testing.T, l target) <-chan taken {
 // permit is the only permit of a semaphore, as a lock.
 var permit = locksuite.Kind{Name: "permits", New: func(c *redlatch.Client, name string) *rlock.Lock {
 	l := &rlock.Lock{}
-	*l.Internal() = *rsemaphore.NewExpirable(c, name).Internal()
+	*hold.Of(l) = *hold.Of(rsemaphore.NewExpirable(c, name))
 	return l
 }}
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	inner "github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 	"github.com/redlatch/redlatch/test/stress/internal/worker"
@@ -150,7 +151,7 @@ func (c *caller) lock(s step) *rlock.Lock {
 // lockOf returns the lock of a hold, for the hold's own client.
 func lockOf(h *held) *rlock.Lock {
 	l := &rlock.Lock{}
-	*l.Internal() = *h.Internal().Lock()
+	*inner.Of(l) = *inner.Of(h).Lock()
 	return l
 }
 
@@ -219,7 +220,7 @@ func (c *caller) call(s step, op string, wait time.Duration, outer *held, f func
 	lease := c.lease(s)
 	g := history.Record{
 		Kind: history.Grant, ID: id, Hold: id, Key: keyName(s.Key), Owner: h.label, Lease: lease,
-		Margin: margin(lease), Renewed: s.Terms != termsFixed || op == "resume" || outer != nil, Token: hold.Internal().Token(),
+		Margin: margin(lease), Renewed: s.Terms != termsFixed || op == "resume" || outer != nil, Token: inner.Of(hold).Token(),
 	}
 	if outer != nil {
 		g.Outer = outer.id

@@ -14,6 +14,7 @@ import (
 	"github.com/redlatch/redlatch/codec"
 	"github.com/redlatch/redlatch/internal/acl"
 	"github.com/redlatch/redlatch/internal/engine"
+	core "github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/internal/limits"
 	"github.com/redlatch/redlatch/internal/tool/connect"
 	"github.com/redlatch/redlatch/internal/tool/diagnosis"
@@ -217,13 +218,13 @@ func (h *held) owner() string {
 	if owner := h.hold.Owner(); !owner.IsZero() {
 		return owner.String()
 	}
-	text, _ := h.hold.Internal().Request().Owner.(string)
+	text, _ := core.Of(h.hold).Request().Owner.(string)
 	return text
 }
 
 // token returns the fencing token, "" for none.
 func (h *held) token() string {
-	if token := h.hold.Internal().Token(); token > 0 {
+	if token := core.Of(h.hold).Token(); token > 0 {
 		return strconv.FormatInt(token, 10)
 	}
 	return ""
@@ -315,7 +316,7 @@ func (o *lockFlags) takePermit(ctx context.Context, client *redlatch.Client) (lo
 		return nil, nil, err
 	}
 	lock := &rlock.Lock{}
-	*lock.Internal() = *sem.Internal()
+	*core.Of(lock) = *core.Of(sem)
 	hold, err := o.take(ctx, lock)
 	return lock, hold, err
 }

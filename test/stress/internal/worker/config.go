@@ -29,6 +29,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rfairlock"
 	"github.com/redlatch/redlatch/rfencedlock"
 	"github.com/redlatch/redlatch/rlock"
@@ -156,7 +157,7 @@ func (k Key) Lock(client *redlatch.Client, reads bool) *rlock.Lock {
 		return rlock.New(client, k.Name)
 	}
 	plain := &rlock.Lock{} // whose holds have the tokens of l
-	*plain.Internal() = *l.Internal()
+	*hold.Of(plain) = *hold.Of(l)
 	return plain
 }
 

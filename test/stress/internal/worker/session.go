@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/codec"
+	inner "github.com/redlatch/redlatch/internal/hold"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/test/stress/internal/history"
 )
@@ -119,7 +120,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 		return nil
 	}
 	// A history identifies holders by owner, so owners must not recur.
-	hold.Internal().Fail()
+	inner.Of(hold).Fail()
 	h := &sampledHold{id: id, hold: hold, lock: hold, reads: reads, field: hold.Owner().String(), lease: max(lease, -lease)}
 	if s.key.ReadWrite && !reads {
 		h.field = codec.WriterField(h.field)
@@ -127,7 +128,7 @@ func (s *session) call(op string, wait time.Duration, outer *sampledHold, lease 
 	g := history.Record{
 		T: at, Kind: history.Grant, ID: id, Hold: id, Key: s.key.Name, Owner: hold.Owner().String(),
 		Lease: h.lease, Margin: min(h.lease/10, time.Second), Renewed: lease > 0,
-		Token: hold.Internal().Token(), Read: reads,
+		Token: inner.Of(hold).Token(), Read: reads,
 	}
 	if outer != nil {
 		g.Outer = outer.id
